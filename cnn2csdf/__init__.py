@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from cnn2csdf.catalogue.networks import CATALOGUE as CATALOGUE
     from cnn2csdf.catalogue.networks import from_catalogue as from_catalogue
     from cnn2csdf.durations import platform_durations as platform_durations
-    from cnn2csdf.execution.by_parts import run_by_parts as run_by_parts
     from cnn2csdf.execution.calibration import calibrated_weights as calibrated_weights
     from cnn2csdf.execution.compare import Verification as Verification
     from cnn2csdf.execution.compare import random_frames as random_frames
     from cnn2csdf.execution.compare import verify as verify
+    from cnn2csdf.execution.streaming_executor import run_by_parts as run_by_parts
     from cnn2csdf.execution.whole import run_whole as run_whole
     from cnn2csdf.geometry import Overlap as Overlap
     from cnn2csdf.granularity import ROWS as ROWS
@@ -66,7 +66,7 @@ _HOMES = {
     "random_frames": "cnn2csdf.execution.compare",
     "random_weights": "cnn2csdf.weights",
     "read_model": "cnn2csdf.readers.model_files",
-    "run_by_parts": "cnn2csdf.execution.by_parts",
+    "run_by_parts": "cnn2csdf.execution.streaming_executor",
     "run_whole": "cnn2csdf.execution.whole",
     "simplified": "cnn2csdf.simplify",
     "verify": "cnn2csdf.execution.compare",

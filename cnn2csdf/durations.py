@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import chain
 
-from cnn2csdf.granularity import Granularity, differences, parts, require_few_parts
+from cnn2csdf.granularity import Granularity, differences, parts, reading_rates, require_few_parts
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import layer_parameter_bytes, operations
 from cnn2csdf.platforms import Platform
-from cnn2csdf.rates import reading_rates
 from csdf.errors import UnreadableFile
 from csdf.io.csv_text import csv_text, unguarded
 

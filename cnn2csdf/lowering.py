@@ -6,9 +6,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cnn2csdf.geometry import Overlap
-from cnn2csdf.granularity import ROWS, Granularity, parts, require_few_parts, written_rows
+from cnn2csdf.granularity import (
+    ROWS,
+    Granularity,
+    ReadingRates,
+    parts,
+    reading_rates,
+    require_few_parts,
+    written_rows,
+)
 from cnn2csdf.network import Connection, Layer, Network, Shape
-from cnn2csdf.rates import ReadingRates, reading_rates
 from csdf.errors import InvalidNetwork, counted
 from csdf.model.graph import Actor, Channel, Graph
 from csdf.names import free_name

@@ -6,7 +6,7 @@ from cnn2csdf.execution.compare import Verification
 from cnn2csdf.network import Network
 from csdf.errors import counted
 from csdf.model.shown import html
-from csdf.notebook.table import facts, table
+from csdf.notebook import facts, table
 
 
 @html.register

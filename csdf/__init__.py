@@ -20,67 +20,67 @@ TYPE_CHECKING = False  # as `typing` has it, which would take longest of all tha
 if TYPE_CHECKING:
     from typing import Any
 
-    from csdf.analysis.abstraction.actors import merge_actors as merge_actors
-    from csdf.analysis.abstraction.phases import FasterGraph as FasterGraph
-    from csdf.analysis.abstraction.phases import faster_graph as faster_graph
-    from csdf.analysis.abstraction.phases import slower_graph as slower_graph
-    from csdf.analysis.bounded import limit_concurrency as limit_concurrency
-    from csdf.analysis.bounded import with_capacities as with_capacities
-    from csdf.analysis.concurrency import without_auto_concurrency as without_auto_concurrency
+    from csdf.analysis.abstraction import FasterGraph as FasterGraph
+    from csdf.analysis.abstraction import faster_graph as faster_graph
+    from csdf.analysis.abstraction import merge_actors as merge_actors
+    from csdf.analysis.abstraction import slower_graph as slower_graph
+    from csdf.analysis.bound_channels import limit_concurrency as limit_concurrency
+    from csdf.analysis.bound_channels import with_capacities as with_capacities
+    from csdf.analysis.bound_channels import without_auto_concurrency as without_auto_concurrency
+    from csdf.analysis.capacity_steps import CapacitySteps as CapacitySteps
+    from csdf.analysis.capacity_steps import capacity_steps as capacity_steps
     from csdf.analysis.consistency import repetition_vector as repetition_vector
     from csdf.analysis.critical import CriticalCycle as CriticalCycle
     from csdf.analysis.expansion import hsdf as hsdf
     from csdf.analysis.expansion import merge_parallel_channels as merge_parallel_channels
     from csdf.analysis.expansion import unfold as unfold
-    from csdf.analysis.judge import check_periodic_schedule as check_periodic_schedule
-    from csdf.analysis.judge import check_schedule as check_schedule
-    from csdf.analysis.latencies.behind_source import SourceLatency as SourceLatency
-    from csdf.analysis.latencies.behind_source import source_latency as source_latency
-    from csdf.analysis.latencies.by_dependency import DependencyLatency as DependencyLatency
-    from csdf.analysis.latencies.by_dependency import dependency_latency as dependency_latency
-    from csdf.analysis.latencies.by_iteration import latency as latency
-    from csdf.analysis.latencies.under_orders import OrderedLatency as OrderedLatency
-    from csdf.analysis.latencies.under_orders import ordered_latency as ordered_latency
+    from csdf.analysis.latency import DependencyLatency as DependencyLatency
+    from csdf.analysis.latency import OrderedLatency as OrderedLatency
+    from csdf.analysis.latency import SourceLatency as SourceLatency
+    from csdf.analysis.latency import dependency_latency as dependency_latency
+    from csdf.analysis.latency import latency as latency
+    from csdf.analysis.latency import ordered_latency as ordered_latency
+    from csdf.analysis.latency import source_latency as source_latency
     from csdf.analysis.liveness import Deadlock as Deadlock
     from csdf.analysis.liveness import deadlock as deadlock
     from csdf.analysis.mapping.execution import MappedExecution as MappedExecution
     from csdf.analysis.mapping.execution import mapped_execution as mapped_execution
     from csdf.analysis.mapping.throughput import MappedThroughput as MappedThroughput
     from csdf.analysis.mapping.throughput import mapped_throughput as mapped_throughput
-    from csdf.analysis.scenarios.throughput import ScenarioThroughput as ScenarioThroughput
-    from csdf.analysis.scenarios.throughput import scenario_throughput as scenario_throughput
+    from csdf.analysis.parametric import Parameter as Parameter
+    from csdf.analysis.parametric import ParametricPeriod as ParametricPeriod
+    from csdf.analysis.parametric import ParametricRegions as ParametricRegions
+    from csdf.analysis.parametric import added_time as added_time
+    from csdf.analysis.parametric import added_to_phase as added_to_phase
+    from csdf.analysis.parametric import parametric_period as parametric_period
+    from csdf.analysis.parametric import parametric_regions as parametric_regions
+    from csdf.analysis.parametric import time_scale as time_scale
+    from csdf.analysis.scenarios import ScenarioThroughput as ScenarioThroughput
+    from csdf.analysis.scenarios import scenario_throughput as scenario_throughput
+    from csdf.analysis.schedule_checker import check_periodic_schedule as check_periodic_schedule
+    from csdf.analysis.schedule_checker import check_schedule as check_schedule
     from csdf.analysis.schedules import periodic_schedule as periodic_schedule
     from csdf.analysis.schedules import periodic_throughput as periodic_throughput
     from csdf.analysis.schedules import strictly_periodic_schedule as strictly_periodic_schedule
     from csdf.analysis.self_timed import SelfTimedExecution as SelfTimedExecution
     from csdf.analysis.self_timed import self_timed_execution as self_timed_execution
+    from csdf.analysis.sensitivity import ActorSensitivity as ActorSensitivity
+    from csdf.analysis.sensitivity import ChannelSensitivity as ChannelSensitivity
+    from csdf.analysis.sensitivity import Sensitivity as Sensitivity
+    from csdf.analysis.sensitivity import sensitivity as sensitivity
     from csdf.analysis.statistics import Statistics as Statistics
     from csdf.analysis.statistics import statistics as statistics
     from csdf.analysis.throughput import Throughput as Throughput
     from csdf.analysis.throughput import throughput as throughput
-    from csdf.analysis.whatif.capacity_steps import CapacitySteps as CapacitySteps
-    from csdf.analysis.whatif.capacity_steps import capacity_steps as capacity_steps
-    from csdf.analysis.whatif.parameter import Parameter as Parameter
-    from csdf.analysis.whatif.parameter import added_time as added_time
-    from csdf.analysis.whatif.parameter import added_to_phase as added_to_phase
-    from csdf.analysis.whatif.parameter import time_scale as time_scale
-    from csdf.analysis.whatif.parametric import ParametricPeriod as ParametricPeriod
-    from csdf.analysis.whatif.parametric import parametric_period as parametric_period
-    from csdf.analysis.whatif.regions import ParametricRegions as ParametricRegions
-    from csdf.analysis.whatif.regions import parametric_regions as parametric_regions
-    from csdf.analysis.whatif.sensitivity import ActorSensitivity as ActorSensitivity
-    from csdf.analysis.whatif.sensitivity import ChannelSensitivity as ChannelSensitivity
-    from csdf.analysis.whatif.sensitivity import Sensitivity as Sensitivity
-    from csdf.analysis.whatif.sensitivity import sensitivity as sensitivity
     from csdf.errors import CsdfError as CsdfError
     from csdf.errors import GaveUp as GaveUp
     from csdf.errors import InconsistentGraph as InconsistentGraph
     from csdf.errors import InvalidGraph as InvalidGraph
-    from csdf.generation.random_graphs import random_graph as random_graph
-    from csdf.generation.sampled_graphs import SampledShape as SampledShape
-    from csdf.generation.sampled_graphs import sampled_graph as sampled_graph
-    from csdf.generation.shape import GraphShape as GraphShape
-    from csdf.generation.spread import Spread as Spread
+    from csdf.generation import GraphShape as GraphShape
+    from csdf.generation import SampledShape as SampledShape
+    from csdf.generation import Spread as Spread
+    from csdf.generation import random_graph as random_graph
+    from csdf.generation import sampled_graph as sampled_graph
     from csdf.io.graph_files import read_graph as read_graph
     from csdf.io.graph_files import write_graph as write_graph
     from csdf.io.mapping.files import read_mapping as read_mapping
@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     from csdf.io.mapping.files import write_platform as write_platform
     from csdf.io.mapping.nsoc import MappedApplication as MappedApplication
     from csdf.io.mapping.nsoc import read_nsoc as read_nsoc
-    from csdf.io.mapping.nsoc_writer import write_nsoc as write_nsoc
+    from csdf.io.mapping.nsoc import write_nsoc as write_nsoc
     from csdf.io.networkx_graphs import from_networkx as from_networkx
     from csdf.io.networkx_graphs import to_networkx as to_networkx
     from csdf.io.scenarios.files import read_scenarios as read_scenarios
@@ -126,31 +126,31 @@ if TYPE_CHECKING:
     from csdf.search.trade_off import smallest_storage as smallest_storage
     from csdf.search.trade_off import sufficient_capacities as sufficient_capacities
     from csdf.search.variables import Choice as Choice
-    from csdf.stopping import Progress as Progress
-    from csdf.stopping import Stop as Stop
+    from csdf.time_limit import Progress as Progress
+    from csdf.time_limit import Stop as Stop
 
 _HOMES = {
     "Actor": "csdf.model.graph",
-    "ActorSensitivity": "csdf.analysis.whatif.sensitivity",
+    "ActorSensitivity": "csdf.analysis.sensitivity",
     "BestMapping": "csdf.search.mapping.search",
     "Buffer": "csdf.model.mapping",
-    "CapacitySteps": "csdf.analysis.whatif.capacity_steps",
+    "CapacitySteps": "csdf.analysis.capacity_steps",
     "Channel": "csdf.model.graph",
-    "ChannelSensitivity": "csdf.analysis.whatif.sensitivity",
+    "ChannelSensitivity": "csdf.analysis.sensitivity",
     "Choice": "csdf.search.variables",
     "Connection": "csdf.model.mapping",
     "Core": "csdf.model.mapping",
     "CriticalCycle": "csdf.analysis.critical",
     "CsdfError": "csdf.errors",
     "Deadlock": "csdf.analysis.liveness",
-    "DependencyLatency": "csdf.analysis.latencies.by_dependency",
-    "FasterGraph": "csdf.analysis.abstraction.phases",
+    "DependencyLatency": "csdf.analysis.latency",
+    "FasterGraph": "csdf.analysis.abstraction",
     "FewestProcessors": "csdf.search.mapping.fewest",
     "Firing": "csdf.model.schedule",
     "GaveUp": "csdf.errors",
     "Graph": "csdf.model.graph",
     "GraphBuilder": "csdf.model.builder",
-    "GraphShape": "csdf.generation.shape",
+    "GraphShape": "csdf.generation",
     "InconsistentGraph": "csdf.errors",
     "InvalidGraph": "csdf.errors",
     "InvalidMapping": "csdf.model.mapping",
@@ -160,83 +160,83 @@ _HOMES = {
     "MappedExecution": "csdf.analysis.mapping.execution",
     "MappedThroughput": "csdf.analysis.mapping.throughput",
     "Mapping": "csdf.model.mapping",
-    "OrderedLatency": "csdf.analysis.latencies.under_orders",
-    "Parameter": "csdf.analysis.whatif.parameter",
-    "ParametricPeriod": "csdf.analysis.whatif.parametric",
-    "ParametricRegions": "csdf.analysis.whatif.regions",
+    "OrderedLatency": "csdf.analysis.latency",
+    "Parameter": "csdf.analysis.parametric",
+    "ParametricPeriod": "csdf.analysis.parametric",
+    "ParametricRegions": "csdf.analysis.parametric",
     "ParetoFront": "csdf.search.pareto",
     "ParetoPoint": "csdf.search.pareto",
     "PeriodicSchedule": "csdf.model.schedule",
     "Platform": "csdf.model.mapping",
-    "Progress": "csdf.stopping",
+    "Progress": "csdf.time_limit",
     "Reason": "csdf.outcome",
-    "SampledShape": "csdf.generation.sampled_graphs",
+    "SampledShape": "csdf.generation",
     "Scenario": "csdf.model.scenarios",
     "ScenarioGraph": "csdf.model.scenarios",
-    "ScenarioThroughput": "csdf.analysis.scenarios.throughput",
+    "ScenarioThroughput": "csdf.analysis.scenarios",
     "SelfTimedExecution": "csdf.analysis.self_timed",
-    "Sensitivity": "csdf.analysis.whatif.sensitivity",
+    "Sensitivity": "csdf.analysis.sensitivity",
     "SmallestStorage": "csdf.search.pareto",
-    "SourceLatency": "csdf.analysis.latencies.behind_source",
-    "Spread": "csdf.generation.spread",
+    "SourceLatency": "csdf.analysis.latency",
+    "Spread": "csdf.generation",
     "State": "csdf.model.scenarios",
     "StaticOrder": "csdf.model.mapping",
     "Statistics": "csdf.analysis.statistics",
     "Status": "csdf.outcome",
-    "Stop": "csdf.stopping",
+    "Stop": "csdf.time_limit",
     "Throughput": "csdf.analysis.throughput",
-    "added_time": "csdf.analysis.whatif.parameter",
-    "added_to_phase": "csdf.analysis.whatif.parameter",
+    "added_time": "csdf.analysis.parametric",
+    "added_to_phase": "csdf.analysis.parametric",
     "best_mapping": "csdf.search.mapping.search",
-    "capacity_steps": "csdf.analysis.whatif.capacity_steps",
-    "check_periodic_schedule": "csdf.analysis.judge",
-    "check_schedule": "csdf.analysis.judge",
+    "capacity_steps": "csdf.analysis.capacity_steps",
+    "check_periodic_schedule": "csdf.analysis.schedule_checker",
+    "check_schedule": "csdf.analysis.schedule_checker",
     "deadlock": "csdf.analysis.liveness",
-    "dependency_latency": "csdf.analysis.latencies.by_dependency",
-    "faster_graph": "csdf.analysis.abstraction.phases",
+    "dependency_latency": "csdf.analysis.latency",
+    "faster_graph": "csdf.analysis.abstraction",
     "fewest_processors": "csdf.search.mapping.fewest",
     "from_networkx": "csdf.io.networkx_graphs",
     "hsdf": "csdf.analysis.expansion",
-    "latency": "csdf.analysis.latencies.by_iteration",
+    "latency": "csdf.analysis.latency",
     "least_buffers": "csdf.search.mapping.buffers",
-    "limit_concurrency": "csdf.analysis.bounded",
+    "limit_concurrency": "csdf.analysis.bound_channels",
     "mapped_execution": "csdf.analysis.mapping.execution",
     "mapped_throughput": "csdf.analysis.mapping.throughput",
-    "merge_actors": "csdf.analysis.abstraction.actors",
+    "merge_actors": "csdf.analysis.abstraction",
     "merge_parallel_channels": "csdf.analysis.expansion",
-    "ordered_latency": "csdf.analysis.latencies.under_orders",
-    "parametric_period": "csdf.analysis.whatif.parametric",
-    "parametric_regions": "csdf.analysis.whatif.regions",
+    "ordered_latency": "csdf.analysis.latency",
+    "parametric_period": "csdf.analysis.parametric",
+    "parametric_regions": "csdf.analysis.parametric",
     "pareto_front": "csdf.search.trade_off",
     "periodic_schedule": "csdf.analysis.schedules",
     "periodic_throughput": "csdf.analysis.schedules",
-    "random_graph": "csdf.generation.random_graphs",
+    "random_graph": "csdf.generation",
     "read_graph": "csdf.io.graph_files",
     "read_mapping": "csdf.io.mapping.files",
     "read_nsoc": "csdf.io.mapping.nsoc",
     "read_platform": "csdf.io.mapping.files",
     "read_scenarios": "csdf.io.scenarios.files",
     "repetition_vector": "csdf.analysis.consistency",
-    "sampled_graph": "csdf.generation.sampled_graphs",
-    "scenario_throughput": "csdf.analysis.scenarios.throughput",
+    "sampled_graph": "csdf.generation",
+    "scenario_throughput": "csdf.analysis.scenarios",
     "self_timed_execution": "csdf.analysis.self_timed",
-    "sensitivity": "csdf.analysis.whatif.sensitivity",
-    "slower_graph": "csdf.analysis.abstraction.phases",
+    "sensitivity": "csdf.analysis.sensitivity",
+    "slower_graph": "csdf.analysis.abstraction",
     "smallest_storage": "csdf.search.trade_off",
-    "source_latency": "csdf.analysis.latencies.behind_source",
+    "source_latency": "csdf.analysis.latency",
     "statistics": "csdf.analysis.statistics",
     "storage_for_latency": "csdf.search.latency_storage",
     "strictly_periodic_schedule": "csdf.analysis.schedules",
     "sufficient_capacities": "csdf.search.trade_off",
     "throughput": "csdf.analysis.throughput",
-    "time_scale": "csdf.analysis.whatif.parameter",
+    "time_scale": "csdf.analysis.parametric",
     "to_networkx": "csdf.io.networkx_graphs",
     "unfold": "csdf.analysis.expansion",
-    "with_capacities": "csdf.analysis.bounded",
-    "without_auto_concurrency": "csdf.analysis.concurrency",
+    "with_capacities": "csdf.analysis.bound_channels",
+    "without_auto_concurrency": "csdf.analysis.bound_channels",
     "write_graph": "csdf.io.graph_files",
     "write_mapping": "csdf.io.mapping.files",
-    "write_nsoc": "csdf.io.mapping.nsoc_writer",
+    "write_nsoc": "csdf.io.mapping.nsoc",
     "write_platform": "csdf.io.mapping.files",
 }
 

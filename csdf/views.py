@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from csdf.analysis.latencies.by_dependency import DependencyLatency
+from csdf.analysis.capacity_steps import CapacitySteps
+from csdf.analysis.latency import DependencyLatency
 from csdf.analysis.liveness import Deadlock
 from csdf.analysis.mapping.throughput import MappedThroughput
-from csdf.analysis.scenarios.throughput import ScenarioThroughput
+from csdf.analysis.parametric import ParametricPeriod, ParametricRegions
+from csdf.analysis.scenarios import ScenarioThroughput
 from csdf.analysis.self_timed import SelfTimedExecution
+from csdf.analysis.sensitivity import Sensitivity
 from csdf.analysis.statistics import Statistics
 from csdf.analysis.throughput import Throughput, throughput
-from csdf.analysis.whatif.capacity_steps import CapacitySteps
-from csdf.analysis.whatif.parametric import ParametricPeriod
-from csdf.analysis.whatif.regions import ParametricRegions
-from csdf.analysis.whatif.sensitivity import Sensitivity
 from csdf.draw.graph_picture import graph_svg
 from csdf.errors import counted
 from csdf.model.graph import Graph
 from csdf.model.schedule import Firing, PeriodicSchedule
 from csdf.model.shown import drawn, html
-from csdf.notebook.pictures import Box, front_picture, lanes_picture
-from csdf.notebook.table import facts, in_words, table
+from csdf.notebook import Box, facts, front_picture, in_words, lanes_picture, table
 from csdf.search.mapping.search import BestMapping
 from csdf.search.pareto import ParetoFront, SmallestStorage
 

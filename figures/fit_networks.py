@@ -19,7 +19,7 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp
 from csdf.outcome import told
-from csdf.stopping import Progress, Stop
+from csdf.time_limit import Progress, Stop
 from figures.branched_networks import lraspp_like, yolov8n_like
 from planners.memory.answer import BY_ROWS, RESIDENT, ROWS, SEARCHED, WHOLE_LAYERS, Fit, FitWay
 from planners.memory.fit import fit

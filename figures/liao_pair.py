@@ -11,12 +11,10 @@ from planners.fusion.command.picture import TiledMap, tiles_picture
 from planners.tiling.regions import COLUMNS
 from planners.traffic.command.picture import TrafficBar, bars_picture
 from planners.traffic.convolution import Convolution
-from planners.traffic.fused.answers import FusedTraffic
 from planners.traffic.fused.axis_cuts import axis_cut
-from planners.traffic.fused.group import FusedGroup, FusedLayer
-from planners.traffic.fused.reach import Reach
+from planners.traffic.fused.group import FusedGroup, FusedLayer, Reach
 from planners.traffic.fused.schedule import AGAIN, KEPT, SENT, FusedSchedule
-from planners.traffic.fused.search import GroupSearch, answer_of
+from planners.traffic.fused.search import FusedTraffic, GroupSearch, answer_of
 from planners.traffic.one_layer import least_traffic
 
 BYTES = 4

@@ -8,11 +8,10 @@ from textwrap import indent
 
 from figures.liao_pair import BUFFER, BYTES, MAPS, SIZE
 from planners.traffic.convolution import Convolution
-from planners.traffic.fused.group import FusedGroup, FusedLayer
-from planners.traffic.fused.reach import Reach
+from planners.traffic.fused.group import FusedGroup, FusedLayer, Reach
 from planners.traffic.nest import Halo
 from planners.traffic.one_layer import least_traffic
-from planners.traffic.published.listing import nests
+from planners.traffic.published.network import nests
 from planners.traffic.published.pair import PairTraffic, least_pair_traffic
 
 KERNEL = 3

@@ -12,8 +12,7 @@ from cnn2csdf.catalogue.resnet import resnet34
 from cnn2csdf.simplify import REWRITES, simplified
 from cnn2csdf.weights import Model
 from planners.traffic.command.picture import TrafficBar, bars_picture, sweep_picture
-from planners.traffic.group_traffic import GroupTraffic
-from planners.traffic.network_traffic import NetworkSearch, NetworkTraffic
+from planners.traffic.network_traffic import GroupTraffic, NetworkSearch, NetworkTraffic
 
 BYTES = 4
 KIBIBYTE = 1024

@@ -16,7 +16,7 @@ from cnn2csdf.network import Network
 from cnn2csdf.simplify import simplified
 from csdf.errors import GaveUp
 from csdf.outcome import told
-from csdf.stopping import Progress, Stop
+from csdf.time_limit import Progress, Stop
 from planners.memory.answer import OUTSIDE, RESIDENT, ROWS, SEARCHED, Fit, FitWay
 from planners.memory.fit import fit
 from planners.streaming.machine import Machine

@@ -19,12 +19,11 @@ from planners.primitives.profiling.table import read_profile
 from planners.primitives.selection.baselines import (
     Baseline,
     budgets,
+    greedy_pairs,
     single_families,
 )
 from planners.primitives.selection.fronts import Pair
-from planners.primitives.selection.greedy import greedy_pairs
-from planners.primitives.selection.objective import Objective
-from planners.primitives.selection.problem import SelectionProblem, selection_problem
+from planners.primitives.selection.problem import Objective, SelectionProblem, selection_problem
 from planners.primitives.selection.trade_off import TradeOff, trade_off
 
 HERE = Path(__file__)

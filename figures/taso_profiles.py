@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 from figures.published.taso import NETWORKS, network_of
-from planners.primitives.profiling.effort import Effort
-from planners.primitives.profiling.profiler import profile_network
+from planners.primitives.profiling.profiler import Effort, profile_network
 from planners.primitives.profiling.table import write_profile
 
 PROFILES = Path(__file__).with_name("taso_profiles")

@@ -14,13 +14,16 @@ from pathlib import Path
 from figures.bars import Bars, bars_picture
 from figures.published.taso import VARIABLES, network_of
 from figures.taso_fronts import BUDGETS, MORE_TIME, mb, names, profile, table
-from planners.primitives.selection.accounting import as_published
-from planners.primitives.selection.baselines import Baseline, budgets, single_families
+from planners.primitives.selection.baselines import (
+    Baseline,
+    as_published,
+    budgets,
+    greedy_pairs,
+    single_families,
+)
 from planners.primitives.selection.fronts import Pair
-from planners.primitives.selection.greedy import greedy_pairs
-from planners.primitives.selection.integer_program import variables_of
-from planners.primitives.selection.objective import Objective
-from planners.primitives.selection.problem import SelectionProblem, selection_problem
+from planners.primitives.selection.problem import Objective, SelectionProblem, selection_problem
+from planners.primitives.selection.solver import variables_of
 from planners.primitives.selection.trade_off import TradeOff, trade_off
 
 HERE = Path(__file__)

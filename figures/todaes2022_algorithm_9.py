@@ -18,17 +18,23 @@ from typing import NamedTuple
 from figures.published.todaes import CHROMOSOME, PROPERTIES, TABLE_6_6, Printed
 from figures.todaes2022_table_6_6 import application_5
 from planners.reuse.application.application import Application
-from planners.reuse.application.published_applications import read_published_application
-from planners.reuse.application.published_rates import as_published
+from planners.reuse.application.published_applications import (
+    as_published,
+    read_published_application,
+)
 from planners.reuse.cost.comparison import Comparison, comparison
 from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.front.candidates import uniform_points
-from planners.reuse.front.nsga2.nsga2 import SearchLimits, evolve
-from planners.reuse.front.nsga2.variation import Settings
-from planners.reuse.front.places.places import local_place
+from planners.reuse.front.candidates import (
+    Chosen,
+    Demands,
+    selected,
+    selected_as_published,
+    uniform_points,
+)
+from planners.reuse.front.nsga2.nsga2 import SearchLimits, Settings, evolve
+from planners.reuse.front.places.executors import local_place
 from planners.reuse.front.problem import Point
 from planners.reuse.front.search_problem import score, search_problem
-from planners.reuse.front.selection import Chosen, Demands, selected, selected_as_published
 
 POPULATION = 50
 GENERATIONS = 60

@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from cnn2csdf.catalogue.mobilenet import mobilenet_v2
+from cnn2csdf.catalogue.embedded import mobilenet_v2
 from cnn2csdf.catalogue.resnet import resnet50
 from cnn2csdf.network import Network
 from cnn2csdf.operators import Input, Output
@@ -22,12 +22,11 @@ from figures.bars import Bars, bars_picture
 from figures.published.todaes import NEEDS, PRECISIONS
 from figures.todaes2022_table_6_6 import fused
 from planners.reuse.application.application import Application, Member, Partition, undivided
-from planners.reuse.application.published_rates import as_published
+from planners.reuse.application.published_applications import as_published
 from planners.reuse.cost.comparison import comparison
 from planners.reuse.cost.evaluation import Costs, Evaluator
-from planners.reuse.front.candidates import uniform_points
+from planners.reuse.front.candidates import Chosen, Demands, selected_as_published, uniform_points
 from planners.reuse.front.guided.beyond_search import search_beyond
-from planners.reuse.front.selection import Chosen, Demands, selected_as_published
 
 HERE = Path(__file__)
 EVALUATIONS = 1500

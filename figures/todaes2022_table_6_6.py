@@ -19,15 +19,17 @@ from cnn2csdf.network import Network
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
-from csdf.stopping import stop_of
+from csdf.time_limit import stop_of
 from planners.reuse.application.application import Application, undivided
-from planners.reuse.application.published_applications import read_published_application
-from planners.reuse.application.published_rates import as_published
-from planners.reuse.buffers.sharing import best_shared
+from planners.reuse.application.published_applications import (
+    as_published,
+    read_published_application,
+)
 from planners.reuse.command.picture import DrawnPlan, tradeoff_picture
 from planners.reuse.cost.comparison import Comparison, comparison
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.cost.least_load import searched_bound
+from planners.reuse.edge_buffers import best_shared
 from planners.reuse.front.candidates import least_points
 from planners.reuse.front.guided.beyond_search import BeyondFront, search_beyond
 from planners.reuse.front.offset_points import offset_point

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from figures.published.reuse_example import PRINTED_PHASES, worked_example
 from planners.arena.allocation import plan_arena
-from planners.reuse.application.published_rates import as_published
+from planners.reuse.application.published_applications import as_published
 from planners.reuse.cost.bounds import memory_bound
 from planners.reuse.cost.evaluation import Costs, Evaluator, ReusePlan
 from planners.reuse.cost.offset_problem import offset_problem

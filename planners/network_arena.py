@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.network import Connection, Network
 from csdf.outcome import because
-from csdf.stopping import Budget, Stop, stop_of
+from csdf.time_limit import Budget, Stop, stop_of
 from planners.arena.allocation import ArenaWhy, plan_arena
 from planners.memory.parts_in_order import GroupInOrder, PartsInOrder, Ring, in_order
 from planners.memory.whole_layers import whole_layers
 from planners.plan import MemoryPlan
 from planners.reuse.application.application import Application, undivided, with_one_size
 from planners.reuse.cost.evaluation import Costs, Evaluator
-from planners.reuse.cost.tensor_places import tensor_places
+from planners.reuse.cost.offset_problem import tensor_places
 from planners.streaming.course import course_of
 from planners.streaming.plan import StreamingPlan
 from planners.streaming.stages import StageTable

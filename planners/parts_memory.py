@@ -16,7 +16,7 @@ from cnn2csdf.granularity import WHOLE, Granularity
 from cnn2csdf.lowering import Durations, lower
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import parameter_bytes
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.bound_channels import with_capacities
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
 from csdf.model.records import with_floats
@@ -25,7 +25,7 @@ from csdf.outcome import Status, Why, because
 from csdf.search.pareto import ParetoPoint, SmallestStorage
 from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import Choice
-from csdf.stopping import Budget, stop_of
+from csdf.time_limit import Budget, stop_of
 from planners.memory_ways import (
     PARTS_APART,
     PARTS_ARENA,

@@ -5,13 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 from csdf.model.shown import html
-from csdf.notebook.pictures import Box, boxes_picture, front_picture
-from csdf.notebook.table import facts, table
+from csdf.notebook import Box, boxes_picture, facts, front_picture, table
 from planners.fusion.plans import FusionAnswer, FusionPlan
 from planners.parts_memory import MemoryComparison, NetworkMemory
 from planners.plan import MemoryPlan
-from planners.primitives.selection.objective import Objective
-from planners.primitives.selection.problem import Selection
+from planners.primitives.selection.problem import Objective, Selection
 from planners.primitives.selection.trade_off import TradeOff
 from planners.reuse.deployment.deployment import Deployment
 from planners.traffic.answers import LayerTraffic

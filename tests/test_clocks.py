@@ -7,8 +7,8 @@ import pytest
 from tests.test_architecture import CLEAN, ROOT, module_name, modules, planted
 
 STOPS = (
-    "csdf.stopping",
-    "csdf.alarm",
+    "csdf.time_limit",
+    "csdf.time_limit",
 )  # what may look at a clock to find out whether work must end
 CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "thread_time")  # each also with _ns
 TIMERS = ("setitimer", "alarm", "settimeout")
@@ -101,7 +101,7 @@ def test_a_planted_budget_is_found(tmp_path, text):
     path = tmp_path / "planners/stripes/search.py"
     path.write_text(text)
     assert any("take a Stop" in line for line in clock_violations(path, tmp_path))
-    stop = tmp_path / "csdf/stopping.py"
+    stop = tmp_path / "csdf/time_limit.py"
     stop.write_text(text)
     assert clock_violations(stop, tmp_path) == []
 

@@ -7,14 +7,13 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from csdf.alarm import Alarm
-from csdf.cli.frame.exit_codes import GAVE_UP
 from csdf.cli.frame.long_work import limited
+from csdf.cli.frame.output import GAVE_UP
 from csdf.cli.main import main
 from csdf.errors import CsdfError, GaveUp
 from csdf.io.json_graph import graph_to_json
 from csdf.outcome import Ended, Status, Why, because, told
-from csdf.stopping import ENDS, Progress, Stop, now_and_then, reason_of, stop_of
+from csdf.time_limit import ENDS, Alarm, Progress, Stop, now_and_then, reason_of, stop_of
 from tests.adversarial.graphs import many_phases
 
 
@@ -23,7 +22,7 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.now = 100.0
-        monkeypatch.setattr("csdf.stopping.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("csdf.time_limit.time.monotonic", lambda: self.now)
 
 
 @pytest.fixture

@@ -5,6 +5,12 @@ with the layers of its reference models; Zhang et al., Hello Edge: Keyword Spott
 Microcontrollers, arXiv 1711.07128, 2017, section 4 (DS-CNN); Chowdhery et al., Visual Wake Words
 Dataset, arXiv 1906.05721, 2019 (person detection with MobileNetV1 0.25). The reference models keep
 the bias of a convolution in front of its batch normalisation.
+
+MobileNets of any width and resolution.
+
+Sources: Howard et al., MobileNets: Efficient Convolutional Neural Networks for Mobile Vision
+Applications, arXiv 1704.04861, 2017, table 1; Sandler et al., MobileNetV2: Inverted Residuals and
+Linear Bottlenecks, CVPR 2018, tables 1 and 2. Padding is TensorFlow's, as in the authors' release.
 """
 
 from __future__ import annotations
@@ -14,13 +20,13 @@ from fractions import Fraction
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.catalogue import blocks, mobilenet
+from cnn2csdf.catalogue import blocks
 from cnn2csdf.network import Network
 
 
 def person_detection(*, classes: int = 2, resolution: int = 96, channels: int = 1) -> Network:
     """Return the MobileNetV1 of width 1/4 that finds persons in small grey images."""
-    network = mobilenet.mobilenet_v1(
+    network = mobilenet_v1(
         classes=classes, resolution=resolution, width=Fraction(1, 4), channels=channels
     )
     return replace(network, name="person_detection")
@@ -97,3 +103,162 @@ def _residual(builder: NetworkBuilder, source: str, prefix: str, filters: int, s
         )
     total = blocks.sum_of(builder, result, source, f"{prefix}_add")
     return blocks.activated(builder, total, blocks.RELU, prefix)
+
+
+SEPARABLE = (  # filters, stride
+    (64, 1),
+    (128, 2),
+    (128, 1),
+    (256, 2),
+    (256, 1),
+    (512, 2),
+    *((512, 1),) * 5,
+    (1024, 2),
+    (1024, 1),
+)
+BOTTLENECKS = (  # expansion, channels, repetitions, stride of the first
+    (1, 16, 1, 1),
+    (6, 24, 2, 2),
+    (6, 32, 3, 2),
+    (6, 64, 4, 2),
+    (6, 96, 3, 1),
+    (6, 160, 3, 2),
+    (6, 320, 1, 1),
+)
+
+
+def mobilenet_v1(
+    *,
+    classes: int = 1000,
+    resolution: int = 224,
+    width: Fraction = Fraction(1),
+    channels: int = 3,
+) -> Network:
+    """Return MobileNetV1.
+
+    width: the multiplier of the paper's section 3.3; a layer keeps at least 8 filters, as in the
+    release. channels: of the image.
+    """
+    blocks.require_positive(width)
+    builder = NetworkBuilder("mobilenet_v1")
+    image = builder.input((channels, resolution, resolution))
+    features = blocks.normalized_convolution(
+        builder,
+        image,
+        "conv1",
+        filters=_thinned(32, width),
+        window=blocks.same(builder.shape(image), (3, 3), (2, 2)),
+    )
+    for number, (filters, stride) in enumerate(SEPARABLE, start=2):
+        features = _depthwise(builder, features, f"conv{number}_depthwise", stride, blocks.RELU)
+        features = blocks.normalized_convolution(
+            builder,
+            features,
+            f"conv{number}_pointwise",
+            filters=_thinned(filters, width),
+            window=blocks.unpadded(1),
+        )
+    blocks.classified(builder, blocks.global_average(builder, features), classes)
+    return builder.network()
+
+
+def mobilenet_v2(
+    *,
+    classes: int = 1000,
+    resolution: int = 224,
+    width: Fraction = Fraction(1),
+) -> Network:
+    """Return MobileNetV2; a width below one does not thin the last convolution (section 6.1)."""
+    blocks.require_positive(width)
+    builder = NetworkBuilder("mobilenet_v2")
+    image = builder.input((3, resolution, resolution))
+    features = blocks.normalized_convolution(
+        builder,
+        image,
+        "conv1",
+        filters=rounded_channels(32 * width),
+        window=blocks.same(builder.shape(image), (3, 3), (2, 2)),
+        activation=blocks.RELU6,
+    )
+    for stage, (expansion, channels, repetitions, stride) in enumerate(BOTTLENECKS, start=2):
+        for block in range(1, repetitions + 1):
+            features = _inverted_residual(
+                builder,
+                features,
+                f"conv{stage}_{block}",
+                expansion=expansion,
+                filters=rounded_channels(channels * width),
+                stride=stride if block == 1 else 1,
+            )
+    features = blocks.normalized_convolution(
+        builder,
+        features,
+        "conv9",
+        filters=rounded_channels(1280 * max(width, Fraction(1))),
+        window=blocks.unpadded(1),
+        activation=blocks.RELU6,
+    )
+    blocks.classified(builder, blocks.global_average(builder, features), classes)
+    return builder.network()
+
+
+def rounded_channels(wanted: Fraction, divisor: int = 8) -> int:
+    """Return the multiple of the divisor nearest to what is wanted, at least 90% of it.
+
+    Source: the authors' release of MobileNetV2 (halves go up; never less than the divisor).
+    """
+    rounded = max(divisor, int(wanted + Fraction(divisor, 2)) // divisor * divisor)
+    return rounded if 10 * rounded >= 9 * wanted else rounded + divisor
+
+
+def _thinned(filters: int, width: Fraction) -> int:
+    return max(8, int(filters * width))
+
+
+def _depthwise(
+    builder: NetworkBuilder, source: str, name: str, stride: int, activation: op.Activation
+) -> str:
+    shape = builder.shape(source)
+    return blocks.normalized_convolution(
+        builder,
+        source,
+        name,
+        filters=shape.channels,
+        window=blocks.same(shape, (3, 3), (stride, stride)),
+        groups=shape.channels,
+        activation=activation,
+    )
+
+
+def _inverted_residual(
+    builder: NetworkBuilder,
+    source: str,
+    prefix: str,
+    *,
+    expansion: int,
+    filters: int,
+    stride: int,
+) -> str:
+    """Expand, filter each map, project linearly; added to what it reads where shapes agree."""
+    features = source
+    if expansion > 1:
+        features = blocks.normalized_convolution(
+            builder,
+            source,
+            f"{prefix}_expand",
+            filters=expansion * builder.shape(source).channels,
+            window=blocks.unpadded(1),
+            activation=blocks.RELU6,
+        )
+    features = _depthwise(builder, features, f"{prefix}_depthwise", stride, blocks.RELU6)
+    features = blocks.normalized_convolution(
+        builder,
+        features,
+        f"{prefix}_project",
+        filters=filters,
+        window=blocks.unpadded(1),
+        activation=None,
+    )
+    if builder.shape(source) != builder.shape(features):
+        return features
+    return blocks.sum_of(builder, features, source, f"{prefix}_add")

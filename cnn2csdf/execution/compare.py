@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cnn2csdf.execution.by_parts import Frame, RunByParts, run_by_parts
+from cnn2csdf.execution.streaming_executor import Frame, RunByParts, run_by_parts
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array, Model

@@ -10,7 +10,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.elements import Element, Quantization
-from cnn2csdf.fixed_point.short_functions import (
+from cnn2csdf.fixed_point.functions import (
     exponential_table,
     reciprocal_table,
     sigmoid_table,

@@ -1,23 +1,56 @@
-"""Reading a network from an ONNX file."""
+"""Reading a network from an ONNX file.
+
+From the nodes of a graph to layers: what is known of each node, and all that is refused.
+
+A choice between two graphs whose condition no frame changes: the nodes of the graph chosen.
+
+The nodes that the outputs of a graph need, in an order in which they can run.
+
+Operators of ONNX Runtime between integers, as the three steps that they stand for.
+
+QLinearConv and its like read integers with scale and zero point and write integers. Here each of
+them becomes nodes that make its inputs real, the operator itself, and one that stores its output;
+those are read as one layer again (quantized_layers).
+
+Which function turns which operator of ONNX into layers.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 
 import onnx
+from onnx import helper
 
+from cnn2csdf.onnx_files.conversion import (
+    dynamic,
+    elementwise,
+    moves,
+    normalizations,
+    products,
+    windows,
+)
 from cnn2csdf.onnx_files.conversion.assembly import Assembly
+from cnn2csdf.onnx_files.conversion.windows import over_lines
 from cnn2csdf.onnx_files.graph_values import GraphValues
 from cnn2csdf.onnx_files.input_dims import Dims, input_dims, require_known_names
-from cnn2csdf.onnx_files.learning import add_layers, learned, running_order
 from cnn2csdf.onnx_files.model_file import folder_of, opset_versions, read_model_file
-from cnn2csdf.onnx_files.nodes import Node
+from cnn2csdf.onnx_files.nodes import (
+    Node,
+    NodeRefusal,
+    node_of,
+    refusal_of_all,
+    unknown,
+    unsupported,
+)
 from cnn2csdf.onnx_files.patterns import layer_nodes
 from cnn2csdf.parameters import with_shared_names
 from cnn2csdf.quantized_layers import with_integers
+from cnn2csdf.readers.reading_order import reading_order
 from cnn2csdf.weights import Model
-from csdf.errors import InvalidNetwork, UnreadableFile, UnsupportedOperator
+from csdf.errors import InvalidNetwork, UnreadableFile, UnsupportedOperator, counted
 
 
 def read_onnx(
@@ -91,3 +124,484 @@ def _add_outputs(assembly: Assembly, outputs: Sequence[str]) -> None:
         if not assembly.has(name):
             raise UnreadableFile(f"output {name!r} is the same for every frame")
         assembly.add_output(name)
+
+
+def running_order(
+    graph: onnx.GraphProto, opsets: Mapping[str, int], outputs: Sequence[str]
+) -> list[Node]:
+    """Return the nodes that the outputs need, each behind those it reads, inner graphs too."""
+    given = {found.name for found in graph.input} | {one.name for one in graph.initializer}
+    nodes = [
+        with_captured(node_of(proto, with_axes(proto, opsets))) for proto in opened(graph.node)
+    ]
+    return ordered_nodes(nodes, given, outputs)
+
+
+def learned(
+    nodes: Sequence[Node], values: GraphValues, opsets: Mapping[str, int]
+) -> tuple[list[Node], Set[str]]:
+    """Find out types and constants; put the nodes of a chosen branch in the place of the choice.
+
+    Returns the nodes and the tensors of which nothing is known, since an operator that is not
+    supported writes them or something they are computed from.
+    """
+    found: list[Node] = []
+    lost: set[str] = set()
+    waiting = list(reversed(nodes))
+    while waiting:
+        node = waiting.pop()
+        if node.op_type == "If" and not node.domain and values.is_static(node.required(0)):
+            waiting += reversed(chosen_branch(node, values, opsets))
+            continue
+        found.append(node)
+        if not lost.isdisjoint(node.inputs):
+            lost.update(filter(None, node.outputs))
+        elif _is_known(node) or all(values.is_static(name) for name in node.inputs if name):
+            values.add_node(node)
+        else:
+            lost.update(filter(None, node.outputs))
+    return found, lost
+
+
+def _is_known(node: Node) -> bool:
+    return not node.domain and (node.op_type in CONVERTERS or node.op_type in ("Shape", "Size"))
+
+
+def add_layers(assembly: Assembly, layers: Sequence[Node], read: Set[str]) -> None:
+    """Add a layer for each node, or several.
+
+    Raises UnsupportedOperator for all nodes together that are not supported; those behind such a
+    node are not looked at, unless their operator is not known.
+    """
+    refusals: list[NodeRefusal] = []
+    for node in layers:
+        if node.op_type not in CONVERTERS or node.domain:
+            refusals.append(_refusal(node))
+        elif not refusals or _is_ready(node, assembly):
+            try:
+                _add(assembly, node, read)
+            except NodeRefusal as refusal:
+                refusals.append(refusal)
+            except (UnreadableFile, InvalidNetwork):
+                if not refusals:
+                    raise
+    if refusals:
+        raise refusal_of_all(refusals)
+
+
+def _refusal(node: Node) -> NodeRefusal:
+    if node.op_type == "If":
+        return unsupported(node, "its condition is computed from the frame")
+    if node.has_graph:
+        return unsupported(node, "an operator with graphs inside is not supported")
+    return unknown(node)
+
+
+def _is_ready(node: Node, assembly: Assembly) -> bool:
+    """Whether all that it reads is there."""
+    return all(assembly.has(name) or assembly.is_static(name) for name in node.inputs if name)
+
+
+def _add(assembly: Assembly, node: Node, read: Set[str]) -> None:
+    CONVERTERS[node.op_type](node, assembly)
+    left = [name for name in node.outputs if name in read and not assembly.has(name)]
+    if left:
+        raise unsupported(node, f"its output {left[0]!r} is not supported")
+
+
+DEEPEST = 32  # graphs inside one another
+
+
+def with_captured(node: Node) -> Node:
+    """Return the node; what its inner graphs read from around them is read behind its inputs."""
+    graphs = list(_graphs(node.proto))
+    if not graphs:
+        return node
+    names = [name for graph in graphs for name in _captured(graph)]
+    more = dict.fromkeys(name for name in names if name not in node.inputs)
+    return replace(node, inputs=(*node.inputs, *more))
+
+
+def chosen_branch(node: Node, values: GraphValues, opsets: Mapping[str, int]) -> list[Node]:
+    """Return the nodes of the branch that the static condition of an If chooses, in running order.
+
+    They write the outputs of the If; their own tensors have its name in front. Constants of the
+    branch become known.
+    """
+    condition = values.value(node.required(0))
+    if condition.size != 1:
+        raise UnreadableFile(f"{node}: a condition of {condition.size} elements")
+    name = "then_branch" if bool(condition.reshape(-1)[0]) else "else_branch"
+    found = node.attributes.get(name)
+    if found is None or found.type != onnx.AttributeProto.GRAPH:
+        raise UnreadableFile(f"{node}: attribute {name} is missing")
+    if node.name.count("/branch/") >= DEEPEST:
+        raise unsupported(node, f"more than {DEEPEST} graphs inside one another")
+    return _inlined(node, found.g, values, opsets)
+
+
+def _inlined(
+    node: Node, graph: onnx.GraphProto, values: GraphValues, opsets: Mapping[str, int]
+) -> list[Node]:
+    if len(graph.output) != len(node.outputs):
+        raise UnreadableFile(
+            f"{node}: {counted(len(node.outputs), 'output')}, but its branch has {len(graph.output)}"
+        )
+    prefix = f"{node.name}/branch/"
+    inner = [one.name for one in graph.initializer]
+    inner += [name for proto in graph.node for name in proto.output if name]
+    names = {name: prefix + name for name in inner}
+    values.add_constants(graph.initializer, names)
+    nodes = [with_captured(node_of(_renamed(one, names, prefix), opsets)) for one in graph.node]
+    for ours, theirs in zip(node.outputs, graph.output, strict=True):
+        source = names.get(theirs.name, theirs.name)
+        copy = onnx.helper.make_node("Identity", [source], [ours], name=f"{prefix}{ours}")
+        nodes.append(node_of(copy, opsets))
+    made = {name for one in nodes for name in one.outputs}
+    given = {name for one in nodes for name in one.inputs} - made
+    return ordered_nodes(nodes, given, node.outputs)
+
+
+def _renamed(proto: onnx.NodeProto, names: Mapping[str, str], prefix: str) -> onnx.NodeProto:
+    """The node with other names of tensors, in the graphs inside it as well."""
+    found = onnx.NodeProto()
+    found.CopyFrom(proto)
+    found.name = prefix + (proto.name or next(filter(None, proto.output), ""))
+    found.input[:] = [names.get(name, name) for name in proto.input]
+    found.output[:] = [names.get(name, name) for name in proto.output]
+    for graph in _graphs(found):
+        _rename_captured(graph, names)
+    return found
+
+
+def _rename_captured(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
+    for proto in graph.node:
+        proto.input[:] = [names.get(name, name) for name in proto.input]
+        for inner in _graphs(proto):
+            _rename_captured(inner, names)
+    for output in graph.output:
+        made = any(output.name in proto.output for proto in graph.node)
+        output.name = output.name if made else names.get(output.name, output.name)
+
+
+def _graphs(proto: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    for attribute in proto.attribute:
+        if attribute.type == onnx.AttributeProto.GRAPH:
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def _captured(graph: onnx.GraphProto) -> Iterator[str]:
+    """Tensors that a graph, or a graph inside it, reads and does not make."""
+    made = {one.name for one in (*graph.input, *graph.initializer)}
+    made |= {name for proto in graph.node for name in proto.output}
+    for proto in graph.node:
+        inner = [name for one in _graphs(proto) for name in _captured(one)]
+        yield from (name for name in (*proto.input, *inner) if name and name not in made)
+    yield from (one.name for one in graph.output if one.name not in made)
+
+
+def ordered_nodes(nodes: Sequence[Node], given: Set[str], wanted: Sequence[str]) -> list[Node]:
+    """Return the nodes behind the wanted tensors, each after those it reads, else as in the file.
+
+    given: tensors that no node has to write. Raises UnreadableFile for a tensor that nothing writes
+    or two nodes write, and for a cycle, naming its nodes.
+    """
+    writers = _writers(nodes, given)
+    needed = _needed(nodes, writers, given, wanted)
+    order = reading_order({place: _sources(nodes[place], writers) for place in needed})
+    if len(order) < len(needed):
+        stuck = needed - set(order)
+        raise UnreadableFile(f"the graph has a cycle: {_cycle(nodes, writers, stuck)}")
+    return [nodes[place] for place in order]
+
+
+def _writers(nodes: Sequence[Node], given: Set[str]) -> dict[str, int]:
+    writers: dict[str, int] = {}
+    for place, node in enumerate(nodes):
+        for output in filter(None, node.outputs):
+            if output in writers or output in given:
+                raise UnreadableFile(f"{node} writes {output!r}, which is already there")
+            writers[output] = place
+    return writers
+
+
+def _sources(node: Node, writers: Mapping[str, int]) -> Iterable[int]:
+    return {writers[name] for name in node.inputs if name in writers}
+
+
+def _needed(
+    nodes: Sequence[Node], writers: Mapping[str, int], given: Set[str], wanted: Sequence[str]
+) -> set[int]:
+    for name in wanted:
+        if name not in writers and name not in given:
+            raise UnreadableFile(f"output {name!r} is not produced by any node")
+    frontier = [writers[name] for name in wanted if name in writers]
+    needed: set[int] = set()
+    while frontier:
+        place = frontier.pop()
+        if place in needed:
+            continue
+        needed.add(place)
+        for name in filter(None, nodes[place].inputs):
+            if name not in writers and name not in given:
+                raise UnreadableFile(f"{nodes[place]} reads {name!r}, which nothing produces")
+        frontier.extend(_sources(nodes[place], writers))
+    return needed
+
+
+def _cycle(nodes: Sequence[Node], writers: Mapping[str, int], stuck: Set[int]) -> str:
+    """Name a cycle: every stuck node has a stuck one before it, so going back must repeat."""
+    trail: dict[int, None] = {}
+    place = min(stuck)
+    while place not in trail:
+        trail[place] = None
+        place = min(source for source in _sources(nodes[place], writers) if source in stuck)
+    passed = list(trail)
+    cycle = passed[passed.index(place) :][::-1]
+    first = cycle.index(min(cycle))
+    names = [repr(nodes[one].name) for one in (*cycle[first:], *cycle[: first + 1])]
+    return " -> ".join(names)
+
+
+RUNTIME = "com.microsoft"
+PLAIN = {  # each input is followed by its scale and zero point; those of the output come last
+    ("", "QLinearMatMul"): ("MatMul", 2),
+    (RUNTIME, "QLinearAdd"): ("Add", 2),
+    (RUNTIME, "QLinearMul"): ("Mul", 2),
+    (RUNTIME, "QLinearAveragePool"): ("AveragePool", 1),
+    (RUNTIME, "QLinearGlobalAveragePool"): ("GlobalAveragePool", 1),
+    (RUNTIME, "QLinearLeakyRelu"): ("LeakyRelu", 1),
+    (RUNTIME, "QLinearSigmoid"): ("Sigmoid", 1),
+    (RUNTIME, "QLinearSoftmax"): ("Softmax", 1),
+}
+FIRST_WITH_AXES = 13  # opset in which tensors may have a scale for each place along an axis
+DROPPED = ("channels_last", "opset")  # attributes that only the integer operators have
+
+
+def opened(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
+    """Return the nodes, where operators between integers are the steps that they stand for."""
+    return [step for node in nodes for step in _steps(node)]
+
+
+def _steps(node: onnx.NodeProto) -> Iterable[onnx.NodeProto]:
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    if (domain, node.op_type) in PLAIN:
+        return _plain(_Steps(node), *PLAIN[domain, node.op_type])
+    if (domain, node.op_type) in SPECIAL:
+        return SPECIAL[domain, node.op_type](_Steps(node))
+    return [node]
+
+
+def with_axes(proto: onnx.NodeProto, opsets: Mapping[str, int]) -> Mapping[str, int]:
+    """Return the opsets by which a node is read: an axis of scales came with opset 13."""
+    is_along_axis = any(one.name == "axis" for one in proto.attribute)
+    if proto.op_type not in ("QuantizeLinear", "DequantizeLinear") or not is_along_axis:
+        return opsets
+    return {**opsets, "": max(opsets.get("", FIRST_WITH_AXES), FIRST_WITH_AXES)}
+
+
+class _Steps:
+    """Makes the nodes of one operator; their tensors are called after its output."""
+
+    def __init__(self, node: onnx.NodeProto) -> None:
+        self.node = node
+        self.output = node.output[0] if node.output else ""
+        self.inputs = list(node.input)
+
+    def input(self, place: int) -> str:
+        """Return an input; empty where it is left out."""
+        return self.inputs[place] if place < len(self.inputs) else ""
+
+    def real(self, number: int, place: int, axis: int | None = None) -> onnx.NodeProto:
+        """Make an input real by the scale and zero point behind it."""
+        names = [self.input(place), self.input(place + 1), self.input(place + 2)]
+        if not names[0] or not names[1]:
+            raise UnreadableFile(f"node {self.node.name!r}: input {place} has no scale")
+        found = helper.make_node("DequantizeLinear", names, [self.name(f"real {number}")])
+        if axis is not None:
+            found.attribute.append(helper.make_attribute("axis", axis))
+        return found
+
+    def name(self, what: str) -> str:
+        """Return the name of a tensor between the steps."""
+        return f"{self.output} {what}"
+
+    def operator(self, kind: str, inputs: list[str]) -> onnx.NodeProto:
+        """Make the operator itself, with the attributes that it knows."""
+        found = helper.make_node(kind, inputs, [self.name("result")], name=self.node.name)
+        found.attribute.extend(one for one in self.node.attribute if one.name not in DROPPED)
+        return found
+
+    def stored(self, place: int) -> onnx.NodeProto:
+        """Store the result by the scale and zero point at that place."""
+        names = [self.name("result"), self.input(place), self.input(place + 1)]
+        if not names[1]:
+            raise UnreadableFile(f"node {self.node.name!r}: its output has no scale")
+        return helper.make_node("QuantizeLinear", names, [self.output])
+
+    def bias(self, place: int) -> Iterator[onnx.NodeProto]:
+        """Make a bias real: its scale is that of the products, which are of inputs 0 and 3."""
+        scale = self.name("scale")
+        yield helper.make_node("Mul", [self.input(1), self.input(4)], [scale])
+        real = helper.make_node(
+            "DequantizeLinear", [self.input(place), scale], [self.name("real 2")]
+        )
+        real.attribute.append(helper.make_attribute("axis", 0))
+        yield real
+
+
+def _plain(steps: _Steps, kind: str, count: int) -> Iterator[onnx.NodeProto]:
+    for number in range(count):
+        is_matrix = kind == "MatMul" and number == 1
+        yield steps.real(number, 3 * number, axis=1 if is_matrix else None)
+    yield steps.operator(kind, [steps.name(f"real {number}") for number in range(count)])
+    yield steps.stored(3 * count)
+
+
+def _convolution(steps: _Steps) -> Iterator[onnx.NodeProto]:
+    inputs = [steps.name("real 0"), steps.name("real 1")]
+    yield steps.real(0, 0)
+    yield steps.real(1, 3, axis=0)
+    if steps.input(8):
+        yield from steps.bias(8)
+        inputs.append(steps.name("real 2"))
+    yield steps.operator("Conv", inputs)
+    yield steps.stored(6)
+
+
+def _gemm(steps: _Steps) -> Iterator[onnx.NodeProto]:
+    inputs = [steps.name("real 0"), steps.name("real 1")]
+    by_units = any(one.name == "transB" and one.i for one in steps.node.attribute)
+    yield steps.real(0, 0)
+    yield steps.real(1, 3, axis=0 if by_units else 1)
+    if steps.input(6):
+        yield from steps.bias(6)
+        inputs.append(steps.name("real 2"))
+    result = steps.operator("Gemm", inputs)
+    if steps.input(7):
+        yield result
+        yield steps.stored(7)
+    else:
+        del result.output[:]
+        result.output.append(steps.output)
+        yield result
+
+
+def _concatenation(steps: _Steps) -> Iterator[onnx.NodeProto]:
+    count = (len(steps.inputs) - 2) // 3
+    for number in range(count):
+        yield steps.real(number, 2 + 3 * number)
+    yield steps.operator("Concat", [steps.name(f"real {number}") for number in range(count)])
+    yield steps.stored(0)
+
+
+def _as_standard(steps: _Steps) -> Iterator[onnx.NodeProto]:
+    """The runtime's own form, which took other types before the standard did."""
+    found = onnx.NodeProto()
+    found.CopyFrom(steps.node)
+    found.domain = ""
+    yield found
+
+
+def _dynamic_product(steps: _Steps) -> Iterator[onnx.NodeProto]:
+    """A real matrix, quantised by its own range, times a trained one."""
+    names = [steps.name(what) for what in ("integers", "scale", "zero point")]
+    yield helper.make_node("DynamicQuantizeLinear", [steps.input(0)], names)
+    zeros = [names[2], steps.input(3)]
+    yield from _rescaled_product(steps, names[0], zeros, [names[1], steps.input(2)], bias=4)
+
+
+def _real_product(steps: _Steps) -> Iterator[onnx.NodeProto]:
+    zeros, scales = [steps.input(4), steps.input(5)], [steps.input(2), steps.input(3)]
+    yield from _rescaled_product(steps, steps.input(0), zeros, scales, bias=6)
+
+
+def _rescaled_product(
+    steps: _Steps, left: str, zeros: list[str], scales: list[str], *, bias: int
+) -> Iterator[onnx.NodeProto]:
+    """A product of integers made real by both scales, and a bias added."""
+    sums, real, scale = (steps.name(what) for what in ("sums", "real sums", "scales"))
+    result = steps.name("rescaled") if steps.input(bias) else steps.output
+    yield helper.make_node("MatMulInteger", [left, steps.input(1), *zeros], [sums])
+    yield helper.make_node("Cast", [sums], [real], to=onnx.TensorProto.FLOAT)
+    yield helper.make_node("Mul", scales, [scale])
+    yield helper.make_node("Mul", [real, scale], [result])
+    if steps.input(bias):
+        yield helper.make_node("Add", [result, steps.input(bias)], [steps.output])
+
+
+SPECIAL: Mapping[tuple[str, str], Callable[[_Steps], Iterator[onnx.NodeProto]]] = {
+    ("", "QLinearConv"): _convolution,
+    (RUNTIME, "QGemm"): _gemm,
+    (RUNTIME, "QLinearConcat"): _concatenation,
+    (RUNTIME, "QuantizeLinear"): _as_standard,
+    (RUNTIME, "DequantizeLinear"): _as_standard,
+    (RUNTIME, "DynamicQuantizeMatMul"): _dynamic_product,
+    (RUNTIME, "MatMulIntegerToFloat"): _real_product,
+}
+
+
+def kinds() -> list[str]:
+    """Return the operators that are opened, those of the runtime with its domain in front."""
+    found = [f"{domain}.{kind}".lstrip(".") for domain, kind in (*PLAIN, *SPECIAL)]
+    return sorted(found)
+
+
+Converter = Callable[[Node, Assembly], None]
+
+
+CONVERTERS: Mapping[str, Converter] = {
+    **dict.fromkeys(elementwise.PLAIN, elementwise.activation),
+    **dict.fromkeys(elementwise.FUNCTIONS, elementwise.elementwise),
+    **dict.fromkeys(normalizations.REDUCTIONS, normalizations.reduction),
+    **dict.fromkeys(elementwise.EXTREMES, elementwise.extreme_place),
+    **dict.fromkeys(products.KINDS, products.recurrence),
+    "AveragePool": over_lines(windows.average_pooling),
+    "BatchNormalization": normalizations.batch_normalization,
+    "Cast": elementwise.cast,
+    "ChannelShuffle": moves.channel_shuffle,
+    "Clip": elementwise.clip,
+    "Concat": moves.concatenation,
+    "Conv": over_lines(windows.convolution),
+    "ConvInteger": over_lines(windows.integer_convolution),
+    "ConvTranspose": over_lines(windows.transposed_convolution),
+    "CumSum": elementwise.running_sum,
+    "DequantizeLinear": dynamic.dequantize,
+    "DepthToSpace": moves.depth_to_space,
+    "Dropout": elementwise.dropout,
+    "DynamicQuantizeLinear": dynamic.dynamic_quantization,
+    "Einsum": products.einsum,
+    "Expand": moves.expand,
+    "Flatten": moves.reshape,
+    "Gather": moves.gather,
+    "Gelu": elementwise.gelu,
+    "Gemm": products.gemm,
+    "GlobalAveragePool": over_lines(windows.global_average_pooling),
+    "GlobalMaxPool": over_lines(windows.global_max_pooling),
+    "Identity": elementwise.identity,
+    "InstanceNormalization": normalizations.instance_normalization,
+    "LRN": normalizations.local_response_normalization,
+    "LayerNormalization": normalizations.layer_normalization,
+    "LogSoftmax": normalizations.softmax,
+    "MatMul": products.matrix_product,
+    "MatMulInteger": dynamic.integer_product,
+    "MaxPool": over_lines(windows.max_pooling),
+    "PRelu": elementwise.prelu,
+    "Pad": moves.pad,
+    "QuantizeLinear": dynamic.quantize,
+    "Reshape": moves.reshape,
+    "Resize": windows.resize,
+    "Slice": moves.slices,
+    "Softmax": normalizations.softmax,
+    "SpaceToDepth": moves.space_to_depth,
+    "Split": moves.split,
+    "Squeeze": moves.reshape,
+    "Swish": elementwise.swish,
+    "Tile": moves.tile,
+    "TopK": elementwise.ranking,
+    "Transpose": moves.transpose,
+    "Unsqueeze": moves.reshape,
+    "Upsample": windows.resize,
+    "Where": elementwise.where,
+}

@@ -5,23 +5,28 @@ A new operator is one class in one of these modules, its name here, and what rea
 
 from cnn2csdf.geometry import Pair, Window
 from cnn2csdf.operators.activations import ACTIVATIONS, Activation
-from cnn2csdf.operators.choices import Choice, ExtremePlace, Ranking, RunningSum
-from cnn2csdf.operators.convolutions import Convolution, TransposedConvolution
-from cnn2csdf.operators.dynamic import (
-    DynamicQuantization,
-    DynamicRange,
-    IntegerConvolution,
-    IntegerProduct,
+from cnn2csdf.operators.elementwise import (
+    ELEMENTWISE,
+    REDUCTIONS,
+    Choice,
+    Elementwise,
+    ExtremePlace,
+    Ranking,
+    Reduction,
+    RunningSum,
 )
-from cnn2csdf.operators.elementwise import ELEMENTWISE, REDUCTIONS, Elementwise, Reduction
 from cnn2csdf.operators.ends import Conversion, Identity, Input, Output
 from cnn2csdf.operators.moves import (
     ChannelShuffle,
     Concatenation,
+    ConstantConcatenation,
     DepthToSpace,
+    Gather,
+    Repeat,
     Reshape,
     Slice,
     SpaceToDepth,
+    TensorProduct,
     Transpose,
 )
 from cnn2csdf.operators.normalizations import (
@@ -32,17 +37,17 @@ from cnn2csdf.operators.normalizations import (
     Softmax,
 )
 from cnn2csdf.operators.operator import Operator
-from cnn2csdf.operators.poolings import GlobalPooling, Pooling
-from cnn2csdf.operators.products import FullyConnected, MatrixProduct
-from cnn2csdf.operators.quantized_cells import QuantizedLstm, QuantizedSvdf
-from cnn2csdf.operators.recurrences import Recurrence
-from cnn2csdf.operators.repetitions import (
-    ConstantConcatenation,
-    Gather,
-    Repeat,
-    TensorProduct,
+from cnn2csdf.operators.products import (
+    DynamicQuantization,
+    DynamicRange,
+    FullyConnected,
+    IntegerConvolution,
+    IntegerProduct,
+    MatrixProduct,
 )
+from cnn2csdf.operators.recurrences import QuantizedLstm, QuantizedSvdf, Recurrence
 from cnn2csdf.operators.resizes import Pad, Resize
+from cnn2csdf.operators.windows import Convolution, GlobalPooling, Pooling, TransposedConvolution
 
 POINTWISE = (BatchNormalization, LocalResponseNormalization, Activation, Identity)
 """Operators with one input that need one row of it, of the same shape, for each row they write."""

@@ -9,8 +9,7 @@ import numpy as np
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.elements import Element
-from cnn2csdf.fixed_point.exponentials import softmax_of
-from cnn2csdf.fixed_point.short_functions import short_softmax
+from cnn2csdf.fixed_point.functions import short_softmax, softmax_of
 from cnn2csdf.fixed_point.single_precision import shares
 from cnn2csdf.operators.operator import (
     Operator,

@@ -1,4 +1,7 @@
-"""Products of matrices."""
+"""Products of matrices.
+
+Integers whose scale depends on the frame: found, stored, and multiplied with trained integers.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from cnn2csdf.arrays import Array
+from cnn2csdf.geometry import Window
 from cnn2csdf.integers import centred, channel_ratios, has_wide_sums, rescaled_sums
 from cnn2csdf.operators.elementwise import broadcast
 from cnn2csdf.operators.operator import Operator, RowsNeeded, only_input, quantized_types, same_row
+from cnn2csdf.operators.windows import Convolution, window_cells
 from cnn2csdf.part import Part, Types, cut, same_rows, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
@@ -90,3 +95,156 @@ class MatrixProduct(Operator):
         right = whole_tensor(part.inputs[1]) if self.units is None else part.weights["matrix"]
         product: Array = np.matmul(left, right)
         return product if is_cut else cut(product, part)
+
+
+STEPS = 255  # between the least and the largest of 8 bits
+
+
+def _limits(values: Array) -> tuple[np.float32, np.float32]:
+    """The least and the largest element, with zero between them."""
+    return np.minimum(values.min(), np.float32(0)), np.maximum(values.max(), np.float32(0))
+
+
+def _scale(values: Array) -> np.float32:
+    low, high = _limits(values)
+    return np.float32(1) if low == high else np.float32((high - low) / np.float32(STEPS))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DynamicRange(Operator):
+    """The scale in which all elements of the tensor are 8-bit integers, or their zero point."""
+
+    gives: str  # "scale" or "zero point"
+
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        only_input(self, inputs)
+        return (1,)
+
+    def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
+        return 2 * inputs[0].elements
+
+    def computed(self, part: Part) -> Array:
+        values = whole_tensor(part.inputs[0])
+        scale = _scale(values)
+        if self.gives == "scale":
+            return np.array([scale], np.float32)
+        zero = np.rint(np.clip(-_limits(values)[0] / scale, 0, STEPS))
+        return np.array([zero], np.float32)
+
+    def in_words(self) -> str:
+        return f"dynamic {self.gives}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DynamicQuantization(Operator):
+    """The first input as 8-bit integers, by the scale and the zero point that follow it."""
+
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        if len(inputs) != 3 or inputs[1].elements != 1 or inputs[2].elements != 1:
+            raise InvalidNetwork("a dynamic quantisation takes a tensor, a scale and a zero point")
+        return inputs[0].dims
+
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
+        return same_row if index == 0 and output.is_map else None
+
+    def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
+        return 2 * output.elements
+
+    def computed(self, part: Part) -> Array:
+        scale, zero = (whole_tensor(reader)[0] for reader in part.inputs[1:])
+        values = part.inputs[0].rows(part.begin, part.end)
+        found: Array = np.clip(np.rint(values / scale) + zero, 0, STEPS)
+        return found
+
+
+def _require_zeros(operator: Operator, zeros: Sequence[Shape], count: int) -> None:
+    if len(zeros) != count or any(one.elements != 1 for one in zeros):
+        raise InvalidNetwork(f"{operator.in_words()} with {len(zeros)} zero points, not {count}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntegerConvolution(Operator):
+    """A convolution of integers, summed exactly; a second input is the zero point of the first.
+
+    The trained kernel has no zero point any more.
+    """
+
+    filters: int
+    window: Window
+    groups: int = 1
+    has_zero: bool = True
+
+    @property
+    def _real(self) -> Convolution:
+        return Convolution(
+            filters=self.filters, window=self.window, groups=self.groups, has_bias=False
+        )
+
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        _require_zeros(self, inputs[1:], int(self.has_zero))
+        return self._real.output_dims(inputs[:1])
+
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
+        return None if index else self._real.rows_needed(0, inputs[:1], output)
+
+    def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
+        return self._real.trained(inputs[:1])
+
+    def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
+        return self._real.multiply_accumulates(inputs[:1], output)
+
+    def computed(self, part: Part) -> Array:
+        zero = float(whole_tensor(part.inputs[1])[0]) if self.has_zero else 0.0
+        cells = window_cells(self.window, part, fill=zero).astype(np.float64) - zero
+        kernel = part.weights["kernel"].astype(np.float64)
+        return self._real.summed(cells, {"kernel": kernel}, part).astype(np.float32)
+
+    def in_words(self) -> str:
+        return f"integer {self._real.in_words()}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntegerProduct(Operator):
+    """A product of matrices of integers, summed exactly; zero points are inputs behind them.
+
+    units: columns of a trained matrix, which has no zero point any more; None for a second input.
+    """
+
+    units: int | None = None
+    has_zeros: tuple[bool, bool] = (True, False)
+
+    @property
+    def _real(self) -> MatrixProduct:
+        return MatrixProduct(units=self.units)
+
+    @property
+    def _operands(self) -> int:
+        return 1 if self.units is not None else 2
+
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        _require_zeros(self, inputs[self._operands :], sum(self.has_zeros))
+        return self._real.output_dims(inputs[: self._operands])
+
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
+        operands = inputs[: self._operands]
+        return None if index else self._real.rows_needed(0, operands, output)
+
+    def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
+        return self._real.trained(inputs[: self._operands])
+
+    def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
+        return output.elements * inputs[0].dims[-1]
+
+    def computed(self, part: Part) -> Array:
+        zeros = [float(whole_tensor(one)[0]) for one in part.inputs[self._operands :]]
+        left, right = (zeros.pop(0) if has else 0.0 for has in self.has_zeros)
+        by_rows = self.units is not None and part.shape.is_map
+        first = same_rows(part._replace(inputs=part.inputs[:1])) if by_rows else None
+        first = whole_tensor(part.inputs[0]) if first is None else first
+        second = part.weights["matrix"] if self.units else whole_tensor(part.inputs[1])
+        sums = np.matmul(first.astype(np.float64) - left, second.astype(np.float64) - right)
+        found: Array = sums.astype(np.float32)
+        return found[:, part.begin : part.end] if part.shape.is_map and not by_rows else found
+
+    def in_words(self) -> str:
+        return "integer matrix product"

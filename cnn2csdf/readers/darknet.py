@@ -2,19 +2,25 @@
 
 Sections, options and their defaults are those of Darknet (Redmon, Darknet: Open Source Neural
 Networks in C, 2013-2018) with the options of later YOLO files that change no shape.
+
+The layers of each kind of section of a Darknet configuration file.
+
+The sections of a Darknet configuration file, with the lines they stand on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import PurePath
+from typing import NamedTuple
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.network import Network
-from cnn2csdf.readers import darknet_layers
-from cnn2csdf.readers.darknet_sections import Section, parse_sections
-from csdf.errors import InvalidNetwork, UnreadableFile, UnsupportedOperator
+from csdf.errors import InvalidNetwork, UnreadableFile, UnsupportedOperator, counted
 
 
 def parse_darknet(text: str, name: str) -> Network:
@@ -37,7 +43,7 @@ def parse_darknet(text: str, name: str) -> Network:
             last = _layer(builder, section, sources, number)
         except InvalidNetwork as error:
             raise InvalidNetwork(f"{section.where}: {error}") from None
-        results.append(None if section.kind in darknet_layers.DETECTIONS else last)
+        results.append(None if section.kind in DETECTIONS else last)
     return _with_outputs(builder)
 
 
@@ -50,12 +56,12 @@ def _image_dims(section: Section) -> tuple[int, int, int]:
 
 def _layer(builder: NetworkBuilder, section: Section, sources: Sequence[str], number: int) -> str:
     """Add the layers of a section; return the name of the last one."""
-    if section.kind not in darknet_layers.KINDS:
-        known = ", ".join(darknet_layers.KINDS)
+    if section.kind not in KINDS:
+        known = ", ".join(KINDS)
         raise UnsupportedOperator(f"{section.where}: unsupported section; supported are {known}")
-    kind = darknet_layers.KINDS[section.kind]
+    kind = KINDS[section.kind]
     if kind.options is not None:
-        section.require_only({*kind.options, *darknet_layers.TRAINING_OPTIONS})
+        section.require_only({*kind.options, *TRAINING_OPTIONS})
     return kind.add(builder, section, sources, f"{kind.word}{number}")
 
 
@@ -99,3 +105,387 @@ def _with_outputs(builder: NetworkBuilder) -> Network:
     for name in unread:
         builder.output(name)
     return builder.network() if unread else network
+
+
+DIGITS = 9  # of any number that makes sense in a configuration
+_INTEGER = re.compile(rf"[+-]?[0-9]{{1,{DIGITS}}}")
+
+
+class Option(NamedTuple):
+    """The text behind the `=` of an option, and its line."""
+
+    value: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A heading in brackets with the options below it."""
+
+    kind: str
+    file: str
+    line: int
+    options: dict[str, Option] = field(default_factory=dict)
+
+    @property
+    def where(self) -> str:
+        """The file, the line and the heading."""
+        return f"{self.file}:{self.line}: [{self.kind}]"
+
+    def integer(self, key: str, default: int, *, least: int = 0) -> int:
+        """Return a whole number; refuse one that is smaller than `least`."""
+        value = self._integers(key)[0] if key in self.options else default
+        if value < least:
+            raise self._refusal(key, f"an integer of at least {least}")
+        return value
+
+    def size(self, key: str) -> int:
+        """Return a positive number that must be there."""
+        self.integers(key)
+        return self.integer(key, 0, least=1)
+
+    def integers(self, key: str) -> tuple[int, ...]:
+        """Return the whole numbers of an option that must be there, separated by commas."""
+        if key not in self.options:
+            raise UnreadableFile(f"{self.where}: the option {key!r} is missing")
+        return self._integers(key)
+
+    def _integers(self, key: str) -> tuple[int, ...]:
+        words = self.options[key].value.rstrip(",").split(",")
+        if not all(_INTEGER.fullmatch(word) for word in words):
+            raise self._refusal(key, f"an integer of at most {DIGITS} digits")
+        return tuple(int(word) for word in words)
+
+    def number(self, key: str, default: float) -> float:
+        """Return a number, such as 0.75."""
+        if key not in self.options:
+            return default
+        try:
+            value = float(self.options[key].value)
+        except ValueError:
+            raise self._refusal(key, "a number") from None
+        if not isfinite(value):
+            raise self._refusal(key, "a finite number")
+        return value
+
+    def choice(self, key: str, default: str, choices: Collection[str]) -> str:
+        """Return one of some words."""
+        value = self.options[key].value if key in self.options else default
+        if value not in choices:
+            raise self._refusal(key, f"one of {', '.join(choices)}")
+        return value
+
+    def require_only(self, known: Collection[str]) -> None:
+        """Refuse options that the section does not have."""
+        for key, option in self.options.items():
+            if key not in known:
+                raise UnreadableFile(
+                    f"{self.file}:{option.line}: [{self.kind}]: the option {key!r} is unknown"
+                )
+
+    def require_neutral(self, key: str, *neutral: str) -> None:
+        """Refuse an option whose effect is not supported: all values but the neutral ones."""
+        if key in self.options and self.options[key].value not in neutral:
+            option = self.options[key]
+            raise UnsupportedOperator(
+                f"{self.file}:{option.line}: [{self.kind}]: {key}={option.value} is not supported; "
+                f"{key}={neutral[0]} is"
+            )
+
+    def _refusal(self, key: str, expectation: str) -> UnreadableFile:
+        option = self.options[key]
+        return UnreadableFile(
+            f"{self.file}:{option.line}: [{self.kind}]: found {key}={option.value[:40]}; "
+            f"expected {expectation}"
+        )
+
+
+def parse_sections(text: str, name: str) -> list[Section]:
+    """Return the sections in their order.
+
+    Spaces count nowhere; `#` and `;` begin a comment. Raises UnreadableFile, naming the line.
+    """
+    sections: list[Section] = []
+    for number, raw in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
+        line = "".join(re.split("[#;]", raw)[0].split())
+        if line.startswith("["):
+            if not re.fullmatch(r"\[\w+\]", line):
+                raise UnreadableFile(f"{name}:{number}: found {line[:40]!r}; expected [section]")
+            sections.append(Section(kind=line[1:-1].lower(), file=name, line=number))
+        elif line:
+            _add_option(sections, line, name, number)
+    if not sections:
+        raise UnreadableFile(f"{name}: no section in the file; expected [net] first")
+    return sections
+
+
+def _add_option(sections: list[Section], line: str, name: str, number: int) -> None:
+    key, sign, value = line.partition("=")
+    if not sections:
+        raise UnreadableFile(f"{name}:{number}: {line[:40]!r} stands in front of the first section")
+    if not (key and sign and value):
+        raise UnreadableFile(f"{name}:{number}: found {line[:40]!r}; expected option=value")
+    section = sections[-1]
+    if key in section.options:
+        first = section.options[key].line
+        raise UnreadableFile(
+            f"{name}:{number}: [{section.kind}]: {key!r} is given twice, first in line {first}"
+        )
+    section.options[key] = Option(value, number)
+
+
+Addition = Callable[[NetworkBuilder, Section, Sequence[str], str], str]
+"""Adds the layers of a section that reads some layers, under a name; returns the last one."""
+
+ACTIVATIONS: dict[str, op.Activation | None] = {
+    "linear": None,
+    "leaky": op.Activation(function="leaky relu", parameters=(0.1,)),
+    "relu": op.Activation(function="relu"),
+    "relu6": op.Activation(function="clip", parameters=(0.0, 6.0)),
+    "hardtan": op.Activation(function="clip", parameters=(-1.0, 1.0)),
+    "logistic": op.Activation(function="sigmoid"),
+    "tanh": op.Activation(function="tanh"),
+    "elu": op.Activation(function="elu", parameters=(1.0,)),
+    "selu": op.Activation(function="selu", parameters=(1.6732, 1.0507)),
+    "gelu": op.Activation(function="gelu"),
+    "mish": op.Activation(function="mish"),
+    "swish": op.Activation(function="silu"),
+}
+TRAINING_OPTIONS = (
+    "learning_rate",
+    "momentum",
+    "decay",
+    "stopbackward",
+    "onlyforward",
+    "dontload",
+    "dontloadscales",
+    "numload",
+    "burnin_update",
+    "train_only_bn",
+)
+
+
+def _convolutional(
+    builder: NetworkBuilder, section: Section, sources: Sequence[str], name: str
+) -> str:
+    window = _square_window(section, dilated=True)
+    convolution = op.Convolution(
+        filters=section.integer("filters", 1, least=1),
+        window=window,
+        groups=section.integer("groups", 1, least=1),
+        has_bias=not section.integer("batch_normalize", 0),
+    )
+    for key in ("binary", "xnor", "flipped"):
+        section.require_neutral(key, "0")
+    return _weighted(builder, section, convolution, sources[0], name)
+
+
+def _deconvolutional(
+    builder: NetworkBuilder, section: Section, sources: Sequence[str], name: str
+) -> str:
+    convolution = op.TransposedConvolution(
+        filters=section.integer("filters", 1, least=1),
+        window=_square_window(section, dilated=False),
+        has_bias=not section.integer("batch_normalize", 0),
+    )
+    return _weighted(builder, section, convolution, sources[0], name)
+
+
+def _square_window(section: Section, *, dilated: bool) -> op.Window:
+    """The window of a convolution; `pad` asks for half the kernel, `padding` for a number."""
+    size = section.integer("size", 1, least=1)
+    stride = section.integer("stride", 1, least=1)
+    dilation = section.integer("dilation", 1, least=1) if dilated else 1
+    padding = size // 2 if section.integer("pad", 0) else section.integer("padding", 0)
+    side = padding * dilation
+    return op.Window(
+        kernel=(size, size),
+        stride=(
+            section.integer("stride_y", stride, least=1),
+            section.integer("stride_x", stride, least=1),
+        ),
+        dilation=(dilation, dilation),
+        padding=(side, side, side, side),
+    )
+
+
+def _connected(builder: NetworkBuilder, section: Section, sources: Sequence[str], name: str) -> str:
+    connected = op.FullyConnected(
+        units=section.integer("output", 1, least=1),
+        has_bias=not section.integer("batch_normalize", 0),
+    )
+    return _weighted(builder, section, connected, sources[0], name)
+
+
+def _weighted(
+    builder: NetworkBuilder, section: Section, operator: op.Operator, source: str, name: str
+) -> str:
+    """The operator, its normalisation if it asks for one, its activation."""
+    last = builder.add(operator, source, name=name)
+    if section.integer("batch_normalize", 0):
+        last = builder.add(op.BatchNormalization(epsilon=1e-6), last, name=f"{name}_normalization")
+    return _activated(builder, section, last, name, "logistic")
+
+
+def _activated(
+    builder: NetworkBuilder, section: Section, source: str, name: str, default: str
+) -> str:
+    word = section.choice("activation", default, ACTIVATIONS)
+    activation = ACTIVATIONS[word]
+    return builder.add(activation, source, name=f"{name}_{word}") if activation else source
+
+
+def _maxpool(builder: NetworkBuilder, section: Section, sources: Sequence[str], name: str) -> str:
+    """Darknet pads by size - 1 in all, the smaller half in front, and rounds down."""
+    stride = section.integer("stride", 1, least=1)
+    size = section.integer("size", stride, least=1)
+    padding = section.integer("padding", size - 1)
+    front, back = padding // 2, padding - padding // 2
+    window = op.Window(
+        kernel=(size, size), stride=(stride, stride), padding=(front, front, back, back)
+    )
+    return builder.add(op.Pooling(function="max", window=window), sources[0], name=name)
+
+
+def _avgpool(builder: NetworkBuilder, _: Section, sources: Sequence[str], name: str) -> str:
+    return builder.add(op.GlobalPooling(function="average"), sources[0], name=name)
+
+
+def _route(builder: NetworkBuilder, section: Section, sources: Sequence[str], name: str) -> str:
+    """Return a layer that takes a group of the feature maps of each source, source by source."""
+    groups = section.integer("groups", 1, least=1)
+    group = section.integer("group_id", 0)
+    if groups > 1:
+        sources = [
+            builder.add(_group(builder, source, groups, group), source, name=f"{name}_group{place}")
+            for place, source in enumerate(sources)
+        ]
+    return sources[0] if len(sources) == 1 else builder.add(op.Concatenation(), *sources, name=name)
+
+
+def _group(builder: NetworkBuilder, source: str, groups: int, group: int) -> op.Slice:
+    channels = builder.shape(source).channels
+    if channels % groups or group >= groups:
+        raise InvalidNetwork(
+            f"group {group} of {groups} of the {counted(channels, 'channel')} of {source!r} "
+            "does not exist"
+        )
+    size = channels // groups
+    return op.Slice(axis=0, start=group * size, stop=(group + 1) * size)
+
+
+def _shortcut(builder: NetworkBuilder, section: Section, sources: Sequence[str], name: str) -> str:
+    section.require_neutral("weights_type", "none")
+    section.require_neutral("alpha", "1", "1.0")
+    section.require_neutral("beta", "1", "1.0")
+    shapes = {builder.shape(source) for source in sources}
+    if len(shapes) > 1:
+        listed = " and ".join(str(builder.shape(source)) for source in sources)
+        raise InvalidNetwork(f"layer {name!r} adds shapes {listed}, which differ")
+    total = builder.add(op.Elementwise(function="add"), *sources, name=name)
+    return _activated(builder, section, total, name, "linear")
+
+
+def _upsample(builder: NetworkBuilder, section: Section, sources: Sequence[str], name: str) -> str:
+    section.require_neutral("scale", "1", "1.0", "1.")
+    stride = section.integer("stride", 2, least=1)
+    shape = builder.shape(sources[0])
+    size = (shape.height * stride, shape.width * stride)
+    return builder.add(op.Resize(size=size, function="nearest"), sources[0], name=name)
+
+
+def _reorg(builder: NetworkBuilder, section: Section, sources: Sequence[str], name: str) -> str:
+    """Darknet's order takes the channels as stride * stride groups of finer maps."""
+    for key in ("reverse", "flatten", "extra"):
+        section.require_neutral(key, "0")
+    stride = section.integer("stride", 1, least=1)
+    channels = builder.shape(sources[0]).channels
+    if channels % (stride * stride):
+        raise InvalidNetwork(
+            f"{stride} * {stride} does not divide the {counted(channels, 'channel')}"
+        )
+    return builder.add(op.SpaceToDepth(block=stride, order="darknet"), sources[0], name=name)
+
+
+def _softmax(builder: NetworkBuilder, section: Section, sources: Sequence[str], name: str) -> str:
+    section.require_neutral("groups", "1")
+    section.require_neutral("spatial", "0")
+    rank = len(builder.shape(sources[0]).dims)
+    return builder.add(op.Softmax(axis=0, last=rank - 1), sources[0], name=name)
+
+
+def _activation(
+    builder: NetworkBuilder, section: Section, sources: Sequence[str], name: str
+) -> str:
+    return _activated(builder, section, sources[0], name, "linear")
+
+
+def _batchnorm(builder: NetworkBuilder, _: Section, sources: Sequence[str], name: str) -> str:
+    return builder.add(op.BatchNormalization(epsilon=1e-6), sources[0], name=name)
+
+
+def _normalization(
+    builder: NetworkBuilder, section: Section, sources: Sequence[str], name: str
+) -> str:
+    """Darknet multiplies the sum of squares by alpha, the published form by alpha / size."""
+    size = section.integer("size", 5, least=1)
+    normalization = op.LocalResponseNormalization(
+        size=size,
+        alpha=section.number("alpha", 1e-4) * size,
+        beta=section.number("beta", 0.75),
+        bias=section.number("kappa", 1.0),
+    )
+    return builder.add(normalization, sources[0], name=name)
+
+
+def _nothing(builder: NetworkBuilder, section: Section, sources: Sequence[str], name: str) -> str:
+    return builder.add(op.Identity(kind=section.kind), sources[0], name=name)
+
+
+def _detection(builder: NetworkBuilder, _: Section, sources: Sequence[str], name: str) -> str:
+    """The boxes as they come: what a detection computes from them is left to the application."""
+    return builder.output(sources[0], name=name)
+
+
+class Kind(NamedTuple):
+    """How a section becomes layers. options: all that it may have; None if none changes a shape."""
+
+    add: Addition
+    word: str  # in the names of its layers
+    options: tuple[str, ...] | None = ()
+
+
+DETECTIONS = ("region", "yolo", "detection")
+_WEIGHTED = ("batch_normalize", "activation")
+_WINDOW = ("filters", "size", "stride", "pad", "padding")
+_CONVOLUTION = ("groups", "dilation", "stride_x", "stride_y", "binary", "xnor", "flipped")
+_CONVOLUTIONAL = Kind(_convolutional, "conv", (*_WEIGHTED, *_WINDOW, *_CONVOLUTION))
+_DECONVOLUTIONAL = Kind(_deconvolutional, "deconv", (*_WEIGHTED, *_WINDOW))
+_CONNECTED = Kind(_connected, "connected", ("output", *_WEIGHTED))
+_MAXPOOL = Kind(_maxpool, "pool", ("size", "stride", "padding"))
+_SHORTCUT = ("from", "activation", "weights_type", "alpha", "beta")
+KINDS = {
+    "convolutional": _CONVOLUTIONAL,
+    "conv": _CONVOLUTIONAL,
+    "deconvolutional": _DECONVOLUTIONAL,
+    "deconv": _DECONVOLUTIONAL,
+    "connected": _CONNECTED,
+    "conn": _CONNECTED,
+    "maxpool": _MAXPOOL,
+    "max": _MAXPOOL,
+    "avgpool": Kind(_avgpool, "pool"),
+    "avg": Kind(_avgpool, "pool"),
+    "route": Kind(_route, "route", ("layers", "groups", "group_id")),
+    "shortcut": Kind(_shortcut, "shortcut", _SHORTCUT),
+    "upsample": Kind(_upsample, "upsample", ("stride", "scale")),
+    "reorg": Kind(_reorg, "reorg", ("stride", "reverse", "flatten", "extra")),
+    "softmax": Kind(_softmax, "softmax", ("groups", "spatial", "temperature")),
+    "soft": Kind(_softmax, "softmax", ("groups", "spatial", "temperature")),
+    "activation": Kind(_activation, "activation", ("activation",)),
+    "batchnorm": Kind(_batchnorm, "normalization"),
+    "normalization": Kind(_normalization, "lrn", ("size", "alpha", "beta", "kappa")),
+    "lrn": Kind(_normalization, "lrn", ("size", "alpha", "beta", "kappa")),
+    "dropout": Kind(_nothing, "dropout", None),
+    "cost": Kind(_nothing, "cost", None),
+    **dict.fromkeys(DETECTIONS, Kind(_detection, "detection", None)),
+}

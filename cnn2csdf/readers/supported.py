@@ -1,4 +1,7 @@
-"""The operators that each reader takes, what becomes of them, and with which restrictions."""
+"""The operators that each reader takes, what becomes of them, and with which restrictions.
+
+Types of TensorFlow Lite operators: which are computed in integers, and which types are refused.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,8 @@ from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from cnn2csdf.readers.darknet_layers import KINDS
-from cnn2csdf.readers.tflite.conversion import CONVERTERS
-from cnn2csdf.readers.tflite.types import IN_INTEGERS, RESTRICTIONS
+from cnn2csdf.readers.darknet import KINDS
+from cnn2csdf.readers.tflite.reader import CONVERTERS
 
 GENERAL = {  # what holds for all operators of a reader
     "ONNX": "opset 7 or newer; a batch of one; quantised: 8 and 16 bits",
@@ -34,10 +36,8 @@ def supported() -> list[Supported]:
 
 def _of_onnx() -> Iterator[Supported]:
     try:
-        converters: Mapping[str, Any] = import_module(
-            "cnn2csdf.onnx_files.conversion.converters"
-        ).CONVERTERS
-        runtime = import_module("cnn2csdf.onnx_files.quantized_nodes").kinds()
+        converters: Mapping[str, Any] = import_module("cnn2csdf.onnx_files.reader").CONVERTERS
+        runtime = import_module("cnn2csdf.onnx_files.reader").kinds()
     except ModuleNotFoundError:
         yield Supported("ONNX", "(none)", "needs onnx: pip install 'csdf[cnn]'")
         return
@@ -67,3 +67,92 @@ def _in_words(convert: Callable[..., Any]) -> str:
         convert = convert.func
     said = (inspect.getdoc(inspect.unwrap(convert)) or "").partition("\n\n")[0]
     return " ".join(said.split()).removeprefix("Add ").rstrip(".")
+
+
+BYTES = ("int8",)
+BOTH = ("int8", "int16")
+
+IN_INTEGERS = {  # types beside single precision, as TensorFlow Lite Micro computes them
+    **dict.fromkeys(
+        (
+            "ABS",
+            "ADD",
+            "AVERAGE_POOL_2D",
+            "CONCATENATION",
+            "CONV_2D",
+            "DEPTHWISE_CONV_2D",
+            "DEQUANTIZE",
+            "EXPAND_DIMS",
+            "FULLY_CONNECTED",
+            "LEAKY_RELU",
+            "LOGISTIC",
+            "MAX_POOL_2D",
+            "MEAN",
+            "MUL",
+            "PAD",
+            "PRELU",
+            "QUANTIZE",
+            "RELU",
+            "RELU6",
+            "RESHAPE",
+            "RESIZE_NEAREST_NEIGHBOR",
+            "SLICE",
+            "SOFTMAX",
+            "SPLIT",
+            "SPLIT_V",
+            "SQUEEZE",
+            "STRIDED_SLICE",
+            "SUB",
+            "SUM",
+            "TANH",
+            "TRANSPOSE",
+            "TRANSPOSE_CONV",
+        ),
+        BOTH,
+    ),
+    **dict.fromkeys(
+        (
+            "ARG_MAX",
+            "ARG_MIN",
+            "DEPTH_TO_SPACE",
+            "DIV",
+            "ELU",
+            "GATHER",
+            "HARD_SWISH",
+            "MAXIMUM",
+            "MINIMUM",
+            "MIRROR_PAD",
+            "PACK",
+            "PADV2",
+            "REDUCE_MAX",
+            "REDUCE_MIN",
+            "RESIZE_BILINEAR",
+            "SPACE_TO_DEPTH",
+            "SVDF",
+            "UNIDIRECTIONAL_SEQUENCE_LSTM",
+            "UNPACK",
+        ),
+        BYTES,
+    ),
+}
+RESTRICTIONS = {
+    "CONV_2D": "constant weights of the type of the input, or int8 in integers; groups",
+    "DEPTHWISE_CONV_2D": "constant weights of the type of the input, or int8 in integers",
+    "FULLY_CONNECTED": "a constant matrix and one vector; weights of int8 for real numbers (hybrid) "
+    "are refused",
+    "GATHER": "one list of constant places",
+    "MEAN": "constant axes without the batch",
+    "MIRROR_PAD": "rows and columns, without the border itself",
+    "PAD": "rows and columns",
+    "PADV2": "rows and columns",
+    "PRELU": "a slope for each channel",
+    "QUANTIZE": "from real numbers, int8, int16 or uint8 to int8, int16, int32 or uint8",
+    "SLICE": "constant places",
+    "SOFTMAX": "a beta of 1; over the last axis",
+    "STRIDED_SLICE": "constant places, steps forward; no ellipses, no new axes",
+    "SVDF": "int8 only; no state that is kept (a variable tensor): each frame begins at zero",
+    "TRANSPOSE": "the batch stays first",
+    "TRANSPOSE_CONV": "constant weights",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": "1 x frames x elements; no state that is kept (variable tensors): "
+    "each frame of the network begins at zero; no peepholes, projections or normalised gates",
+}

@@ -8,8 +8,8 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
-from csdf.analysis.period.periodic import Circuit
-from csdf.analysis.steady import SteadyState
+from csdf.analysis.execution import SteadyState
+from csdf.analysis.periodic import Circuit
 from csdf.kernels import causes as kernel
 from csdf.kernels import compile as compiler
 from csdf.kernels import ranges

@@ -1,19 +1,34 @@
-"""Self-timed execution: what happens when every actor fires as soon as it can."""
+"""Self-timed execution: what happens when every actor fires as soon as it can.
+
+Collatz-Wielandt bounds of the period from two states of one execution.
+
+A state is a vector of times: of each token, and of each actor's latest start. An iteration maps it to
+the next one; later times in give later times out, and all by t later gives all by t later. So if n
+iterations made no time grow by less than l, the next n do not either, and so on for ever: the period
+is at least l / n, and likewise at most the largest growth by n. In a strongly connected graph both come
+closer and closer to the period.
+
+Source: Cochet-Terrasson, Gaubert, Gunawardena, A constructive fixed point theorem for min-max
+functions, Dynamics and Stability of Systems 14(4), 1999 (bounds of Collatz and Wielandt's kind).
+
+Why the firings of an execution started when they did, in a few bits each.
+
+The steady part of an execution: from the first state that recurs to its recurrence.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from itertools import accumulate, count, pairwise
 from typing import Any, NamedTuple
 
-from csdf.analysis.cause_record import CauseRecord, blank_record
-from csdf.analysis.growth import Times
 from csdf.errors import GaveUp, NoRecurrence
 from csdf.kernels import compile as compiler
 from csdf.kernels import ranges, self_timed
-from csdf.model.indexed import IndexedGraph
+from csdf.model.indexed import IndexedGraph, is_ordered
 from csdf.outcome import Why, because
-from csdf.stopping import Budget, stop_of
+from csdf.time_limit import Budget, stop_of
 
 FUEL = 1_000_000  # ports of firings between two looks at the clock and the keyboard,
 PLAIN_FUEL = 5_000  # or so many where they are not compiled
@@ -225,3 +240,157 @@ def repeated(starts: Sequence[int], *, transient: int, period: int) -> Iterator[
     yield from starts
     for later in count(period, period):
         yield from (start + later for start in starts[transient:])
+
+
+Times = Sequence[Sequence[tuple[int, int]]]  # of each queue, its runs of equal times: length, time
+
+
+def growth_bounds(before: Times, after: Times, iterations: int) -> tuple[Fraction, Fraction]:
+    """Return a lower and an upper bound of the period from states so many iterations apart."""
+    grown = [
+        growth
+        for earlier, later in zip(before, after, strict=True)
+        for growth in _growths(earlier, later)
+    ]
+    return Fraction(min(grown), iterations), Fraction(max(grown), iterations)
+
+
+def _growths(earlier: Sequence[tuple[int, int]], later: Sequence[tuple[int, int]]) -> Iterator[int]:
+    """Yield by how much the times of a queue are later, place by place, once for equal places."""
+    mine, others = iter(earlier), iter(later)
+    left = right = time = other = 0
+    while True:
+        if not left:
+            left, time = next(mine, (0, 0))
+        if not right:
+            right, other = next(others, (0, 0))
+        same = min(left, right)
+        if not same:
+            return
+        yield other - time
+        left, right = left - same, right - same
+
+
+class CauseRecord(NamedTuple):
+    """The causes of some starts, as the kernel writes them: see `self_timed.Actors`.
+
+    Of actors whose later firings may end before earlier ones the start times are recorded as well, and
+    then those of the first actor too.
+    """
+
+    firings: list[int]  # (A,) recorded of each actor
+    cause_bits: list[int]  # (A,)
+    per_word: list[int]  # (A,) causes in a word
+    cause_start: list[int]  # (A,) first word
+    causes: Any
+    record_start: list[int]  # (A,) first start time, or self_timed.NOWHERE
+    record: Any
+
+
+def blank_record(
+    graph: IndexedGraph, firings: Sequence[int], backend: compiler.Backend
+) -> CauseRecord:
+    """Return room for the causes of so many firings of each actor, in arrays of the backend."""
+    actors = range(len(graph.phases))
+    ports = [graph.input_start[actor + 1] - graph.input_start[actor] for actor in actors]
+    bits = [max(1, count.bit_length()) for count in ports]
+    per_word = [self_timed.WORD_BITS // each for each in bits]
+    words = [-(-count // each) for count, each in zip(firings, per_word, strict=True)]
+    overtaking = [not is_ordered(graph, actor) for actor in actors]
+    has_overtaking = any(overtaking)
+    listed = [has_overtaking and (actor == 0 or overtaking[actor]) for actor in actors]
+    starts = [count if is_listed else 0 for count, is_listed in zip(firings, listed, strict=True)]
+    begins = accumulate(starts, initial=0)
+    return CauseRecord(
+        firings=list(firings),
+        cause_bits=bits,
+        per_word=per_word,
+        cause_start=[0, *accumulate(words)][:-1],
+        causes=backend.blank(sum(words)),
+        record_start=[
+            begin if is_listed else self_timed.NOWHERE
+            for begin, is_listed in zip(begins, listed, strict=False)
+        ],
+        record=backend.blank(sum(starts)),
+    )
+
+
+INTEGER_BYTES = 40  # of one number in a tuple
+STATE_BYTES = 2**30  # most memory for remembered states
+
+
+class SteadyState(NamedTuple):
+    """When the execution of a graph began to repeat itself, in whole iterations."""
+
+    transient: int  # iterations before the first state that recurs
+    iterations: int  # iterations until it recurs
+    time: int  # time units until it recurs
+    causes: CauseRecord  # of the starts in that many iterations of the steady part
+
+    @property
+    def period(self) -> Fraction:
+        """Time of one iteration, in the long run."""
+        return Fraction(self.time, self.iterations)
+
+
+def steady_state(
+    graph: IndexedGraph,
+    firings: Sequence[int],
+    *,
+    limit: int | None = None,
+    budget: Budget = None,
+    on_bounds: Callable[[Fraction, Fraction], None] = lambda _low, _high: None,
+) -> SteadyState | None:
+    """Execute until a state recurs; None if the graph deadlocks.
+
+    graph: without capacities. States are compared after whole iterations; in a strongly connected
+    graph one recurs in the end, in another only where no part runs ahead for ever.
+    on_bounds: is told lower and upper bounds of the period on the way.
+    limit: most iterations to try. Raises NoRecurrence when it, or the memory for states, is used
+    up. budget: ends the work by GaveUp.
+    """
+    execution = Execution(graph, firings, budget=budget)
+    seen: dict[bytes | tuple[int, ...], tuple[int, int]] = {}
+    remembered, told, earlier = 0, 0, execution.times()
+    while limit is None or execution.iterations < limit:
+        causes = None  # the next ones may take its memory
+        causes = execution.caused(1)
+        if causes is None:
+            return None
+        if execution.iterations >= 2 * told:
+            later = execution.times()
+            on_bounds(*growth_bounds(earlier, later, execution.iterations - told))
+            told, earlier = execution.iterations, later
+        state = execution.state()
+        if state in seen:
+            transient, begin = seen[state]
+            iterations, time = execution.iterations - transient, execution.now - begin
+            if iterations > 1:
+                causes = execution.caused(iterations)
+            if causes is None:
+                raise AssertionError("a steady part does not get stuck")
+            return SteadyState(transient=transient, iterations=iterations, time=time, causes=causes)
+        seen[state] = (execution.iterations, execution.now)
+        remembered += len(state) if isinstance(state, bytes) else INTEGER_BYTES * len(state)
+        if remembered > STATE_BYTES:
+            raise NoRecurrence(
+                because(ExecutionWhy.MEMORY, iterations=execution.iterations, remembered=remembered)
+            )
+    raise NoRecurrence(because(ExecutionWhy.NO_RECURRENCE, iterations=limit))
+
+
+def recurrence(
+    graph: IndexedGraph,
+    firings: Sequence[int],
+    *,
+    limit: int,
+    budget: Budget = None,
+) -> SteadyState | None:
+    """Return the steady part, or None where no state recurs within so many iterations.
+
+    The graph has no deadlock. budget: ends the wait by GaveUp.
+    """
+    try:
+        return steady_state(graph, firings, limit=limit, budget=budget)
+    except NoRecurrence:
+        return None

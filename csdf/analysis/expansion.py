@@ -8,8 +8,7 @@ from dataclasses import replace
 from itertools import accumulate
 from math import gcd
 
-from csdf.analysis.bounded import bound_channels
-from csdf.analysis.concurrency import is_single_firing_loop
+from csdf.analysis.bound_channels import bound_channels, is_single_firing_loop
 from csdf.analysis.consistency import repetition_vector
 from csdf.errors import CsdfError
 from csdf.model.graph import Actor, Channel, Graph, require_graph

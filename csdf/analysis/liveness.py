@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from csdf.analysis.bounded import bound_channels
+from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.consistency import cycle_vector
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
@@ -14,7 +14,7 @@ from csdf.model.indexed import IndexedGraph, indexed
 from csdf.model.shown import Shown
 from csdf.model.untimed import UntimedRun
 from csdf.outcome import Why, because
-from csdf.stopping import Budget, Stop, stop_of
+from csdf.time_limit import Budget, Stop, stop_of
 
 STEPS = 20_000_000  # most steps of the untimed execution before it gives up
 

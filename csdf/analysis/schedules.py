@@ -7,19 +7,18 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import NamedTuple
 
-from csdf.analysis.bounded import bound_channels
+from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.consistency import cycle_vector, repetition_vector
 from csdf.analysis.critical import named_cycle
 from csdf.analysis.liveness import deadlock
-from csdf.analysis.period.periodic import PeriodicProblem, PeriodicSolution
-from csdf.analysis.schedule_room import require_room
+from csdf.analysis.periodic import PeriodicProblem, PeriodicSolution, require_room
 from csdf.analysis.self_timed import require_few
 from csdf.analysis.throughput import Throughput
 from csdf.errors import CsdfError, GaveUp, counted
 from csdf.model.graph import Graph
 from csdf.model.indexed import indexed
 from csdf.model.schedule import Firing, PeriodicSchedule
-from csdf.stopping import Budget, stop_of
+from csdf.time_limit import Budget, stop_of
 
 
 def strictly_periodic_schedule(graph: Graph) -> PeriodicSchedule | None:

@@ -11,18 +11,17 @@ from itertools import accumulate, groupby, islice
 from operator import itemgetter
 from typing import Any
 
-from csdf.analysis.bounded import bound_channels
+from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.execution import first_starts, repeated
+from csdf.analysis.execution import SteadyState, first_starts, recurrence, repeated
 from csdf.analysis.liveness import Deadlock, deadlock
-from csdf.analysis.steady import SteadyState, recurrence
 from csdf.errors import CsdfError
 from csdf.model.graph import Actor, Channel, Graph
 from csdf.model.indexed import indexed
 from csdf.model.records import with_floats
 from csdf.model.schedule import Firing
 from csdf.model.shown import Shown
-from csdf.stopping import Budget, Stop, stop_of
+from csdf.time_limit import Budget, Stop, stop_of
 
 RECURRENCE_LIMIT = 1_000  # iterations to wait for a state of the whole graph to recur
 FIRINGS_LIMIT = 5_000_000  # most firings that are kept as objects

@@ -9,17 +9,17 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple, cast
 
-from csdf.analysis.concurrency import why_unlimited
+from csdf.analysis.bound_channels import why_unlimited
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.schedules import periodic_throughput
 from csdf.analysis.throughput import METHODS, Method, Throughput, throughput
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import limited, telling
-from csdf.cli.options import concurrency, methods
+from csdf.cli.options import concurrency
 from csdf.errors import CsdfError, GaveUp, InconsistentGraph
 from csdf.model.graph import Graph
 from csdf.names import quoted
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from csdf.words import time_in_words
 
 UNKNOWN: dict[str, Any] = {  # keys of a throughput without an answer
@@ -77,11 +77,11 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--method",
-        type=methods.one_of(METHODS),
+        type=parsers.one_of(METHODS),
         metavar="METHOD",
         default="auto",
         help="periodic: refine periodic schedules; execution: run until a state recurs; default: auto; "
-        f"{methods.BOUND}",
+        f"{parsers.BOUND}",
     )
     form = parser.add_mutually_exclusive_group()
     parsers.add_json_option(form)
@@ -147,7 +147,7 @@ def _analyse(graph: Graph, method: str, stop: Stop) -> Analysis:
     result = inconsistency = gave_up = None
     try:
         repetitions = repetition_vector(graph)
-        rest, copies = telling(stop, f"analysing {graph.name}"), methods.copies_of(method)
+        rest, copies = telling(stop, f"analysing {graph.name}"), parsers.copies_of(method)
         if copies is None:
             result = throughput(graph, method=cast(Method, method), budget=rest)
         else:
@@ -306,7 +306,7 @@ def _period_rows(graph: Graph, result: Throughput) -> list[tuple[str, str]]:
             *([("hint", hint)] if hint else []),
         ]
     speed = answers.number(1 / result.period)
-    bound = "" if result.is_exact else f"; at most: {methods.MEANING}"
+    bound = "" if result.is_exact else f"; at most: {parsers.MEANING}"
     return [
         ("period", f"{answers.number(result.period)}{bound}"),
         ("throughput", f"{speed} iterations per time unit"),

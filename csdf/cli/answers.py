@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from csdf.cli.frame.exit_codes import ANSWERED as ANSWERED
-from csdf.cli.frame.exit_codes import GAVE_UP as GAVE_UP
-from csdf.cli.frame.exit_codes import NO as NO
-from csdf.cli.frame.exit_codes import UNUSABLE as UNUSABLE
 from csdf.cli.frame.long_work import working as working
+from csdf.cli.frame.output import ANSWERED as ANSWERED
+from csdf.cli.frame.output import GAVE_UP as GAVE_UP
+from csdf.cli.frame.output import NO as NO
+from csdf.cli.frame.output import UNUSABLE as UNUSABLE
 from csdf.cli.frame.output import remark
 from csdf.errors import UncountedSizes, UnreadableFile
 from csdf.errors import counted as counted

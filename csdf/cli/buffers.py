@@ -9,25 +9,24 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from csdf.analysis.bounded import with_capacities
-from csdf.analysis.judge import check_periodic_schedule
+from csdf.analysis.bound_channels import with_capacities
+from csdf.analysis.schedule_checker import check_periodic_schedule
 from csdf.analysis.schedules import periodic_schedule
 from csdf.analysis.throughput import throughput
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import limited, telling
-from csdf.cli.options import methods, storage
+from csdf.cli.options import storage
 from csdf.errors import UnwritableFile
 from csdf.io.files import read_bytes, suffix_of, write_text
 from csdf.io.graph_files import require_format, write_graph
-from csdf.model.fifo_memory import OBJECTIVES
 from csdf.model.graph import Graph
 from csdf.names import quoted
 from csdf.outcome import Status
 from csdf.search.latency_storage import LatencyStorage, storage_for_latency
-from csdf.search.memory.least import least_memory
+from csdf.search.memory_cost import OBJECTIVES, least_memory
 from csdf.search.pareto import SmallestStorage
 from csdf.search.trade_off import smallest_storage
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from csdf.words import time_in_words
 
 DEPTHS = {"folding": "FINN-style folding JSON", "depths": "JSON by FIFO, hls4ml-style"}
@@ -230,7 +229,7 @@ def _write_schedule(
     """
     bounded = with_capacities(graph, capacities)
     with answers.working(f"scheduling {graph.name}"):
-        schedule = periodic_schedule(bounded, copies=methods.copies_of(options.method))
+        schedule = periodic_schedule(bounded, copies=parsers.copies_of(options.method))
         if schedule is None:
             raise AssertionError("a distribution that runs has a schedule")
         check_periodic_schedule(bounded, schedule, firings=JUDGED_CYCLES)
@@ -288,7 +287,7 @@ def _as_text(
 ) -> str:
     lines = [f"{graph.name}: {result.status}: {result.reason}"]
     if options.method != "exact":
-        lines.append(f"  method     {options.method}: {methods.STORAGE}")
+        lines.append(f"  method     {options.method}: {parsers.STORAGE}")
     point, unit = result.point, options.unit
     if point is None and result.status is not Status.INFEASIBLE:  # else no size would do
         lines.append(f"  size       at least {_sized(result.lower_bound, unit)}")

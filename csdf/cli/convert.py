@@ -1,21 +1,29 @@
-"""`csdf convert`: SDF3 XML, JSON and Graphviz, and transformations on the way."""
+"""`csdf convert`: SDF3 XML, JSON and Graphviz, and transformations on the way.
+
+Graphs with fewer phases or actors, as options, and what their periods say about the graph.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import PurePath
 
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.abstraction import faster_graph, merge_actors, slower_graph
+from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.expansion import hsdf, merge_parallel_channels, unfold
+from csdf.analysis.liveness import deadlock
 from csdf.analysis.throughput import throughput
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import limited
-from csdf.cli.options import abstraction, concurrency
+from csdf.cli.options import concurrency
+from csdf.errors import CsdfError, GaveUp
 from csdf.io.files import is_same_file
 from csdf.io.graph_files import require_format
 from csdf.model.graph import Graph
-from csdf.stopping import Stop
+from csdf.names import quoted
+from csdf.time_limit import Stop
 
 
 def main(argv: Sequence[str]) -> int:
@@ -81,7 +89,7 @@ def command_parser() -> argparse.ArgumentParser:
         "--merge-parallel", action="store_true", help="drop channels that never delay a firing"
     )
     change.add_argument("--unfold", type=answers.positive, metavar="N", help="N cycles as one")
-    abstraction.add_abstraction(change)
+    add_abstraction(change)
     change.add_argument("--hsdf", action="store_true", help="one actor for each firing")
     parser.add_argument(
         "--highlight", action="store_true", help="mark the critical cycle in a .dot file"
@@ -100,7 +108,7 @@ def _transformed(graph: Graph, options: argparse.Namespace, stop: Stop) -> tuple
         graph = merge_parallel_channels(graph)
     if options.unfold:
         graph = unfold(graph, options.unfold)
-    graph, code = abstraction.abstracted(graph, options, stop)
+    graph, code = abstracted(graph, options, stop)
     return (hsdf(graph) if options.hsdf else graph), code
 
 
@@ -118,3 +126,115 @@ def _format_options(graph: Graph, options: argparse.Namespace) -> dict[str, obje
         "highlighted_actors": cycle.actors,
         "highlighted_channels": [name for name in cycle.channels if name in known],
     }
+
+
+SLOWER, FASTER = "slower", "faster"
+NEVER_BELOW = (
+    "its period is never below that of the graph, and capacities that are enough for its channels are "
+    "enough for these channels of the graph"
+)
+NEVER_ABOVE = "its period is never above that of the graph; where it deadlocks, so does the graph"
+
+Phases = int | tuple[str, int]  # of each actor, or of one
+
+
+def add_abstraction(parser: argparse._ActionsContainer) -> None:
+    """Add the options that merge actors and phases."""
+    parser.add_argument(
+        "--abstract-actors",
+        action="append",
+        type=_names,
+        metavar="A,B",
+        default=[],
+        help="these actors as one that does their firings one after the other: never faster",
+    )
+    parser.add_argument(
+        "--abstract",
+        action="append",
+        type=_phases,
+        metavar="N | ACTOR=N",
+        default=[],
+        help="at most N phases of each actor, or of that one: successive phases become one",
+    )
+    parser.add_argument(
+        "--abstract-error",
+        choices=(SLOWER, FASTER),
+        default=SLOWER,
+        help="what --abstract makes: a graph that is never faster than the given one (slower, the "
+        "default), or one that is never slower (faster)",
+    )
+
+
+def abstracted(graph: Graph, options: argparse.Namespace, stop: Stop) -> tuple[Graph, int]:
+    """Return the graph that the options ask for, and the exit code: 1 for a deadlock that it brings.
+
+    Which way its periods err is said on standard error.
+    """
+    if options.abstract_actors and options.abstract_error == FASTER:
+        raise CsdfError("--abstract-actors makes a graph slower; leave out --abstract-error faster")
+    found = graph
+    for names in options.abstract_actors:
+        found = merge_actors(found, names, budget=stop)
+    if options.abstract:
+        merge = _faster if options.abstract_error == FASTER else slower_graph
+        found = merge(found, _by_actor(found, options.abstract))
+    if found is graph:
+        return graph, answers.ANSWERED
+    _say(NEVER_ABOVE if options.abstract_error == FASTER else NEVER_BELOW)
+    return found, _with_deadlock_told(graph, found, stop)
+
+
+def _with_deadlock_told(graph: Graph, abstract: Graph, stop: Stop) -> int:
+    """Say where a deadlock comes from; return the exit code."""
+    try:
+        blocked = deadlock(abstract, budget=stop)
+        is_own = blocked is not None and deadlock(graph, budget=stop) is not None
+    except GaveUp as end:
+        _say(f"whether it deadlocks is not known: {end}")
+        return answers.GAVE_UP
+    if blocked is None:
+        return answers.ANSWERED
+    if is_own:
+        _say("it deadlocks, as the graph itself does")
+    else:
+        _say(f"it deadlocks, but the graph does not; keep more phases of these actors: {blocked}")
+    return answers.NO
+
+
+def _faster(graph: Graph, phases: dict[str, int]) -> Graph:
+    found = faster_graph(graph, phases)
+    extra = sum(found.extra.values())
+    if extra:
+        _say(
+            f"in csdf buffers and csdf pareto its channels count "
+            f"{answers.counted(extra, 'token')} more than the graph needs"
+        )
+    return found.graph
+
+
+def _by_actor(graph: Graph, asked: list[Phases]) -> dict[str, int]:
+    """The most phases of each actor; what is said of one actor goes before what is said of all."""
+    general = [one for one in asked if isinstance(one, int)]
+    single = dict(one for one in asked if not isinstance(one, int))
+    if not general:
+        return single
+    return {actor.name: general[-1] for actor in graph.actors} | single
+
+
+def _phases(text: str) -> Phases:
+    """Parse `3` or `ACTOR=3`; for argparse."""
+    parse: Callable[[str], int] = answers.positive
+    name, _, number = text.rpartition("=")
+    return (name, parse(number)) if name else parse(text)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Parse `A,B`; for argparse."""
+    names = tuple(text.split(","))
+    if len(names) < 2 or not all(names):
+        raise answers.unfit(text, "two or more actors, such as a,b")
+    return names
+
+
+def _say(remark: str) -> None:
+    print(f"csdf convert: abstraction: {quoted(remark)}", file=sys.stderr)

@@ -11,12 +11,12 @@ from csdf.analysis.throughput import Throughput, throughput
 from csdf.cli import answers, parsers
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import limited, telling
+from csdf.cli.loading import suffix_of
 from csdf.cli.options import concurrency
-from csdf.cli.pictures import suffix_of
 from csdf.draw.graph_picture import graph_svg
 from csdf.errors import GaveUp, UnwritableFile
 from csdf.model.graph import Graph
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 
 BUDGET = 10.0  # seconds
 FORMATS = ("svg", "html")

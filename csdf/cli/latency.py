@@ -7,10 +7,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from csdf.analysis.latencies.behind_source import source_latency
-from csdf.analysis.latencies.by_dependency import dependency_latency
-from csdf.analysis.latencies.by_iteration import latency
-from csdf.analysis.latencies.under_orders import ordered_latency
+from csdf.analysis.latency import dependency_latency, latency, ordered_latency, source_latency
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import limited, working
 from csdf.cli.options import concurrency
@@ -19,7 +16,7 @@ from csdf.io.mapping.files import holds_mapping, read_mapping, read_platform
 from csdf.model.graph import Graph
 from csdf.model.mapping import Mapping, Platform
 from csdf.search.mapping.fewest import equal_processors
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 
 UNKNOWN = dict.fromkeys(
     ("period", "least_period", "minimal", "wait", "jitter", "steady_jitter")

@@ -21,4 +21,4 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(import_module("csdf.cli.frame.running").run(words))
     except KeyboardInterrupt:  # while that was loaded, or once more while it ended
         print("csdf: gave up: interrupted", file=sys.stderr)
-        return int(import_module("csdf.cli.frame.exit_codes").GAVE_UP)
+        return int(import_module("csdf.cli.frame.output").GAVE_UP)

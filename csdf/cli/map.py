@@ -1,23 +1,26 @@
-"""`csdf map`: actors on processors, in static orders, for the least period."""
+"""`csdf map`: actors on processors, in static orders, for the least period.
+
+The answer of `csdf map` about a mapping, as text and as JSON.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import groupby
 from math import ceil
+from typing import Any, NamedTuple
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.mapping.execution import MappedExecution, mapped_execution
-from csdf.analysis.mapping.throughput import mapped_throughput
-from csdf.cli import answers, parsers, pictures
+from csdf.analysis.mapping.throughput import MappedThroughput, mapped_throughput
+from csdf.cli import answers, loading, parsers
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after, working
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
-from csdf.cli.reporting import mapped
-from csdf.cli.reporting.mapped import Answer
 from csdf.errors import CsdfError, UnwritableFile
 from csdf.io.mapping.files import (
     holds_mapping,
@@ -27,10 +30,10 @@ from csdf.io.mapping.files import (
     write_platform,
 )
 from csdf.model.graph import Graph
-from csdf.model.mapping import Mapping, Platform
+from csdf.model.mapping import Buffer, Mapping, Platform, StaticOrder
 from csdf.outcome import Status
-from csdf.search.mapping.buffers import least_buffers
-from csdf.search.mapping.fewest import equal_processors, fewest_processors
+from csdf.search.mapping.buffers import LeastBuffers, least_buffers
+from csdf.search.mapping.fewest import FewestProcessors, equal_processors, fewest_processors
 from csdf.search.mapping.search import BestMapping, best_mapping, prover
 from csdf.search.variables import UNITS
 
@@ -42,16 +45,16 @@ def main(argv: Sequence[str]) -> int:
     """Analyse or search a mapping; return the exit code."""
     parser = command_parser()
     options = parser.parse_args(argv)
-    pictures.require_drawing(options.plot)
+    loading.require_drawing(options.plot)
     _require_sense(parser, options)
     _require_writable(options)
     answer = _answer(options)
     is_live = answer.found is not None and answer.found.deadlock is None
     execution = _executed(answer, None) if is_live and options.slices == "aligned" else None
     if options.json:
-        print(answers.json_text(mapped.as_json(answer, execution), options))
+        print(answers.json_text(as_json(answer, execution), options))
     else:
-        print(mapped.as_text(answer, execution))
+        print(as_text(answer, execution))
     _write(answer, options)
     if options.plot and is_live:
         _plot(options.plot, answer)
@@ -70,12 +73,12 @@ def _require_sense(parser: argparse.ArgumentParser, options: argparse.Namespace)
 
 def _require_writable(options: argparse.Namespace) -> None:
     """Refuse before the work names of files that say a format which nothing writes."""
-    if options.output and pictures.suffix_of(options.output) not in FORMATS:
+    if options.output and loading.suffix_of(options.output) not in FORMATS:
         raise UnwritableFile(
             f"{options.output}: expected .json, or .xml with graph and platform as SDF3 has them"
         )
     path = options.platform_output
-    if path and pictures.suffix_of(path) != "json":
+    if path and loading.suffix_of(path) != "json":
         raise UnwritableFile(f"{path}: a platform is JSON; expected the suffix .json")
 
 
@@ -89,8 +92,8 @@ def _write(answer: Answer, options: argparse.Namespace) -> None:
         write_platform(options.platform_output, answer.platform)
         output.remark("csdf map", f"wrote {options.platform_output}: the platform")
     if options.output and answer.mapping is not None:
-        if pictures.suffix_of(options.output) == "xml":
-            from csdf.io.mapping.nsoc_writer import write_nsoc  # slow to import, and seldom needed
+        if loading.suffix_of(options.output) == "xml":
+            from csdf.io.mapping.nsoc import write_nsoc  # slow to import, and seldom needed
 
             write_nsoc(options.output, answer.graph, answer.platform, answer.mapping)
         else:
@@ -102,7 +105,7 @@ def _plot(path: str, answer: Answer) -> None:
     if answer.found is None:
         raise AssertionError("only what runs is drawn")
     execution = _executed(answer, _drawn_iterations(answer))
-    draw, suffix = pictures.drawing("csdf.draw.gantt"), pictures.suffix_of(path)
+    draw, suffix = loading.drawing("csdf.draw.charts"), loading.suffix_of(path)
     title = f"{answer.graph.name}: period {answer.found.period}"
     output.write("csdf map", path, draw.gantt_picture(title, execution, suffix))
 
@@ -287,3 +290,159 @@ def _drawn_iterations(answer: Answer) -> int:
         for actor in order.prefix
     ]
     return ceil(max(begun, default=Fraction(0))) + DRAWN
+
+
+RUNS = 16  # most runs of equal actors of an order that are listed
+
+Least = FewestProcessors | LeastBuffers
+
+
+class Answer(NamedTuple):
+    """The answer of `csdf map` and what it rests on.
+
+    mapping, found: None where no mapping is known that is fast enough. best: what a search for the
+    least period says; least: what one for the fewest processors or the least buffers says, in
+    which `required` is the period asked for.
+    """
+
+    graph: Graph
+    platform: Platform
+    mapping: Mapping | None
+    found: MappedThroughput | None
+    best: BestMapping | None = None
+    least: Least | None = None
+    required: Fraction | None = None
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether the period is longer than the required one."""
+        period = None if self.found is None else self.found.period
+        return self.required is not None and period is not None and period > self.required
+
+    @property
+    def exit_code(self) -> int:
+        """0 for a mapping that is as asked, 1 for none, 3 for a search that gave up."""
+        if self.least is not None and self.least.status == Status.GAVE_UP:
+            return answers.GAVE_UP
+        if self.found is None or self.found.deadlock is not None or self.is_slow:
+            return answers.NO
+        return answers.ANSWERED
+
+
+def as_json(answer: Answer, execution: MappedExecution | None) -> dict[str, Any]:
+    """Return the answer as a JSON value; fractions as texts."""
+    nothing: dict[str, Any] = {"period": None, "bottleneck": None, "deadlock": None}
+    found: dict[str, Any] = {
+        "graph": answer.graph.name,
+        "processors": [core.name for core in answer.platform.cores],
+        "utilization": {},
+        **(nothing if answer.found is None else answer.found.to_json()),
+        "mapping": None if answer.mapping is None else answer.mapping.to_json(),
+    }
+    if answer.best is not None:
+        found |= {
+            "lower_bound": str(answer.best.lower_bound),
+            "gap": None if answer.best.gap is None else str(answer.best.gap),
+            "status": answer.best.status,
+        }
+    if answer.required is not None:
+        found["required_period"] = str(answer.required)
+    if answer.least is not None:
+        found["least"] = answer.least.to_json()
+    if execution is not None:
+        found["period_aligned"] = str(execution.period)
+    return found
+
+
+def as_text(answer: Answer, execution: MappedExecution | None) -> str:
+    """Return the answer as lines to read."""
+    count = answers.counted(len(answer.platform.cores), "processor")
+    lines = [f"{answer.graph.name} on {count}"]
+    lines += [f"  {title:<13}{text}".rstrip() for title, text in _rows(answer, execution)]
+    if answer.mapping is not None and answer.found is not None:
+        lines += _core_lines(answer.platform, answer.mapping, answer.found)
+    return answers.one_text(lines)
+
+
+def _core_lines(platform: Platform, mapping: Mapping, found: MappedThroughput) -> Iterator[str]:
+    width = max(len(core.name) for core in platform.cores)
+    for core in platform.cores:
+        order = mapping.orders.get(core.name)
+        use = found.utilization.get(core.name, 0)
+        shown = "nothing" if order is None else _order(order)
+        yield f"  {core.name:<{width}} {float(use):>7.1%}  {shown}"
+
+
+def _rows(answer: Answer, execution: MappedExecution | None) -> Iterator[tuple[str, str]]:
+    if answer.least is not None:
+        yield from _least_rows(answer.least)
+    if answer.found is not None:
+        yield from _period_rows(answer, answer.found, execution)
+    if isinstance(answer.least, LeastBuffers) and answer.least.mapping is not None:
+        yield from _buffer_rows(answer.least.mapping.buffers)
+
+
+def _least_rows(least: Least) -> Iterator[tuple[str, str]]:
+    is_count = isinstance(least, FewestProcessors)
+    size = least.count if isinstance(least, FewestProcessors) else least.size
+    title = "processors" if is_count else "buffers"
+    unit = "" if isinstance(least, FewestProcessors) else f" {least.unit}"
+    if size is None:
+        yield title, f"{least.status}: {least.reason}"
+    elif least.status == Status.OPTIMAL:
+        proved = "the fewest, proved" if is_count else "the least of this mapping, proved"
+        yield title, f"{size}{unit}, {proved}"
+    else:
+        yield title, f"{size}{unit}, and at least {least.lower_bound}: {least.reason}"
+
+
+def _period_rows(
+    answer: Answer, found: MappedThroughput, execution: MappedExecution | None
+) -> Iterator[tuple[str, str]]:
+    if found.period is None:
+        yield "deadlock", str(found.deadlock)
+        yield "throughput", "0"
+        return
+    verdict = f", {_verdict(answer.best)}" if answer.best is not None and not answer.least else ""
+    if answer.required is not None:
+        kept = "more than" if answer.is_slow else "at most"
+        verdict += f"; {kept} the required {answers.number(answer.required)}"
+    yield "period", f"{answers.number(found.period)}{verdict}"
+    if any(core.wheel for core in answer.platform.cores):
+        yield "", "for wheels that start at any time: an upper bound"
+        if execution is not None and execution.period is not None:
+            yield "aligned", f"{answers.number(execution.period)}, all wheels from time 0 on"
+    cycle = found.critical_cycle
+    if cycle is not None:
+        yield "limited by", ", ".join(cycle.actors[:12])
+        yield "", f"over {', '.join(cycle.channels[:6])}"
+
+
+def _buffer_rows(buffers: Any) -> Iterator[tuple[str, str]]:
+    width = max((len(name) for name in buffers), default=0)
+    for place, (name, buffer) in enumerate(buffers.items()):
+        yield "rooms" if not place else "", f"{name:<{width}} {_room(buffer)}"
+
+
+def _room(buffer: Buffer) -> str:
+    if buffer.memory is not None:
+        return str(buffer.memory)
+    return f"{buffer.source} at its source, {buffer.target} at its target"
+
+
+def _verdict(best: BestMapping) -> str:
+    if best.status == Status.OPTIMAL:
+        return "optimal"
+    return f"at most {float(best.gap or 0):.1%} above the bound {answers.number(best.lower_bound)}"
+
+
+def _order(order: StaticOrder) -> str:
+    first = f"{_runs(order.prefix)}; then " if order.prefix else ""
+    return f"{first}for ever {_runs(order.periodic)}"
+
+
+def _runs(actors: Sequence[str]) -> str:
+    """Return a list of actors, those that follow themselves with their number."""
+    runs = [(actor, len(list(same))) for actor, same in groupby(actors)]
+    shown = [actor if count == 1 else f"{count} {actor}" for actor, count in runs[:RUNS]]
+    return ", ".join(shown) + (f" and {len(runs) - RUNS} more" if len(runs) > RUNS else "")

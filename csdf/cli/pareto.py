@@ -8,16 +8,15 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from csdf.cli import answers, parsers, pictures
+from csdf.cli import answers, loading, parsers
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import limited, telling
-from csdf.cli.options import concurrency, methods, storage
-from csdf.model.fifo_memory import OBJECTIVES
+from csdf.cli.options import concurrency, storage
 from csdf.model.graph import Graph
-from csdf.search.memory.front import memory_front
+from csdf.search.memory_cost import OBJECTIVES, memory_front
 from csdf.search.pareto import ParetoFront, ParetoPoint
 from csdf.search.trade_off import pareto_front
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from csdf.words import time_in_words
 
 
@@ -26,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
     parser = command_parser()
     options = parser.parse_args(argv)
     storage.take_objective(parser, options)
-    pictures.require_drawing(options.plot)
+    loading.require_drawing(options.plot)
     with limited(options.budget) as stop:
         graph = storage.read(options.file, options)
         begin = time.perf_counter()
@@ -96,7 +95,7 @@ def _add_extent_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _plot(options: argparse.Namespace, graph: Graph, front: ParetoFront) -> None:
-    draw, suffix = pictures.drawing("csdf.draw.front"), pictures.suffix_of(options.plot)
+    draw, suffix = loading.drawing("csdf.draw.charts"), loading.suffix_of(options.plot)
     output.write(
         "csdf pareto", options.plot, draw.front_picture(graph.name, front, options.unit, suffix)
     )
@@ -131,7 +130,7 @@ def _as_text(graph: Graph, front: ParetoFront, options: argparse.Namespace, seco
         names = list(front.points[0].capacities)
         lines.append(f"{'size (' + unit + ')':>16}  {'period':<28} capacities: {', '.join(names)}")
     if method != "exact":
-        lines.append(f"method {method}: {methods.STORAGE}")
+        lines.append(f"method {method}: {parsers.STORAGE}")
     for point in front.points:
         capacities = " ".join(str(capacity) for capacity in point.capacities.values())
         lines.append(f"{point.size:>16}  {answers.number(point.period or 0):<28} {capacities}")

@@ -2,13 +2,18 @@
 
 What an argument takes is said by its metavar: FILE, or MODEL, which is a file too, or one of the words
 that `takes_words` says. The completion of shells rests on that.
+
+How exact an answer has to be, as an option.
+
+The memory of a device as options: RAM for buffers, flash for parameters.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
 from csdf.cli import answers
@@ -127,3 +132,48 @@ def add_budget_option(
         default=default,
         help=f"{what}, such as 30s, 500ms or 2m; default: {end}",
     )
+
+
+PERIODIC = re.compile(r"periodic-([1-9][0-9]{0,5})")
+BOUND = (
+    "periodic-K: of schedules in which K cycles of each actor repeat, such as periodic-1: sooner "
+    "known, and never too good"
+)
+
+MEANING = "the graph itself may be faster, never slower"
+STORAGE = "of these schedules; with others less may do, never more"
+
+
+def copies_of(method: str) -> int | None:
+    """Return the K of `periodic-K`; None for another method."""
+    found = PERIODIC.fullmatch(method)
+    return int(found[1]) if found else None
+
+
+def one_of(names: Sequence[str]) -> Callable[[str], str]:
+    """Return the parser of a method: one of the names, or `periodic-K`; for argparse."""
+
+    def parse(text: str) -> str:
+        if text in names or copies_of(text) is not None:
+            return text
+        raise answers.unfit(text, f"one of {', '.join(names)}, or periodic-K such as periodic-1")
+
+    return parse
+
+
+def add_limit_options(parser: argparse._ActionsContainer, memory: str | None = None) -> None:
+    """Add --ram and --flash; and --memory, where that counts something in this command."""
+    parser.add_argument(
+        "--ram",
+        type=answers.size,
+        metavar="SIZE",
+        help="at most, of all buffers; parameters lie elsewhere; e.g. 64kB, 1MiB",
+    )
+    parser.add_argument(
+        "--flash",
+        type=answers.size,
+        metavar="SIZE",
+        help="at most, of all parameters as C stores them; e.g. 256kB",
+    )
+    if memory is not None:
+        parser.add_argument("--memory", type=answers.size, metavar="SIZE", help=memory)

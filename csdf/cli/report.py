@@ -1,27 +1,52 @@
-"""`csdf report`: one page to look at: bottleneck, schedule, storage, memory."""
+"""`csdf report`: one page to look at: bottleneck, schedule, storage, memory.
+
+The origin of a page: the command, this version, the files read, and what was assumed.
+
+Everything a page says about a graph, within a budget.
+
+Self-timed executions to draw: as many iterations as a page can show.
+"""
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import os
+import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from itertools import takewhile
+from operator import gt
 from pathlib import PurePath
 from types import ModuleType
 
+from csdf import __version__
+from csdf.analysis.bound_channels import bound_channels, why_unlimited, with_capacities
+from csdf.analysis.consistency import repetition_vector
+from csdf.analysis.execution import SteadyState, first_starts, recurrence, repeated
+from csdf.analysis.throughput import Throughput, throughput
 from csdf.cli import answers, parsers
 from csdf.cli.frame import entries
-from csdf.cli.frame.long_work import stop_after
+from csdf.cli.frame.long_work import limited_part, shown, stop_after
+from csdf.cli.loading import suffix_of
 from csdf.cli.options import concurrency
-from csdf.cli.pictures import suffix_of
-from csdf.cli.reporting.graph_answers import graph_findings
-from csdf.cli.reporting.origin import origin_of
 from csdf.cli.reporting.subject import GraphSubject, Subject
-from csdf.draw.report.findings import GraphFindings
-from csdf.draw.report.page import Compared, report_page
+from csdf.draw.report.findings import FasterActor, GraphFindings, Run
+from csdf.draw.report.page import Compared, Origin, Source, report_page
 from csdf.draw.report.sections import Contribution, Surroundings
-from csdf.errors import UnwritableFile
+from csdf.draw.report.timeline import LARGEST_TIME
+from csdf.errors import GaveUp, UnwritableFile, counted
 from csdf.io.files import read_bytes, require_plain, write_text
-from csdf.stopping import Stop
+from csdf.model.graph import Graph
+from csdf.model.indexed import IndexedGraph, indexed
+from csdf.search.pareto import ParetoFront, SmallestStorage
+from csdf.search.trade_off import pareto_front, smallest_storage
+from csdf.search.variables import Choice
+from csdf.time_limit import Progress, Stop
+from csdf.words import size
 
 GRAPH_FORMAT = b'"csdf-graph"'  # what every graph in JSON says of itself
 BUDGET = 20.0  # seconds
@@ -137,3 +162,298 @@ def _exit_code(graph: GraphFindings, around: Surroundings) -> int:
         return answers.GAVE_UP
     is_no = graph.result.deadlock is not None or around.is_no
     return answers.NO if is_no else answers.ANSWERED
+
+
+OUTPUT = ("-o", "--output")
+
+
+def origin_of(
+    argv: Sequence[str],
+    models: Sequence[str | None],
+    files: Sequence[str],
+    terms: Sequence[tuple[str, str]],
+) -> Origin:
+    """Return where the page of these words comes from. Raises UnreadableFile.
+
+    models: names of files or of networks, or None. files: read beside them. terms: what was assumed,
+    each with a name.
+    """
+    read = [model for model in models if model is not None and os.path.exists(model)]
+    return Origin(
+        command=shlex.join(["csdf", "report", *_without_output(argv)]),
+        version=__version__,
+        sources=tuple(_source(path) for path in (*read, *files)),
+        terms=tuple(terms),
+    )
+
+
+def _without_output(argv: Sequence[str]) -> Iterator[str]:
+    """The words but for the name of the page: the same page under another name is the same."""
+    words = iter(argv)
+    for word in words:
+        if word in OUTPUT:
+            next(words, None)
+        elif not word.startswith(("-o", "--output=")):
+            yield word
+
+
+def _source(path: str) -> Source:
+    content = read_bytes(path)
+    return Source(path, len(content), hashlib.sha256(content).hexdigest())
+
+
+MOST_FASTER = 4  # actors that are tried twice as fast
+MOST_SEARCHED = 20_000  # channels of a graph whose storage is searched
+
+
+def graph_findings(
+    graph: Graph,
+    stop: Stop,
+    *,
+    unit: str = "tokens",
+    time: str = "time units",
+    smallest: SmallestStorage | None = None,
+) -> GraphFindings:
+    """Return what was found out; smallest: the smallest storage where that is known already.
+
+    Raises InconsistentGraph.
+    """
+    repetitions = repetition_vector(graph)
+    left_out: dict[str, str] = {}
+    bounds: tuple[Fraction | None, Fraction | None] = (None, None)
+    result, ended = None, None
+    try:
+        with limited_part(stop, 0.4, f"the period of {graph.name}") as part:
+            result = throughput(graph, budget=part)
+    except GaveUp as end:
+        bounds, ended = (end.low, end.high), end.reason
+    found = GraphFindings(
+        graph=graph, repetitions=repetitions, result=result, period_bounds=bounds,
+        unit=unit, time=time, smallest=smallest, left_out=left_out,
+    )  # fmt: skip
+    if result is None:
+        reason = f"{ended} before the period was found"
+        left_out |= {"schedule": reason, "front": reason}
+        return found
+    if result.deadlock is not None:
+        return found
+    found = replace(found, faster=tuple(_faster(graph, result, stop)))
+    found = _with_storage(found, stop, left_out)
+    return replace(found, runs=tuple(_runs(found, stop, left_out)))
+
+
+def _faster(graph: Graph, result: Throughput, stop: Stop) -> Iterator[FasterActor]:
+    """Return what the graph would do with each of the critical actors twice as fast."""
+    cycle = result.critical_cycle
+    for name in cycle.actors[:MOST_FASTER] if cycle is not None else ():
+        try:
+            with limited_part(stop, 0.1, f"{graph.name} with a faster {name}") as part:
+                faster = throughput(_twice_as_fast(graph, name), budget=part)
+        except GaveUp:
+            return
+        limit = faster.critical_cycle.actors if faster.critical_cycle is not None else ()
+        yield FasterActor(actor=name, period=faster.period or Fraction(0), actors=limit)
+
+
+def _twice_as_fast(graph: Graph, name: str) -> Graph:
+    """Half the durations of one actor, in a time unit of half the length."""
+    actors = tuple(
+        actor
+        if actor.name == name
+        else replace(actor, durations=tuple(2 * time for time in actor.durations), processors=())
+        for actor in graph.actors
+    )
+    return replace(graph, actors=actors, time_unit=graph.time_unit / 2, origin=None)
+
+
+def _with_storage(found: GraphFindings, stop: Stop, left_out: dict[str, str]) -> GraphFindings:
+    """Add the smallest storage and the front, as far as they are found."""
+    graph, choice = found.graph, Choice(unit=found.unit)
+    if len(graph.channels) > MOST_SEARCHED:
+        channels = counted(len(graph.channels), "channel")
+        reason = f"the storage of {channels} is searched by csdf buffers only"
+        left_out |= {"smallest": f"smallest buffers: {reason}", "front": reason}
+        return found
+    smallest = found.smallest or _smallest(graph, choice, stop, left_out)
+    front = None
+    if found.result is not None and not found.result.period:
+        left_out["front"] = (
+            f"nothing limits the unbounded graph, so that the front has no end: {why_unlimited(graph)}"
+        )
+    else:
+        front = _front(graph, choice, stop, left_out)
+    return replace(found, smallest=smallest, front=front)
+
+
+def _smallest(
+    graph: Graph, choice: Choice, stop: Stop, left_out: dict[str, str]
+) -> SmallestStorage | None:
+    found, reason = None, ""
+    try:
+        with limited_part(stop, 0.3, _smallest_in_words) as part:
+            found = smallest_storage(graph, choice, budget=part)
+    except GaveUp as end:
+        reason = str(end)
+    if found is not None and found.point is not None:
+        return found
+    left_out["smallest"] = f"smallest buffers: {reason if found is None else found.reason}"
+    return found
+
+
+def _front(
+    graph: Graph, choice: Choice, stop: Stop, left_out: dict[str, str]
+) -> ParetoFront | None:
+    try:
+        with limited_part(stop, 0.55, _front_in_words) as part:
+            return pareto_front(graph, choice, budget=part)
+    except GaveUp as end:
+        left_out["front"] = str(end)
+    return None
+
+
+def _smallest_in_words(progress: Progress) -> str:
+    return (
+        f"smallest buffers: at least {progress.lower_bound}, "
+        f"{counted(progress.done or 0, 'distribution')} evaluated"
+    )
+
+
+def _front_in_words(progress: Progress) -> str:
+    return (
+        f"front: {counted(progress.found, 'point')}, "
+        f"nothing missing below size {progress.lower_bound}, "
+        f"{counted(progress.done or 0, 'distribution')} evaluated"
+    )
+
+
+def _runs(found: GraphFindings, stop: Stop, left_out: dict[str, str]) -> Iterator[Run]:
+    """Executions in the capacities of the file, at full speed, and in the smallest buffers."""
+    reason = refusal(found.graph, found.repetitions)
+    if reason is not None:
+        left_out["schedule"] = reason
+        return
+    for title, capacities in _distributions(found):
+        try:
+            with limited_part(stop, 0.6, f"executing {found.graph.name}") as part:
+                run = executed(
+                    found.graph,
+                    found.repetitions,
+                    title=title,
+                    capacities=capacities,
+                    stop=part,
+                )
+        except GaveUp as end:
+            left_out["schedule"] = f"{title}: {end}"
+            continue
+        yield run
+
+
+def _distributions(found: GraphFindings) -> Iterator[tuple[str, Mapping[str, int]]]:
+    """Capacities worth a look, each once, with what they are."""
+    front, smallest = found.front, found.smallest
+    own = any(one.capacity is not None and not one.is_self_loop for one in found.graph.channels)
+    seen: list[tuple[dict[str, int], str]] = []
+    has_front = front is not None and bool(front.points)
+    has_smallest = smallest is not None and smallest.point is not None
+    if own or not (has_front or has_smallest):
+        seen.append(({}, "as given"))
+    if front is not None and front.points:
+        point = front.points[-1]
+        what = "full speed" if front.is_complete else "fastest proved"
+        seen.append((dict(point.capacities), f"{what}, {size(point.size, found.unit)}"))
+    if smallest is not None and smallest.point is not None:
+        point = smallest.point
+        seen.append((dict(point.capacities), f"smallest, {size(point.size, found.unit)}"))
+    for number, (capacities, title) in enumerate(seen):
+        if capacities not in [other for other, _ in seen[:number]]:
+            yield title, capacities
+
+
+MOST_FIRINGS = 30_000  # of a run on the page
+MOST_ACTORS = 2000  # rows of a schedule
+MOST_ITERATIONS = 300  # iterations to wait for a state that recurs
+ITERATIONS = 4  # shown where none recurs
+
+
+def refusal(graph: Graph, repetitions: Mapping[str, int]) -> str | None:
+    """Return why no schedule of the graph can be drawn; None if one can."""
+    firings = sum(repetitions.values())
+    if firings > MOST_FIRINGS:
+        return f"one iteration has {firings} firings; the page draws at most {MOST_FIRINGS}"
+    if len(graph.actors) > MOST_ACTORS:
+        return (
+            f"the graph has {len(graph.actors)} actors; the page draws at most {MOST_ACTORS} rows"
+        )
+    return None
+
+
+def executed(
+    graph: Graph,
+    repetitions: Mapping[str, int],
+    *,
+    title: str,
+    capacities: Mapping[str, int],
+    stop: Stop,
+) -> Run:
+    """Return the transient part and two rounds of the steady part, or as much as there is room for.
+
+    Raises GaveUp where times leave what a browser can count, or where the stop ends the run before
+    anything is known.
+    """
+    bounded = with_capacities(graph, capacities)
+    numbers, firings = indexed(bound_channels(bounded)), list(repetitions.values())
+    found = _recurrence(numbers, firings, stop)
+    wanted = ITERATIONS if found is None else found.transient + found.iterations
+    listed = min(wanted, MOST_FIRINGS // sum(firings))
+    part = stop.part(share=0.5, report=shown(f"executing {graph.name}"))
+    starts = first_starts(numbers, repetitions, listed, budget=part)
+    run = Run(
+        title=title,
+        graph=bounded,
+        repetitions=repetitions,
+        starts=starts,
+        iterations=listed,
+        transient=None if found is None else found.transient,
+        steady=None if found is None else found.iterations,
+        cycle=None if found is None else found.time,
+        end=_last_end(bounded, starts),
+    )
+    if run.end > LARGEST_TIME:
+        raise GaveUp(f"times pass {LARGEST_TIME}, the largest that a browser counts exactly")
+    return _continued(run) if found is not None and listed == wanted and found.time else run
+
+
+def _last_end(graph: Graph, starts: Mapping[str, tuple[int, ...]]) -> int:
+    return max(
+        start + actor.durations[index % actor.phases]
+        for actor in graph.actors
+        for index, start in enumerate(starts[actor.name])
+    )
+
+
+def _continued(run: Run) -> Run:
+    """Repeat the steady part of every actor up to one time, so that none ends before the others."""
+    settled, cycle = run.settled or 0, run.cycle or 1
+    for rounds in (2, 1):
+        end = settled + rounds * cycle
+        starts = {
+            name: tuple(takewhile(partial(gt, end), _endless(run, name))) for name in run.starts
+        }
+        if sum(map(len, starts.values())) <= MOST_FIRINGS:
+            return replace(run, starts=starts, end=end)
+    return run
+
+
+def _endless(run: Run, name: str) -> Iterator[int]:
+    """The start times of an actor, for ever."""
+    transient = run.repetitions[name] * (run.transient or 0)
+    return repeated(run.starts[name], transient=transient, period=run.cycle or 1)
+
+
+def _recurrence(graph: IndexedGraph, firings: list[int], stop: Stop) -> SteadyState | None:
+    """The steady part, or None where no state was seen again in time."""
+    try:
+        part = stop.part(share=0.4, report=shown("waiting for a state to recur"))
+        return recurrence(graph, firings, limit=MOST_ITERATIONS, budget=part)
+    except GaveUp:
+        return None

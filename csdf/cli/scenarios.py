@@ -6,8 +6,7 @@ import argparse
 import json
 from collections.abc import Sequence
 
-from csdf.analysis.scenarios.matrices import StuckScenario
-from csdf.analysis.scenarios.throughput import ScenarioThroughput, scenario_throughput
+from csdf.analysis.scenarios import ScenarioThroughput, StuckScenario, scenario_throughput
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import working
 from csdf.cli.frame.output import remark

@@ -9,9 +9,9 @@ from fractions import Fraction
 from itertools import chain
 from typing import Any, NamedTuple
 
-from csdf.analysis.concurrency import why_unlimited
+from csdf.analysis.bound_channels import why_unlimited
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.latencies.by_iteration import iteration_times
+from csdf.analysis.latency import iteration_times
 from csdf.analysis.liveness import Deadlock, deadlock
 from csdf.analysis.schedules import (
     listed_firings,
@@ -19,7 +19,7 @@ from csdf.analysis.schedules import (
     strictly_periodic_schedule,
 )
 from csdf.analysis.self_timed import SelfTimedExecution, self_timed_execution
-from csdf.cli import answers, parsers, pictures
+from csdf.cli import answers, loading, parsers
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.options import concurrency
@@ -28,7 +28,7 @@ from csdf.io.trace import schedule_to_trace
 from csdf.model.graph import Graph
 from csdf.model.schedule import Firing, PeriodicSchedule
 from csdf.names import quoted
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 
 ROWS = 40  # most firings in the table; the other formats list all
 COLUMNS = ("actor", "index", "phase", "start", "end")
@@ -44,7 +44,7 @@ class ListedFirings(NamedTuple):
 def main(argv: Sequence[str]) -> int:
     """Print the schedule; return the exit code."""
     options = command_parser().parse_args(argv)
-    pictures.require_drawing(options.plot)
+    loading.require_drawing(options.plot)
     with limited(options.budget) as stop:
         return _scheduled(options, stop)
 
@@ -73,7 +73,7 @@ def _scheduled(options: argparse.Namespace, stop: Stop) -> int:
         output.write("csdf schedule", options.trace, schedule_to_trace(graph.name, answer.firings))
     _print(graph, answer, options)
     if options.plot:
-        draw, suffix = pictures.drawing("csdf.draw.gantt"), pictures.suffix_of(options.plot)
+        draw, suffix = loading.drawing("csdf.draw.charts"), loading.suffix_of(options.plot)
         title, names = f"{graph.name}: {options.kind}", [one.name for one in graph.actors]
         picture = draw.schedule_picture(title, answer.firings, names, suffix)
         output.write("csdf schedule", options.plot, picture)

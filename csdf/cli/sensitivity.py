@@ -1,25 +1,36 @@
-"""`csdf sensitivity`: slack, what faster actors and more tokens bring, the period as a function."""
+"""`csdf sensitivity`: slack, what faster actors and more tokens bring, the period as a function.
+
+Parameters of `csdf sensitivity`, as users write them.
+"""
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from csdf.analysis.concurrency import why_unlimited
-from csdf.analysis.whatif.capacity_steps import CapacitySteps, capacity_steps
-from csdf.analysis.whatif.parameter import Parameter
-from csdf.analysis.whatif.parametric import ParametricPeriod, parametric_period
-from csdf.analysis.whatif.regions import ParametricRegions, parametric_regions
-from csdf.analysis.whatif.sensitivity import ActorSensitivity, Sensitivity, sensitivity
-from csdf.cli import answers, parsers, pictures
+from csdf.analysis.bound_channels import why_unlimited
+from csdf.analysis.capacity_steps import CapacitySteps, capacity_steps
+from csdf.analysis.parametric import (
+    Parameter,
+    ParametricPeriod,
+    ParametricRegions,
+    added_time,
+    added_to_phase,
+    parametric_period,
+    parametric_regions,
+    time_scale,
+)
+from csdf.analysis.sensitivity import ActorSensitivity, Sensitivity, sensitivity
+from csdf.cli import answers, loading, parsers
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import limited, telling
-from csdf.cli.options import concurrency, parameters
+from csdf.cli.options import concurrency
 from csdf.errors import CsdfError
+from csdf.model.exact import MalformedText, rational, shown
 from csdf.model.graph import Graph
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from csdf.words import time_in_words
 
 SHOWN = 40  # most rows of a table; JSON has all
@@ -33,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
     parser = command_parser()
     options = parser.parse_args(argv)
     is_function = bool(options.parameter or options.scale)
-    pictures.require_drawing(options.plot)
+    loading.require_drawing(options.plot)
     if options.plot and not is_function:
         parser.error("--plot draws the period over a parameter; give --parameter or --scale")
     with limited(options.budget) as stop:
@@ -58,7 +69,7 @@ def command_parser() -> argparse.ArgumentParser:
         notes="Each row is about one change alone, all else being as it is.",
     )
     parser.add_argument("file", metavar="FILE", help=parsers.GRAPH_HELP)
-    parameters.add_parameters(parser)
+    add_parameters(parser)
     parsers.add_json_option(parser)
     parsers.add_plot_option(parser, "the period over the parameter")
     parsers.add_budget_option(parser, "end with what is known by then")
@@ -68,10 +79,10 @@ def command_parser() -> argparse.ArgumentParser:
 
 
 def _function(graph: Graph, options: argparse.Namespace, stop: Stop) -> Function:
-    channel = parameters.capacity_of(graph, options)
+    channel = capacity_of(graph, options)
     if channel is not None:
         return capacity_steps(graph, channel, budget=stop)
-    wanted = parameters.parameters_of(graph, options)
+    wanted = parameters_of(graph, options)
     if len(wanted) == 1:
         return parametric_period(graph, wanted[0], budget=stop)
     if len(wanted) > 2:
@@ -103,7 +114,7 @@ def _print_function(
         taken = f"  time         {time_in_words(seconds)}"
         print(answers.one_text([f"{graph.name}: {next(rows)}", *rows, taken]))
     if options.plot:
-        draw, suffix = pictures.drawing("csdf.draw.parametric"), pictures.suffix_of(options.plot)
+        draw, suffix = loading.drawing("csdf.draw.charts"), loading.suffix_of(options.plot)
         output.write(
             "csdf sensitivity", options.plot, draw.parametric_picture(graph.name, found, suffix)
         )
@@ -242,3 +253,77 @@ def _channel_lines(found: Sensitivity) -> Iterator[str]:
 def _names(names: Sequence[str]) -> str:
     listed = ", ".join(names[:NAMES])
     return listed if len(names) <= NAMES else f"{listed} and {len(names) - NAMES} more"
+
+
+ONE = Fraction(1)
+
+
+def add_parameters(parser: argparse.ArgumentParser) -> None:
+    """Add the options that make the answer a function."""
+    parser.add_argument(
+        "--parameter",
+        action="append",
+        metavar="WHAT",
+        default=[],
+        help="the period as a function of the time that is added to ACTOR, ACTOR:PHASE, or several "
+        "at once (A,B or A=2,B=1/2), or of the capacity of CHANNEL; twice: regions",
+    )
+    parser.add_argument(
+        "--scale",
+        action="append",
+        metavar="A,B,..",
+        default=[],
+        help="as a function of the factor by which all durations of these actors are multiplied",
+    )
+    parser.add_argument(
+        "--up-to",
+        type=answers.above_zero,
+        metavar="NUMBER",
+        help="with two parameters: the largest value of both",
+    )
+
+
+def capacity_of(graph: Graph, options: argparse.Namespace) -> str | None:
+    """Return the channel whose capacity is the parameter; None where it is no channel."""
+    actors = {actor.name for actor in graph.actors}
+    channels = {channel.name for channel in graph.channels}
+    found = [one for one in options.parameter if one in channels and one not in actors]
+    if found and len(options.parameter) + len(options.scale) > 1:
+        raise CsdfError(f"the capacity of channel {found[0]!r} is a parameter of its own only")
+    return found[0] if found else None
+
+
+def parameters_of(graph: Graph, options: argparse.Namespace) -> list[Parameter]:
+    """Return the parameters in the order of their kinds. Raises CsdfError for what is none."""
+    added = [_added(graph, text) for text in options.parameter]
+    return [
+        *added,
+        *(time_scale(graph, text.split(","), name=f"scale of {text}") for text in options.scale),
+    ]
+
+
+def _added(graph: Graph, text: str) -> Parameter:
+    actors = {actor.name for actor in graph.actors}
+    if text in actors:
+        return added_time(graph, {text: ONE})
+    name, _, phase = text.rpartition(":")
+    if name in actors and phase.isdecimal():
+        return added_to_phase(graph, name, int(phase))
+    return added_time(graph, _weights(text.split(","), actors), name=text)
+
+
+def _weights(terms: list[str], actors: set[str]) -> Mapping[str, Fraction]:
+    found: dict[str, Fraction] = {}
+    for term in terms:
+        name, equals, weight = term.rpartition("=")
+        if term in actors:
+            name, equals, weight = term, "=", "1"
+        if not equals or name not in actors:
+            raise CsdfError(
+                f"--parameter {shown(term)}: expected ACTOR, ACTOR:PHASE, ACTOR=WEIGHT or CHANNEL"
+            )
+        try:
+            found[name] = rational(weight)
+        except MalformedText as error:
+            raise CsdfError(f"--parameter {shown(term)}: the weight {error}") from None
+    return found

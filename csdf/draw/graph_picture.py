@@ -7,8 +7,7 @@ from pathlib import Path
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import Throughput
-from csdf.draw.report.drawing.excerpt import excerpt
-from csdf.draw.report.drawing.graph_drawing import graph_drawing
+from csdf.draw.graph_drawing import excerpt, graph_drawing
 from csdf.draw.report.findings import GraphFindings
 from csdf.model.graph import Graph
 

@@ -9,8 +9,7 @@ from math import lcm
 
 from csdf.errors import InvalidGraph, Suspicious
 from csdf.model.exact import Exact, exact
-from csdf.model.graph import Actor, Channel, Graph
-from csdf.model.phases import short_sequences
+from csdf.model.graph import Actor, Channel, Graph, short_sequences
 
 Time = int | str | Fraction
 Rates = int | Sequence[int]

@@ -1,14 +1,21 @@
-"""CSDF graphs as frozen values, valid from birth."""
+"""CSDF graphs as frozen values, valid from birth.
+
+Lists of phases of different lengths.
+
+Capacities as channels: the free space of a channel flows back from consumer to producer.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
+from math import lcm
 from typing import Any
 
 from csdf.errors import InvalidGraph, NotRead, counted
 from csdf.model.shown import Picture, Shown, picture
-from csdf.names import meant
+from csdf.names import free_name, meant
 
 FORMAT = "csdf-graph"  # of the JSON document
 VERSION = 1
@@ -253,3 +260,53 @@ def _refuse_equal(names: list[str], kind: str) -> None:
         if name in seen:
             raise InvalidGraph(f"two {kind}s are named {name!r}")
         seen.add(name)
+
+
+def short_sequences(actor: str, lengths: Mapping[str, int]) -> str | None:
+    """Return a remark on lists that are shorter than others of the actor and so repeat, or None.
+
+    lengths: of each list, by what it is called. A single value stands for all phases by custom, and
+    is not remarked upon; of two values for four phases two may be forgotten.
+    """
+    phases = lcm(*lengths.values()) if lengths else 1
+    short = [what for what, length in lengths.items() if 1 < length < phases]
+    if not short:
+        return None
+    first = f"the {lengths[short[0]]} values of {short[0]}"
+    others = f" and those of {len(short) - 1} more" if len(short) > 1 else ""
+    return f"actor {actor!r} has {phases} phases; {first}{others} repeat to fill them"
+
+
+def space_channel(channel: Channel, capacity: int, name: str) -> Channel:
+    """Return the reverse channel whose tokens are the free space of a channel of that capacity.
+
+    The producer takes space at its start, the consumer puts it back at its end, at the release rates.
+    Source: Stuijk, Geilen, Basten, IEEE Trans. Computers 57(10), 2008, section 3.
+    """
+    return Channel(
+        name=name,
+        producer=channel.consumer,
+        consumer=channel.producer,
+        production=channel.release_rates,
+        consumption=channel.production,
+        initial_tokens=capacity - channel.initial_tokens,
+    )
+
+
+def with_space_channels(graph: Graph, names: Collection[str], *, suffix: str) -> Graph:
+    """Return the graph with each named, bounded channel as a channel and its reverse channel.
+
+    The reverse channel is called after its channel with the suffix, and a number where that is taken.
+    Release rates of other channels are dropped: without a capacity they have no effect.
+    """
+    taken = {channel.name for channel in graph.channels}
+    channels: list[Channel] = []
+    for channel in graph.channels:
+        if channel.name not in names or channel.capacity is None:
+            channels.append(replace(channel, release=None))
+            continue
+        name = free_name(channel.name + suffix, taken, between="_")
+        taken.add(name)
+        channels.append(replace(channel, capacity=None, release=None))
+        channels.append(space_channel(channel, channel.capacity, name))
+    return replace(graph, channels=tuple(channels))

@@ -7,17 +7,15 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple, Protocol
 
-from csdf.analysis.bounded import bound_channels
+from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.consistency import cycle_vector
-from csdf.analysis.period.periodic import PeriodicProblem, PeriodicSolution
-from csdf.analysis.schedule_room import require_room
+from csdf.analysis.periodic import PeriodicProblem, PeriodicSolution, require_room
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
 from csdf.outcome import Why, because
-from csdf.search.insight.cycles import Cycle
-from csdf.search.insight.rounds import Rounds
+from csdf.search.learned_bounds import Cycle, Rounds
 from csdf.search.variables import Variable, with_searched_spaces
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 
 MOST_LATE = 20_000  # phases of a schedule that is made after the stop has ended the search
 SHORT = 200_000  # phases of a schedule that is made in some tenths of a second

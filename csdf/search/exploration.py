@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from csdf.search.cuts import Cut, Cuts
 from csdf.search.evaluator import Evaluates, Evaluation
-from csdf.search.insight.cycles import Cycle, Cycles
-from csdf.search.insight.cycles import Sufficient as Sufficient
-from csdf.search.insight.symmetry import Permutation
+from csdf.search.learned_bounds import Cycle, Cycles
+from csdf.search.learned_bounds import Sufficient as Sufficient
+from csdf.search.symmetry import Permutation
 from csdf.search.variables import Variable
 
 QUEUE_NUMBERS = 40_000_000  # most capacities in the queue: about a gigabyte

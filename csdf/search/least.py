@@ -11,7 +11,7 @@ from csdf.search.exploration import Exploration, Sufficient
 from csdf.search.narrowing import Distribution, narrowing
 from csdf.search.pareto import StorageWhy
 from csdf.search.variables import Variable
-from csdf.stopping import ENDS, Progress, Stop, reason_of
+from csdf.time_limit import ENDS, Progress, Stop, reason_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

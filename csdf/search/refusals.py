@@ -8,10 +8,9 @@ from fractions import Fraction
 from csdf.errors import counted
 from csdf.model.graph import Channel, Graph
 from csdf.outcome import Reason, Why, because
-from csdf.search.bounds import least_capacity
 from csdf.search.evaluator import Evaluator
 from csdf.search.exploration import Sufficient
-from csdf.search.variables import Choice
+from csdf.search.variables import Choice, least_capacity
 
 
 class GraphWhy(Why):

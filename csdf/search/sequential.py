@@ -20,7 +20,7 @@ from csdf.analysis.liveness import IterationRun
 from csdf.model.graph import Graph
 from csdf.search.cuts import Cut
 from csdf.search.variables import Variable, with_searched_spaces
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 
 AT_RANDOM = 0.75  # of the spaces that grow, where that is asked for
 

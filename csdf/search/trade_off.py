@@ -1,24 +1,28 @@
-"""The complete storage/throughput front, and the smallest storage for one requirement."""
+"""The complete storage/throughput front, and the smallest storage for one requirement.
+
+The search for a front: one point after the other, until it ends or is ended.
+
+Limits of the search for a front: a largest size, a number of points, a gap between periods.
+"""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from csdf.analysis.bound_channels import why_unlimited
 from csdf.analysis.liveness import deadlock
-from csdf.errors import CsdfError, GaveUp
+from csdf.errors import CsdfError, GaveUp, counted
 from csdf.model.exact import Exact, exact
 from csdf.model.graph import Graph
-from csdf.outcome import Status, because
-from csdf.search.blocks import live_blocks
+from csdf.outcome import Reason, Status, Why, because
+from csdf.search.biconnected import live_blocks
 from csdf.search.exploration import Sufficient
-from csdf.search.extent import extent_of
-from csdf.search.front_search import FrontSearch
 from csdf.search.named_search import NamedSearch
 from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage, StorageWhy
 from csdf.search.variables import Choice
-from csdf.stopping import ENDS, Budget, Progress, Stop, reason_of, stop_of
+from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 
 EVERYTHING = Choice()
 
@@ -191,3 +195,146 @@ def sufficient_capacities(
     if search.best_period is None or not required or search.best_period > required:
         return None
     return search.sufficient(_fast_enough(required))
+
+
+class FrontSearch:
+    """The search for the front of one graph, to the extent that is asked for."""
+
+    def __init__(self, graph: Graph, choice: Choice, stop: Stop, extent: Extent) -> None:
+        self._graph = graph
+        self._extent = extent
+        self._is_endless = False
+        self._search = NamedSearch(graph, choice, stop.part(report=self._look))
+
+    def front(self) -> ParetoFront:
+        """Return the points, as far as they are known when the search ends."""
+        search = self._search
+        is_complete, is_as_asked = search.best_period is None, False
+        reason = self._found_all()
+        try:
+            if not is_complete:
+                search.run_ahead()
+                is_complete = self._follow()
+            reason = reason if is_complete else search.reason
+        except ENDS as end:
+            reason = reason_of(end)
+            is_as_asked = isinstance(end, Reached) and self._extent.is_limited
+        if search.best_period is None:
+            reason = search.refusal(_better_than(None, Fraction(1)))
+        if self._is_endless:
+            reason = because(FrontWhy.ENDLESS, end=reason, why=why_unlimited(self._graph))
+        points = search.points if is_complete else search.proved_points
+        largest = self._extent.max_size
+        start = None if points or is_complete else search.started_point()
+        return ParetoFront(
+            points=tuple(one for one in points if largest is None or one.size <= largest),
+            is_complete=is_complete,
+            lower_bound=search.lower_bound,
+            best_period=search.in_units(search.best_period),
+            reason=reason,
+            evaluations=search.evaluations,
+            gap=self._extent.gap,
+            is_as_asked=is_as_asked,
+            start=start,
+        )
+
+    def _found_all(self) -> Reason:
+        gap = self._extent.gap
+        return because(FrontWhy.GAP, gap=gap) if gap else because(StorageWhy.EVERY_POINT)
+
+    def _follow(self) -> bool:
+        """Find point after point; whether the last one is as fast as the graph without bounds."""
+        search, factor = self._search, self._extent.factor
+        best: Fraction | None = None
+        while True:
+            found = search.next_point(_better_than(best, factor))
+            if found is None:
+                return search.is_exhausted
+            best = search.add(found)
+            if best is not None and best <= factor * (search.best_period or 0):
+                return self._is_within_extent()
+            self._is_endless = not search.best_period
+
+    def _is_within_extent(self) -> bool:
+        """Whether the last point is not larger than asked for; if it is, the extent is reached."""
+        largest = self._extent.max_size
+        if largest is not None and self._search.points[-1].size > largest:
+            raise self._extent.too_large()
+        return True
+
+    def _look(self, progress: Progress) -> None:
+        """End where enough is known, a front without end after a few points."""
+        proved = len(self._search.proved_points) if progress.found else 0
+        self._extent.look(proved, progress.lower_bound or 0)
+        if self._is_endless and not self._extent.is_limited and proved >= FEW:
+            raise Reached(because(FrontWhy.FEW, points=counted(FEW, "point")))
+
+
+def _better_than(best: Fraction | None, factor: Fraction) -> Sufficient:
+    return lambda period: period is not None and (best is None or period * factor < best)
+
+
+FEW = 20  # points of a front without end, where nobody says how many
+
+
+class FrontWhy(Why):
+    """Why a front ends where it does."""
+
+    POINTS = "ended after {points}, as asked"
+    SIZE = "ended at size {size}, as asked"
+    FEW = "ended after {points}"
+    ENDLESS = "{end}; the front has no end: {why}"
+    GAP = "proved within {gap}"
+
+
+class Reached(GaveUp):
+    """Not a failure: the front is known as far as it was asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """The limits of a front: where it may end.
+
+    max_size: no larger distribution is asked for. points: no more points are. gap: of two points
+    whose periods differ by no more than this share, the faster one is not searched for.
+    """
+
+    max_size: int | None = None
+    points: int | None = None
+    gap: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        if self.max_size is not None and self.max_size < 0:
+            raise CsdfError(f"max_size {self.max_size}; expected at least 0")
+        if self.points is not None and self.points < 1:
+            raise CsdfError(f"{self.points} points; expected at least 1")
+        if self.gap < 0:
+            raise CsdfError(f"gap {self.gap}; expected at least 0")
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether somebody has said where the front is to end, however long it goes on."""
+        return self.max_size is not None or self.points is not None
+
+    @property
+    def factor(self) -> Fraction:
+        """How much longer a period may be than the least of its size."""
+        return 1 + self.gap
+
+    def look(self, points: int, lower_bound: int) -> None:
+        """Raise Reached where that many proved points, or sizes up to the bound, are enough."""
+        if self.points is not None and points >= self.points:
+            raise Reached(because(FrontWhy.POINTS, points=counted(self.points, "point")))
+        if self.max_size is not None and lower_bound > self.max_size:
+            raise self.too_large()
+
+    def too_large(self) -> Reached:
+        """Return the end of a front at the largest size that is asked for."""
+        return Reached(because(FrontWhy.SIZE, size=self.max_size))
+
+
+def extent_of(max_size: int | None, points: int | None, gap: Exact) -> Extent:
+    """Return the extent; a gap may be a text such as "5%". Raises CsdfError for what cannot be one."""
+    if isinstance(gap, str) and gap.endswith("%"):
+        return extent_of(max_size, points, exact(gap[:-1], "gap") / 100)
+    return Extent(max_size=max_size, points=points, gap=exact(gap, "gap"))

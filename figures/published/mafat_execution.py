@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cnn2csdf.execution.by_parts import run_by_parts
+from cnn2csdf.execution.streaming_executor import run_by_parts
 from cnn2csdf.execution.whole import checked_frame
 from cnn2csdf.granularity import ROWS
 from cnn2csdf.network import Layer

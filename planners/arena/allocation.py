@@ -1,20 +1,26 @@
-"""Offsets for the buffers of a problem: the least peak, or any within a capacity."""
+"""Offsets for the buffers of a problem: the least peak, or any within a capacity.
+
+A plan like an older one: hints are followed where that costs no byte.
+
+Choice of pairs of buffers at the same offset, where a layer may compute in place.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
 from typing import NamedTuple
 
 from csdf.errors import counted
 from csdf.outcome import Reason, Status, Why, because, told
-from csdf.stopping import ENDS, Budget, Progress, Stop, reason_of, stop_of
+from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 from planners.arena.blocks import Blocks, blocks_of
 from planners.arena.bounds import Bound
 from planners.arena.greedy import Greedy
-from planners.arena.hints import with_hints
-from planners.arena.in_place import choices, relaxed
 from planners.arena.portfolio import MOST_EXACT, Portfolio
 from planners.check import check_plan
-from planners.plan import MemoryPlan, Problem
+from planners.plan import Buffer, MemoryPlan, Pair, Problem
 
 JUDGED = 2000  # buffers up to which every plan is shown to the judge
 MOST_NAMED = 8  # buffers in a message
@@ -222,3 +228,126 @@ def check_fixed(problem: Problem) -> None:
             reason=told("fixed"),
         )
     )
+
+
+def with_hints(plan: MemoryPlan) -> MemoryPlan:
+    """Return a plan with the same peak in which as many hints as possible are followed.
+
+    Hints are taken in the order of the buffers and dropped where they collide; the plan stays as it
+    is if the other buffers do not find room around what is hinted.
+    """
+    buffers = plan.problem.buffers
+    if not plan.has_offsets or all(b.hint is None or not b.takes_room for b in buffers):
+        return plan
+    blocks = blocks_of(_hinted(plan.problem, plan.peak))
+    if not blocks.can_be:
+        return plan
+    for offsets in Greedy(blocks).standard_plans():
+        if blocks.peak(offsets) <= plan.peak:
+            return replace(plan, offsets={**plan.offsets, **_in_bytes(blocks, offsets)})
+    return plan
+
+
+def _hinted(problem: Problem, peak: int) -> Problem:
+    """Return the problem with hints as fixed offsets, without those that collide or end too high."""
+    plain = blocks_of(problem)
+    number_of = {members[0].name: number for number, members in enumerate(plain.members)}
+    taken: dict[int, tuple[int, int]] = {}  # from where to where, by number
+    for number, (buffer,) in enumerate(plain.members):
+        if buffer.offset is not None:
+            taken[number] = buffer.offset, buffer.offset + buffer.size
+    for number, (buffer,) in enumerate(plain.members):
+        if buffer.hint is None or number in taken or buffer.hint + buffer.size > peak:
+            continue
+        begin, end = buffer.hint, buffer.hint + buffer.size
+        near = (taken[other] for other in plain.neighbours(number) if other in taken)
+        if all(end <= low or high <= begin for low, high in near):
+            taken[number] = begin, end
+    buffers = tuple(
+        replace(buffer, offset=taken[number_of[buffer.name]][0])
+        if number_of.get(buffer.name) in taken
+        else buffer
+        for buffer in problem.buffers
+    )
+    return replace(problem, buffers=buffers)
+
+
+def _in_bytes(blocks: Blocks, offsets: list[int]) -> dict[str, int]:
+    return {
+        members[0].name: at * blocks.unit
+        for members, at in zip(blocks.members, offsets, strict=True)
+    }
+
+
+MOST_PAIRS = 6  # of which all choices are tried; beyond, all pairs together or none
+
+Groups = tuple[tuple[str, ...], ...]
+
+
+def choices(problem: Problem) -> tuple[list[Groups], bool]:
+    """Return choices of groups that share an offset, and whether these are all there are.
+
+    Many pairs first. A choice is left out if a group of it holds two buffers that conflict and are
+    no pair, or that a fixed offset does not suit.
+    """
+    pairs = [pair for pair in problem.in_place if _may_merge(problem, pair)]
+    counts = range(len(pairs), -1, -1)
+    if len(pairs) > MOST_PAIRS:
+        return [_greedily_grouped(problem, pairs), ()], False
+    found = {
+        groups: None
+        for count in counts
+        for chosen in combinations(pairs, count)
+        if (groups := _groups(chosen)) is not None and _is_allowed(problem, groups)
+    }
+    return list(found), True
+
+
+def relaxed(problem: Problem) -> Problem:
+    """Return the problem with pairs that do not conflict at all; its bounds hold for both."""
+    return replace(problem, shares=problem.shares + problem.in_place, in_place=())
+
+
+def _greedily_grouped(problem: Problem, pairs: Sequence[Pair]) -> Groups:
+    """Return the groups of as many pairs as go together, taken one after another."""
+    chosen: list[Pair] = []
+    for pair in pairs:
+        if _is_allowed(problem, _groups([*chosen, pair])):
+            chosen.append(pair)
+    return _groups(chosen)
+
+
+def _groups(pairs: Sequence[Pair]) -> Groups:
+    """Return what the pairs connect, each group sorted."""
+    groups: list[set[str]] = []
+    for pair in pairs:
+        touched = [group for group in groups if group & set(pair)]
+        groups = [group for group in groups if not group & set(pair)]
+        groups.append(set(pair).union(*touched))
+    return tuple(sorted(tuple(sorted(group)) for group in groups))
+
+
+def _may_merge(problem: Problem, pair: Pair) -> bool:
+    found = _by_name(problem, pair)
+    return all(buffer.takes_room for buffer in found)
+
+
+def _is_allowed(problem: Problem, groups: Groups) -> bool:
+    allowed = {frozenset(pair) for pair in (*problem.in_place, *problem.shares)}
+    apart = {frozenset(pair) for pair in problem.conflicts}
+    for group in groups:
+        members = _by_name(problem, group)
+        fixed = {buffer.offset for buffer in members if buffer.offset is not None}
+        if len(fixed) > 1 or any(place % b.alignment for place in fixed for b in members):
+            return False
+        for one, other in combinations(members, 2):
+            pair = frozenset((one.name, other.name))
+            meets = one.start < other.end and other.start < one.end
+            if pair not in allowed and (meets or pair in apart):
+                return False
+    return True
+
+
+def _by_name(problem: Problem, names: Sequence[str]) -> list[Buffer]:
+    wanted = set(names)
+    return [buffer for buffer in problem.buffers if buffer.name in wanted]

@@ -1,16 +1,20 @@
-"""Several memories: which buffer lies in which bank, and where in it."""
+"""Several memories: which buffer lies in which bank, and where in it.
+
+Assignment of buffers to memory banks by exhaustive search, one buffer after another.
+
+Buffers in one bank of several: whether they fit, and where. Every set is planned once.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from csdf.errors import InvalidPlan
+from csdf.errors import GaveUp, InvalidPlan
 from csdf.outcome import Reason, Status, Why, because
-from csdf.stopping import ENDS, Budget, Stop, reason_of, stop_of
-from planners.arena.allocation import plan_arena
-from planners.arena.bank_contents import Contents, Names
-from planners.arena.bank_search import BankSearch, Filling, is_free
-from planners.plan import Bank, Buffer, MemoryPlan, Problem
+from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
+from planners.arena.allocation import check_fixed, plan_and_end, plan_arena
+from planners.plan import Bank, Buffer, MemoryPlan, Pair, Problem, most_alive
 
 
 class BankWhy(Why):
@@ -125,3 +129,187 @@ def _staying(contents: Contents, bank: Bank, named: Names, left: Names) -> Names
 
 def _anywhere(buffer: Buffer) -> Buffer:
     return replace(buffer, bank=None, offset=None, alignment=1, hint=None)
+
+
+MOST_STEPS = 40  # steps of search for one set of buffers in one bank
+MOST_PLANS = 2000  # that are made for one problem
+
+Names = frozenset[str]
+
+
+class ContentsWhy(Why):
+    """Why buffers have no plan in one bank."""
+
+    FIXED = "fixed offsets: {error}"
+    MOST_PLANS = "{most} sets of buffers in a bank were tried, not all"
+    ENDED = "the search for one choice of buffers ended"
+
+
+class Contents:
+    """Plans for sets of buffers of a problem in its banks.
+
+    What ends the stop ends the work with it, by GaveUp or KeyboardInterrupt; so do MOST_PLANS.
+    """
+
+    def __init__(self, problem: Problem, stop: Stop) -> None:
+        self._problem = problem
+        self._stop = stop
+        self._buffers = {buffer.name: buffer for buffer in problem.buffers}
+        self._yielding = {name for pair in (*problem.shares, *problem.in_place) for name in pair}
+        self._known: dict[tuple[str, Names], MemoryPlan] = {}
+
+    def named(self, names: Iterable[str]) -> list[Buffer]:
+        """Return the buffers of those names, in the order of the problem."""
+        chosen = set(names)
+        return [buffer for buffer in self._problem.buffers if buffer.name in chosen]
+
+    def can_fit(self, bank: Bank, names: Names) -> bool | None:
+        """Return whether the buffers fit into the bank; None if that stayed undecided."""
+        if self._load(names) > bank.capacity:
+            return False
+        if self._fits_side_by_side(bank, names):
+            return True
+        if len(self._known) >= MOST_PLANS:
+            raise GaveUp(because(ContentsWhy.MOST_PLANS, most=MOST_PLANS))
+        status = self.plan(bank, names).status
+        return None if status == Status.GAVE_UP else status != Status.INFEASIBLE
+
+    def plan(self, bank: Bank, names: Names) -> MemoryPlan:
+        """Return a plan within the capacity of the bank, or why there is none."""
+        key = bank.name, names
+        if key not in self._known:
+            self._known[key] = self._planned(bank, names)
+        return self._known[key]
+
+    def _planned(self, bank: Bank, names: Names) -> MemoryPlan:
+        part = _part(self._problem, bank, self.named(names))
+        try:
+            check_fixed(part)
+        except InvalidPlan as error:
+            return MemoryPlan(
+                problem=part,
+                lower_bound=0,
+                status=Status.INFEASIBLE,
+                reason=because(ContentsWhy.FIXED, error=str(error)),
+            )
+        steps = self._stop.part(steps=MOST_STEPS, reason=because(ContentsWhy.ENDED))
+        found = plan_and_end(part, capacity=bank.capacity, stop=steps)
+        self._stop.end_whole(found.end)
+        return found.plan
+
+    def _load(self, names: Names) -> int:
+        """Return bytes that live at one time; what may lie over another buffer is not counted."""
+        return most_alive(self._buffers[name] for name in names - self._yielding)
+
+    def _fits_side_by_side(self, bank: Bank, names: Names) -> bool:
+        """Whether each can have bytes of its own, so that nobody need search."""
+        buffers = [self._buffers[name] for name in names]
+        is_free = all(one.offset is None and one.alignment == 1 for one in buffers)
+        return is_free and sum(one.size for one in buffers if one.takes_room) <= bank.capacity
+
+
+def _part(problem: Problem, bank: Bank, buffers: list[Buffer]) -> Problem:
+    names = {buffer.name for buffer in buffers}
+
+    def among(pairs: tuple[Pair, ...]) -> tuple[Pair, ...]:
+        return tuple(pair for pair in pairs if names.issuperset(pair))
+
+    return Problem(
+        name=f"{problem.name} in {bank.name}",
+        buffers=tuple(replace(buffer, bank=None) for buffer in buffers),
+        conflicts=among(problem.conflicts),
+        shares=among(problem.shares),
+        in_place=among(problem.in_place),
+    )
+
+
+MOST_CHOSEN = 64  # buffers without a bank up to which choices are searched
+MOST_CHOICES = 100_000  # of a bank for a buffer, after which the search gives up
+
+Filling = tuple[Names, ...]  # the buffers in each bank, in the order of the banks
+
+
+class ChoiceWhy(Why):
+    """Why not every choice of a bank for each buffer is searched."""
+
+    TOO_MANY = "{buffers} buffers are too many to search all choices of banks"
+    MOST_CHOICES = "{most} choices of banks were tried, not all"
+
+
+class BankSearch:
+    """A search over all choices of a bank for each buffer that takes room and names none.
+
+    The largest buffer is placed first, in the first bank that takes it. Choices that differ in
+    buffers or empty banks that are alike are tried once.
+    """
+
+    def __init__(self, problem: Problem, contents: Contents, stop: Stop) -> None:
+        self._banks = problem.banks
+        self._contents = contents
+        self._stop = stop
+        self._free = sorted((b for b in problem.buffers if is_free(b)), key=_rank)
+        pairs = (*problem.conflicts, *problem.shares, *problem.in_place)
+        self._paired = {name for pair in pairs for name in pair}
+        self._choices = 0
+        self.is_decided = True  # so far, whether every set of buffers fits its bank
+
+    def filling(self, start: Filling) -> Filling | None:
+        """Return the first choice that fits, begun with what names its bank; None if there is none.
+
+        None is a proof if is_decided. Raises GaveUp beyond MOST_CHOSEN buffers or MOST_CHOICES.
+        """
+        if len(self._free) > MOST_CHOSEN:
+            raise GaveUp(because(ChoiceWhy.TOO_MANY, buffers=len(self._free)))
+        return self._filled(start, 0, 0)
+
+    def _filled(self, filling: Filling, number: int, before: int) -> Filling | None:
+        """Place the free buffers from this number on; before: the bank of the one before it."""
+        if number == len(self._free):
+            return filling
+        for bank in self._banks_for(filling, number, before):
+            self._count()
+            larger = _with(filling, bank, self._free[number].name)
+            fits = self._contents.can_fit(self._banks[bank], larger[bank])
+            self.is_decided &= fits is not None
+            if fits and (found := self._filled(larger, number + 1, bank)) is not None:
+                return found
+        return None
+
+    def _banks_for(self, filling: Filling, number: int, before: int) -> Iterator[int]:
+        """The numbers of banks to try: one of several empty ones of a capacity, none twice."""
+        first = before if number > 0 and self._are_alike(number - 1, number) else 0
+        empty: set[int] = set()
+        for bank, capacity in enumerate(one.capacity for one in self._banks):
+            if not filling[bank]:
+                if capacity in empty:
+                    continue
+                empty.add(capacity)
+            if bank >= first:
+                yield bank
+
+    def _are_alike(self, one: int, other: int) -> bool:
+        """Whether two buffers may change places in every plan."""
+        first, second = self._free[one], self._free[other]
+        is_paired = first.name in self._paired or second.name in self._paired
+        return not is_paired and replace(first, name=second.name, hint=second.hint) == second
+
+    def _count(self) -> None:
+        self._choices += 1
+        if self._choices > MOST_CHOICES:
+            raise GaveUp(because(ChoiceWhy.MOST_CHOICES, most=MOST_CHOICES))
+        self._stop.look()
+
+
+def is_free(buffer: Buffer) -> bool:
+    """Whether the buffer takes room and names no bank."""
+    return buffer.takes_room and buffer.bank is None
+
+
+def _rank(buffer: Buffer) -> tuple[int, ...]:
+    """The largest first, those alike one after the other."""
+    fixed = -1 if buffer.offset is None else buffer.offset
+    return (-buffer.size, buffer.start - buffer.end, buffer.start, buffer.alignment, fixed)
+
+
+def _with(filling: Filling, bank: int, name: str) -> Filling:
+    return (*filling[:bank], filling[bank] | {name}, *filling[bank + 1 :])

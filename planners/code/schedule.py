@@ -1,28 +1,33 @@
-"""The tables of a library's scheduler: tensors, layers, stages, groups, and who reads lines."""
+"""The tables of a library's scheduler: tensors, layers, stages, groups, and who reads lines.
+
+The stages of a plan as the scheduler of a library has them: numbered, copies before the others.
+
+The order in which the stages of a plan fire, and rings that a tensor has for some of its readers.
+
+The tables of stages that work tile by tile.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
-from planners.code.calls.kinds import LayerCalls
-from planners.code.calls.recurrences import scratch_elements
-from planners.code.calls.shares import Slice, slices_of
-from planners.code.calls.steps import most_neighbours
-from planners.code.described import Call, Described
-from planners.code.mixed import as_real
-from planners.code.names import comment
-from planners.code.order import order_of, places_of, require_in_c
-from planners.code.placed import PlacedStage, placed_stages
+from planners.code.c_text import NULL, Tables, comment
+from planners.code.calls.kinds import LayerCalls, Slice, most_neighbours, slices_of
+from planners.code.calls.layers import scratch_elements
+from planners.code.layer_descriptor import Call, Described, as_real
 from planners.code.rules import Rule, all_of, rule_of
-from planners.code.tables import NULL, Tables
-from planners.code.tiles import tiling_of
 from planners.inlays import channels_of
-from planners.streaming.plan import Inlay, Kind, StreamBuffer, StreamingPlan
-from planners.tiling.regions import COLUMNS, ROWS, Range, range_needed
+from planners.streaming.plan import Inlay, Kind, PlannedStage, StreamBuffer, StreamingPlan
+from planners.streaming.running_stage import RunningStage, arriving_stage
+from planners.streaming.stage import Manner, Stage
+from planners.streaming.tiles.held_ranges import TileRanges
+from planners.tiling.regions import COLUMNS, ROWS, Needs, Range, can_be_tiled, range_needed
 
 MOST_ROWS = 65535  # of a tensor, and firings of a stage: they are counted in 16 bits
 
@@ -414,3 +419,215 @@ def looking_ahead(needs: Sequence[Range], height: int) -> int:
         if place < len(needs):
             most = max(most, place - number)
     return most
+
+
+# A buffer, or None for the first of the tensor, and those to which it is copied.
+Copied = tuple[StreamBuffer | None, tuple[StreamBuffer, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedStage:
+    """A stage of a group, with its number among all stages.
+
+    copied: of a stage that copies a tensor from buffer to buffer.
+    """
+
+    running: RunningStage
+    number: int
+    group: int
+    copied: Copied | None = None
+
+    @property
+    def is_hand_over(self) -> bool:
+        """Whether it copies a tensor before its group works."""
+        return self.copied is not None and self.copied[0] is not None
+
+    @property
+    def manner(self) -> str:
+        """The word for how it works."""
+        if self.copied is not None:
+            return "COPIED"
+        if self.running.is_arriving:
+            return "ARRIVING"
+        if self.running.planned.stage.summing is not None:
+            return "BY_PARTS"
+        return {
+            Manner.ROWS: "BY_ROWS",
+            Manner.SUMS: "INTO_SUMS",
+            Manner.CHANNELS: "BY_CHANNELS",
+            Manner.TILES: "BY_TILES",
+        }[self.running.planned.stage.manner]
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Tensors of other stages that it reads, in the order in which it asks for them."""
+        return tuple(self.running.needs)
+
+
+def placed_stages(network: Network, plan: StreamingPlan) -> list[PlacedStage]:
+    """Return the stages of all groups, in their order, those that copy a tensor first in each."""
+    found: list[PlacedStage] = []
+    for number, group in enumerate(plan.groups):
+        running: list[tuple[RunningStage, Copied | None]] = [*_copying(network, plan, number)]
+        if group.arriving is not None and not plan.is_copied(number):
+            running.append((arriving_stage(network, group.arriving), None))
+        running += [(RunningStage(one, network, None), None) for one in group.stages]
+        for one, copied in running:
+            placed = PlacedStage(running=one, number=len(found), group=number, copied=copied)
+            found.append(placed)
+    return found
+
+
+def _copying(
+    network: Network, plan: StreamingPlan, number: int
+) -> Iterator[tuple[RunningStage, Copied]]:
+    """Stages of a group that copy a tensor: all of it before the group works, or row by row."""
+    group = plan.groups[number]
+    buffers = {one.name: one for one in plan.buffers if one.has_all_rows}
+    for copy in group.hand_overs:
+        source, target = buffers[copy.source], buffers[copy.target]
+        name = source.tensor
+        stage = Stage(layers=(name,), rows=network.layer(name).shape.rows)
+        planned = PlannedStage(stage=stage, strips=())
+        yield RunningStage(planned, network, name), (source, (target,))
+    if group.arriving is not None and plan.is_copied(number):
+        rings = tuple(
+            one
+            for one in plan.buffers
+            if (one.tensor, one.kind) == (group.arriving, Kind.RING)
+            and one.begin <= number < one.end
+        )
+        yield arriving_stage(network, group.arriving), (None, rings)
+
+
+MOST_TURNS = 65535  # of firings that repeat, and times: they are counted in 16 bits
+
+
+class Order(NamedTuple):
+    """The order of a plan in C: turns, and the numbers of their stages, one behind the other."""
+
+    turns: list[str]
+    stages: list[int]
+
+
+class OrderedStage(Protocol):
+    """A stage with its number among all stages."""
+
+    @property
+    def running(self) -> RunningStage:
+        """The stage at work."""
+
+    @property
+    def number(self) -> int:
+        """The number among all stages."""
+
+    @property
+    def group(self) -> int:
+        """The number of its group."""
+
+    @property
+    def is_hand_over(self) -> bool:
+        """Whether it copies a tensor before its group works."""
+
+
+def order_of(plan: StreamingPlan, stages: Sequence[OrderedStage]) -> Order:
+    """Return the order in which the stages of a plan fire; an empty one where they ask one another.
+
+    stages: those of all groups, copies first in each. Raises InvalidPlan for a group of several stages
+    without an order beside groups that have one.
+    """
+    found = Order([], [])
+    if not any(group.order or group.hand_overs for group in plan.groups):
+        return found
+    for number, group in enumerate(plan.groups):
+        here = [one for one in stages if one.group == number]
+        known = {one.running.result: one.number for one in here}
+        for copy in here:
+            if copy.is_hand_over:
+                _add(found, 1, [copy.number])
+        fired = [one for one in here if not one.is_hand_over]
+        if not group.order:
+            if len(fired) > 1:
+                raise InvalidPlan(
+                    f"no C code for group {number + 1}, several stages without an order, beside "
+                    "groups with one"
+                )
+            _add(found, len(fired[0].running.targets), [fired[0].number])
+        for turns in group.order:
+            _add(found, turns.times, [known[name] for name in turns.results])
+    return found
+
+
+def _add(order: Order, times: int, numbers: Sequence[int]) -> None:
+    if times > MOST_TURNS or len(numbers) > MOST_TURNS:
+        raise InvalidPlan(f"turns of more than {MOST_TURNS} firings, or times")
+    order.turns.append(f"{{{len(order.stages)}, {len(numbers)}, {times}}},")
+    order.stages.extend(numbers)
+
+
+def require_in_c(plan: StreamingPlan, inputs: Collection[str]) -> None:
+    """Raise InvalidPlan, with the reason, for a plan that the scheduler cannot carry out.
+
+    inputs: of the network.
+    """
+    for one in (stage for group in plan.groups for stage in group.stages):
+        if one.stage.result in inputs:
+            raise InvalidPlan(
+                f"no C code for input {one.stage.result!r}, one of several, as it comes by rows"
+            )
+        if one.primitive is not None:
+            raise InvalidPlan(
+                f"no C code for {one.stage.result!r} by primitive {one.primitive.name!r}"
+            )
+
+
+class Places(NamedTuple):
+    """The buffers of tensors: for each its first, in which it is made, and all further ones."""
+
+    first: dict[str, StreamBuffer]
+    further: tuple[StreamBuffer, ...]
+
+
+def places_of(plan: StreamingPlan, made: Mapping[str, int]) -> Places:
+    """Return where tensors lie. made: the group that makes each; of inputs the first."""
+    first = {}
+    for tensor, group in made.items():
+        if written := plan.written(tensor, group):
+            first[tensor] = written[0]
+    further = [one for one in plan.buffers if one.has_rows and one.tensor in first]
+    return Places(first, tuple(one for one in further if one is not first[one.tensor]))
+
+
+Offset = Callable[[str, Kind], int]  # of the buffer for a tensor, in elements of the arena
+
+
+def tiling_of(network: Network, stage: Stage, offset: Offset, tables: Tables) -> str:
+    """Return the initialiser of a tiling: which places of each tensor each tile holds.
+
+    Raises InvalidPlan for a layer that cannot be tiled.
+    """
+    for name in stage.layers:
+        if not can_be_tiled(network, network.layer(name)):
+            raise InvalidPlan(f"no C code for {name!r} in tiles, which needs more than rectangles")
+    ranges = TileRanges(network, stage, Needs(network))
+    places = [
+        str(place)
+        for name in stage.layers
+        for span in (*ranges.rows[name], *ranges.columns[name])
+        for place in span
+    ]
+    held = tables.defined("uint16_t", "held", places)
+    kept = tables.defined("int32_t", "kept", _kept(ranges, offset)) if ranges.tiles.keeps else NULL
+    return f"{{{len(ranges.tiles.rows)}, {len(ranges.tiles.columns)}, {held}, {kept}}},"
+
+
+def _kept(ranges: TileRanges, offset: Offset) -> list[str]:
+    """Return where rows lie for tiles below, and columns for the next tile; zero for none."""
+    downs, acrosses = range(len(ranges.tiles.rows)), range(len(ranges.tiles.columns))
+    found = []
+    for layer in ranges.layers:
+        below = any(ranges.rows_below(layer.name, down) for down in downs)
+        beside = any(ranges.columns_beside(layer.name, 0, across) for across in acrosses)
+        for kind, is_there in ((Kind.TILE_ROWS, below), (Kind.TILE_COLUMNS, beside)):
+            found.append(str(offset(layer.name, kind) if is_there else 0))
+    return found

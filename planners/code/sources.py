@@ -9,9 +9,9 @@ from cnn2csdf.operators import Input
 from cnn2csdf.quantized_layers import stored_at_run_time
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan, UnsupportedOperator
+from planners.code.c_text import TYPES, Tables, array_items, comment, identifier, unlike, wrapped
 from planners.code.ends import Ends, Port
-from planners.code.mixed import TYPE, as_real, real_parts
-from planners.code.names import comment, identifier, unlike, wrapped
+from planners.code.layer_descriptor import TYPE, as_real, real_parts
 from planners.code.parts import (
     CONVERSIONS,
     INTEGERS,
@@ -25,7 +25,6 @@ from planners.code.parts import (
 )
 from planners.code.schedule import Schedule
 from planners.code.signed import SIGNED, as_signed
-from planners.code.tables import TYPES, Tables, array_items
 from planners.streaming.again import worked_model
 from planners.streaming.plan import StreamingPlan
 

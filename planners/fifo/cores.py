@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from csdf.model.fifo_memory import (
+from csdf.search.memory_cost import (
     MOST_SHIFTED,
     MOST_VENDOR,
     address_luts,

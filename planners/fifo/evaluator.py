@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from fractions import Fraction
 
 from csdf.search.evaluator import Evaluation
-from planners.fifo.event_system import Circuit, EventSystem, Restricted
+from planners.fifo.event_graph import Circuit, EventSystem, Restricted
 
 Look = Callable[[], None]
 Depths = Sequence[int | None]

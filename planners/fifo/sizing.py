@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from csdf.outcome import Reason, Status, Why, because
-from csdf.stopping import ENDS, Stop, reason_of
+from csdf.time_limit import ENDS, Stop, reason_of
 from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.evaluator import DesignEvaluator
-from planners.fifo.event_system import Circuit, EventSystem
+from planners.fifo.event_graph import Circuit, EventSystem
 from planners.fifo.growing import exchanged, grown, least_depths, narrowed
 from planners.fifo.proving import Parts
 

@@ -1,6 +1,6 @@
 """The depths whose memories cost the least, where the cost grows in steps: block RAMs, or LUTs.
 
-The search is that of csdf.search.memory.steps, which `csdf buffers --objective` uses as well; here a
+The search is that of csdf.search.memory_cost, which `csdf buffers --objective` uses as well; here a
 design answers it by its events. Where it proves the least cost at once, the rest of the time goes to
 the fewest bits, which break ties. Else the depths of the fewest bits and of the fewest words are looked
 at, too: they bound the cost from above, and the search goes on from where it was.
@@ -14,12 +14,12 @@ from fractions import Fraction
 
 from csdf.errors import GaveUp
 from csdf.outcome import Reason, Status, because
-from csdf.search.memory.steps import StepSearch
+from csdf.search.memory_cost import StepSearch
 from csdf.search.variables import Variable
-from csdf.stopping import ENDS, Stop, reason_of
+from csdf.time_limit import ENDS, Stop, reason_of
 from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.evaluator import DesignEvaluator
-from planners.fifo.event_system import EventSystem
+from planners.fifo.event_graph import EventSystem
 from planners.fifo.growing import least_depths, narrowed
 from planners.fifo.sizing import Sizing, SizingWhy, held_back, smallest_depths
 

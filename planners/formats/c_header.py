@@ -1,4 +1,7 @@
-"""Plans as C headers: the bytes of the arena, and an offset for each buffer."""
+"""Plans as C headers: the bytes of the arena, and an offset for each buffer.
+
+C text in general: names in its comments, and the numbers it can hold.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from csdf.errors import InvalidPlan
-from planners.formats.c_text import in_comment, require_number
+from csdf.names import quoted
 from planners.plan import MemoryPlan
 
 
@@ -54,3 +57,23 @@ def _identifier(name: str) -> str:
 
 def _suffix(name: str) -> str:
     return re.sub(r"[^A-Z0-9]", "_", name.upper())
+
+
+NUMBERS = 2**63  # of C: from here on a constant needs a suffix, or there is no type for it
+MEANINGFUL = re.compile(r"\*(?=/)|/(?=\*)|\?(?=\?)")
+
+
+def in_comment(text: str) -> str:
+    r"""Return the text for a comment between `/*` and `*/`, on one line.
+
+    A compiler finds in it no end and no begin of a comment, no trigraph (`??/` is a backslash) and no
+    mark of direction; it warns of each.
+    """
+    return MEANINGFUL.sub(r"\g<0> ", quoted(text))
+
+
+def require_number(name: str, value: int) -> int:
+    """Return the value. Raises InvalidPlan, with the name, where no number of C holds it."""
+    if value >= NUMBERS:
+        raise InvalidPlan(f"{name!r} is {value}; numbers in C end at {NUMBERS - 1}")
+    return value

@@ -10,7 +10,7 @@ from cnn2csdf.network import Layer
 from cnn2csdf.parameters import multiply_accumulates, parameter_bytes
 from cnn2csdf.weights import Array, Model
 from csdf.outcome import Reason, Status, Why, because
-from csdf.stopping import ENDS, Budget, Stop, reason_of, stop_of
+from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 from planners.arena.allocation import plan_arena
 from planners.fusion.chains import Chain
 from planners.fusion.configurations import Configuration, Group, check_configuration

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from cnn2csdf.network import Layer
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.platforms import Platform
-from csdf.stopping import Budget, Stop, stop_of
+from csdf.time_limit import Budget, Stop, stop_of
 from planners.fusion.chains import Chain
 from planners.fusion.configurations import Configuration, Group, single
 from planners.fusion.tiles import last_steps, scratch_bytes, whole_buffers

@@ -15,7 +15,7 @@ from cnn2csdf.fixed_point.flash import flash_bytes as stored_bytes
 from cnn2csdf.network import Network
 from cnn2csdf.platforms import Platform
 from csdf.outcome import Reason, Status, because
-from csdf.stopping import Budget, Stop, stop_of
+from csdf.time_limit import Budget, Stop, stop_of
 from planners.memory.answer import (
     OUTSIDE,
     PLAIN,

@@ -15,7 +15,7 @@ from csdf.cli.reporting.subject import Subject
 from csdf.draw.report.markup import Html, element, joined
 from csdf.draw.report.sections import Contribution, Need, Section, left_out
 from csdf.errors import CsdfError
-from csdf.stopping import Progress, Stop
+from csdf.time_limit import Progress, Stop
 from csdf.words import bytes_in_words, percent
 from planners.limits import Limits
 from planners.memory.several import Together

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from cnn2csdf.catalogue.networks import CATALOGUE
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli.answers import NETWORKS
-from csdf.cli.options.limits import add_limit_options
+from csdf.cli.parsers import add_limit_options
 from csdf.errors import CsdfError
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 
 if TYPE_CHECKING:
     from planners.report.subject import NetworkSubject

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.execution.layers import Step, computation
+from cnn2csdf.execution.whole import Step, computation
 from cnn2csdf.network import Layer, Shape
 from cnn2csdf.part import HeldRows
 from cnn2csdf.weights import Array, Model

@@ -9,9 +9,7 @@ from typing import Any
 from csdf.model.shown import Shown
 from csdf.outcome import Reason
 from planners.traffic.convolution import ArrayBytes, Convolution
-from planners.traffic.listing import listing
-from planners.traffic.nest import LoopNest
-from planners.traffic.nested import NestedTiles
+from planners.traffic.nest import LoopNest, NestedTiles, listing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,9 +3,8 @@
 from dataclasses import replace
 from math import lcm
 
-from csdf.analysis.bounded import bound_channels
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.analysis.bound_channels import bound_channels
+from csdf.generation import GraphShape, random_graph
 from tests.reference import brute_cycle_ratio, slow_simulation
 
 

@@ -3,7 +3,7 @@
 from math import lcm
 from random import Random
 
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape
 from csdf.model.graph import Actor, Channel, Graph
 
 SHAPES = {

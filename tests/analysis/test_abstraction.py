@@ -6,16 +6,14 @@ from random import Random
 
 import pytest
 
-from csdf.analysis.abstraction.actors import merge_actors
-from csdf.analysis.abstraction.phases import faster_graph, slower_graph
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.abstraction import faster_graph, merge_actors, slower_graph
+from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.consistency import cycle_vector, repetition_vector
 from csdf.analysis.liveness import deadlock
 from csdf.analysis.mapping.throughput import mapped_throughput
 from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError, InvalidGraph
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
 from csdf.model.graph import Actor, Channel
 from csdf.model.mapping import Core, Mapping, Platform, StaticOrder

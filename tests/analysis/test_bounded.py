@@ -1,6 +1,6 @@
 import pytest
 
-from csdf.analysis.bounded import bound_channels, limit_concurrency, with_capacities
+from csdf.analysis.bound_channels import bound_channels, limit_concurrency, with_capacities
 from csdf.analysis.throughput import throughput
 from csdf.errors import InvalidGraph
 from csdf.model.builder import GraphBuilder

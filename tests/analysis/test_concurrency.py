@@ -4,11 +4,10 @@ from fractions import Fraction
 
 import pytest
 
-from csdf.analysis.concurrency import unlimited_actors, why_unlimited, without_auto_concurrency
+from csdf.analysis.bound_channels import unlimited_actors, why_unlimited, without_auto_concurrency
 from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError, GaveUp, InvalidGraph
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
 from tests.reference.slow_simulation import period_of
 from tests.shared_data import each, oracle, shared_graph

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from csdf.analysis.consistency import cycle_vector, repetition_vector
 from csdf.errors import InconsistentGraph
-from csdf.generation.random_graphs import random_graph
+from csdf.generation import random_graph
 from csdf.model.builder import GraphBuilder
 from tests.analysis.graph_shapes import SHAPES
 from tests.reference import slow_simulation

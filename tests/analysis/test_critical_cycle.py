@@ -5,9 +5,9 @@ from fractions import Fraction
 
 import pytest
 
-from csdf.analysis.bounded import bound_channels
+from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.throughput import throughput
-from csdf.generation.random_graphs import random_graph
+from csdf.generation import random_graph
 from csdf.model.builder import GraphBuilder
 from tests.analysis.graph_shapes import SHAPES
 from tests.reference import brute_cycle_ratio, slow_simulation

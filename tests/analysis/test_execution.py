@@ -5,19 +5,17 @@ from fractions import Fraction
 
 import pytest
 
-from csdf.analysis.bounded import bound_channels
-from csdf.analysis.component_search import ComponentSearch
+from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.components import cyclic_components
 from csdf.analysis.consistency import cycle_vector, repetition_vector
-from csdf.analysis.execution import Execution
-from csdf.analysis.growth import growth_bounds
-from csdf.analysis.throughput import throughput
+from csdf.analysis.execution import Execution, growth_bounds
+from csdf.analysis.throughput import ComponentSearch, throughput
 from csdf.errors import GaveUp
-from csdf.generation.random_graphs import random_graph
+from csdf.generation import random_graph
 from csdf.kernels import compile as compiler
 from csdf.model.builder import GraphBuilder
 from csdf.model.indexed import indexed
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from tests import both_kernels
 from tests.analysis.graph_shapes import SHAPES
 from tests.both_kernels import BOTH, needs_compiled

@@ -5,16 +5,16 @@ from fractions import Fraction
 import pytest
 
 from csdf.analysis.critical import critical_circuit
-from csdf.analysis.latencies.by_dependency import dependency_latency
-from csdf.analysis.steady import steady_state
+from csdf.analysis.execution import steady_state
+from csdf.analysis.latency import dependency_latency
 from csdf.analysis.throughput import METHODS, throughput
-from csdf.analysis.whatif.varying import VaryingGraph
+from csdf.analysis.varying import VaryingGraph
 from csdf.kernels import compile as compiler
 from csdf.kernels import ranges
 from csdf.model.builder import GraphBuilder
 from csdf.model.indexed import indexed
 from csdf.search.cuts import Cut, Cuts
-from csdf.search.insight.cycles import Cycle, Cycles
+from csdf.search.learned_bounds import Cycle, Cycles
 from csdf.search.trade_off import smallest_storage
 from tests import both_kernels
 from tests.both_kernels import BOTH

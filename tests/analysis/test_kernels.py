@@ -7,8 +7,7 @@ import pytest
 
 from csdf.analysis.throughput import throughput
 from csdf.errors import GaveUp
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from csdf.kernels import compile as compiler
 from csdf.model.builder import GraphBuilder
 from tests import both_kernels

@@ -2,12 +2,12 @@ from dataclasses import replace
 
 import pytest
 
-from csdf.analysis.bounded import bound_channels
+from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.liveness import deadlock
 from csdf.errors import GaveUp
-from csdf.generation.random_graphs import random_graph
+from csdf.generation import random_graph
 from csdf.model.builder import GraphBuilder
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from tests.analysis.graph_shapes import SHAPES
 from tests.reference import slow_simulation
 

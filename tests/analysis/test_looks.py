@@ -10,20 +10,18 @@ import sys
 import pytest
 
 from csdf.analysis import execution, self_timed
-from csdf.analysis.latencies import by_dependency
-from csdf.analysis.latencies.behind_source import source_latency
-from csdf.analysis.latencies.by_dependency import dependency_latency
-from csdf.analysis.latencies.by_iteration import latency
+from csdf.analysis import latency as by_dependency
+from csdf.analysis.latency import dependency_latency, latency, source_latency
 from csdf.analysis.liveness import deadlock
 from csdf.analysis.schedules import periodic_throughput
 from csdf.analysis.self_timed import self_timed_execution
+from csdf.analysis.sensitivity import sensitivity
 from csdf.analysis.throughput import throughput
-from csdf.analysis.whatif.sensitivity import sensitivity
 from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
 from csdf.model import untimed
 from csdf.model.builder import GraphBuilder
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from tests.adversarial.graphs import coprime_ring
 
 LIMIT = 25_000  # lines between two looks: some thousandths of a second

@@ -7,14 +7,12 @@ from fractions import Fraction
 import pytest
 
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.latencies.by_dependency import dependency_latency
-from csdf.analysis.latencies.by_iteration import iteration_times
+from csdf.analysis.latency import dependency_latency, iteration_times
 from csdf.analysis.liveness import deadlock
 from csdf.analysis.mapping.execution import mapped_execution
 from csdf.analysis.mapping.throughput import mapped_throughput
 from csdf.errors import CsdfError
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from csdf.io.mapping.nsoc import read_nsoc
 from csdf.model.builder import GraphBuilder
 from csdf.model.mapping import (

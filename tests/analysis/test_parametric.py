@@ -4,12 +4,17 @@ from fractions import Fraction
 
 import pytest
 
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.bound_channels import with_capacities
+from csdf.analysis.capacity_steps import capacity_steps
+from csdf.analysis.parametric import (
+    _has_area,
+    added_time,
+    added_to_phase,
+    parametric_period,
+    parametric_regions,
+    time_scale,
+)
 from csdf.analysis.throughput import throughput
-from csdf.analysis.whatif.capacity_steps import capacity_steps
-from csdf.analysis.whatif.parameter import added_time, added_to_phase, time_scale
-from csdf.analysis.whatif.parametric import parametric_period
-from csdf.analysis.whatif.regions import _has_area, parametric_regions
 from csdf.errors import CsdfError, NotRead
 from csdf.io.graph_files import read_graph
 from csdf.model.builder import GraphBuilder

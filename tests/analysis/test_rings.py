@@ -2,13 +2,13 @@
 
 import pytest
 
-from csdf.analysis.bounded import bound_channels
+from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.execution import Execution
-from csdf.generation.random_graphs import random_graph
+from csdf.generation import random_graph
 from csdf.model.builder import GraphBuilder
 from csdf.model.indexed import indexed
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from tests.analysis.graph_shapes import SHAPES
 
 ITERATIONS = 6

@@ -7,15 +7,18 @@ from fractions import Fraction
 
 import pytest
 
-from csdf.analysis.bounded import limit_concurrency
+from csdf.analysis.bound_channels import limit_concurrency
 from csdf.analysis.consistency import cycle_vector
-from csdf.analysis.scenarios.cycle_ratio import Edge, maximum_cycle_ratio
-from csdf.analysis.scenarios.matrices import StuckScenario, scenario_matrix
-from csdf.analysis.scenarios.throughput import scenario_throughput
+from csdf.analysis.scenarios import (
+    Edge,
+    StuckScenario,
+    maximum_cycle_ratio,
+    scenario_matrix,
+    scenario_throughput,
+)
 from csdf.analysis.throughput import throughput
 from csdf.errors import InvalidGraph, NotRead
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from csdf.io.scenarios.files import read_scenarios
 from csdf.model.builder import GraphBuilder
 from csdf.model.graph import Actor, Channel, Graph

@@ -5,15 +5,13 @@ from fractions import Fraction
 
 import pytest
 
+from csdf.analysis.parametric import added_time, added_to_phase, parametric_period
+from csdf.analysis.sensitivity import sensitivity
 from csdf.analysis.throughput import throughput
-from csdf.analysis.whatif.parameter import added_time, added_to_phase
-from csdf.analysis.whatif.parametric import parametric_period
-from csdf.analysis.whatif.sensitivity import sensitivity
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from csdf.io.graph_files import read_graph
 from csdf.model.builder import GraphBuilder
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from tests.analysis.changed_graphs import all_phases, drawn, longer, period_of
 from tests.both_kernels import BOTH, use
 from tests.cli.running import GRAPHS

@@ -5,17 +5,15 @@ from fractions import Fraction
 
 import pytest
 
-from csdf.analysis.bounded import bound_channels, with_capacities
+from csdf.analysis.bound_channels import bound_channels, with_capacities
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.latencies.behind_source import source_latency
-from csdf.analysis.latencies.by_dependency import dependency_latency
-from csdf.analysis.latencies.release_paths import Pairing, ReleasePaths
+from csdf.analysis.latency import dependency_latency, source_latency
 from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError, InvalidGraph
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
 from csdf.model.mapping import Connection, Core, Mapping, Platform, StaticOrder
+from csdf.search.latency_storage import Pairing, ReleasePaths
 
 
 def pipeline():

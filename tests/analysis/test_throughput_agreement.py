@@ -5,10 +5,9 @@ from itertools import chain, islice, product
 
 import pytest
 
-from csdf.analysis.bounded import bound_channels
+from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.throughput import METHODS, throughput
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from tests.analysis.graph_shapes import SHAPES
 from tests.reference import brute_cycle_ratio, slow_simulation
 

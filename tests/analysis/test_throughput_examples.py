@@ -8,7 +8,7 @@ from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import METHODS, throughput
 from csdf.errors import CsdfError, GaveUp, InconsistentGraph
 from csdf.model.builder import GraphBuilder
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from tests.reference import slow_simulation
 
 each_method = pytest.mark.parametrize("method", METHODS)

@@ -7,9 +7,9 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csdf.analysis.bounded import bound_channels, limit_concurrency, with_capacities
+from csdf.analysis.bound_channels import bound_channels, limit_concurrency, with_capacities
 from csdf.analysis.throughput import throughput
-from csdf.generation.random_graphs import random_graph
+from csdf.generation import random_graph
 from csdf.model.graph import Graph
 from tests.analysis.graph_shapes import SHAPES
 

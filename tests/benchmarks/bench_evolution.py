@@ -29,18 +29,23 @@ from statistics import median
 from time import perf_counter, process_time
 
 from cnn2csdf.catalogue.networks import from_catalogue
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from planners.reuse.application.application import Application, undivided
-from planners.reuse.buffers.sharing import best_shared
 from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.edge_buffers import best_shared
 from planners.reuse.front.nsga2.checkpoint import Checkpoint
-from planners.reuse.front.nsga2.nsga2 import SearchLimits, evolve
-from planners.reuse.front.nsga2.variation import Settings
-from planners.reuse.front.places.crew import QUEUED
+from planners.reuse.front.nsga2.nsga2 import SearchLimits, Settings, evolve
+from planners.reuse.front.places.crew import (
+    FIRST_SHARE,
+    QUEUED,
+    SHARE,
+    Evaluations,
+    parts_of,
+    read_answer,
+    task_text,
+)
 from planners.reuse.front.places.evaluation import Serial
-from planners.reuse.front.places.messages import Evaluations, read_answer, task_text
-from planners.reuse.front.places.parts import FIRST_SHARE, SHARE, parts_of
-from planners.reuse.front.places.places import cluster_place, local_place
+from planners.reuse.front.places.executors import cluster_place, local_place
 from planners.reuse.front.problem import Problem, Score
 from planners.reuse.front.search_problem import Scoring, search_problem
 

@@ -19,12 +19,11 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-from csdf.analysis.bounded import bound_channels
+from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.execution import Execution
 from csdf.analysis.throughput import throughput
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from csdf.io.graph_files import read_graph
 from csdf.model.indexed import indexed
 

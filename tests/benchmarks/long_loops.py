@@ -15,7 +15,7 @@ from collections import Counter
 from contextlib import nullcontext
 from types import SimpleNamespace
 
-from csdf import stopping
+from csdf import time_limit
 from csdf.cli.main import main
 
 LIMIT = 0.3  # seconds of processor time between two looks
@@ -61,9 +61,9 @@ class Gaps:
 
 def run(words):
     """Run a command; print the places and return the longest gap, in seconds."""
-    stopping.time = SimpleNamespace(monotonic=time.process_time)
-    stopping.Stop.enforced = lambda self, **_: nullcontext()
-    look, gaps = stopping.Stop.look, Gaps()
+    time_limit.time = SimpleNamespace(monotonic=time.process_time)
+    time_limit.Stop.enforced = lambda self, **_: nullcontext()
+    look, gaps = time_limit.Stop.look, Gaps()
 
     def recorded(self, *progress):
         gaps.look()
@@ -72,7 +72,7 @@ def run(words):
     def late(*_):
         raise KeyboardInterrupt
 
-    stopping.Stop.look = recorded
+    time_limit.Stop.look = recorded
     signal.signal(signal.SIGVTALRM, late)
     signal.setitimer(signal.ITIMER_VIRTUAL, LATE)
     code = main(words)

@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from cnn2csdf.operators.resized_axis import ResizedAxis
-from cnn2csdf.readers.tflite.conversion import CONVERTERS
-from cnn2csdf.readers.tflite.types import IN_INTEGERS, RESTRICTIONS
+from cnn2csdf.operators.resizes import ResizedAxis
+from cnn2csdf.readers.supported import IN_INTEGERS, RESTRICTIONS
+from cnn2csdf.readers.tflite.reader import CONVERTERS
 from csdf.analysis.throughput import throughput
 from csdf.io.graph_files import read_graph
 from csdf.search.trade_off import smallest_storage

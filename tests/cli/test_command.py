@@ -98,7 +98,7 @@ def test_nothing_but_the_result_where_nobody_looks(run, monkeypatch):
         raise GaveUp("enough")
 
     clock = iter([0.0, 0.5, 1.9, 2.5, 2.6, 4.0])
-    monkeypatch.setattr("csdf.stopping.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("csdf.time_limit.time.monotonic", lambda: next(clock))
     monkeypatch.setattr("csdf.cli.analyze.throughput", slow)
     assert run("analyze", GRAPHS / "modem.xml")[2] == ""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from csdf.cli.frame.tree import leaves
+from csdf.cli.about.completion import leaves
 from csdf.cli.main import main
 
 ROOT = Path(__file__).parents[2]

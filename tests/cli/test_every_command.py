@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from csdf.cli import answers
+from csdf.cli.about.completion import leaves
 from csdf.cli.frame import commands
-from csdf.cli.frame.tree import leaves
 from csdf.errors import CsdfError
 
 ROOT = Path(__file__).parents[2]

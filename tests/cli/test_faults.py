@@ -5,7 +5,7 @@ import json
 import pytest
 
 from csdf.analysis import throughput as analysis
-from csdf.cli.frame.exit_codes import FAULT
+from csdf.cli.frame.output import FAULT
 from tests.cli.running import GRAPHS
 
 EXAMPLE = GRAPHS / "csdf_example.xml"

@@ -4,20 +4,20 @@ import json
 
 import pytest
 
-from csdf.cli import pictures
+from csdf.cli import loading
 from csdf.errors import CsdfError, UnwritableFile
 from tests.cli.running import GRAPHS
 
 
 def test_no_picture_needs_nothing(monkeypatch):
-    monkeypatch.setattr(pictures, "find_spec", lambda name: None)
-    pictures.require_drawing(None)
+    monkeypatch.setattr(loading, "find_spec", lambda name: None)
+    loading.require_drawing(None)
 
 
 def test_without_the_drawing_library_the_message_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr(pictures, "find_spec", lambda name: None)
+    monkeypatch.setattr(loading, "find_spec", lambda name: None)
     with pytest.raises(CsdfError, match=r"pip install matplotlib"):
-        pictures.drawing("csdf.draw.front")
+        loading.drawing("csdf.draw.charts")
 
 
 PLOTS = [
@@ -36,7 +36,7 @@ PLOTS = [
 
 @pytest.mark.parametrize("words", PLOTS, ids=lambda words: "-".join(map(str, words[:2])))
 def test_without_the_drawing_library_the_answer_is_printed_first(run, monkeypatch, tmp_path, words):
-    monkeypatch.setattr(pictures, "find_spec", lambda name: None)
+    monkeypatch.setattr(loading, "find_spec", lambda name: None)
     path = tmp_path / "picture.svg"
     code, output, remarks = run(*words, "--json", "--plot", path)
     assert code == 2
@@ -48,13 +48,13 @@ def test_without_the_drawing_library_the_answer_is_printed_first(run, monkeypatc
 @pytest.mark.parametrize("path", ["front.gif", "front"])
 def test_an_unknown_format_is_refused_with_those_known(path):
     with pytest.raises(UnwritableFile, match=f"{path}: cannot draw .*png, svg, pdf, html"):
-        pictures.require_drawing(path)
+        loading.require_drawing(path)
 
 
 def test_the_module_that_draws_is_loaded_on_demand():
-    assert pictures.drawing("csdf.draw.front").front_picture
+    assert loading.drawing("csdf.draw.charts").front_picture
 
 
 @pytest.mark.parametrize(("path", "suffix"), [("a.b/c.SVG", "svg"), ("plain", "")])
 def test_a_suffix_is_what_follows_the_last_dot_of_the_name(path, suffix):
-    assert pictures.suffix_of(path) == suffix
+    assert loading.suffix_of(path) == suffix

@@ -250,7 +250,7 @@ LATE_IMPORT = (
     INTERRUPTED_IMPORT.partition("from csdf.cli.main")[0]
     + """
 import time
-from csdf.cli.frame.interrupts import InterruptsBetweenImports
+from csdf.cli.frame.running import InterruptsBetweenImports
 sys.meta_path.insert(0, Interrupting())
 try:
     with InterruptsBetweenImports():

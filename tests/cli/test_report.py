@@ -7,16 +7,16 @@ from fractions import Fraction
 
 import pytest
 
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.cli.frame.long_work import limited_part
-from csdf.cli.reporting.executing import MOST_FIRINGS, executed
+from csdf.cli.report import MOST_FIRINGS, executed
 from csdf.errors import GaveUp
 from csdf.io.graph_files import read_graph, write_graph
 from csdf.model.builder import GraphBuilder
 from csdf.model.graph import Actor, Channel, Graph
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from tests.cli.running import GRAPHS
 from tests.draw.report.html_reader import read_page
 

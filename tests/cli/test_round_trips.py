@@ -8,14 +8,13 @@ from random import Random
 
 import pytest
 
-from csdf.analysis.bounded import bound_channels, with_capacities
+from csdf.analysis.bound_channels import bound_channels, with_capacities
 from csdf.analysis.mapping.throughput import mapped_throughput
 from csdf.errors import UncountedSizes, UnreadableFile
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from csdf.io.graph_files import read_graph, write_graph
 from csdf.io.mapping.files import write_mapping
-from csdf.io.mapping.nsoc_writer import write_nsoc
+from csdf.io.mapping.nsoc import write_nsoc
 from csdf.io.sdf3.reader import parse_sdf3
 from csdf.io.sdf3.writer import format_sdf3
 from csdf.model.mapping import Core, Mapping, Platform, StaticOrder

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from csdf.analysis.judge import check_schedule
+from csdf.analysis.schedule_checker import check_schedule
 from csdf.io.graph_files import read_graph, write_graph
 from csdf.model.builder import GraphBuilder
 from csdf.model.schedule import Firing

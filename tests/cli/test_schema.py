@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from csdf.cli.about.completion import leaves
 from csdf.cli.about.schema import schema, schema_names
-from csdf.cli.frame.tree import leaves
 from csdf.io.graph_files import read_graph
 from csdf.io.json_graph import graph_to_json
 from csdf.model.builder import GraphBuilder

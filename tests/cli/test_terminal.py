@@ -12,7 +12,7 @@ import pytest
 
 from csdf.cli.frame import long_work, terminal
 from csdf.cli.frame.streams import Answers, Remarks, own_streams
-from csdf.stopping import NOTHING_KNOWN, Progress
+from csdf.time_limit import NOTHING_KNOWN, Progress
 from tests.cli.running import GRAPHS
 
 

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from cnn2csdf.catalogue.networks import CATALOGUE, from_catalogue
-from cnn2csdf.execution.by_parts import run_by_parts
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import random_frames
+from cnn2csdf.execution.streaming_executor import run_by_parts
 from cnn2csdf.granularity import ROWS
 from cnn2csdf.lowering import lower
 from cnn2csdf.simplify import drop_identities
 from cnn2csdf.weights import Model
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.search.trade_off import smallest_storage
 

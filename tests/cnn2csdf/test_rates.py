@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.geometry import ceil_overhang, same_padding
-from cnn2csdf.granularity import ROWS, WHOLE, Granularity
+from cnn2csdf.granularity import ROWS, WHOLE, Granularity, reading_rates
 from cnn2csdf.network import Layer, Shape
-from cnn2csdf.rates import reading_rates
 from csdf.errors import InvalidNetwork
 
 

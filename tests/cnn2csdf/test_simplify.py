@@ -11,7 +11,6 @@ from cnn2csdf.catalogue.embedded import keyword_spotting, resnet8
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.granularity import ROWS
 from cnn2csdf.lowering import lower
-from cnn2csdf.rewrites.turning import turn_maps
 from cnn2csdf.simplify import (
     REWRITES,
     absorb_biases,
@@ -19,6 +18,7 @@ from cnn2csdf.simplify import (
     fold_batch_normalization,
     fuse_activations,
     simplified,
+    turn_maps,
 )
 from cnn2csdf.weights import Model, random_weights
 from csdf.search.trade_off import smallest_storage

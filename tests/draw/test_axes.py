@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from csdf.draw.front import front_picture
+from csdf.draw.charts import front_picture
 from csdf.outcome import Ended, because
 from csdf.search.pareto import ParetoFront, ParetoPoint
 from planners.commands.cnn.picture import MemoryBar, memory_picture

@@ -25,7 +25,7 @@ from csdf.io.files import read_bytes
 from csdf.io.graph_files import read_graph
 from csdf.io.json_graph import graph_to_json
 from figures.published.reuse_example import worked_example
-from planners.arena.command.problems import read_problems
+from planners.arena.command.main import read_problems
 from planners.formats.json_problems import format_problems
 from planners.formats.tflite_micro import parse_offline_plan
 from planners.primitives.profiling.table import read_profile
@@ -33,9 +33,7 @@ from planners.reuse.application.application_files import read_application
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.deployment.as_plans import streaming_plans
 from planners.reuse.front.nsga2.checkpoint import Checkpoint
-from planners.reuse.front.nsga2.nsga2 import SearchLimits, evolve
-from planners.reuse.front.nsga2.state import origin_of
-from planners.reuse.front.nsga2.variation import Settings
+from planners.reuse.front.nsga2.nsga2 import SearchLimits, Settings, evolve, origin_of
 from planners.reuse.front.places.evaluation import Serial
 from planners.reuse.front.problem import Problem, Score
 from planners.streaming.given.files import plans_for

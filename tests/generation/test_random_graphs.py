@@ -9,8 +9,7 @@ from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.liveness import deadlock
 from csdf.analysis.throughput import throughput
 from csdf.errors import InvalidGraph
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from tests.analysis.graph_shapes import SHAPES
 from tests.reference import slow_simulation
 

@@ -11,8 +11,7 @@ import pytest
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.liveness import deadlock
 from csdf.errors import InvalidGraph
-from csdf.generation.sampled_graphs import SampledShape, sampled_graph
-from csdf.generation.spread import Spread
+from csdf.generation import SampledShape, Spread, sampled_graph
 from tests.generation.test_random_graphs import as_networkx, between_actors
 
 SEEDS = range(60)

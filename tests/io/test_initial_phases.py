@@ -10,12 +10,11 @@ from csdf.analysis.liveness import deadlock
 from csdf.analysis.throughput import throughput
 from csdf.cli.main import main
 from csdf.errors import InvalidGraph, StuckStart, UnreadableFile
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from csdf.io.graph_files import read_graph
+from csdf.io.sdf3.initial_phases import InitialRates, after_start
 from csdf.io.sdf3.reader import SuspiciousFile, parse_sdf3
 from csdf.model.builder import GraphBuilder
-from csdf.model.start import InitialRates, after_start
 from tests.reference.start_simulation import period_of
 from tests.research_data import RESEARCH, Named, graph_of, listed
 from tests.shared_data import each

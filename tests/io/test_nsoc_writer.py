@@ -8,8 +8,7 @@ from csdf.analysis.mapping.throughput import mapped_throughput
 from csdf.errors import UnwritableFile
 from csdf.io.graph_files import read_graph
 from csdf.io.mapping.files import read_platform, write_platform
-from csdf.io.mapping.nsoc import read_nsoc
-from csdf.io.mapping.nsoc_writer import write_nsoc
+from csdf.io.mapping.nsoc import read_nsoc, write_nsoc
 from csdf.model.builder import GraphBuilder
 from csdf.model.graph import Actor, Processor
 from csdf.model.mapping import Buffer, Connection, Core, Mapping, Platform, StaticOrder

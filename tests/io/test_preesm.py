@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from csdf.analysis.concurrency import without_auto_concurrency
+from csdf.analysis.bound_channels import without_auto_concurrency
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import throughput
 from csdf.errors import UnreadableFile
 from csdf.io.graph_files import read_graph
-from csdf.io.preesm.expressions import value_of
+from csdf.io.preesm.flattening import value_of
 from csdf.io.preesm.reader import parse_pi
 from csdf.model.exact import MalformedText
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from csdf.analysis.scenarios.throughput import scenario_throughput
+from csdf.analysis.scenarios import scenario_throughput
 from csdf.errors import UnreadableFile
 from csdf.io.scenarios.files import read_scenarios, scenarios_from_json
 from csdf.io.scenarios.fsmsadf import parse_fsmsadf

@@ -2,10 +2,10 @@
 
 import pytest
 
-from csdf.analysis.bounded import bound_channels, limit_concurrency, with_capacities
+from csdf.analysis.bound_channels import bound_channels, limit_concurrency, with_capacities
 from csdf.errors import InvalidGraph
 from csdf.model.builder import GraphBuilder
-from csdf.model.space import space_channel, with_space_channels
+from csdf.model.graph import space_channel, with_space_channels
 
 
 def pair(**options):

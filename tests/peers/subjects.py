@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from csdf.errors import CsdfError
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from csdf.io.graph_files import read_graph
 from tests.shared_data import GRAPHS as SHARED
 from tests.shared_data import shared_graph

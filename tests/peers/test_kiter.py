@@ -3,7 +3,7 @@
 import re
 from fractions import Fraction
 
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.throughput import throughput
 from tests.peers.programs import dominant, found, is_printed_as, kiter, needs_kiter
 from tests.peers.subjects import asked

@@ -9,17 +9,16 @@ import pytest
 from csdf.errors import GaveUp, InvalidGraph, UnreadableFile
 from csdf.kernels.compile import SAFE
 from planners.arena.allocation import plan_arena
-from planners.fifo.event_system import EventSystem
-from planners.fifo.timing.cluster import Cluster, Port, Series, Wait
-from planners.fifo.timing.options import TimingOptions
+from planners.fifo.event_graph import EventSystem
+from planners.fifo.timing.cluster import Cluster, Port, Series, TimingOptions, Wait
 from planners.kernels import ranges
 from planners.memory.offsets.chain_placement import ChainGroup, chain_offsets
 from planners.plan import Buffer, Problem
 from planners.primitives.selection.fronts import added, front_of
-from planners.primitives.selection.objective import Objective
+from planners.primitives.selection.problem import Objective
 from planners.traffic.convolution import Convolution
+from planners.traffic.nested_search import tile_sizes
 from planners.traffic.one_layer import least_traffic
-from planners.traffic.tilings import tile_sizes
 from tests.both_kernels import needs_compiled
 from tests.planners.fifo.designs import chain, cluster
 from tests.sanitized import plans

@@ -12,7 +12,7 @@ from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from planners.check import check_plan
 from planners.fusion.chains import chain_of
 from planners.fusion.planning import best_plan

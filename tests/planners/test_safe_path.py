@@ -24,7 +24,7 @@ PLANTED = (
 MEASURING = """
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from planners.primitives.profiling.effort import Effort
+from planners.primitives.profiling.profiler import Effort
 from planners.primitives.profiling.profiler import profile_network
 
 builder = NetworkBuilder("small")
@@ -34,7 +34,7 @@ print(len(profile_network(builder.network(), effort=effort).layers) > 0)
 """
 EVALUATING = """
 from evolution_problems import Knapsack, none
-from planners.reuse.front.places.process_pool import ProcessPool
+from planners.reuse.front.places.executors import ProcessPool
 
 if __name__ == "__main__":
     with ProcessPool(Knapsack(), workers=1) as pool:

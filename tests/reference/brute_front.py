@@ -1,6 +1,6 @@
 """The storage/throughput front by trying every storage distribution there is."""
 
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.bound_channels import with_capacities
 from tests.reference import slow_simulation
 
 

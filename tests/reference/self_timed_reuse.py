@@ -9,11 +9,11 @@ from cnn2csdf.durations import platform_durations
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.lowering import lower
 from cnn2csdf.platforms import NANOSECONDS
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.throughput import throughput
 from csdf.errors import InvalidPlan
 from csdf.model.graph import Graph
-from csdf.stopping import Budget
+from csdf.time_limit import Budget
 from planners.reuse.application.application import Genes
 from planners.reuse.cost.evaluation import Evaluator, ReusePlan
 

@@ -13,16 +13,13 @@ from fractions import Fraction
 from math import gcd, lcm
 from random import Random
 
-from csdf.analysis.latencies.behind_source import source_latency
-from csdf.analysis.latencies.by_dependency import dependency_latency
-from csdf.analysis.latencies.by_iteration import latency
+from csdf.analysis.capacity_steps import capacity_steps
+from csdf.analysis.latency import dependency_latency, latency, source_latency
+from csdf.analysis.parametric import added_time, parametric_period
 from csdf.analysis.schedules import periodic_throughput
 from csdf.analysis.self_timed import self_timed_execution
+from csdf.analysis.sensitivity import sensitivity
 from csdf.analysis.throughput import METHODS, throughput
-from csdf.analysis.whatif.capacity_steps import capacity_steps
-from csdf.analysis.whatif.parameter import added_time
-from csdf.analysis.whatif.parametric import parametric_period
-from csdf.analysis.whatif.sensitivity import sensitivity
 from csdf.errors import CsdfError, GaveUp
 from csdf.kernels import compile as compiler
 from csdf.model.builder import GraphBuilder
@@ -30,7 +27,7 @@ from csdf.outcome import Status
 from csdf.search.mapping.fewest import equal_processors
 from csdf.search.mapping.search import best_mapping
 from csdf.search.trade_off import pareto_front, smallest_storage
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 
 SECONDS = 0.5  # for each question; some graphs have more firings than anybody can execute
 LATE = 3.0  # seconds, on a machine that others use too

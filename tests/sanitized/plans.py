@@ -15,23 +15,20 @@ from random import Random
 import numpy as np
 
 from csdf.kernels import compile as compiler
-from csdf.stopping import stop_of
+from csdf.time_limit import stop_of
 from planners.arena.blocks import blocks_of
 from planners.arena.exact import PlacementSearch, standard_orders
 from planners.arena.greedy import Greedy
-from planners.arena.portfolio import Portfolio
-from planners.arena.pushing import PushingSearch
-from planners.arena.widening import WideningSearch
-from planners.fifo.event_system import EventSystem
+from planners.arena.portfolio import Portfolio, PushingSearch, WideningSearch
+from planners.fifo.event_graph import EventSystem
 from planners.fifo.timing.cluster import Cluster, Port, Series, Wait
 from planners.kernels import convolution_layers as layers
 from planners.memory.offsets.exact_placement import ExactPlacement
 from planners.memory.offsets.pieces import GroupBytes, Lead
 from planners.plan import Buffer, Problem
-from planners.primitives.library import pooling
-from planners.primitives.library.convolution import ConvolutionSizes
+from planners.primitives.library import layers as pooling
 from planners.primitives.library.direct import DIRECT
-from planners.primitives.library.primitive import compiled, contiguous, map_dims
+from planners.primitives.library.primitive import ConvolutionSizes, compiled, contiguous, map_dims
 from planners.primitives.profile import CHW
 from planners.traffic import nested_search, one_layer
 from planners.traffic.convolution import ArrayBytes, Convolution

@@ -1,7 +1,6 @@
 """Random live graphs of many shapes, each small enough for the judge."""
 
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 
 SHAPES = {
     "plain": GraphShape(actors=4, most_phases=1),

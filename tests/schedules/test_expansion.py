@@ -3,7 +3,7 @@
 import pytest
 
 from csdf.analysis import expansion
-from csdf.analysis.bounded import limit_concurrency
+from csdf.analysis.bound_channels import limit_concurrency
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.expansion import hsdf, merge_parallel_channels, unfold
 from csdf.analysis.throughput import throughput

@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from csdf.analysis.bounded import with_capacities
-from csdf.analysis.judge import check_periodic_schedule, check_schedule
+from csdf.analysis.bound_channels import with_capacities
+from csdf.analysis.schedule_checker import check_periodic_schedule, check_schedule
 from csdf.analysis.schedules import periodic_schedule, strictly_periodic_schedule
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import InvalidSchedule

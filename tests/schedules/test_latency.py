@@ -1,6 +1,6 @@
 import pytest
 
-from csdf.analysis.latencies.by_iteration import iteration_times, latency
+from csdf.analysis.latency import iteration_times, latency
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import CsdfError, InvalidGraph
 from csdf.model.builder import GraphBuilder

@@ -4,12 +4,12 @@ from fractions import Fraction
 
 import pytest
 
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.analysis.throughput import throughput
 from csdf.errors import GaveUp
 from csdf.model.builder import GraphBuilder
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from tests.adversarial.graphs import many_phases
 from tests.schedules.drawn_graphs import DRAWN
 

@@ -3,10 +3,9 @@
 from math import comb
 
 from csdf.errors import GaveUp
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from csdf.search.trade_off import EVERYTHING, pareto_front
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from tests.reference.brute_front import single_firing
 
 CALLS = 300  # of the watch, before a front that may have no end is cut off

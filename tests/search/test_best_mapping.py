@@ -10,8 +10,7 @@ import pytest
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.mapping.throughput import mapped_throughput
 from csdf.errors import CsdfError
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from csdf.io.graph_files import read_graph
 from csdf.model.builder import GraphBuilder
 from csdf.model.mapping import Connection, Core, InvalidMapping, Mapping, Platform, StaticOrder

@@ -5,13 +5,12 @@ import random
 import networkx
 import pytest
 
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.liveness import deadlock
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
-from csdf.search.blocks import live_blocks
-from csdf.search.bounds import capacity_step, least_capacity
+from csdf.search.biconnected import live_blocks
+from csdf.search.variables import capacity_step, least_capacity
 
 SHAPE = GraphShape(actors=6, extra_channels=2, most_phases=3, is_strongly_connected=False)
 

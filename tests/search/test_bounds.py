@@ -5,13 +5,12 @@ from random import Random
 
 import pytest
 
-from csdf.analysis.bounded import bound_channels, with_capacities
+from csdf.analysis.bound_channels import bound_channels, with_capacities
 from csdf.analysis.liveness import deadlock
 from csdf.analysis.throughput import throughput
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from csdf.model.graph import Actor, Channel, Graph
-from csdf.search.bounds import capacity_step, least_capacity
+from csdf.search.variables import capacity_step, least_capacity
 
 ALONE = GraphShape(
     actors=2,

@@ -7,17 +7,15 @@ from random import Random
 
 import pytest
 
-from csdf.analysis.period.periodic import Circuit
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.analysis.periodic import Circuit
+from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
 from csdf.model.indexed import indexed
 from csdf.search.evaluator import Evaluator
-from csdf.search.insight.cycles import Cycle, Cycles
-from csdf.search.insight.rounds import Rounds
+from csdf.search.learned_bounds import Cycle, Cycles, Rounds
 from csdf.search.trade_off import pareto_front
 from csdf.search.variables import Choice, prepared
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from tests import both_kernels
 from tests.both_kernels import BOTH
 from tests.search.front_graphs import known_points

@@ -4,11 +4,10 @@ from fractions import Fraction
 
 import pytest
 
-from csdf.analysis.concurrency import without_auto_concurrency
+from csdf.analysis.bound_channels import without_auto_concurrency
 from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
 from csdf.search.trade_off import pareto_front, smallest_storage
 from tests.search.front_graphs import known_points

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.throughput import throughput
 from csdf.search.trade_off import pareto_front
 from tests.shared_data import each, oracle, shared_graph

@@ -5,21 +5,18 @@ from fractions import Fraction
 
 import pytest
 
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.latencies.behind_source import source_latency, with_clock
-from csdf.analysis.latencies.by_dependency import dependency_distance
+from csdf.analysis.latency import dependency_distance, source_latency, with_clock
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
 from csdf.outcome import Status
-from csdf.search.bounds import least_capacity
 from csdf.search.latency_storage import storage_for_latency
 from csdf.search.trade_off import smallest_storage
-from csdf.search.variables import Choice
+from csdf.search.variables import Choice, least_capacity
 from tests.search.test_least_buffers import divided
 
 TRIED = 30  # choices of one token less, where there are more

@@ -6,8 +6,7 @@ from math import comb
 
 import pytest
 
-from csdf.analysis.bounded import with_capacities
-from csdf.analysis.concurrency import without_auto_concurrency
+from csdf.analysis.bound_channels import with_capacities, without_auto_concurrency
 from csdf.analysis.mapping.binding import buffer_sides
 from csdf.analysis.mapping.execution import mapped_execution
 from csdf.analysis.mapping.throughput import mapped_throughput

@@ -8,18 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.throughput import throughput
 from csdf.cli import buffers, pareto
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
-from csdf.model.fifo_memory import OBJECTIVES, fifo_blocks, shift_luts
-from csdf.search.memory.front import memory_front
-from csdf.search.memory.least import least_memory
+from csdf.search.memory_cost import OBJECTIVES, fifo_blocks, least_memory, memory_front, shift_luts
 from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import Choice
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 
 SMALL = GraphShape(actors=3, extra_channels=1, most_phases=2, most_rate=3, most_repetitions=3)
 WIDTHS = (3, 17, 40)

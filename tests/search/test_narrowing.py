@@ -3,17 +3,16 @@ from pathlib import Path
 
 import pytest
 
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.throughput import throughput
 from csdf.errors import GaveUp
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from csdf.io.graph_files import read_graph
 from csdf.search.evaluator import Evaluator
 from csdf.search.narrowing import sufficient_distribution
 from csdf.search.trade_off import pareto_front, sufficient_capacities
 from csdf.search.variables import Choice, prepared
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 
 EXAMPLE = Path(__file__).parents[2] / "models" / "graphs" / "csdf_example.xml"
 SHAPE = GraphShape(actors=4, most_phases=2, most_repetitions=3, most_rate=4)

@@ -5,9 +5,9 @@ from itertools import product
 
 import pytest
 
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.judge import check_periodic_schedule
+from csdf.analysis.schedule_checker import check_periodic_schedule
 from csdf.analysis.schedules import (
     periodic_schedule,
     periodic_throughput,
@@ -15,11 +15,10 @@ from csdf.analysis.schedules import (
 )
 from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError, GaveUp
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from csdf.search.trade_off import pareto_front, smallest_storage
 from csdf.search.variables import Choice
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from tests.research_data import Named, graph_of, listed
 from tests.shared_data import each
 

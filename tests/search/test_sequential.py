@@ -5,16 +5,15 @@ from random import Random
 
 import pytest
 
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.liveness import deadlock
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
 from csdf.search.evaluator import Evaluator
 from csdf.search.sequential import SequentialRun, raised
 from csdf.search.trade_off import pareto_front, smallest_storage
 from csdf.search.variables import Choice, prepared
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 
 SHAPE = GraphShape(actors=6, extra_channels=4, most_repetitions=6)
 

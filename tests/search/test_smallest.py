@@ -5,17 +5,16 @@ from fractions import Fraction
 
 import pytest
 
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.liveness import deadlock
 from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError, GaveUp
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
 from csdf.search.named_search import NamedSearch
 from csdf.search.trade_off import pareto_front, smallest_storage, sufficient_capacities
 from csdf.search.variables import Choice
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from tests.search.front_graphs import SHAPES, Limit, front_of
 from tests.shared_data import each, oracle, shared_graph
 

@@ -4,15 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
 from csdf.search import named_search
 from csdf.search.cuts import Cut
 from csdf.search.evaluator import Evaluator
 from csdf.search.exploration import Exploration
-from csdf.search.insight.symmetry import Symmetries, evened, within
-from csdf.search.parts import PartedExploration
+from csdf.search.named_search import PartedExploration
+from csdf.search.symmetry import Symmetries, evened, within
 from csdf.search.trade_off import pareto_front, smallest_storage
 from csdf.search.variables import Choice, prepared
 from tests.reference import brute_front

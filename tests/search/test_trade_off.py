@@ -5,14 +5,14 @@ from fractions import Fraction
 
 import pytest
 
-from csdf.analysis.bounded import bound_channels, with_capacities
+from csdf.analysis.bound_channels import bound_channels, with_capacities
 from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError, GaveUp, InvalidGraph
-from csdf.generation.random_graphs import random_graph
+from csdf.generation import random_graph
 from csdf.model.builder import GraphBuilder
 from csdf.search.trade_off import pareto_front
 from csdf.search.variables import Choice
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from tests.reference import brute_front, slow_simulation
 from tests.search.front_graphs import (
     SHAPES,

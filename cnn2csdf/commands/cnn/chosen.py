@@ -1,4 +1,7 @@
-"""The model, its granularity and its durations, as the shared options ask for them."""
+"""The model, its granularity and its durations, as the shared options ask for them.
+
+Trained numbers for commands that run networks; those without any get random ones.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections.abc import Callable
 from cnn2csdf.commands.cnn.options import platform_of
 from cnn2csdf.durations import parse_durations, platform_durations
 from cnn2csdf.elements import Element
+from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.granularity import WHOLE, Granularity
 from cnn2csdf.lowering import Durations
 from cnn2csdf.network import Network
@@ -16,6 +20,7 @@ from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.cli import answers
+from csdf.cli.frame import output
 from csdf.cli.frame.output import remark
 from csdf.io.files import read_bytes
 
@@ -83,3 +88,11 @@ def durations_of(
 def durations_table(path: str) -> dict[str, tuple[int, ...]]:
     """Return the durations in a file. Raises UnreadableFile."""
     return parse_durations(read_bytes(path).decode("utf-8", "replace"), path)
+
+
+def with_weights(command: str, model: Model, seed: int, *, remark: str = "") -> Model:
+    """Return the model; with random weights, and a line that says so, where it has none."""
+    if model.weights is not None:
+        return model
+    output.remark(command, f"random weights with seed {seed}{remark}")
+    return Model(network=model.network, weights=calibrated_weights(model.network, seed))

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.geometry import Overlap
-from csdf.cli import answers, parsers, pictures
-from csdf.cli.work import worked
+from csdf.cli import answers, loading, parsers
+from csdf.cli.loading import worked
 from csdf.io.graph_files import require_format
 
 
 def main(argv: Sequence[str]) -> int:
     """Read, lower, write; return the exit code."""
     options = command_parser().parse_args(argv)
-    if pictures.suffix_of(options.output) != "onnx":
+    if loading.suffix_of(options.output) != "onnx":
         require_format(options.output)
     return worked("cnn2csdf.commands.cnn.work.convert", options)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import parsers
-from csdf.cli.work import worked
+from csdf.cli.loading import worked
 
 
 def main(argv: Sequence[str]) -> int:

@@ -1,9 +1,14 @@
-"""The layers of a network under construction, and where the tensors of the ONNX graph come from."""
+"""The layers of a network under construction, and where the tensors of the ONNX graph come from.
+
+An operator with its trained numbers, as a node of ONNX gives them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,7 +16,6 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.elements import Quantization
 from cnn2csdf.network import Shape
-from cnn2csdf.onnx_files.conversion.steps import ConversionStep, Numbers, on_lines
 from cnn2csdf.onnx_files.graph_values import GraphValues
 from cnn2csdf.onnx_files.nodes import Node, shortest_decimal, unsupported
 from cnn2csdf.weights import Array
@@ -307,3 +311,35 @@ class Assembly:
     def _require_static(self, node: Node, tensor: str, what: str) -> None:
         if not self.values.is_static(tensor):
             raise unsupported(node, f"{what} {tensor!r} is computed from the frame")
+
+
+class Numbers(NamedTuple):
+    """Trained numbers: the tensor they come from, read or computed when they are wanted."""
+
+    tensor: str
+    read: Callable[[], Array]
+    axis: int = 0  # of the tensor, along which the output channels lie
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversionStep:
+    """An operator with its trained numbers."""
+
+    operator: op.Operator
+    weights: Mapping[str, Numbers] = field(default_factory=dict)
+
+
+def on_lines(step: ConversionStep | op.Operator) -> ConversionStep | None:
+    """Return the step on maps of one column; None where it is no function of single elements."""
+    found = step if isinstance(step, ConversionStep) else ConversionStep(operator=step)
+    match found.operator:
+        case op.Activation() | op.BatchNormalization() | op.Identity():
+            return found
+        case op.Elementwise(constant=None):
+            return found
+        case op.Elementwise(constant=tuple(dims)) as operator:
+            numbers = found.weights["constant"]
+            column = Numbers(numbers.tensor, lambda: numbers.read()[..., None])
+            wide = replace(operator, constant=(*dims, 1))
+            return ConversionStep(operator=wide, weights={"constant": column})
+    return None

@@ -1,4 +1,7 @@
-"""Integers of ONNX whose scale is computed from the frame."""
+"""Integers of ONNX whose scale is computed from the frame.
+
+Nodes by which ONNX stores real numbers as integers, and makes them real again.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.onnx_files.conversion.assembly import Assembly
-from cnn2csdf.onnx_files.conversion.steps import ConversionStep, Numbers
+from cnn2csdf.elements import Quantization
+from cnn2csdf.onnx_files.conversion.assembly import Assembly, ConversionStep, Numbers
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from cnn2csdf.weights import Array
 from csdf.errors import UnreadableFile, counted
@@ -79,3 +82,26 @@ def integer_product(node: Node, assembly: Assembly) -> None:
     numbers = without_zero_point(node, assembly, 3, assembly.numbers(matrix), dims[1])
     step = ConversionStep(operator=operator, weights={"matrix": numbers})
     assembly.add(node, step, inputs=(left, *zeros))
+
+
+def quantize(node: Node, assembly: Assembly) -> None:
+    """Add a layer that stores real numbers as integers."""
+    tensor = assembly.dynamic(node, 0)
+    quantization = _one_scale(node, assembly, node.outputs[0])
+    assembly.add(node, op.Conversion(), inputs=(tensor,), quantization=quantization)
+
+
+def dequantize(node: Node, assembly: Assembly) -> None:
+    """Add a layer that makes integers real."""
+    tensor = assembly.dynamic(node, 0)
+    quantization = _one_scale(node, assembly, tensor)
+    if assembly.quantize(tensor, quantization) != quantization:
+        raise unsupported(node, f"reads {tensor!r} with another scale than it was stored with")
+    assembly.add(node, op.Conversion(), inputs=(tensor,))
+
+
+def _one_scale(node: Node, assembly: Assembly, tensor: str) -> Quantization:
+    found = assembly.values.quantization(node, tensor)
+    if found is None:
+        raise unsupported(node, "several scales or zero points of what depends on the frame")
+    return found

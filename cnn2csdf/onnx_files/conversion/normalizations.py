@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.onnx_files.conversion.assembly import Assembly
-from cnn2csdf.onnx_files.conversion.steps import ConversionStep, Numbers
+from cnn2csdf.onnx_files.conversion.assembly import Assembly, ConversionStep, Numbers
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from cnn2csdf.weights import Array
 

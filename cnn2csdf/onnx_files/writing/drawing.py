@@ -1,4 +1,7 @@
-"""Nodes and constants of an ONNX graph under construction."""
+"""Nodes and constants of an ONNX graph under construction.
+
+Surroundings of an operator that is written as ONNX, and pieces that many operators need.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import helper
 
+from cnn2csdf.network import Shape
+from cnn2csdf.weights import Array
 from csdf.names import free_name
 
 Constant = tuple[str, NDArray[Any]]  # its role, its value
@@ -112,3 +118,29 @@ class Drawing:
             self.constants[names[-1]] = value
             self._shared[key] = names[-1]
         return names
+
+
+Pieces = list[NodePiece]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritingPlace:
+    """The surroundings of an operator: the shapes it reads and writes and its trained numbers."""
+
+    inputs: tuple[Shape, ...]
+    output: Shape
+    weights: Mapping[str, Array]
+
+    def trained(self, *roles: str) -> tuple[Constant, ...]:
+        """Return the trained numbers of these names that the layer has."""
+        return tuple((role, self.weights[role]) for role in roles if role in self.weights)
+
+
+def integers(role: str, values: Sequence[int]) -> Constant:
+    """Return a constant of whole numbers."""
+    return (role, np.array(values, dtype=np.int64))
+
+
+def reshaped(dims: Sequence[int]) -> NodePiece:
+    """Return a reshape to one frame of these dims."""
+    return NodePiece(op_type="Reshape", constants=(integers("dims", [1, *dims]),))

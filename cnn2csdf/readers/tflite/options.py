@@ -7,8 +7,7 @@ from math import prod
 from cnn2csdf import operators as op
 from cnn2csdf.geometry import same_padding
 from cnn2csdf.readers.tflite.assembly import Assembly, Trained, refusal
-from cnn2csdf.readers.tflite.model_file import Node
-from cnn2csdf.readers.tflite.records import Record
+from cnn2csdf.readers.tflite.model_file import Node, Record
 from cnn2csdf.shape import Shape
 from csdf.errors import UnreadableFile, counted
 

@@ -11,8 +11,7 @@ from math import lcm
 from typing import NamedTuple
 
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.mapping.binding import bound_graph
-from csdf.analysis.mapping.validity import require_valid
+from csdf.analysis.mapping.binding import bound_graph, require_valid
 from csdf.errors import CsdfError, NoRecurrence
 from csdf.model.graph import Channel, Graph
 from csdf.model.mapping import Mapping, Platform

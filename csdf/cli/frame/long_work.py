@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from csdf.cli.frame.streams import Remarks
 from csdf.cli.frame.terminal import progress_line
-from csdf.stopping import NOTHING_KNOWN, Progress, Report, Stop, now_and_then
+from csdf.time_limit import NOTHING_KNOWN, Progress, Report, Stop, now_and_then
 
 PATIENCE = 0.5  # seconds before progress is shown
 EVERY = 0.1  # seconds between two states of it

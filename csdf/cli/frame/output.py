@@ -1,4 +1,7 @@
-"""Remarks that every command prints besides its answer."""
+"""Remarks that every command prints besides its answer.
+
+The exit codes of commands, and what each says.
+"""
 
 from __future__ import annotations
 
@@ -22,3 +25,10 @@ def write(program: str, path: str, content: str | bytes) -> None:
     """Write a file of an answer, and say so. Raises UnwritableFile."""
     write_text(path, content)
     remark(program, f"wrote {path}")
+
+
+ANSWERED = 0
+NO = 1
+UNUSABLE = 2
+GAVE_UP = 3
+FAULT = 70  # of the program; EX_SOFTWARE of BSD's sysexits

@@ -1,19 +1,26 @@
-"""The frame of all commands: finds the command that is meant, and makes one line of every refusal."""
+"""The frame of all commands: finds the command that is meant, and makes one line of every refusal.
+
+The output of a command with --json that has no answer: the last remark, as JSON.
+
+Ctrl-C: an end of the work wherever it is, except within an import, with one exit code.
+"""
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
+from types import FrameType, TracebackType
 
 from csdf.cli.frame import entries
 from csdf.cli.frame.commands import Found, below, find, listing_of
-from csdf.cli.frame.exit_codes import ANSWERED, FAULT, GAVE_UP, NO, UNUSABLE
-from csdf.cli.frame.failures import errors_as_json
-from csdf.cli.frame.interrupts import InterruptsBetweenImports
-from csdf.cli.frame.output import remark
+from csdf.cli.frame.output import ANSWERED, FAULT, GAVE_UP, NO, UNUSABLE, remark
 from csdf.cli.frame.root import ROOT
-from csdf.cli.frame.streams import Answers, own_streams
+from csdf.cli.frame.streams import Answers, Remarks, own_streams
 from csdf.errors import CsdfError, Deadlocked, GaveUp, InconsistentGraph
 
 MOST_DIGITS = 100_000  # of a number in an answer; Python's own limit is too low for huge rates
@@ -111,3 +118,120 @@ def _without_command(found: Found) -> int:
         file=sys.stdout if found.rest else sys.stderr,
     )
     return ANSWERED if found.rest else UNUSABLE
+
+
+class Ended:
+    """How a command ended."""
+
+    exit_code = ANSWERED
+
+
+@contextmanager
+def errors_as_json(words: Sequence[str], output: Answers, remarks: Remarks) -> Iterator[Ended]:
+    """Print what was said on standard error as JSON, if the block fails and prints nothing.
+
+    This is only done for words with --json. The block says its exit code, or raises SystemExit with
+    it, as argparse does.
+    """
+    ended = Ended()
+    try:
+        yield ended
+    except SystemExit as end:
+        ended.exit_code = int(end.code or ANSWERED)
+        raise
+    finally:
+        if ended.exit_code != ANSWERED and not output.last and _asks_for_json(words):
+            _print(_message(remarks.last), ended.exit_code, output)
+
+
+def _asks_for_json(words: Sequence[str]) -> bool:
+    options = words[: words.index("--")] if "--" in words else words
+    return "--json" in options
+
+
+def _message(remark: str) -> str:
+    """The remark without the command that it begins with, and the `error` of argparse."""
+    command, _, text = remark.partition(": ")
+    return text.removeprefix("error: ") if command.startswith("csdf") and text else remark
+
+
+def _print(message: str, exit_code: int, output: Answers) -> None:
+    import json  # slow to import, and seldom needed
+
+    try:
+        print(json.dumps({"error": message, "exit_code": exit_code}), file=output, flush=True)
+    except OSError:  # nothing can be printed; the remark says the same
+        output.silence()
+
+
+IMPORTING = "<frozen importlib"
+SOON = 0.02  # seconds until an interrupt that came within an import is looked at again
+
+
+class InterruptsBetweenImports(AbstractContextManager["InterruptsBetweenImports"]):
+    """Within its block, Ctrl-C is KeyboardInterrupt once the import under way is done.
+
+    Libraries in C turn an interrupt of their own import into other errors, or stay half imported.
+    Only imports within the block count. Another thread, or a process with a handler of its own, is
+    left as it is. It takes note of interrupts, for the exit code of a command that makes an answer
+    of what it had found by then.
+    """
+
+    def __init__(self) -> None:
+        self._outside: frozenset[FrameType] = frozenset()
+        self._later: threading.Timer | None = None
+        self._count = 0
+        self._is_ours = (
+            threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        )
+
+    def __enter__(self) -> InterruptsBetweenImports:
+        if self._is_ours:
+            self._outside = frozenset(_frames(sys._getframe()))
+            signal.signal(signal.SIGINT, self._interrupt)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._is_ours:
+            self._forget()  # the work is done
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def let_in(self) -> None:
+        """Raise KeyboardInterrupt if there was one during the import that is done now."""
+        if self._later is not None:
+            self._forget()
+            raise KeyboardInterrupt
+
+    def exit_code(self, code: int) -> int:
+        """Return the exit code of a command that would end with this one: 3 after Ctrl-C.
+
+        A "no", and a refusal, stay what they are.
+        """
+        return GAVE_UP if self._count and code == ANSWERED else code
+
+    def _interrupt(self, _number: int, frame: FrameType | None) -> None:
+        self._forget()
+        self._count += 1
+        inside = (one for one in _frames(frame) if one not in self._outside)
+        if not any(IMPORTING in one.f_code.co_filename for one in inside):
+            raise KeyboardInterrupt
+        self._later = threading.Timer(SOON, os.kill, (os.getpid(), signal.SIGINT))
+        self._later.daemon = True
+        self._later.start()
+
+    def _forget(self) -> None:
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+
+
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back

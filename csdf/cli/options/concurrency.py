@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from csdf.analysis.bounded import limit_concurrency
-from csdf.analysis.concurrency import (
+from csdf.analysis.bound_channels import (
+    limit_concurrency,
     overlapping_actor,
     unlimited_actors,
     without_auto_concurrency,

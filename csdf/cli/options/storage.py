@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 
 from csdf.cli import answers, parsers
-from csdf.cli.options import concurrency, methods
+from csdf.cli.options import concurrency
 from csdf.io.files import read_bytes, require_plain
-from csdf.model.fifo_memory import OBJECTIVES
 from csdf.model.graph import Graph
+from csdf.search.memory_cost import OBJECTIVES
 from csdf.search.variables import UNITS, Choice
-from csdf.stopping import Progress
+from csdf.time_limit import Progress
 
 
 def add_choice_options(parser: argparse.ArgumentParser) -> None:
@@ -46,10 +46,10 @@ def add_choice_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--method",
-        type=methods.one_of(("exact",)),
+        type=parsers.one_of(("exact",)),
         metavar="METHOD",
         default="exact",
-        help=f"exact (default) or {methods.BOUND}",
+        help=f"exact (default) or {parsers.BOUND}",
     )
     parsers.add_budget_option(parser, "stop after this time and print what is proved by then")
     concurrency.add_concurrency(parser)
@@ -90,7 +90,7 @@ def choice_of(options: argparse.Namespace) -> Choice:
         unit="bits" if options.unit in OBJECTIVES else options.unit,
         widths=None if options.unit in ("tokens", "bytes") else _widths(options),
         with_self_loops=options.count_self_loops,
-        copies=methods.copies_of(options.method),
+        copies=parsers.copies_of(options.method),
     )
 
 

@@ -9,11 +9,14 @@ ports, perhaps with a delay, or a `dependency` that takes a parameter to where i
 
 Source: the files of the project preesm-apps, and Desnos et al., PiMM: Parameterized and Interfaced
 dataflow Meta-Model for MPSoCs runtime reconfiguration, SAMOS 2013.
+
+Files of a PREESM project by the paths that its files have for one another.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 
 from lxml import etree
 
@@ -280,4 +283,27 @@ def _data(element: etree._Element, key: str) -> str | None:
     for child in element.iterchildren("data"):
         if child.get("key") == key:
             return (child.text or "").strip()
+    return None
+
+
+MOST_ABOVE = 6  # folders between a file and that of its project
+
+
+def found_file(url: str, beside: str) -> str | None:
+    """Return where a .pi file of the project is, or None.
+
+    Its path begins in the project's folder, or with the name of that folder, which is one of those
+    around the file beside which it is looked for.
+    """
+    parts = [part for part in PurePosixPath(url).parts if part != "/"]
+    if not parts or ".." in parts or not parts[-1].lower().endswith(".pi"):
+        return None
+    for folder in list(Path(beside).absolute().parents)[:MOST_ABOVE]:
+        for kept in (parts, parts[1:]):
+            path = folder.joinpath(*kept)
+            try:
+                if kept and path.is_file():
+                    return str(path)
+            except (OSError, ValueError):  # no file has such a name
+                return None
     return None

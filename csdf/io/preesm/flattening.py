@@ -1,18 +1,37 @@
-"""A PREESM graph and the graphs within its actors as one: actors with times, and paths of FIFOs."""
+"""A PREESM graph and the graphs within its actors as one: actors with times, and paths of FIFOs.
+
+A level of a PREESM graph with the values of its parameters, and how often its actors fire.
+
+Expressions of PREESM's parameters and rates, exactly.
+
+Numbers, names of parameters, + - * / ^ and %, comparisons and && || of truth values (1 and 0),
+brackets, and the functions of FUNCTIONS. Values are fractions, so that width/2 of an odd width is no
+whole number and is refused as a rate. What is not rational, such as the logarithm, is refused by name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import zip_longest
+from math import ceil, floor, isqrt
 
 from csdf.errors import UnreadableFile, counted
 from csdf.io import files
-from csdf.io.preesm.document import INTERFACES, SPECIAL, Fifo, Node, PiGraph, parse_document
-from csdf.io.preesm.levels import Level
-from csdf.io.preesm.project import found_file
+from csdf.io.preesm.document import (
+    INTERFACES,
+    SPECIAL,
+    Fifo,
+    Node,
+    PiGraph,
+    found_file,
+    parse_document,
+)
 from csdf.io.preesm.scenario import PiScenario
-from csdf.model.exact import MalformedText, shown
+from csdf.model.exact import MalformedText, shown, signed_rational
 
 MOST_ACTORS = 100_000
 MOST_LEVELS = 20
@@ -192,3 +211,398 @@ def _end(level: Level, end: tuple[str, str], above: tuple[str, ...]) -> End:
     if level.graph.nodes[node].kind in INTERFACES:
         return "/".join(above), node
     return "/".join((*above, node)), port
+
+
+SET_OUTSIDE = "cfg_in_iface"
+
+
+class Level:
+    """A graph, or the graph within an actor: parameters and rates as numbers.
+
+    given: the parameters that the graph around it sets.
+    """
+
+    def __init__(self, graph: PiGraph, given: Mapping[str, Fraction], scenario: PiScenario) -> None:
+        self.graph = graph
+        self._given = given
+        self._scenario = scenario
+        self._values: dict[str, Fraction] = {}
+        for node in graph.nodes.values():
+            if node.kind in ("param", SET_OUTSIDE):
+                self._find(node)
+
+    def _find(self, first: Node) -> None:
+        """Find the value of a parameter, after those that it needs."""
+        waiting, open_names = [first], set()
+        while waiting:
+            node = waiting[-1]
+            if node.name in self._values:
+                waiting.pop()
+                continue
+            needed = self._needed(node)
+            if not needed:
+                self._values[node.name] = self._value(node)
+                waiting.pop()
+            elif node.name in open_names:
+                raise self.graph.refusal(
+                    node.line, f"parameter {shown(node.name)} depends on itself"
+                )
+            else:
+                open_names.add(node.name)
+                waiting += needed
+
+    def _needed(self, node: Node) -> list[Node]:
+        """The parameters without a value that the expression of this one names."""
+        if node.name in self._given or self._override(node) is not None or not node.expression:
+            return []
+        inputs = self.graph.configured[node.name]
+        try:
+            names = names_in(node.expression)
+        except MalformedText as error:
+            raise self.graph.refusal(node.line, f"parameter {shown(node.name)}: {error}") from None
+        found = (self.graph.nodes.get(inputs.get(name, name)) for name in names)
+        return [
+            one
+            for one in found
+            if one is not None
+            and one.kind in ("param", SET_OUTSIDE)
+            and one.name not in self._values
+        ]
+
+    def _override(self, node: Node) -> tuple[str, int] | None:
+        return self._scenario.parameters.get((self.graph.name, node.name))
+
+    def _value(self, node: Node) -> Fraction:
+        if node.name in self._given:
+            return self._given[node.name]
+        override = self._override(node)
+        if override is not None:
+            text, line = override
+            try:
+                return value_of(text, {})
+            except MalformedText as error:
+                where = f"{self._scenario.file}:{line}:"
+                raise UnreadableFile(f"{where} parameter {shown(node.name)}: {error}") from None
+        if not node.expression:
+            raise self.graph.refusal(
+                node.line,
+                f"parameter {shown(node.name)} is set by the graph around this one; read that one",
+            )
+        try:
+            return value_of(node.expression, self._names(node.name))
+        except MalformedText as error:
+            raise self.graph.refusal(node.line, f"parameter {shown(node.name)}: {error}") from None
+
+    def _names(self, node: str) -> dict[str, Fraction]:
+        """Return the meaning of a name at a node: a configuration port of it, or else a parameter."""
+        ports = self.graph.configured.get(node, {})
+        return self._values | {
+            port: self._values[name] for port, name in ports.items() if name in self._values
+        }
+
+    def natural(self, text: str, node: str, line: int, what: str) -> int:
+        """Return the integer >= 0 that an expression at a node is."""
+        try:
+            return natural_of(text, self._names(node))
+        except MalformedText as error:
+            raise self.graph.refusal(line, f"{what}: {error}") from None
+
+    def from_zero(self, text: str, node: str) -> Fraction:
+        """Return the number >= 0 that an expression at a node is. Raises MalformedText."""
+        return from_zero(text, self._names(node))
+
+    def rate(self, node: str, port: str) -> int:
+        """Return how many tokens a firing of the node moves through a port."""
+        found = self.graph.nodes[node].ports[port]
+        what = f"port {shown(port)} of {shown(node)}"
+        return self.natural(found.rate, node, found.line, what)
+
+    def interface_rate(self, node: Node, direction: str) -> int:
+        """Return how many tokens an interface moves for a port of the given direction around it."""
+        for name, port in node.ports.items():
+            if port.direction != direction:  # what comes in outside goes out of it inside
+                return self.rate(node.name, name)
+        raise self.graph.refusal(node.line, f"interface {shown(node.name)} has no port for that")
+
+    def configuration(self, node: str) -> dict[str, Fraction]:
+        """Return the parameters that reach the configuration ports of a node, by port."""
+        ports = self.graph.configured[node].items()
+        return {port: self._values[name] for port, name in ports if name in self._values}
+
+    def require_whole_firings(self) -> None:
+        """Refuse a graph within an actor that would need its interfaces several times, or in part."""
+        steps: dict[str, list[tuple[str, Fraction, int]]] = defaultdict(list)
+        for fifo in self.graph.fifos:
+            made, taken = self.rate(*fifo.source), self.rate(*fifo.target)
+            if made and taken:
+                (giver, _), (taker, _) = fifo.source, fifo.target
+                steps[giver].append((taker, Fraction(made, taken), fifo.line))
+                steps[taker].append((giver, Fraction(taken, made), fifo.line))
+        interfaces = [node.name for node in self.graph.nodes.values() if node.kind in INTERFACES]
+        firings = dict.fromkeys(interfaces, Fraction(1))
+        waiting = list(interfaces)
+        while waiting:
+            name = waiting.pop()
+            for other, ratio, line in steps[name]:
+                if other not in firings:
+                    firings[other] = firings[name] * ratio
+                    waiting.append(other)
+                if firings[other] != firings[name] * ratio or firings[other].denominator > 1:
+                    raise self.graph.refusal(
+                        line,
+                        f"between {shown(name)} and {shown(other)}: one firing of the actor that this "
+                        "graph stands for is no whole iteration of it; such a graph is not flattened",
+                    )
+        for node in self.graph.nodes.values():
+            if node.ports and node.kind != "delay" and node.name not in firings:
+                raise self.graph.refusal(
+                    node.line,
+                    f"{shown(node.name)} is connected with no interface, so that nothing says how "
+                    "often it fires; such a graph is not flattened",
+                )
+
+
+MOST_DEPTH = 50  # brackets and functions within one another
+MOST_BITS = 4096  # of a value
+MOST_TEXT = 10_000  # characters
+
+_TOKEN = re.compile(
+    r"\s*(?:([0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]{1,3})?|\.[0-9]+)|([A-Za-z_][A-Za-z_0-9.]*)"
+    r"|(<=|>=|==|!=|&&|\|\||[-+*/^%(),<>!]))"
+)
+_LEVELS = (("||",), ("&&",), ("==", "!="), ("<", ">", "<=", ">="), ("+", "-"), ("*", "/", "%"))
+
+
+def value_of(text: str, names: Mapping[str, Fraction]) -> Fraction:
+    """Return the value of an expression. Raises MalformedText."""
+    if len(text) > MOST_TEXT:
+        raise MalformedText(f"expression {shown(text)} has more than {MOST_TEXT} characters")
+    return _Parser(text, names).value()
+
+
+def names_in(text: str) -> set[str]:
+    """Return the names of parameters in an expression; raise MalformedText where it has no form."""
+    tokens = _tokens(text)
+    return {
+        token
+        for token, after in zip_longest(tokens, tokens[1:], fillvalue="")
+        if (token[0].isalpha() or token[0] == "_") and after != "("
+    }
+
+
+def from_zero(text: str, names: Mapping[str, Fraction]) -> Fraction:
+    """Return the value >= 0 that an expression is. Raises MalformedText."""
+    value = value_of(text, names)
+    if value < 0:
+        raise MalformedText(f"{shown(text)} is {_told(value)}, which is negative")
+    return value
+
+
+def natural_of(text: str, names: Mapping[str, Fraction]) -> int:
+    """Return the integer >= 0 that an expression is. Raises MalformedText."""
+    value = value_of(text, names)
+    if value.denominator != 1 or value < 0:
+        raise MalformedText(f"{shown(text)} is {_told(value)}, not an integer >= 0")
+    return value.numerator
+
+
+def _tokens(text: str) -> list[str]:
+    tokens, at = [], 0
+    text = text.rstrip()
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        if found is None:
+            raise MalformedText(
+                f"expression {shown(text)}: {shown(text[at:].strip())} has no meaning"
+            )
+        tokens.append(found[found.lastindex or 0])
+        at = found.end()
+    return tokens
+
+
+class _Parser:
+    """Recursive descent over the tokens of one expression."""
+
+    def __init__(self, text: str, names: Mapping[str, Fraction]) -> None:
+        self._text = text
+        self._names = names
+        self._tokens = _tokens(text)
+        self._at = 0
+        self._depth = 0
+
+    def value(self) -> Fraction:
+        found = self._level(0)
+        if self._at < len(self._tokens):
+            raise self._fault(f"{shown(self._tokens[self._at])} is not expected")
+        return found
+
+    def _level(self, level: int) -> Fraction:
+        """Operators of one precedence, from the left."""
+        if level == len(_LEVELS):
+            return self._signed()
+        value = self._level(level + 1)
+        while self._next() in _LEVELS[level]:
+            operator = self._take()
+            value = self._combined(operator, value, self._level(level + 1))
+        return value
+
+    def _signed(self) -> Fraction:
+        sign = 1
+        while self._next() in ("-", "+", "!"):
+            found = self._take()
+            if found == "!":
+                return sign * self._nested(lambda: Fraction(not self._signed()))
+            sign = -sign if found == "-" else sign
+        return sign * self._power()
+
+    def _power(self) -> Fraction:
+        base = self._operand()
+        if self._next() != "^":
+            return base
+        self._take()
+        return self._raised(base, self._nested(self._signed))
+
+    def _operand(self) -> Fraction:
+        token = self._take()
+        if token == "(":
+            found = self._nested(lambda: self._level(0))
+            self._expect(")")
+            return found
+        if token[0].isdigit() or token[0] == ".":
+            return self._checked(signed_rational(token))
+        if not (token[0].isalpha() or token[0] == "_"):
+            raise self._fault(f"{shown(token)} is not expected")
+        if self._next() == "(":
+            return self._call(token)
+        if token not in self._names:
+            raise self._fault(f"there is no parameter {token!r}")
+        return self._names[token]
+
+    def _call(self, name: str) -> Fraction:
+        self._expect("(")
+        values = [self._nested(lambda: self._level(0))]
+        while self._next() == ",":
+            self._take()
+            values.append(self._nested(lambda: self._level(0)))
+        self._expect(")")
+        if name not in FUNCTIONS:
+            known = ", ".join(FUNCTIONS)
+            raise self._fault(f"the function {name!r} is not computed; expected one of {known}")
+        counts, function = FUNCTIONS[name]
+        if len(values) not in counts:
+            raise self._fault(f"{name} of {counted(len(values), 'value')}")
+        found = function(*values)
+        if found is None:
+            told = ", ".join(map(_told, values))
+            raise self._fault(f"{name} of {told} is no number that is computed here")
+        return self._checked(found)
+
+    def _nested(self, part: Callable[[], Fraction]) -> Fraction:
+        self._depth += 1
+        if self._depth > MOST_DEPTH:
+            raise self._fault(f"more than {MOST_DEPTH} brackets within one another")
+        found = part()
+        self._depth -= 1
+        return found
+
+    def _combined(self, operator: str, left: Fraction, right: Fraction) -> Fraction:
+        if operator in ("/", "%") and not right:
+            raise self._fault("division by zero")
+        return self._checked(Fraction(OPERATORS[operator](left, right)))
+
+    def _raised(self, base: Fraction, exponent: Fraction) -> Fraction:
+        if exponent.denominator != 1:
+            raise self._fault(f"a power of {_told(exponent)} is not rational")
+        if not base and exponent < 0:
+            raise self._fault("division by zero")
+        if base in (0, 1, -1):  # whatever the exponent, not large
+            return Fraction(1) if not exponent else base if exponent % 2 else abs(base)
+        bits = max(base.numerator.bit_length(), base.denominator.bit_length())
+        if abs(exponent) * bits > 2 * MOST_BITS:
+            raise self._fault(f"a number of more than {MOST_BITS} bits")
+        return self._checked(Fraction(base**exponent.numerator))
+
+    def _checked(self, value: Fraction) -> Fraction:
+        if max(value.numerator.bit_length(), value.denominator.bit_length()) > MOST_BITS:
+            raise self._fault(f"a number of more than {MOST_BITS} bits")
+        return value
+
+    def _next(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+
+    def _take(self) -> str:
+        token = self._next()
+        if not token:
+            raise self._fault("it ends too early")
+        self._at += 1
+        return token
+
+    def _expect(self, wanted: str) -> None:
+        if self._next() != wanted:
+            raise self._fault(f"{wanted!r} is missing")
+        self._at += 1
+
+    def _fault(self, what: str) -> MalformedText:
+        return MalformedText(f"expression {shown(self._text)}: {what}")
+
+
+def _told(value: Fraction) -> str:
+    text = str(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _root(value: Fraction) -> Fraction | None:
+    if value < 0:
+        return None
+    up, down = isqrt(value.numerator), isqrt(value.denominator)
+    root = Fraction(up, down)
+    return root if root * root == value else None
+
+
+def _geometric_sum(first: Fraction, ratio: Fraction, terms: Fraction) -> Fraction | None:
+    """The sum of so many terms that begin with the first, or None where it is no sum of a few."""
+    bits = max(ratio.numerator.bit_length(), ratio.denominator.bit_length(), 1)
+    if terms.denominator != 1 or not 0 <= terms * bits <= MOST_BITS:
+        return None
+    return first * sum((ratio**power for power in range(int(terms))), Fraction(0))
+
+
+def _largest_exponent(base: Fraction, number: Fraction) -> Fraction | None:
+    """The largest power of the base that divides the number; None unless both are such integers."""
+    if base.denominator != 1 or number.denominator != 1 or base < 2 or number < 1:
+        return None
+    exponent, left = 0, int(number)
+    while left % int(base) == 0:
+        left //= int(base)
+        exponent += 1
+    return Fraction(exponent)
+
+
+OPERATORS: dict[str, Callable[[Fraction, Fraction], Fraction | bool]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+    "%": lambda a, b: a - b * int(a / b),  # as JEP, with the sign of what is divided
+    "<": lambda a, b: a < b,
+    ">": lambda a, b: a > b,
+    "<=": lambda a, b: a <= b,
+    ">=": lambda a, b: a >= b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "&&": lambda a, b: bool(a) and bool(b),
+    "||": lambda a, b: bool(a) or bool(b),
+}
+Function = Callable[..., Fraction | None]
+FUNCTIONS: dict[str, tuple[range, Function]] = {  # how many values each takes
+    "if": (range(3, 4), lambda condition, yes, no: yes if condition else no),
+    "min": (range(1, 100), lambda *values: min(values)),
+    "max": (range(1, 100), lambda *values: max(values)),
+    "floor": (range(1, 2), lambda value: Fraction(floor(value))),
+    "ceil": (range(1, 2), lambda value: Fraction(ceil(value))),
+    "round": (range(1, 2), lambda value: Fraction(floor(value + Fraction(1, 2)))),
+    "abs": (range(1, 2), abs),
+    "sqrt": (range(1, 2), _root),
+    "geo_sum": (range(3, 4), _geometric_sum),
+    "pow_div_max": (range(2, 3), _largest_exponent),
+}

@@ -22,9 +22,8 @@ from math import lcm
 
 from csdf.errors import InvalidGraph, UnreadableFile
 from csdf.io import files
-from csdf.io.preesm.document import INTERFACES, PiGraph, parse_document
+from csdf.io.preesm.document import INTERFACES, PiGraph, found_file, parse_document
 from csdf.io.preesm.flattening import Flattening, Path
-from csdf.io.preesm.project import found_file
 from csdf.io.preesm.scenario import PiScenario, parse_scenario_document
 from csdf.model.exact import shown
 from csdf.model.graph import Actor, Channel, Graph, Processor

@@ -56,7 +56,7 @@ def line_of(element: Element) -> int:
 def buffer_sizes(text: str) -> tuple[int, int]:
     """Return how many channels of a file have a <bufferSize>, and how many a capacity in <storage>.
 
-    The first are SDF3's, the second are written by csdf.io.sdf3.patch.
+    The first are SDF3's, the second are written by csdf.io.sdf3.writer.
     """
     if "<bufferSize" not in text and "<storage" not in text:
         return 0, 0

@@ -15,13 +15,11 @@ from csdf.errors import InvalidGraph, Suspicious, UncountedSizes, UnreadableFile
 from csdf.io import files, sequences
 from csdf.io.sdf3 import actors as sdf3_actors
 from csdf.io.sdf3 import document as sdf3_document
-from csdf.io.sdf3 import start as sdf3_start
+from csdf.io.sdf3 import initial_phases as sdf3_start
 from csdf.io.sdf3.actors import ActorText, Port, ProcessorTimes
 from csdf.io.sdf3.document import Element, Sdf3Document, line_of
 from csdf.model.exact import MalformedText, natural
-from csdf.model.graph import Channel, Graph
-from csdf.model.phases import short_sequences
-from csdf.model.space import space_channel
+from csdf.model.graph import Channel, Graph, short_sequences, space_channel
 
 LARGE = 100_000  # bytes from which it pays to look for equal shapes of elements
 
@@ -72,14 +70,14 @@ def parse_sdf3(
     issued as a warning; likewise where a list of phases is shorter than others of its actor, and
     repeats. Actor.processors is empty where there is no choice.
     assume_zero_times: an actor without an execution time takes no time, instead of an error.
-    buffer_sizes: None takes the capacities and release rates that csdf.io.sdf3.patch has written in
+    buffer_sizes: None takes the capacities and release rates that csdf.io.sdf3.writer has written in
     <storage>; True also takes the sz of <bufferSize> as a capacity; False reads as SDF3 does, where no
     size is a limit. Sizes that do not count are kept in the graph's origin alone, and UncountedSizes is
     issued as a warning. The attribute `size` of a channel is a token size in bytes.
     most: bytes of the text.
 
     Where actors have initial phases (`a;b`, as Kiter writes them) the graph is the one that these
-    leave behind, see csdf.model.start, and SuspiciousFile says so.
+    leave behind, see csdf.io.sdf3.initial_phases, and SuspiciousFile says so.
 
     Raises UnreadableFile, whose message names file, line and object; StuckStart for a deadlock in the
     initial phases.

@@ -1,16 +1,31 @@
-"""Large SDF3 files by the shapes of their elements, in half the time; see csdf.io.sdf3.shapes.
+"""Large SDF3 files by the shapes of their elements, in half the time; see csdf.io.sdf3.regular.
 
 The graph is the one that csdf.io.sdf3.reader makes of the file, or there is none: for whatever is
 unusual, doubtful or wrong that reader is asked, which has the messages.
+
+Places of all that is read of an SDF3 element, as numbers of pieces of its text.
+
+Elements are those of csdf.io.sdf3.regular, whose attributes are such numbers. All functions raise
+Irregular where an element lacks something, has it twice, or says it in an unusual way.
+
+Elements of a large XML text by their shapes: of each shape only one is parsed as XML.
+
+A large file was written by a program. Its elements of one tag differ in the values of their attributes,
+and otherwise have few shapes. A shape is the text of an element without these values; the parser says
+once where in the shape which attribute stands, and the values of all other elements of that shape are
+cut out of the text. Whatever does not fit into this picture is Irregular, and nothing is guessed: then
+the whole text is for a parser.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
+from xml.etree.ElementTree import ParseError, fromstring
 
-from csdf.errors import InvalidGraph
+from csdf.errors import CsdfError, InvalidGraph
 from csdf.io import sequences
 from csdf.io.sdf3 import actors as sdf3_actors
 from csdf.io.sdf3.actors import ActorText, ProcessorTimes, Time
@@ -23,20 +38,8 @@ from csdf.io.sdf3.document import (
     quick_document,
     throughput_constraint,
 )
-from csdf.io.sdf3.places import (
-    ActorPlaces,
-    ChannelPlaces,
-    SizesPlaces,
-    TimesPlaces,
-    actor_places,
-    channel_places,
-    sizes_places,
-    times_places,
-)
-from csdf.io.sdf3.shapes import Irregular, Run, require_plain_values, without_runs
 from csdf.model.exact import MalformedText, natural
-from csdf.model.graph import Actor, Channel, Graph
-from csdf.model.phases import short_sequences
+from csdf.model.graph import Actor, Channel, Graph, short_sequences
 
 
 class _End(NamedTuple):
@@ -285,3 +288,222 @@ def _read_channels(
 
 def _rates(end: _End, phases: int) -> tuple[int, ...]:
     return end.single if phases == 1 else sequences.parse_rates(end.rates, phases)
+
+
+TimesPlaces = tuple[int, list[tuple[int, int | None, int]]]
+ActorPlaces = tuple[int, list[tuple[int, int, int]]]
+SizesPlaces = tuple[int, int | None, int | None]
+
+
+def times_places(properties: Element) -> TimesPlaces:
+    """Return the places of the actor, and of the type, the default and the time of each processor."""
+    processors = []
+    for processor in children(properties, "processor"):
+        times = children(processor, "executionTime")
+        if len(times) != 1:
+            raise Irregular
+        default = optional_place(processor, "default")
+        processors.append((place(processor, "type"), default, place(times[0], "time")))
+    return place(properties, "actor"), processors
+
+
+def actor_places(actor: Element) -> ActorPlaces:
+    """Return the places of the name, and of the name, the direction and the rates of each port."""
+    ports = children(actor, "port")
+    return place(actor, "name"), [
+        (place(port, "name"), place(port, "type"), place(port, "rate")) for port in ports
+    ]
+
+
+def sizes_places(properties: Element) -> SizesPlaces:
+    """Return the places of the channel, the size of a token and that of the buffer."""
+    tokens, buffers = children(properties, "tokenSize"), children(properties, "bufferSize")
+    if len(tokens) > 1 or len(buffers) > 1 or children(properties, "storage"):
+        raise Irregular
+    return (
+        place(properties, "channel"),
+        place(tokens[0], "sz") if tokens else None,
+        optional_place(buffers[0], "sz") if buffers else None,
+    )
+
+
+class ChannelPlaces(NamedTuple):
+    """The places of the attributes of a channel."""
+
+    name: int
+    producer: int
+    source: int
+    consumer: int
+    destination: int
+    tokens: int | None
+    size: int | None
+
+
+def channel_places(channel: Element) -> ChannelPlaces:
+    """Return the places of the attributes of a channel that has no elements within."""
+    if list(channel):
+        raise Irregular
+    keys = ("name", "srcActor", "srcPort", "dstActor", "dstPort")
+    name, producer, source, consumer, destination = [place(channel, key) for key in keys]
+    tokens, size = optional_place(channel, "initialTokens"), optional_place(channel, "size")
+    return ChannelPlaces(name, producer, source, consumer, destination, tokens, size)
+
+
+ShapedElement = Any
+Places = TypeVar("Places")  # of values in the pieces of an element: what a reader makes of a shape
+Pieces = list[str]  # of an element's text: markup and values in turn
+
+MOST_SHAPES = 500  # of one tag; more are cheaper for a parser
+MARKER = "csdf-run-of-"
+PLACEHOLDER = "\ue000"  # before the number of a piece
+SPECIAL = bytes(range(32)) + b"<&"  # not in a value that is taken as it stands
+_ORDINARY = bytes(code for code in range(256) if code not in SPECIAL)
+_NO_CHARACTERS = ("\ufffe", "\uffff")  # to XML
+
+
+class Irregular(CsdfError):
+    """A text that is for a parser."""
+
+
+class _Shape(Generic[Places]):
+    """A shape: where its values are, and how many elements have it."""
+
+    __slots__ = ("count", "places")
+
+    def __init__(self, places: Places) -> None:
+        self.places = places
+        self.count = 0
+
+
+class Run(Generic[Places]):
+    """All elements of one tag, which follow one another in the text.
+
+    closing: how each of them ends. places: makes of an element, whose attributes are numbers of
+    pieces, what the reader wants to know of the shape; raises Irregular.
+    """
+
+    def __init__(
+        self, text: str, tag: str, closing: str, places: Callable[[ShapedElement], Places]
+    ) -> None:
+        self.tag = tag
+        self.marker_tag = f"{MARKER}{tag}"
+        self.marker = f"<{self.marker_tag}/>"
+        self._closing = closing
+        self._places = places
+        self._shapes: dict[str, _Shape[Places]] = {}
+        self.begin = text.find(f"<{tag} ")
+        last = text.rfind(f"<{tag} ")
+        end = text.find(closing, last)
+        if self.begin >= 0 and end < 0:
+            raise Irregular
+        self.end = end + len(closing) if self.begin >= 0 else self.begin
+        self._text = text[self.begin : self.end] if self.begin >= 0 else ""
+        self._quote = '"' if '"' in self._text else "'"
+
+    def __bool__(self) -> bool:
+        """Whether there is an element of the tag."""
+        return bool(self._text)
+
+    def elements(self) -> Iterator[tuple[Places, Pieces]]:
+        """Yield of each element where its values are, and its pieces."""
+        quote, shapes = self._quote, self._shapes
+        for block in self._text.split(self._closing)[:-1]:
+            pieces = block.split(quote)
+            shape = shapes.get(quote.join(pieces[::2]))
+            if shape is None:
+                shape = self._learned(pieces)
+            shape.count += 1
+            yield shape.places, pieces
+
+    def _learned(self, pieces: Pieces) -> _Shape[Places]:
+        """Add the shape of these pieces to those that are known."""
+        markup = self._quote.join(pieces[::2])
+        if len(self._shapes) == MOST_SHAPES or PLACEHOLDER in markup or len(pieces) % 2 == 0:
+            raise Irregular
+        numbered = [
+            f"{PLACEHOLDER}{number}" if number % 2 else piece for number, piece in enumerate(pieces)
+        ]
+        element = _only_element(f"{self._quote.join(numbered)}{self._closing}")
+        if element.tag != self.tag:
+            raise Irregular
+        _number_values(element, len(pieces) // 2)
+        shape = _Shape(self._places(element))
+        self._shapes[markup] = shape
+        return shape
+
+    def count(self, character: str) -> int:
+        """Return how often a character is in the markup of the elements that were yielded."""
+        return sum(
+            shape.count * (markup.count(character) + self._closing.count(character))
+            for markup, shape in self._shapes.items()
+        )
+
+
+def _only_element(text: str) -> ShapedElement:
+    """Return the element that is all of a text, but for text around it."""
+    try:
+        elements = list(fromstring(f"<_>{text}</_>"))
+    except ParseError:
+        raise Irregular from None
+    if len(elements) != 1:
+        raise Irregular
+    return elements[0]
+
+
+def _number_values(element: ShapedElement, values: int) -> None:
+    """Put numbers of pieces for the values of all attributes, None for a value in the markup.
+
+    Raises Irregular where a piece is not exactly the value of an attribute.
+    """
+    found = 0
+    for part in element.iter():
+        for key, value in part.items():
+            is_piece = value.startswith(PLACEHOLDER)
+            part.set(key, int(value[1:]) if is_piece else None)
+            found += is_piece
+    if found != values:
+        raise Irregular
+
+
+def place(element: ShapedElement, key: str) -> int:
+    """Return which piece the value of an attribute is. Raises Irregular where there is none."""
+    found: int | None = element.get(key)
+    if found is None:
+        raise Irregular
+    return found
+
+
+def optional_place(element: ShapedElement, key: str) -> int | None:
+    """Return which piece the value of an attribute is; None for no such attribute."""
+    return place(element, key) if key in element.attrib else None
+
+
+def without_runs(text: str, runs: Sequence[Run[Any]]) -> str:
+    """Return the text with a marker in place of each run. Raises Irregular where they overlap."""
+    rest, begin = "", 0
+    for run in sorted(runs, key=lambda run: run.begin):
+        if run.begin < begin:
+            raise Irregular
+        rest += text[begin : run.begin] + run.marker
+        begin = run.end
+    rest += text[begin:]
+    if rest.count(MARKER) != len(runs):
+        raise Irregular
+    return rest
+
+
+def require_plain_values(content: bytes, rest: str, runs: Sequence[Run[Any]]) -> None:
+    """Raise Irregular unless each character that XML treats specially is in markup.
+
+    Such are `<` and `&`, breaks, which XML reads as spaces, and characters that it forbids. content:
+    the whole text, all of whose elements were yielded; rest: what is not in the runs.
+    """
+    specials = content.translate(None, _ORDINARY)
+    for code in set(specials):
+        character = chr(code)
+        markers = sum(run.marker.count(character) for run in runs)
+        known = rest.count(character) - markers + sum(run.count(character) for run in runs)
+        if specials.count(code) != known:
+            raise Irregular
+    if not content.isascii() and any(one.encode() in content for one in _NO_CHARACTERS):
+        raise Irregular

@@ -1,17 +1,32 @@
-"""A graph to SDF3 XML; where it was read from XML, by changing no more of that than differs."""
+"""A graph to SDF3 XML; where it was read from XML, by changing no more of that than differs.
+
+An SDF3 document, changed as little as possible until it says what a graph says.
+
+Capacities as channels, for file formats that cannot hold release rates.
+"""
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Collection
+from dataclasses import replace
+from fractions import Fraction
 from typing import Literal
 
 from lxml import etree
 
 from csdf.errors import InvalidGraph
-from csdf.io import reverse_channels
+from csdf.io import sequences
+from csdf.io.sdf3 import actors as sdf3_actors
+from csdf.io.sdf3 import document as sdf3_document
+from csdf.io.sdf3 import reader as sdf3_reader
+from csdf.io.sdf3 import source
 from csdf.io.sdf3 import source as sdf3_source
-from csdf.io.sdf3.patch import Sdf3Patch
-from csdf.model.graph import Graph
+from csdf.io.sdf3.document import Sdf3Document
+from csdf.model.exact import MalformedText, natural
+from csdf.model.graph import Actor, Channel, Graph, with_space_channels
+from csdf.names import longer_name
 
 Kind = Literal["sdf", "csdf"]
 Capacities = Literal["property", "reverse"]
@@ -44,9 +59,9 @@ def format_sdf3(
         _require_one_phase(graph)
     _require_xml_names(graph)
     if capacities == "reverse":
-        written = reverse_channels.without_capacities(graph)
+        written = without_capacities(graph)
     elif capacities == "property":
-        written = reverse_channels.without_release_rates(graph)
+        written = without_release_rates(graph)
     else:
         raise ValueError(f"capacities is {capacities!r}; expected 'property' or 'reverse'")
     is_new = graph.origin is None
@@ -87,3 +102,325 @@ def _require_xml_names(graph: Graph) -> None:
     for name in names:
         if _NOT_XML.search(name):
             raise InvalidGraph(f"the name {name!r} holds a character that XML cannot hold")
+
+
+UNNAMED_PROCESSOR = "p"
+
+Elements = dict[str, etree._Element]  # by name, in document order
+
+
+class Sdf3Patch:
+    """A document and where its parts are; every method leaves alone what need not change."""
+
+    def __init__(self, document: Sdf3Document) -> None:
+        actors = sdf3_actors.read_actor_texts(document, assume_zero_times=True)
+        channels = sdf3_reader.read_channel_texts(document, actors)
+        self._document = document
+        self._structure = document.structure
+        self._properties = _properties(document)
+        self._actors: Elements = {name: text.element for name, text in actors.items()}
+        self._channels: Elements = {name: text.element for name, text in channels.items()}
+        self._ports: dict[str, Elements] = {
+            name: sdf3_actors.port_elements(text.element) for name, text in actors.items()
+        }
+        self._actor_properties = document.keyed(self._properties, "actorProperties", "actor")
+        self._channel_properties = document.keyed(self._properties, "channelProperties", "channel")
+
+    def set_kind(self, kind: str) -> None:
+        """Make every element say sdf, or csdf."""
+        self._document.tree.getroot().set("type", kind)
+        self._structure.tag = kind
+        self._properties.tag = f"{kind}Properties"
+
+    def set_graph(self, graph: Graph, unwritten: Graph | None = None) -> None:
+        """Make the document say what the graph says, and in <storage> what SDF3 has no words for.
+
+        unwritten: the graph before capacities became reverse channels. Such a channel says of which it
+        is the space. Others say their capacity, which is also their <bufferSize>, and release rates
+        that have no capacity yet. SDF3 and Kiter look for elements by name, and pass over this one.
+        """
+        self._set_name(graph.name)
+        self._remove_channels_not_in(graph)
+        self._remove_actors_not_in(graph)
+        for actor in graph.actors:
+            self._set_actor(actor, _user_times(actor, graph.time_unit))
+        given = unwritten or graph
+        known = {channel.name: channel for channel in given.channels}
+        says_capacities = any(channel.capacity is not None for channel in given.channels)
+        before = ""
+        for channel in graph.channels:
+            self._set_channel(channel)
+            storage = self._storage(channel.name)
+            if says_capacities or (storage is not None and "capacity" in storage.attrib):
+                self._set_property(channel.name, "bufferSize", channel.capacity)
+            said: dict[str, str] = {}
+            if channel.name not in known:
+                said["spaceOf"] = before
+            if channel.capacity is not None:
+                said["capacity"] = str(channel.capacity)
+            if channel.release not in (None, channel.consumption):
+                said["release"] = sequences.format_sequence(channel.release or ())
+            self._set_storage(channel.name, said)
+            before = channel.name
+        for actor in graph.actors:
+            self._keep_phases(actor, _user_times(actor, graph.time_unit))
+        source.put_in_order(self._structure, self._actors, [a.name for a in graph.actors])
+        source.put_in_order(self._structure, self._channels, [c.name for c in graph.channels])
+        self._set_throughput(graph.throughput_constraint)
+
+    def _set_name(self, name: str) -> None:
+        if sdf3_document.graph_name(self._document) != name:
+            self._document.application.set("name", name)
+            self._structure.set("name", name)
+
+    def _remove_channels_not_in(self, graph: Graph) -> None:
+        ends = {channel.name: (channel.producer, channel.consumer) for channel in graph.channels}
+        for name, element in list(self._channels.items()):
+            if (element.get("srcActor"), element.get("dstActor")) == ends.get(name):
+                continue
+            for side in ("src", "dst"):
+                ports = self._ports[element.get(f"{side}Actor", "")]
+                source.remove(ports.pop(element.get(f"{side}Port", "")))
+            source.remove(self._channels.pop(name))
+            if name not in ends and name in self._channel_properties:
+                source.remove(self._channel_properties.pop(name))
+
+    def _remove_actors_not_in(self, graph: Graph) -> None:
+        names = {actor.name for actor in graph.actors}
+        for name in [name for name in self._actors if name not in names]:
+            source.remove(self._actors.pop(name))
+            if name in self._actor_properties:
+                source.remove(self._actor_properties.pop(name))
+
+    def _set_actor(self, actor: Actor, times: dict[str, tuple[Fraction, ...]]) -> None:
+        name = actor.name
+        if name not in self._actors:
+            attributes = {"name": name, "type": name}
+            self._actors[name] = source.append_child(self._structure, "actor", attributes)
+            self._ports[name] = {}
+        if name not in self._actor_properties:
+            self._actor_properties[name] = source.append_child(
+                self._properties, "actorProperties", {"actor": name}
+            )
+        self._set_processors(actor, self._named(times, name))
+
+    def _set_processors(self, actor: Actor, wanted: dict[str, tuple[Fraction, ...]]) -> None:
+        properties = self._actor_properties[actor.name]
+        processors = self._processors(actor.name)
+        for processor in [processor for processor in processors if processor not in wanted]:
+            source.remove(processors.pop(processor))
+        choice = _chosen(actor) or next(iter(wanted))
+        for processor, values in wanted.items():
+            if processor not in processors:
+                attributes = {"type": processor} | (
+                    {"default": "true"} if processor == choice else {}
+                )
+                processors[processor] = source.append_child(properties, "processor", attributes)
+            _set_time(processors[processor], values)
+        source.put_in_order(properties, processors, wanted)
+        _choose(processors, choice)
+
+    def _processors(self, actor: str) -> Elements:
+        return self._document.keyed(self._actor_properties.get(actor), "processor", "type")
+
+    def _named(
+        self, times: dict[str, tuple[Fraction, ...]], actor: str
+    ) -> dict[str, tuple[Fraction, ...]]:
+        """Return the times under the name of the processor in the file, if the graph has none."""
+        if list(times) != [UNNAMED_PROCESSOR]:
+            return times
+        processors = self._processors(actor)
+        if not processors:
+            return times
+        return {_file_choice(processors): times[UNNAMED_PROCESSOR]}
+
+    def _set_channel(self, channel: Channel) -> None:
+        if channel.name not in self._channels:
+            self._add_channel(channel)
+        element = self._channels[channel.name]
+        for side, rates in (("src", channel.production), ("dst", channel.consumption)):
+            ports = self._ports[element.get(f"{side}Actor", "")]
+            _set_sequence(ports[element.get(f"{side}Port", "")], "rate", rates)
+        if not _says(element.get("initialTokens", "0"), channel.initial_tokens):
+            element.set("initialTokens", str(channel.initial_tokens))
+        self._set_token_size(element, channel)
+
+    def _add_channel(self, channel: Channel) -> None:
+        attributes = {"name": channel.name}
+        for side, actor, direction, rates in (
+            ("src", channel.producer, "out", channel.production),
+            ("dst", channel.consumer, "in", channel.consumption),
+        ):
+            port = longer_name(f"{direction}_{channel.name}", self._ports[actor])
+            self._ports[actor][port] = source.append_child(
+                self._actors[actor],
+                "port",
+                {"name": port, "type": direction, "rate": sequences.format_sequence(rates)},
+            )
+            attributes |= {f"{side}Actor": actor, f"{side}Port": port}
+        self._channels[channel.name] = source.append_child(self._structure, "channel", attributes)
+
+    def _set_token_size(self, element: etree._Element, channel: Channel) -> None:
+        """Change the property, or else the attribute, whichever says the size."""
+        properties = self._channel_properties.get(channel.name)
+        has_property = properties is not None and properties.find("tokenSize") is not None
+        if has_property or "size" not in element.attrib:
+            self._set_property(channel.name, "tokenSize", channel.token_size)
+        elif not _says(element.get("size"), channel.token_size):
+            element.set("size", str(channel.token_size))
+        if channel.token_size is None and "size" in element.attrib:
+            del element.attrib["size"]
+
+    def _storage(self, channel: str) -> etree._Element | None:
+        properties = self._channel_properties.get(channel)
+        return None if properties is None else properties.find("storage")
+
+    def _set_storage(self, channel: str, said: dict[str, str]) -> None:
+        element = self._storage(channel)
+        if element is not None and dict(element.items()) != said:
+            source.remove(element)
+            element = None
+        if element is None and said:
+            source.append_child(self._properties_of(channel), "storage", said)
+
+    def _properties_of(self, channel: str) -> etree._Element:
+        """Return the properties of a channel; an element that is new where there is none."""
+        found = self._channel_properties.get(channel)
+        if found is None:
+            attributes = {"channel": channel}
+            found = source.append_child(self._properties, "channelProperties", attributes)
+            self._channel_properties[channel] = found
+        return found
+
+    def _set_property(self, channel: str, tag: str, value: int | None) -> None:
+        properties = self._channel_properties.get(channel)
+        element = None if properties is None else properties.find(tag)
+        if value is None:
+            if element is not None:
+                source.remove(element)
+            return
+        if element is None:
+            element = source.append_child(self._properties_of(channel), tag)
+        if not _says(element.get("sz"), value):
+            element.set("sz", str(value))
+
+    def _keep_phases(self, actor: Actor, times: dict[str, tuple[Fraction, ...]]) -> None:
+        """Write the times in full where no sequence is left that shows the number of phases."""
+        phases = 1
+        for name, port in list(self._ports[actor.name].items()):
+            length = sequences.sequence_length(port.get("rate", ""))
+            if actor.phases % length:  # no channel has this port
+                source.remove(self._ports[actor.name].pop(name))
+            else:
+                phases = math.lcm(phases, length)
+        processors = self._processors(actor.name)
+        for processor in processors.values():
+            text = processor.find("executionTime").get("time", "")  # type: ignore[union-attr]
+            phases = math.lcm(phases, sequences.sequence_length(text))
+        if phases != actor.phases:
+            for name, values in self._named(times, actor.name).items():
+                time = processors[name].find("executionTime")
+                time.set("time", sequences.format_sequence(values))  # type: ignore[union-attr]
+
+    def _set_throughput(self, constraint: Fraction | None) -> None:
+        if sdf3_document.throughput_constraint(self._document) == constraint:
+            return
+        element = self._properties
+        for tag in ("graphProperties", "timeConstraints", "throughput"):
+            child = element.find(tag)
+            element = source.append_child(element, tag) if child is None else child
+        if constraint is None:
+            source.remove(element)
+        else:
+            element.text = sequences.format_decimal(constraint)
+
+
+def _properties(document: Sdf3Document) -> etree._Element:
+    known: etree._Element | None = document.properties
+    if known is not None:
+        return known
+    return source.append_child(document.application, f"{document.structure.tag}Properties")
+
+
+def _chosen(actor: Actor) -> str | None:
+    chosen = sdf3_actors.chosen_processor([p.is_default for p in actor.processors])
+    return None if chosen is None else actor.processors[chosen].name
+
+
+def _user_times(actor: Actor, unit: Fraction) -> dict[str, tuple[Fraction, ...]]:
+    """Return the times on each processor; those of the chosen one are the actor's own."""
+    durations = {processor.name: processor.durations for processor in actor.processors}
+    durations[_chosen(actor) or UNNAMED_PROCESSOR] = actor.durations
+    scaled = {time: time * unit for times in durations.values() for time in set(times)}
+    return {name: tuple(scaled[time] for time in times) for name, times in durations.items()}
+
+
+def _file_choice(processors: Elements) -> str:
+    flags = [element.get("default") in ("true", "1") for element in processors.values()]
+    return list(processors)[sdf3_actors.chosen_processor(flags) or 0]
+
+
+def _choose(processors: Elements, name: str) -> None:
+    """Make the file choose that processor."""
+    if _file_choice(processors) != name:
+        for processor, element in processors.items():
+            element.set("default", "true" if processor == name else "false")
+
+
+def _set_time(processor: etree._Element, values: tuple[Fraction, ...]) -> None:
+    element = processor.find("executionTime")
+    if element is None:
+        element = source.append_child(processor, "executionTime")
+    _set_sequence(element, "time", values)
+
+
+def _set_sequence(
+    element: etree._Element, key: str, values: tuple[int, ...] | tuple[Fraction, ...]
+) -> None:
+    text = element.get(key)
+    if text is None or not _repeats_to(text, values):
+        element.set(key, sequences.format_sequence(values))
+
+
+def _repeats_to(text: str, values: tuple[int, ...] | tuple[Fraction, ...]) -> bool:
+    if len(values) % sequences.sequence_length(text):
+        return False
+    return sequences.parse_times(text, len(values)) == values
+
+
+def _says(text: str | None, value: int | None) -> bool:
+    if text is None or value is None:
+        return text is None and value is None
+    try:
+        return natural(text) == value
+    except MalformedText:
+        return False
+
+
+SUFFIX = "_space"
+
+
+def without_release_rates(graph: Graph) -> Graph:
+    """Return the graph with each bounded sliding window as a channel and its reverse channel."""
+    return _with_reverse_channels(graph, [one.name for one in graph.channels if _is_window(one)])
+
+
+def without_capacities(graph: Graph) -> Graph:
+    """Return the graph with each bounded channel as a channel and its reverse channel."""
+    bounded = [one.name for one in graph.channels if one.capacity is not None]
+    return _with_reverse_channels(graph, bounded)
+
+
+def _with_reverse_channels(graph: Graph, names: Collection[str]) -> Graph:
+    """The graph with these as channels and their reverse channels; others stay as they are.
+
+    A self-loop stays, too: its capacity is no limit unless it is asked for, a reverse channel would be.
+    """
+    kept = {one.name: one for one in graph.channels if one.is_self_loop or one.name not in names}
+    found = with_space_channels(graph, {*names} - kept.keys(), suffix=SUFFIX)
+    channels = tuple(kept.get(one.name, one) for one in found.channels)
+    return replace(found, channels=channels)
+
+
+def _is_window(channel: Channel) -> bool:
+    return channel.capacity is not None and channel.release_rates != channel.consumption

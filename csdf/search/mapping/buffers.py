@@ -13,20 +13,26 @@ from csdf.analysis.mapping.binding import (
     bound_graph,
     buffer_sides,
     buffered_channel,
+    require_valid,
 )
 from csdf.analysis.mapping.throughput import MappedThroughput, ordered_throughput
-from csdf.analysis.mapping.validity import require_valid
 from csdf.errors import CsdfError
 from csdf.model.exact import Exact, exact
 from csdf.model.graph import Graph
 from csdf.model.mapping import Buffer, Mapping, Platform
 from csdf.model.shown import Shown
 from csdf.outcome import Reason, Status, Why, because
-from csdf.search.bounds import capacity_step, firings_each, least_capacity
 from csdf.search.evaluator import Evaluation
 from csdf.search.least import least_distribution
-from csdf.search.variables import Choice, Variable, token_weight
-from csdf.stopping import Budget, Stop, stop_of
+from csdf.search.variables import (
+    Choice,
+    Variable,
+    capacity_step,
+    firings_each,
+    least_capacity,
+    token_weight,
+)
+from csdf.time_limit import Budget, Stop, stop_of
 
 Room = tuple[str, str]  # a channel, and the side of it
 

@@ -32,7 +32,7 @@ from csdf.search.mapping.search import (
     loads_of,
     prover,
 )
-from csdf.stopping import ENDS, Budget, Progress, Stop, reason_of, stop_of
+from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 
 
 class FewestWhy(Why):

@@ -9,7 +9,7 @@ from fractions import Fraction
 from math import ceil
 from typing import NamedTuple
 
-from csdf.analysis.bounded import limit_concurrency
+from csdf.analysis.bound_channels import limit_concurrency
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.expansion import needed_firings
 from csdf.analysis.mapping.binding import bound_graph, durations_on, transfer_time

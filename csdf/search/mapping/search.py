@@ -21,7 +21,7 @@ from csdf.model.shown import Shown
 from csdf.outcome import Status, told
 from csdf.search.mapping.modulo import mapping_of, modulo_schedule
 from csdf.search.mapping.problem import MappingProblem, lower_bound, mapping_problem
-from csdf.stopping import ENDS, Budget, Progress, Stop, stop_of
+from csdf.time_limit import ENDS, Budget, Progress, Stop, stop_of
 
 EXACT_FIRINGS = 60  # of an iteration; beyond, no proof is tried
 FIRST = 2  # times the load: the period of the first schedule

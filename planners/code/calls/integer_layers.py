@@ -1,21 +1,37 @@
-"""C calls for layers of quantised integers, bit by bit as cnn2csdf computes them."""
+"""C calls for layers of quantised integers, bit by bit as cnn2csdf computes them.
+
+C calls for layers of 16-bit integers that have kernels of their own: curves and softmax.
+
+C calls for layers between integers of different widths: what changes scales, and softmax.
+
+C calls for recurrent layers of quantised integers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import prod
+from collections.abc import Callable, Sequence
+from math import log2, prod
 from typing import Any
 
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.elements import Element
+from cnn2csdf.elements import Element, Quantization
 from cnn2csdf.fixed_point.arithmetic import SUM_BITS
 from cnn2csdf.fixed_point.flash import is_limit
+from cnn2csdf.fixed_point.functions import (
+    EXACT_SHIFTS,
+    curve_steps,
+    exponential_table,
+    power_steps,
+    reciprocal_table,
+    sigmoid_table,
+    softmax_multiplier,
+)
 from cnn2csdf.integers import multiplier, quantized
+from cnn2csdf.operators.recurrences import CELL_GATES, GATE_POWER, SHORT, sum_multiplier
 from cnn2csdf.weights import Array
-from planners.code.calls.cells import lstm_call, svdf_call
-from planners.code.calls.folds import cube_fields
+from planners.code.c_text import NULL, number
 from planners.code.calls.layers import (
     call_of,
     laid_constant,
@@ -24,30 +40,100 @@ from planners.code.calls.layers import (
     window_text,
 )
 from planners.code.calls.moves import pad_call
-from planners.code.calls.packing import packed_blocks, packed_quads
+from planners.code.calls.reductions import cube_fields
 from planners.code.calls.rescaling import (
     ELEMENTS,
+    SINGLE_CALLS,
     averaging,
     given_types,
     limits,
+    mean_call,
     operand_types,
+    packed_blocks,
+    packed_quads,
     powers_of,
     result_types,
     scaling,
+    single_conversion,
+    single_steps,
     stored_types,
     table_symbol,
 )
-from planners.code.calls.short_layers import short_activation, short_softmax_call
-from planners.code.calls.single_layers import (
-    SINGLE_CALLS,
-    mean_call,
-    single_conversion,
-    single_steps,
-)
-from planners.code.calls.wide import is_wide, wide_call
-from planners.code.described import Call, Described
-from planners.code.names import number
-from planners.code.tables import NULL
+from planners.code.layer_descriptor import Call, Described
+
+POWERS = range(-30, 3)  # of two: scales of cells whose steps have room in 32 bits
+
+
+def lstm_call(one: Described, operator: op.QuantizedLstm) -> Call:
+    """Return the call for an LSTM of integers, whose cells have 16 bits."""
+    given, result = given_types(one), result_types(one)
+    power = round(log2(operator.cell_scale))
+    if not result.is_fixed_point or power not in POWERS:
+        raise one.refusal(f"of quantised integers with cells of the scale {operator.cell_scale}")
+    factor, half, shift = power_steps(power)
+    table = one.computed("curve", sigmoid_table().astype(np.int32))
+    frames, elements = one.inputs[0].dims
+    limit = SHORT if operator.clip is None else operator.clip
+    one.tables.wanted.update(("gate", "curve"))
+    fields = (
+        _braced([_gate(one, gate, given, result) for gate in CELL_GATES]),
+        _braced([table, factor, half, shift, 1]),
+        *(operator.units, frames, elements, given.zero_point, result.zero_point, limit),
+        *_factors(operator, result),
+    )
+    return Call("recur_in_integers", one.structure("cells", *fields))
+
+
+def _gate(one: Described, gate: str, given: Quantization, result: Quantization) -> str:
+    fields: list[object] = []
+    ratios: list[int] = []
+    for role, read in ((f"{gate} matrix", given), (f"{gate} recurrent matrix", result)):
+        types = stored_types(one, role)
+        if types.zero_point or len(types.scales) > 1:
+            raise one.refusal(f"whose {role} has a zero point, or a scale for each unit")
+        fields.append(one.symbol(role, _packed(one.weights[role])))
+        ratios += sum_multiplier(read, types)
+    fields.append(one.symbol(f"{gate} bias", one.weights[f"{gate} bias"].astype(np.int32)))
+    return _braced([*fields, *ratios])
+
+
+def _packed(matrix: Array) -> Array:
+    return packed_quads(matrix[:, :, None, None], 1)
+
+
+def _factors(operator: op.QuantizedLstm, result: Quantization) -> tuple[str, str]:
+    """Return the multipliers and the exponents of what a cell keeps, adds and gives."""
+    pairs = [
+        multiplier(2.0**GATE_POWER),
+        multiplier(2.0 ** (2 * GATE_POWER) / operator.cell_scale),
+        multiplier(2.0 ** (2 * GATE_POWER) / result.scale),
+    ]
+    first, second = zip(*pairs, strict=True)
+    return _braced(first), _braced(second)
+
+
+def _braced(fields: Sequence[object]) -> str:
+    return "{" + ", ".join(map(str, fields)) + "}"
+
+
+def svdf_call(one: Described, operator: op.QuantizedSvdf) -> Call:
+    """Return the call for a filter over time in low rank, of which the last place in time counts."""
+    given, result, state = given_types(one), result_types(one), operator.state
+    filters = one.layer.stored_as("filters").quantization
+    if one.inputs[0].is_map or not result.is_fixed_point or filters is None:
+        raise one.refusal("of quantised integers that are a map, or rescaled in single precision")
+    limits = np.iinfo(state.element.value)
+    scale = stored_types(one, "matrix").scale
+    fields = (
+        one.symbol("matrix", _packed(one.weights["matrix"])),
+        one.symbol("filters", one.weights["filters"][:, -1].astype(np.int16)),
+        one.symbol("bias", one.weights["bias"].astype(np.int32)),
+        *(operator.units, operator.rank, one.inputs[0].elements),
+        *(given.zero_point, state.zero_point, result.zero_point, limits.min, limits.max),
+        *multiplier(given.scale * scale / state.scale),
+        *multiplier(state.scale * filters.scale / result.scale),
+    )
+    return Call("filter_in_time", one.structure("filtering", *map(str, fields)))
 
 
 def integer_call(one: Described, packed: Array | None = None) -> Call:
@@ -318,3 +404,86 @@ _CALLS: dict[type, Callable[[Described, Any], Call]] = {
     op.QuantizedLstm: lstm_call,
     op.QuantizedSvdf: svdf_call,
 }
+
+
+def short_activation(one: Described, operator: op.Activation) -> Call:
+    """Return the call for a curve, or for numbers with another slope below zero."""
+    given, result = given_types(one), result_types(one)
+    if is_limit(operator, given, result):
+        return Call("copy_region")
+    above = multiplier(given.scale / result.scale)
+    match operator:
+        case op.Activation(function="sigmoid" | "tanh" as function):
+            factor, shift = curve_steps(given.scale, EXACT_SHIFTS[function])
+            table = one.computed("curve", sigmoid_table().astype(np.int32))
+            fields = (table, factor, (1 << shift) >> 1, shift, int(function == "tanh"))
+            return Call("curve_region", one.structure("curve", *fields))
+        case op.Activation(function="relu"):
+            return Call("bend_region", one.structure("bending", *above, 0, 0, 1))
+        case op.Activation(function="leaky relu", parameters=(slope,)):
+            single = float(np.float32(slope))
+            below = multiplier(given.scale * abs(single) / result.scale)
+            sign = 1 if single >= 0 else -1
+            return Call("bend_region", one.structure("bending", *above, *below, sign))
+    raise one.refusal(f"of integers of 16 bits: {operator.in_words()}")
+
+
+def short_softmax_call(one: Described, operator: op.Softmax) -> Call:
+    """Return the call for shares of 2 ** 15."""
+    if operator.is_logarithm:
+        raise one.refusal("of quantised integers: its logarithm")
+    result_types(one)
+    last = operator.axis if operator.last is None else operator.last
+    cube = cube_fields(one, range(operator.axis, last + 1))
+    tables = [
+        one.computed("powers", exponential_table().astype(np.int32)),
+        one.computed("reciprocals", reciprocal_table().astype(np.int32)),
+    ]
+    axes, ratio = "{" + ", ".join(cube) + "}", softmax_multiplier(given_types(one).scale)
+    return Call("softmax_short", one.structure("softmax_by_tables", axes, *tables, *ratio))
+
+
+GIVEN = (Element.INT8, Element.INT16)
+MADE = (*GIVEN, Element.INT32)
+
+
+def is_wide(one: Described) -> bool:
+    """Whether it reads or makes integers of other widths than those of the arena."""
+    types = [found for found in (*one.given, one.layer.quantization) if found is not None]
+    return any(found.element is not one.element for found in types)
+
+
+def wide_call(one: Described) -> Call:
+    """Return the call for a layer between integers of different widths."""
+    operator, given, result = one.layer.operator, one.given[0], one.layer.quantization
+    if given is None or result is None or one.element is not Element.INT8:
+        raise one.refusal("between integers of 8 and of 16 bits")
+    if not (given.is_fixed_point and result.is_fixed_point) or one.layer.epilogue:
+        raise one.refusal("between integers of 8 and of 16 bits")
+    if isinstance(operator, op.Conversion) and given.element in GIVEN and result.element in MADE:
+        return _wide_rescaled(one, given, result)
+    if isinstance(operator, op.Softmax):
+        return _wide_softmax(one, operator, given, result)
+    raise one.refusal("between integers of 8 and of 16 bits")
+
+
+def _wide_rescaled(one: Described, given: Quantization, result: Quantization) -> Call:
+    fields = (
+        *multiplier(given.scale / result.scale),
+        *(given.zero_point, result.zero_point, given.element.bytes, result.element.bytes),
+    )
+    return Call("widen_region", one.structure("widening", *fields))
+
+
+def _wide_softmax(
+    one: Described, operator: op.Softmax, given: Quantization, result: Quantization
+) -> Call:
+    """Of 8-bit integers that lie side by side, to shares in 16 bits."""
+    shape = one.layer.shape
+    last = operator.axis if operator.last is None else operator.last
+    is_together = prod(shape.dims[operator.axis : last + 1]) == shape.row_elements // shape.width
+    elements = (given.element, result.element)
+    if elements != (Element.INT8, Element.INT16) or operator.is_logarithm or not is_together:
+        raise one.refusal(f"of {elements[0].value} to {elements[1].value}")
+    axes = "{" + ", ".join(cube_fields(one, range(operator.axis, last + 1))) + "}"
+    return Call("softmax_wide", one.structure("softmax_over", axes, *powers_of(one)))

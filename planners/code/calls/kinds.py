@@ -1,29 +1,46 @@
-"""The calls of layers, each by the kind of its elements: integers, or real numbers among them."""
+"""The calls of layers, each by the kind of its elements: integers, or real numbers among them.
+
+C calls for integers whose scale is computed from the frame.
+
+Stages that work with a part of their channels at a time: what their layers call.
+
+The functions of single elements that a library applies behind a layer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.elements import Element
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.quantized_layers import stored_at_run_time
 from cnn2csdf.weights import Array, Model
-from planners.code.calls.dynamic import DYNAMIC, REAL, dynamic_call
+from planners.code.c_text import NULL, Tables, number
 from planners.code.calls.integer_layers import (
     integer_call,
     integer_channels_calls,
     integer_steps,
     integer_sums_call,
 )
-from planners.code.calls.layers import call_of, channels_calls, packed_filters, sums_call
-from planners.code.calls.packing import packed_blocks, packed_quads
-from planners.code.calls.shares import Slice, share_call
-from planners.code.calls.steps import steps_of
-from planners.code.described import Call, Described, described
-from planners.code.mixed import RealTables, as_real
-from planners.code.tables import NULL, Tables
+from planners.code.calls.layers import (
+    call_of,
+    channels_calls,
+    laid_constant,
+    packed_filters,
+    sums_call,
+    window_text,
+)
+from planners.code.calls.reductions import product_fields
+from planners.code.calls.rescaling import packed_blocks, packed_quads
+from planners.code.layer_descriptor import Call, Described, RealTables, as_real, described
+from planners.code.parts import defined_names
+from planners.streaming.stage import Stage
 
 
 class LayerCalls:
@@ -147,3 +164,250 @@ def _has_zeros(layer: Layer) -> bool:
     is_summing = isinstance(layer.operator, op.Convolution | op.FullyConnected)
     kinds = [one.quantization for one in layer.stored]
     return is_summing and any(types is not None and types.zero_point != 0 for types in kinds)
+
+
+REAL = 4  # elements of one byte that a real number takes
+DYNAMIC = (op.DynamicRange, op.DynamicQuantization, op.IntegerConvolution, op.IntegerProduct)
+
+
+class Bytes(NamedTuple):
+    """Trained integers in a byte each, and their zero point."""
+
+    values: Array
+    zero: int
+
+
+def dynamic_call(one: Described) -> Call:
+    """Return the call for a layer that reads or writes integers with a scale of the frame."""
+    match one.layer.operator:
+        case op.DynamicRange(gives=gives):
+            return Call("find_range", one.structure("ranging", int(gives != "scale")))
+        case op.DynamicQuantization():
+            return Call("quantize_by_range")
+        case op.IntegerConvolution() as operator:
+            return _convolution(one, operator)
+        case op.IntegerProduct() as operator:
+            return _product(one, operator)
+        case operator if operator.moves:
+            return call_of(one)
+    raise one.refusal(
+        "of integers whose scale depends on the frame; leave its input in real numbers"
+    )
+
+
+def _in_bytes(one: Described, role: str) -> Bytes:
+    """Return trained integers, which lie there less their zero points, as signed bytes."""
+    array = one.weights[role]
+    least, most = int(array.min()), int(array.max())
+    zero = 0 if least >= -128 and most <= 127 else -128 - least
+    if most + zero > 127:
+        raise one.refusal(f"whose {role} takes more than 8 bits less its zero points")
+    return Bytes((array + zero).astype(np.int8), zero)
+
+
+def _convolution(one: Described, operator: op.IntegerConvolution) -> Call:
+    kernel = _in_bytes(one, "kernel")
+    fields = (
+        window_text(operator.window),
+        operator.groups,
+        one.inputs[0].channels // operator.groups,
+        operator.filters // operator.groups,
+        one.symbol("kernel", packed_quads(kernel.values, operator.groups)),
+        f"{{NULL, NULL, 0, 0, 0, 0, {kernel.zero}}}",
+    )
+    return Call("convolve_by_range", one.structure("convolution", *fields))
+
+
+def _product(one: Described, operator: op.IntegerProduct) -> Call:
+    values, zero = NULL, 0
+    if operator.units is not None:
+        matrix = _in_bytes(one, "matrix")
+        values, zero = one.symbol("matrix", matrix.values), matrix.zero
+    places = iter(range(1 if operator.units is not None else 2, len(one.inputs)))
+    zeros = [next(places) if has else -1 for has in operator.has_zeros]
+    fields = product_fields(one, operator.units, REAL)
+    return Call("multiply_by_range", one.structure("product", *fields, values, *zeros, zero))
+
+
+Packed = Callable[
+    [Described, Array], Array
+]  # filters of a layer as its kernel reads them, of one group
+CallOf = Callable[[Described, Array | None], Call]  # with filters that are packed already
+
+SHARES = {  # the kernel of a layer: the one that makes a share of its channels
+    "convolve": "convolve_share",
+    "convolve_depthwise": "convolve_depthwise_share",
+    "pool_largest": "pool_largest_share",
+    "pool_mean": "pool_mean_share",
+    "copy_region": "copy_share",
+    "look_up_region": "look_up_share",
+    "slope_region": "slope_share",
+    "pool_scaled": "pool_scaled_share",
+    "change_region": "change_share",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """The part that a layer has in a stage in parts: it makes a share of its channels, or adds up.
+
+    channels: those that are shared, of its result or, where it adds up, of its input. summing: the
+    place of the layer that adds up.
+    """
+
+    channels: int
+    share: int
+    parts: int
+    summing: int
+    adds_up: bool
+
+    @property
+    def bounds(self) -> tuple[int, ...]:
+        """Return the places where shares begin, and the end of the last."""
+        return tuple(sorted({*range(0, self.channels, self.share), self.channels}))
+
+
+def slices_of(network: Network, stage: Stage) -> dict[str, Slice]:
+    """Return the parts of the layers of a stage, as far as they have one; none without parts."""
+    if stage.summing is None:
+        return {}
+    place = stage.layers.index(stage.summing)
+    found = {}
+    for position, name in enumerate(stage.layers[: place + 1]):
+        shared = stage.layers[min(position, place - 1)]
+        channels = network.layer(shared).shape.channels
+        found[name] = Slice(
+            channels=channels,
+            share=-(-channels // stage.parts),
+            parts=stage.parts,
+            summing=place,
+            adds_up=position == place,
+        )
+    return found
+
+
+def share_call(one: Described, cut: Slice, call: CallOf, packed: Packed) -> Call:
+    """Return the call for a layer of a stage in parts. Raises UnsupportedOperator for others."""
+    operator = one.layer.operator
+    kernel = None
+    if cut.adds_up:
+        kernel = _joined(
+            one, packed, [one.weights["kernel"][:, a:b] for a, b in pairwise(cut.bounds)]
+        )
+    elif isinstance(operator, op.Convolution):
+        kernel = _joined(one, packed, _filters(one.weights["kernel"], operator.groups, cut))
+    whole = call(one, kernel)
+    function = "sum_parts" if cut.adds_up else SHARES.get(whole.function)
+    if function is None:
+        raise one.refusal("in parts of its channels")
+    fields = (cut.channels, cut.share, cut.parts, cut.summing, whole.parameters)
+    return Call(function, one.structure("sliced", *fields))
+
+
+def _filters(kernel: Array, groups: int, cut: Slice) -> list[Array]:
+    """The filters in pieces that go beyond no group and no share."""
+    ends = sorted({*cut.bounds, *range(0, len(kernel), len(kernel) // groups)})
+    return [kernel[a:b] for a, b in pairwise(ends)]
+
+
+def _joined(one: Described, packed: Packed, pieces: Sequence[Array]) -> Array:
+    return np.concatenate([packed(one, piece) for piece in pieces])
+
+
+POINTWISE = (op.Activation, op.BatchNormalization, op.LocalResponseNormalization)
+
+
+def steps_of(one: Described) -> list[str]:
+    """Return the initialisers of the steps behind a layer, its own first if it is one."""
+    found = []
+    if isinstance(one.layer.operator, POINTWISE):
+        found.append(_step(one, one.layer.operator, one.weights, ""))
+    for place, operator in enumerate(one.layer.epilogue):
+        prefix = f"{place}."
+        weights = {
+            role.removeprefix(prefix): array
+            for role, array in one.weights.items()
+            if role.startswith(prefix)
+        }
+        found.append(_step(one, operator, weights, f"{place}_"))
+    return found
+
+
+def most_neighbours(one: Described) -> int:
+    """Return the most channels before its own that a normalisation of the layer reads."""
+    operators = (one.layer.operator, *one.layer.epilogue)
+    sizes = [each.size for each in operators if isinstance(each, op.LocalResponseNormalization)]
+    return max(((size - 1) // 2 for size in sizes), default=0)
+
+
+def _step(one: Described, operator: op.Operator, weights: Mapping[str, Array], prefix: str) -> str:
+    match operator:
+        case op.Activation(function="prelu"):
+            slope = one.symbol(f"{prefix}slope", _spread(one, weights["slope"]))
+            return _text(one, "step_prelu", values=slope)
+        case op.Activation(function=function, parameters=parameters):
+            name = f"step_{function.replace(' ', '_')}"
+            return _text(one, name, *parameters)
+        case op.BatchNormalization():
+            return _affine(one, operator, weights, prefix)
+        case op.LocalResponseNormalization():
+            return _neighbours(one, operator, prefix)
+        case op.Elementwise(constant=tuple()):
+            return _constant(one, operator, weights, prefix)
+        case op.Identity():
+            return _text(one, "step_clip", -np.inf, np.inf)
+    raise one.refusal(f"with {type(operator).__name__} fused behind it")
+
+
+def _text(
+    one: Described,
+    function: str,
+    a: float = 0.0,
+    b: float = 0.0,
+    *,
+    values: str = NULL,
+    more: str = NULL,
+    steps: tuple[int, int] = (0, 0),
+) -> str:
+    if function not in defined_names("steps.c"):
+        raise one.refusal(f"of the function {function.removeprefix('step_')!r}")
+    one.tables.wanted.add(function)
+    fields = (function, number(a), number(b), values, more, *map(str, steps))
+    return "{" + ", ".join(fields) + "}"
+
+
+def _spread(one: Described, values: Array) -> Array:
+    """Return a number for each element of a place; a tensor that is no map lies in one row."""
+    if one.layer.shape.is_map:
+        return values
+    return np.repeat(values, one.layer.shape.elements // len(values))
+
+
+def _affine(
+    one: Described, operator: op.BatchNormalization, weights: Mapping[str, Array], prefix: str
+) -> str:
+    factor = weights["scale"] / np.sqrt(weights["variance"] + np.float32(operator.epsilon))
+    offset = weights["shift"] - weights["mean"] * factor
+    values = one.symbol(f"{prefix}scale", _spread(one, factor.astype(np.float32)))
+    more = one.symbol(f"{prefix}shift", _spread(one, offset.astype(np.float32)))
+    return _text(one, "step_affine", values=values, more=more)
+
+
+def _neighbours(one: Described, operator: op.LocalResponseNormalization, prefix: str) -> str:
+    if not one.layer.shape.is_map and one.layer.shape.elements != one.layer.shape.channels:
+        raise one.refusal("with a normalisation over channels, on a tensor that is no map")
+    factor = np.asarray([operator.alpha / operator.size], np.float32)
+    steps = (operator.size, (operator.size - 1) // 2)
+    more = one.computed(f"{prefix}factor", factor)
+    return _text(one, "step_neighbours", operator.beta, operator.bias, more=more, steps=steps)
+
+
+def _constant(
+    one: Described, operator: op.Elementwise, weights: Mapping[str, Array], prefix: str
+) -> str:
+    symbol, (channel, _, column) = laid_constant(one, weights["constant"], f"{prefix}constant")
+    function = operator.function.replace(" ", "_")
+    is_ordered = f"step_constant_{function}_first" in defined_names("steps.c")
+    first = "_first" if operator.constant_first and is_ordered else ""
+    name = f"step_constant_{function}{first}"
+    return _text(one, name, values=symbol, steps=(channel, column))

@@ -1,4 +1,7 @@
-"""C calls for layers: the function of each, and the numbers that it takes."""
+"""C calls for layers: the function of each, and the numbers that it takes.
+
+Recurrent layers: the call for them, and the room that they keep their state in.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,46 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.network import Shape
 from cnn2csdf.operators.operands import constant_role
+from cnn2csdf.operators.recurrences import DIRECTIONS, GATES
 from cnn2csdf.weights import Array
-from planners.code.calls.folds import FOLDS
+from planners.code.c_text import NULL, identifier, number
 from planners.code.calls.moves import MOVES
-from planners.code.calls.recurrences import recurrence_call
-from planners.code.described import Call, Described
-from planners.code.names import identifier, number
+from planners.code.calls.reductions import FOLDS
+from planners.code.layer_descriptor import Call, Described
 from planners.code.parts import defined_names
-from planners.code.tables import NULL
+
+CELL_BYTES = 2  # of an LSTM of integers, among elements of one byte
+KINDS = {"lstm": "LSTM", "gru": "GRU", "rnn": "PLAIN"}
+GIVEN = {"all": "GIVES_ALL", "last": "GIVES_LAST", "cell": "GIVES_CELL"}
+
+
+def recurrence_call(one: Described, operator: op.Recurrence) -> Call:
+    """Return the call for a recurrent layer."""
+    frames, sequences, elements = one.inputs[0].dims
+    senses = [int(sense < 0) for sense in DIRECTIONS[operator.direction]]
+    one.tables.wanted.update((KINDS[operator.kind], GIVEN[operator.gives]))
+    fields: tuple[str | int, ...] = (
+        *(KINDS[operator.kind], GIVEN[operator.gives], int(operator.resets_after)),
+        *(GATES[operator.kind], operator.units, frames, sequences, elements, len(senses)),
+        "{" + ", ".join(map(str, (*senses, 0)[:2])) + "}",
+        *(one.symbol(role, one.weights[role]) for role in ("matrix", "recurrent matrix")),
+        one.optional("bias"),
+        one.optional("state") if operator.has_state else NULL,
+        one.optional("cell") if operator.has_cell else NULL,
+        number(np.inf if operator.cell_limit is None else operator.cell_limit),
+    )
+    return Call("recur", one.structure("recurrence", *fields))
+
+
+def scratch_elements(operator: op.Operator) -> int:
+    """Return how many numbers an operator keeps while it works, beside input and output."""
+    match operator:
+        case op.Recurrence(kind=kind, units=units):
+            return units * (2 + GATES[kind])
+        case op.QuantizedLstm(units=units):
+            return units * CELL_BYTES
+    return 0
+
 
 BLOCK = 16  # filters whose weights lie side by side, as in reals.c
 

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.operators.resized_axis import ResizedAxis
-from planners.code.described import Call, Described
-from planners.code.names import identifier, number
+from cnn2csdf.operators.resizes import ResizedAxis
+from planners.code.c_text import NULL, identifier, number
+from planners.code.layer_descriptor import Call, Described
 from planners.code.rules import rule_of
-from planners.code.tables import NULL
 
 
 def _concatenation(one: Described, operator: op.Concatenation) -> Call:

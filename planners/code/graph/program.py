@@ -1,14 +1,114 @@
-"""The source of a program for a graph: tables of channels and actors, and the schedule."""
+"""The source of a program for a graph: tables of channels and actors, and the schedule.
+
+A graph as a C program for one processor: all its files, made in memory, then written.
+
+Files of a program for a graph that a user reads: header, stubs to fill in, main program.
+
+Texts that programs for graphs share: names, and tables of channels and actors.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
 
-from planners.code.graph.looped import Fire, Interleaved, Loop, Node, leaves
+from csdf.errors import counted
+from csdf.model.graph import Channel, Graph
+from csdf.names import quoted
+from planners.code.building import makefile, target_files
+from planners.code.c_text import comment, identifier, unlike, wrapped
+from planners.code.graph.looped import Fire, Interleaved, Loop, Node, in_words, leaves
 from planners.code.graph.planning import PlannedGraph
-from planners.code.graph.texts import GraphTexts, table
-from planners.code.names import comment
-from planners.code.parts import mentioned, used
+from planners.code.graph.storage import Ring
+from planners.code.library import write_folder
+from planners.code.parts import mentioned, source, used
+
+
+class GraphTexts:
+    """Texts that programs for a graph share: names, and tables of channels and actors."""
+
+    def __init__(self, graph: Graph, rings: Sequence[Ring], name: str) -> None:
+        """Take a graph with a buffer for each channel, and what functions are to be named after."""
+        self.graph, self.rings = graph, rings
+        self.name = identifier(name)
+        self.capitals = self.name.upper()
+        self.channels = {one.name: place for place, one in enumerate(self.graph.channels)}
+        self.actors = {one.name: place for place, one in enumerate(self.graph.actors)}
+        self.functions = dict(self.named([one.name for one in self.graph.actors], "fire_"))
+        self._arrays: dict[tuple[int, ...], str] = {}
+        self.definitions: list[str] = []
+
+    def named(self, names: Sequence[str], prefix: str) -> Iterator[tuple[str, str]]:
+        """Yield each name with a symbol of the program that is like no other with that prefix."""
+        taken: list[str] = []
+        for name in names:
+            taken.append(unlike(name, taken))
+            yield name, f"{self.name}_{prefix}{taken[-1]}"
+
+    def ends(self, actor: str) -> list[tuple[Channel, bool]]:
+        """Return the channels of an actor, inputs before outputs, each with whether it is one."""
+        inputs = [(one, False) for one in self.graph.channels if one.consumer == actor]
+        return inputs + [(one, True) for one in self.graph.channels if one.producer == actor]
+
+    def signature(self, actor: str) -> str:
+        """Return the head of the function of an actor."""
+        return (
+            f"void {self.functions[actor]}"
+            f"(void *context, uint32_t phase, const {self.name}_port *ports)"
+        )
+
+    def ring(self, place: int) -> str:
+        """Return the initialiser of the buffer of a channel."""
+        channel, ring = self.graph.channels[place], self.rings[place]
+        is_bounded = channel.capacity is not None and not channel.is_self_loop
+        fields = (
+            *(ring.offset, ring.capacity, ring.token_bytes, channel.initial_tokens),
+            *(self.actors[channel.producer], self.actors[channel.consumer], int(is_bounded)),
+        )
+        return f"{{{', '.join(map(str, fields))}}}, /* {comment(channel.name)} */"
+
+    def ends_and_actors(self) -> tuple[list[str], list[str]]:
+        """Return the initialisers of all ends of channels, and of all actors."""
+        ends: list[str] = []
+        actors = []
+        for actor in self.graph.actors:
+            mine = self.ends(actor.name)
+            fields = (self.functions[actor.name], actor.phases, len(ends), len(mine))
+            actors.append(f"{{{', '.join(map(str, fields))}}},")
+            for channel, is_output in mine:
+                moved = channel.production if is_output else channel.consumption
+                released = (0,) if is_output else channel.release_rates
+                ends.append(
+                    f"{{{self.channels[channel.name]}, {int(is_output)}, "
+                    f"{self._rates(moved)}, {self._rates(released)}}},"
+                )
+        return ends, actors
+
+    def _rates(self, rates: Sequence[int]) -> str:
+        """The initialiser of rates, cut to where they begin to repeat; equal ones share a table."""
+        found = shortest_round(tuple(rates))
+        if found not in self._arrays:
+            symbol = self._arrays[found] = f"rates_{len(self._arrays)}"
+            items = wrapped([f"{rate}u" for rate in found])
+            self.definitions.append(
+                f"static const uint32_t {symbol}[{len(found)}] = {{\n{items}\n}};"
+            )
+        return f"{{{self._arrays[found]}, {len(found)}}}"
+
+
+def table(kind: str, name: str, items: Sequence[str]) -> str:
+    """Return a const table of a type, with an entry a line."""
+    listed = "\n".join(f"    {item}" for item in items)
+    return f"static const {kind} {name}[{len(items)}] = {{\n{listed}\n}};"
+
+
+def shortest_round(rates: tuple[int, ...]) -> tuple[int, ...]:
+    """Return rates up to where they begin to repeat."""
+    for length in range(1, len(rates)):
+        if len(rates) % length == 0 and rates == rates[:length] * (len(rates) // length):
+            return rates[:length]
+    return rates
 
 
 class GraphProgram(GraphTexts):
@@ -149,3 +249,275 @@ def _most(node: Node) -> int:
     if isinstance(node, Loop):
         return max(node.count, *(_most(inner) for inner in node.body))
     return 1
+
+
+LONGEST_IN_README = 4000  # characters of a schedule in README.md
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenGraph:
+    """A program for a graph: its texts by file name, and the bytes of its state at most."""
+
+    name: str
+    planned: PlannedGraph
+    files: Mapping[str, str]
+    state_bytes: int
+
+
+def graph_program(planned: PlannedGraph, *, name: str | None = None) -> WrittenGraph:
+    """Return a C program that carries out a planned graph.
+
+    name: what functions and files are named after, made an identifier; the graph's by default.
+    """
+    texts = GraphProgram(planned, name or planned.graph.name)
+    sources = (f"{texts.name}.c", f"{texts.name}_stubs.c")
+    return WrittenGraph(
+        name=texts.name,
+        planned=planned,
+        state_bytes=texts.state_bytes,
+        files={
+            f"{texts.name}.h": header(texts),
+            f"{texts.name}.c": texts.source(),
+            f"{texts.name}_stubs.c": stubs(texts),
+            "main.c": main_program(texts),
+            **target_files(),
+            "Makefile": makefile(texts.name, sources),
+            "README.md": _readme(planned, texts),
+        },
+    )
+
+
+def write_graph_program(
+    planned: PlannedGraph, folder: str | PathLike[str], *, name: str | None = None
+) -> WrittenGraph:
+    """Write the program of a planned graph into a folder, and return it; see graph_program().
+
+    Raises UnwritableFile, before anything is written, for a folder that holds files of another kind.
+    """
+    found = graph_program(planned, name=name)
+    write_folder(folder, found.files)
+    return found
+
+
+def _readme(planned: PlannedGraph, texts: GraphProgram) -> str:
+    name, capitals = texts.name, texts.capitals
+    words = quoted(in_words(planned.schedule))
+    shown = words if len(words) <= LONGEST_IN_README else f"{words[:LONGEST_IN_README]} ..."
+    rows = "\n".join(
+        f"| {quoted(ring.channel).replace('|', '/')} | {ring.capacity} | {ring.token_bytes} "
+        f"| {ring.offset} |"
+        for ring in planned.rings
+    )
+    return f"""# {name}: a dataflow graph on one processor, in {planned.arena_bytes:,} bytes
+
+| what | how much |
+|---|---|
+| RAM: arena | {planned.arena_bytes:,} bytes |
+| RAM: state | at most {texts.state_bytes} bytes |
+| firings an iteration | {planned.firings:,} |
+
+An iteration, where `(3 a b)` is three times `a b`, and of `{{2 a 3 b}}` always the first fires that
+can:
+
+    {shown}
+
+| channel | tokens | bytes each | offset |
+|---|---|---|---|
+{rows}
+
+Fill in a function for each actor, declared in `{name}.h`, in a file of your own; it replaces the one
+in `{name}_stubs.c`, which does nothing. `{name}_token(&ports[0], 2)` is the address of the third
+token of the first port; ports are the inputs of an actor, then its outputs.
+
+```c
+static uint64_t arena[{capitals}_ARENA_WORDS];
+static {name}_state state;
+
+{name}_init(&state, arena, NULL);
+{name}_iterate(&state);
+```
+
+- `make test` runs three iterations here, and checks that each leaves the channels as they were.
+- `make qemu` and `make qemu-m55` do so on an emulated Cortex-M4 and Cortex-M55 (they need
+  `arm-none-eabi-gcc` and `qemu-system-arm`).
+- `make size` prints flash and static RAM, cross-compiled for a Cortex-M4.
+"""
+
+
+LONGEST = 2000  # characters of a schedule in a comment
+
+
+def header(texts: GraphProgram) -> str:
+    """Return NAME.h."""
+    name, capitals, planned = texts.name, texts.capitals, texts.planned
+    functions = "\n".join(
+        f"{texts.signature(actor.name)}; /* {comment(actor.name)} */"
+        for actor in texts.graph.actors
+    )
+    words = in_words(planned.schedule)
+    return f"""/* {comment(texts.graph.name)}: {counted(planned.firings, "firing")} an iteration, in \
+{planned.arena_bytes} bytes. */
+#ifndef {capitals}_H
+#define {capitals}_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+#define {capitals}_ARENA_BYTES {planned.arena_bytes}
+#define {capitals}_ARENA_WORDS {max(planned.arena_bytes // 8, 1)} /* of 64 bits */
+
+{port_type(name)}
+
+/* Where the graph stands. The fields are private. */
+typedef struct {{
+    unsigned char *arena;
+    void *context;
+    uint32_t faults;
+    uint32_t first[{max(len(texts.channels), 1)}];
+    uint32_t held[{max(len(texts.channels), 1)}];
+    uint32_t kept[{max(len(texts.channels), 1)}];
+    uint32_t phase[{len(texts.actors)}];
+}} {name}_state;
+
+/* Begin with an arena of {capitals}_ARENA_WORDS numbers, all of it zero, and the initial tokens in
+   the channels. context: passed on to the functions below. */
+void {name}_init({name}_state *state, uint64_t *arena, void *context);
+
+/* One iteration: {comment(words if len(words) <= LONGEST else "as in the source")} */
+void {name}_iterate({name}_state *state);
+
+/* Whether all channels hold what they held at first, and no firing lacked tokens or space. */
+int {name}_is_home(const {name}_state *state);
+
+/* For you to fill in: put the initial tokens of a channel. Without it they are zero. */
+void {name}_begin(void *context, int channel, const {name}_port *tokens);
+
+/* For you to fill in: one firing of each actor. Its ports are its inputs, then its outputs. */
+{functions}
+
+{constants(texts)}#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+
+
+def port_type(name: str) -> str:
+    """Return the type of ports, and the function that finds a token in one."""
+    return f"""/* Tokens of a channel that a firing may use: an input that it reads, or an output that
+   it fills. Of an input, the last `fresh` tokens are new, and those before were kept from earlier
+   phases. */
+typedef struct {{
+    unsigned char *base;
+    uint32_t first, capacity, token_bytes, tokens, fresh;
+}} {name}_port;
+
+/* The address of a token of a port, from 0 on. */
+static inline void *{name}_token(const {name}_port *port, uint32_t number)
+{{
+    uint32_t left = port->capacity - port->first;
+    uint32_t place = number < left ? port->first + number : number - left;
+    return port->base + (uintptr_t)place * port->token_bytes;
+}}"""
+
+
+def constants(texts: GraphTexts) -> str:
+    """Numbers of channels, and of the ports of each actor, by names."""
+    taken: list[str] = []
+    groups = [("Numbers of channels", [f"channel {name}" for name in texts.channels])]
+    for actor in texts.graph.actors:
+        ends = texts.ends(actor.name)
+        names = [
+            f"{actor.name} {channel.name} {'out' if is_output else 'in'}"
+            for channel, is_output in ends
+        ]
+        groups.append((f"Ports of {comment(actor.name)}", names))
+    pieces = []
+    for title, names in groups:
+        listed = []
+        for name in names:
+            taken.append(unlike(name, taken))
+            listed.append(f"    {texts.capitals}_{taken[-1].upper()}")
+        if listed:
+            joined = ",\n".join(listed)
+            pieces.append(f"/* {title}. */\nenum {{\n{joined}\n}};\n\n")
+    return "".join(pieces)
+
+
+def stubs(texts: GraphTexts) -> str:
+    """Return NAME_stubs.c: functions that a program with functions of its own replaces."""
+    pieces = [
+        f"""/* What {texts.name} calls, doing nothing. Define these functions in a file of yours:
+   this one is written anew with the program. */
+#include "{texts.name}.h"
+
+#if defined(__GNUC__) || defined(__clang__)
+#define REPLACEABLE __attribute__((weak))
+#else
+#define REPLACEABLE
+#endif
+
+REPLACEABLE void {texts.name}_begin(void *context, int channel, const {texts.name}_port *tokens)
+{{
+    (void)context;
+    (void)channel;
+    (void)tokens;
+}}"""
+    ]
+    for actor in texts.graph.actors:
+        what = "\n".join(_port_comments(texts, actor.name)) or "   no ports"
+        pieces.append(
+            f"/* {comment(actor.name)}\n{what} */\nREPLACEABLE {texts.signature(actor.name)}\n"
+            "{\n    (void)context;\n    (void)phase;\n    (void)ports;\n}"
+        )
+    return "\n\n".join(pieces) + "\n"
+
+
+def _port_comments(texts: GraphTexts, actor: str) -> Iterator[str]:
+    for place, (channel, is_output) in enumerate(texts.ends(actor)):
+        rates = shortest_round(channel.production if is_output else channel.consumption)
+        listed = ", ".join(map(str, rates[:12])) + (", ..." if len(rates) > 12 else "")
+        way = "puts" if is_output else "takes"
+        size = texts.rings[texts.channels[channel.name]].token_bytes
+        yield f"   ports[{place}]: {way} {listed} of {size} bytes, {comment(channel.name)}"
+
+
+def main_program(texts: GraphProgram) -> str:
+    """Return main.c: it runs some iterations and checks the tokens after each."""
+    name, capitals = texts.name, texts.capitals
+    return f"""/* Runs iterations of {name}, and checks that each leaves all channels as they were. */
+#include "{name}.h"
+
+#ifndef ITERATIONS
+#define ITERATIONS 3
+#endif
+
+{source("say.c")}
+static uint64_t arena[{capitals}_ARENA_WORDS];
+static {name}_state state;
+
+int main(void)
+{{
+    int number, failed = 0;
+    {name}_init(&state, arena, 0);
+    for (number = 0; number < ITERATIONS; number++) {{
+        {name}_iterate(&state);
+        failed |= !{name}_is_home(&state);
+    }}
+    say(failed ? "{name}: tokens differ\\n" : "{name}: tokens as they were\\n");
+    say("arena bytes: ");
+    say_number((uint32_t){capitals}_ARENA_BYTES);
+    say("\\nstate bytes: ");
+    say_number((uint32_t)sizeof state);
+#ifdef ON_TARGET
+    say("\\nstack bytes: ");
+    say_number(stack_bytes());
+#endif
+    say("\\n");
+    return failed;
+}}
+"""

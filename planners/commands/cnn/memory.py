@@ -6,16 +6,16 @@ import argparse
 from collections.abc import Sequence
 
 from cnn2csdf.commands.cnn import options as shared
-from csdf.cli import parsers, pictures
-from csdf.cli.work import worked
+from csdf.cli import loading, parsers
+from csdf.cli.loading import worked
 from csdf.errors import UnwritableFile
 
 
 def main(argv: Sequence[str]) -> int:
     """Print the comparison; return the exit code."""
     options = command_parser().parse_args(argv)
-    pictures.require_drawing(options.plot)
-    if options.output and pictures.suffix_of(options.output) != "json":
+    loading.require_drawing(options.plot)
+    if options.output and loading.suffix_of(options.output) != "json":
         raise UnwritableFile(f"{options.output}: expected .json")
     return worked("planners.commands.cnn.work.memory", options)
 

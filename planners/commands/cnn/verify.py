@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
-from csdf.cli.work import worked
+from csdf.cli.loading import worked
 
 TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
 

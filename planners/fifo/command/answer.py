@@ -8,12 +8,12 @@ from fractions import Fraction
 from typing import Any
 
 from csdf.cli import answers
-from csdf.cli.frame import tables
+from csdf.cli.frame import terminal
 from csdf.outcome import Status
 from csdf.words import rate_in_words
 from planners.fifo.cores import Core, cost
 from planners.fifo.design import LEAST_DEPTH, Design
-from planners.fifo.event_system import Circuit
+from planners.fifo.event_graph import Circuit
 from planners.fifo.finn.folding_file import Folding, fifo_depths
 from planners.fifo.sizing import Sizing
 from planners.fifo.study import Depths, Study
@@ -255,7 +255,7 @@ def _layers(found: Study, *, all_layers: bool) -> list[str]:
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return rows as lines, the first and the last column to the left, others to the right."""
-    return tables.aligned(rows, texts=(0, len(rows[0]) - 1), indent="  ")
+    return terminal.aligned(rows, texts=(0, len(rows[0]) - 1), indent="  ")
 
 
 def _assumed(design: Design) -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from csdf.cli import answers, parsers, pictures
-from csdf.cli.work import worked
+from csdf.cli import answers, loading, parsers
+from csdf.cli.loading import worked
 from csdf.errors import UnwritableFile
-from csdf.model.fifo_memory import OBJECTIVES
+from csdf.search.memory_cost import OBJECTIVES
 from planners.fifo.command.options import add_clock, add_goals
 
 PROGRAM = "csdf fifo finn"
@@ -20,8 +20,8 @@ def main(argv: Sequence[str]) -> int:
     """Print the answer; return the exit code: 0 found, 1 there are none, 3 gave up."""
     parser = command_parser()
     options = parser.parse_args(argv)
-    pictures.require_drawing(options.plot)
-    if options.output and pictures.suffix_of(options.output) != "json":
+    loading.require_drawing(options.plot)
+    if options.output and loading.suffix_of(options.output) != "json":
         raise UnwritableFile(f"{options.output}: a folding file is JSON; expected the suffix .json")
     return worked("planners.fifo.command.work.finn", options)
 

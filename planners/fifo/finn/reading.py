@@ -12,8 +12,7 @@ from csdf.errors import InvalidGraph, UnreadableFile, counted
 from planners.fifo.design import Design, Fifo, Layer
 from planners.fifo.finn.layers import converter_cluster, knows, layer_cluster
 from planners.fifo.finn.nodes import DOMAIN, Node, operator_of
-from planners.fifo.timing.cluster import Cluster
-from planners.fifo.timing.options import TimingOptions
+from planners.fifo.timing.cluster import Cluster, TimingOptions
 
 FIFO = "StreamingFIFO"
 CONVERTER = "StreamingDataWidthConverter"

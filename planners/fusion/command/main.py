@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Sequence
 
 from cnn2csdf.commands.cnn import options as shared
-from csdf.cli import answers, parsers, pictures
-from csdf.cli.options.limits import add_limit_options
-from csdf.cli.work import worked
+from csdf.cli import answers, loading, parsers
+from csdf.cli.loading import worked
+from csdf.cli.parsers import add_limit_options
 from csdf.errors import UnwritableFile
 from planners.fusion.ways import Scratch, Way
 
@@ -23,8 +23,8 @@ def main(argv: Sequence[str]) -> int:
     parser = command_parser()
     options = parser.parse_args(argv)
     require_question(parser, options)
-    pictures.require_drawing(options.plot)
-    if options.output and pictures.suffix_of(options.output) not in FORMATS:
+    loading.require_drawing(options.plot)
+    if options.output and loading.suffix_of(options.output) not in FORMATS:
         raise UnwritableFile(f"{options.output}: expected .json, or .h for C")
     return worked("planners.fusion.command.work", options)
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
-from cnn2csdf.commands.cnn.trained import with_weights
+from cnn2csdf.commands.cnn.chosen import with_weights
 from cnn2csdf.execution.compare import difference, random_frames
 from cnn2csdf.execution.whole import run_layers
 from cnn2csdf.fixed_point.flash import flash_bytes
@@ -18,7 +18,7 @@ from cnn2csdf.network import Network
 from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.weights import Model
-from csdf.cli import answers, pictures
+from csdf.cli import answers, loading
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
 from csdf.outcome import Reason, Status, Why, because
@@ -168,7 +168,7 @@ def _write(path: str, plan: FusionPlan | None, layers: tuple[int, int] | None) -
     if plan is None:
         print(f"csdf plan fusion: {path} is not written: there is no plan", file=sys.stderr)
         return
-    is_header = pictures.suffix_of(path) == "h"
+    is_header = loading.suffix_of(path) == "h"
     text = _header(plan) if is_header else _document(plan, layers)
     output.write("csdf plan fusion", path, text)
 
@@ -223,7 +223,7 @@ def _verified(model: Model, plan: FusionPlan, seed: int) -> Check:
 
 
 def _plot(path: str, answer: FusionAnswer, name: str, limit: int | None) -> None:
-    draw = pictures.drawing("planners.fusion.command.picture")
+    draw = loading.drawing("planners.fusion.command.picture")
     line = draw.Line(
         "fastest that fits",
         [point.memory for point in answer.front],
@@ -241,6 +241,6 @@ def _plot(path: str, answer: FusionAnswer, name: str, limit: int | None) -> None
         scale=size,
         marks={"limit": limit, "plan": chosen},
         is_front=True,
-        suffix=pictures.suffix_of(path),
+        suffix=loading.suffix_of(path),
     )
     output.write("csdf plan fusion", path, picture)

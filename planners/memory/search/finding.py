@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from cnn2csdf.parameters import multiply_accumulates
 from csdf.outcome import Reason
-from csdf.stopping import ENDS, Stop, reason_of
+from csdf.time_limit import ENDS, Stop, reason_of
 from planners.memory.answer import (
     BY_ROWS,
     IN_PARTS,

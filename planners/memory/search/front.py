@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from csdf.stopping import Budget, Stop, stop_of
+from csdf.time_limit import Budget, Stop, stop_of
 from planners.memory.overlap import least_lead
 from planners.memory.search.chains import GroupWay, PlanWay, collecting
 from planners.memory.search.labels import GroupLabels, Labels, Limits

@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Sequence
 
 from cnn2csdf.commands.cnn import options as shared
-from csdf.cli import answers, parsers, pictures
-from csdf.cli.work import worked
+from csdf.cli import answers, loading, parsers
+from csdf.cli.loading import worked
 from csdf.errors import UnwritableFile
-from planners.primitives.selection.objective import Objective
+from planners.primitives.selection.problem import Objective
 
 PUBLISHED = "published"
 BUDGETS = 50  # at which the solver gives its front, and the greedy choice is drawn
@@ -21,8 +21,8 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     if options.profile and options.save_profile:
         parser.error("--profile reads what --save-profile would measure and write; give one")
-    pictures.require_drawing(options.plot)
-    if options.output and pictures.suffix_of(options.output) != "json":
+    loading.require_drawing(options.plot)
+    if options.output and loading.suffix_of(options.output) != "json":
         raise UnwritableFile(f"{options.output}: expected .json")
     return worked("planners.primitives.command.work", options)
 

@@ -3,10 +3,18 @@
 Maps lie in one arena, one workspace of the largest need serves a layer after the other, weights are
 prepared beforehand. Only layers that the executor of cnn2csdf computes make arrays of their own.
 Times are those of the processor for the one thread that runs, as in a profile.
+
+Memory for maps and workspaces, laid out alike wherever times are taken.
+
+Changes of layout and matrix products step over whole pages, so the size of pages may show in times.
+Every block begins at a large page, and the system is asked for large ones where it has them.
+
+An arena for the maps of a selected network, in which dead maps make room for later ones.
 """
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
@@ -18,23 +26,17 @@ import numpy as np
 
 from cnn2csdf.execution.compare import difference
 from cnn2csdf.execution.whole import checked_frame
-from cnn2csdf.network import Connection, Layer
+from cnn2csdf.network import Connection, Layer, Network
 from cnn2csdf.operators import Input
 from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
-from planners.plan import MemoryPlan
-from planners.primitives.execution.arena import (
-    Selection,
-    change_name,
-    changes_of,
-    map_name,
-    map_plan,
-)
-from planners.primitives.execution.memory import fresh_memory
-from planners.primitives.library.convolution import ELEMENT_BYTES
-from planners.primitives.library.prepared import PreparedLayer, prepared_layer
-from planners.primitives.library.primitive import map_dims
-from planners.primitives.library.relayout import change_layout
+from csdf.outcome import because
+from csdf.time_limit import Stop
+from planners.arena.allocation import ArenaWhy, plan_arena
+from planners.plan import Buffer, MemoryPlan, Problem
+from planners.primitives.library.layers import PreparedLayer, change_layout, prepared_layer
+from planners.primitives.library.primitive import ELEMENT_BYTES, map_dims
+from planners.primitives.library.primitives import Way
 
 Times = dict[str | Connection, int]  # nanoseconds of a layer, by name, and of a change of layout
 
@@ -187,3 +189,101 @@ def largest_difference(found: Mapping[str, Array], expected: Mapping[str, Array]
     """
     relatives = (difference(found[name], expected[name]).relative for name in expected)
     return max(relatives, key=lambda one: (one != one, one))
+
+
+LARGE_PAGE = 1 << 21  # bytes
+
+
+def fresh_memory(count: int) -> Array:
+    """Return so many bytes as elements, zero, beginning at a large page. Raises MemoryError."""
+    try:
+        block = mmap.mmap(-1, count + LARGE_PAGE)
+    except (OSError, OverflowError) as error:
+        raise MemoryError(f"{count} bytes") from error
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        block.madvise(mmap.MADV_HUGEPAGE)
+    room = np.frombuffer(block, np.uint8)
+    first = -room.ctypes.data % LARGE_PAGE
+    cells: Array = room[first : first + count - count % ELEMENT_BYTES].view(np.float32)
+    cells.fill(0)  # so that every page is there before anything is timed
+    return cells
+
+
+ALIGNMENT = 64  # bytes: whole cache lines, and what vector instructions like
+MOST_STEPS = 20  # of the search for a smaller arena: a plan does not depend on the clock
+
+Selection = Mapping[str, Way]  # layer: primitive, input layout, output layout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A change of layout on one connection."""
+
+    connection: Connection
+    source_layout: str
+    target_layout: str
+
+
+def changes_of(network: Network, selection: Selection) -> tuple[Change, ...]:
+    """Return the connections whose ends differ in layout, in the order of the consumers."""
+    return tuple(
+        Change(
+            connection=one,
+            source_layout=selection[one.producer][2],
+            target_layout=selection[one.consumer][1],
+        )
+        for one in network.connections
+        if selection[one.producer][2] != selection[one.consumer][1]
+        and network.layer(one.producer).shape.is_map
+    )
+
+
+def map_name(layer: str) -> str:
+    """Return how the arena calls the output of a layer."""
+    return f"map of {layer}"
+
+
+def change_name(connection: Connection) -> str:
+    """Return how the arena calls a map in another layout, for one input of its consumer."""
+    return f"input {connection.index} of {connection.consumer}"
+
+
+def map_plan(network: Network, changes: tuple[Change, ...]) -> MemoryPlan:
+    """Return offsets in bytes for every map."""
+    return plan_arena(
+        map_problem(network, changes),
+        budget=Stop(steps=MOST_STEPS, reason=because(ArenaWhy.NO_SMALLER, steps=MOST_STEPS)),
+    )
+
+
+def map_problem(network: Network, changes: tuple[Change, ...]) -> Problem:
+    """Return a buffer for every map; a time is the place of a layer in its order.
+
+    A map lives until its last reader is done, an output until the end; a changed map for as long as
+    its consumer runs.
+    """
+    place = {layer.name: number for number, layer in enumerate(network.layers)}
+    readers = network.consumers
+    buffers = [
+        Buffer(
+            name=map_name(layer.name),
+            size=layer.shape.elements * ELEMENT_BYTES,
+            start=place[layer.name],
+            end=1 + max((place[one] for one in readers[layer.name]), default=len(place)),
+            alignment=ALIGNMENT,
+        )
+        for layer in network.layers
+    ]
+    for change in changes:
+        at = place[change.connection.consumer]
+        size = network.layer(change.connection.producer).shape.elements * ELEMENT_BYTES
+        buffers.append(
+            Buffer(
+                name=change_name(change.connection),
+                size=size,
+                start=at,
+                end=at + 1,
+                alignment=ALIGNMENT,
+            )
+        )
+    return Problem(name=network.name, buffers=tuple(buffers))

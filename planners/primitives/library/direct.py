@@ -8,8 +8,8 @@ from typing import Any
 
 from cnn2csdf.weights import Array
 from planners.kernels import convolution_direct as kernels
-from planners.primitives.library.convolution import ConvolutionSizes
 from planners.primitives.library.primitive import (
+    ConvolutionSizes,
     PlainWeights,
     Prepared,
     by_channels,

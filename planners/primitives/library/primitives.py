@@ -6,15 +6,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from csdf.errors import InvalidPlan
-from planners.primitives.library.convolution import ConvolutionSizes
 from planners.primitives.library.direct import DIRECT
-from planners.primitives.library.lowered import LOWERED
-from planners.primitives.library.mec import MEMORY_EFFICIENT
-from planners.primitives.library.pointwise import POINTWISE
-from planners.primitives.library.primitive import Primitive
-from planners.primitives.library.shifted import SHIFTED
-from planners.primitives.library.tiled import TILED
-from planners.primitives.library.tiled_rows import TILED_ROWS
+from planners.primitives.library.im2col import LOWERED, MEMORY_EFFICIENT, POINTWISE
+from planners.primitives.library.kn2row import SHIFTED
+from planners.primitives.library.primitive import ConvolutionSizes, Primitive
+from planners.primitives.library.winograd import TILED, TILED_ROWS
 
 PRIMITIVES: tuple[Primitive, ...] = (
     *DIRECT,

@@ -3,12 +3,15 @@
 The libraries that multiply matrices read the number of their threads when they are loaded, so the
 process must be started with it. Parent and worker exchange pickled values: the parent sends one job,
 the worker sends Progress values and at last a Returned or a Failure.
+
+The machine that this process runs on, as a profile describes it.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
+import platform
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,9 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+import numpy as np
+
 from csdf.errors import CsdfError, ExecutionError
-from csdf.stopping import Stop
-from planners.primitives.profiling.machine import PINNED
+from csdf.time_limit import Stop
+from planners.primitives.profile import Machine
 
 THREADS = 1
 WORKER = "planners.primitives.profiling.worker"
@@ -97,3 +102,40 @@ def send(pipe: IO[bytes], message: object) -> None:
     """Write one message."""
     pickle.dump(message, pipe)
     pipe.flush()
+
+
+PINNED = (
+    "OPENBLAS_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)  # what libraries of matrix products read when they are loaded
+PROCESSORS = Path("/proc/cpuinfo")
+
+
+def this_machine(threads: int) -> Machine:
+    """Return the machine; threads: what the environment allows matrix products."""
+    return Machine(
+        processor=_processor(),
+        cores=os.cpu_count() or 1,
+        threads=threads,
+        library=f"numpy {np.__version__}, {_products()}",
+    )
+
+
+def _processor() -> str:
+    """The model as the system names it, else the architecture."""
+    try:
+        lines = PROCESSORS.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return " ".join((named or [platform.processor() or platform.machine() or "unknown"])[0].split())
+
+
+def _products() -> str:
+    """The library of matrix products that numpy was built with."""
+    configuration: Any = np.show_config(mode="dicts")
+    found = configuration.get("Build Dependencies", {}).get("blas", {})
+    return f"{found.get('name', 'unknown')} {found.get('version', '')}".strip()

@@ -7,7 +7,7 @@ import pickle
 import sys
 
 from csdf.errors import CsdfError, GaveUp
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from planners.primitives.profiling.jobs import Failure, Job, Returned, send
 
 

@@ -1,16 +1,29 @@
-"""Selections that others would choose: layer by layer, by time alone, or one primitive for all."""
+"""Selections that others would choose: layer by layer, by time alone, or one primitive for all.
+
+The greedy choice of TASO: from the fastest selection down, the largest layer first.
+
+Source: Wen, Anderson, Radu, O'Boyle and Gregg, TASO: Time and Space Optimization for
+Memory-Constrained DNN Inference, SBAC-PAD 2020, section 5.3.2.
+
+Memory as TASO prints it: what its formulas 9 and 15 count, in the candidates of a problem.
+
+Source: Wen, Anderson, Radu, O'Boyle and Gregg, TASO: Time and Space Optimization for
+Memory-Constrained DNN Inference, SBAC-PAD 2020, sections 4.3 to 4.5.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-from csdf.stopping import Budget, stop_of
+from cnn2csdf.network import Network
+from csdf.time_limit import Budget, stop_of
+from planners.primitives.library.primitive import ELEMENT_BYTES
 from planners.primitives.profile import LAYER, LayerProfile
-from planners.primitives.selection.objective import Link, Objective
-from planners.primitives.selection.problem import Selection, SelectionProblem
+from planners.primitives.selection.fronts import Pair
+from planners.primitives.selection.problem import Link, Objective, Selection, SelectionProblem
 from planners.primitives.selection.trade_off import TradeOff, trade_off
 
 FALLBACK = "im2col"  # the family that computes what another cannot
@@ -144,3 +157,85 @@ def budgets(front: TradeOff, count: int) -> tuple[int, ...]:
     low = max(front.smallest.memory, most // 1000, 1)
     steps = (low * (most / low) ** (step / max(1, count - 1)) for step in range(count))
     return tuple(sorted({front.smallest.memory, *map(ceil, steps), most}))
+
+
+def greedy_steps(front: TradeOff) -> Iterator[Selection]:
+    """Yield the fastest selection, and what each replacement makes of it, to the last one.
+
+    The layer whose primitive has the largest footprint takes the fastest of its candidates with a
+    smaller one. What happens where it has none is not printed: the next largest layer is taken.
+    Changes of layout follow from the choices; the printed rule does not look at them.
+    """
+    of_layer, problem = front.objective.of_layer, front.problem
+    found = front.selection(front.fastest)
+    while True:
+        yield found
+        chosen = list(found.chosen)
+        for place in sorted(range(len(chosen)), key=lambda one: (-of_layer(chosen[one]), one)):
+            smaller = [
+                one for one in problem.candidates[place] if of_layer(one) < of_layer(chosen[place])
+            ]
+            if smaller:
+                chosen[place] = min(smaller, key=lambda one: (one.nanoseconds, of_layer(one)))
+                break
+        else:
+            return
+        found = replace(found, chosen=tuple(chosen))
+
+
+def greedy(front: TradeOff, memory: int) -> Selection | None:
+    """Return the first of the greedy steps within a memory; None where there is none."""
+    fitting = (one for one in greedy_steps(front) if one.memory(front.objective) <= memory)
+    return next(fitting, None)
+
+
+def greedy_pairs(front: TradeOff, memories: Iterable[int]) -> Iterator[Pair]:
+    """Yield the time at each memory within which a greedy step is."""
+    steps = [(one.memory(front.objective), one.nanoseconds) for one in greedy_steps(front)]
+    for memory in memories:
+        time = next((time for needed, time in steps if needed <= memory), None)
+        if time is not None:
+            yield Pair(time, memory)
+
+
+def as_published(
+    problem: SelectionProblem, network: Network, objective: Objective
+) -> SelectionProblem:
+    """Return the problem in which only convolutions need memory, as in the published formulas.
+
+    A change of layout takes time and no memory: "the input and output buffers can be used in
+    place". Formula 9, for the whole network, counts scratch and weights of each convolution.
+    Formula 15, for one workspace, counts its input, output, weights and scratch; the workspace of a
+    candidate is then all of these. Times are not touched.
+    """
+    maps = [0] * len(problem.layers)
+    if objective is Objective.WORKSPACE:
+        maps = [_map_bytes(network, name) for name in problem.layers]
+    return replace(
+        problem,
+        candidates=tuple(
+            tuple(_counted(one, objective, size) for one in candidates)
+            for candidates, size in zip(problem.candidates, maps, strict=True)
+        ),
+        links=tuple(map(_in_place, problem.links)),
+    )
+
+
+def _map_bytes(network: Network, name: str) -> int:
+    """Bytes of the input and the output of a layer."""
+    layer = network.layer(name)
+    elements = sum(shape.elements for shape in network.input_shapes(layer)) + layer.shape.elements
+    return elements * ELEMENT_BYTES
+
+
+def _counted(one: LayerProfile, objective: Objective, map_bytes: int) -> LayerProfile:
+    if one.primitive == LAYER:
+        return replace(one, workspace_bytes=0, parameter_bytes=0)
+    if objective is Objective.NETWORK:
+        return one
+    return replace(one, workspace_bytes=map_bytes + one.workspace_bytes + one.parameter_bytes)
+
+
+def _in_place(link: Link) -> Link:
+    changes = tuple(replace(one, workspace_bytes=0) for one in link.changes)
+    return replace(link, map_bytes=0, changes=changes)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from cnn2csdf.fixed_point.flash import and_in_flash
-from csdf.cli import answers, pictures
+from csdf.cli import answers, loading
 from csdf.cli.frame import output
 from csdf.words import bytes_in_words, rate_in_words, time_in_words
 from planners.limits import Limits
@@ -229,7 +229,7 @@ def as_json(answer: ReusePlans) -> dict[str, Any]:
 
 def plot(path: str, answer: ReusePlans) -> None:
     """Draw memory against the time of a frame of every network."""
-    draw = pictures.drawing("planners.reuse.command.picture")
+    draw = loading.drawing("planners.reuse.command.picture")
     layers = len(answer.application.layers)
     whole, rows = (answer.evaluator.evaluate((gene,) * layers) for gene in (None, 1))
     others = [
@@ -256,6 +256,6 @@ def plot(path: str, answer: ReusePlans) -> None:
         others,
         chosen=chosen,
         bound=answer.bound,
-        suffix=pictures.suffix_of(path),
+        suffix=loading.suffix_of(path),
     )
     output.write("csdf plan reuse", path, picture)

@@ -8,9 +8,8 @@ from fractions import Fraction
 
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
-from csdf.cli.options.limits import add_limit_options
-from csdf.cli.pictures import require_drawing, suffix_of
-from csdf.cli.work import worked
+from csdf.cli.loading import require_drawing, suffix_of, worked
+from csdf.cli.parsers import add_limit_options
 from csdf.errors import CsdfError, UnwritableFile
 from planners.reuse.command.options import PUBLISHED, add_application_options, add_published_options
 

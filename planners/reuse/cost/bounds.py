@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from planners.reuse.buffers.edge_buffers import Residents
 from planners.reuse.cost.choices_left import edge_rows
 from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.edge_buffers import Residents
 from planners.reuse.partition.partition_model import PartitionModel
 
 PUBLISHED_GENES = (1, None)

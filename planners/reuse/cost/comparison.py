@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planners.reuse.application.application import Application, without_parallelism
-from planners.reuse.buffers.sharing import shared_buffers
 from planners.reuse.cost.evaluation import Costs, Evaluator
+from planners.reuse.edge_buffers import shared_buffers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

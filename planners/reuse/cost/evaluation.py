@@ -24,13 +24,14 @@ from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.platforms import NANOSECONDS, PLATFORMS, USUAL_PLATFORM, Platform
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.reuse.application.application import Application, Genes
-from planners.reuse.buffers.edge_buffers import (
+from planners.reuse.edge_buffers import (
     EdgeBuffer,
     Residents,
+    SharedBuffer,
     edge_buffers,
     partition_groups,
+    shared_buffers,
 )
-from planners.reuse.buffers.sharing import SharedBuffer, shared_buffers
 from planners.reuse.partition.evaluated_partition import (
     EvaluatedPartition,
     LayerTimes,

@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple, TypeVar
 
-from planners.formats.c_text import in_comment, require_number
+from planners.formats.c_header import in_comment, require_number
 from planners.reuse.deployment.deployment import Deployment, PlannedBuffer, PlannedFiring
 
 Name = TypeVar("Name", bound=Hashable)

@@ -1,15 +1,28 @@
-"""The final plan of an application: one arena, a place in it for each buffer, and what fires when."""
+"""The final plan of an application: one arena, a place in it for each buffer, and what fires when.
+
+A chromosome with the places of its buffers becomes a deployment.
+
+Places for the buffers of a chromosome, found in two ways; both are shown to the judge.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from csdf.errors import InvalidPlan
 from csdf.model.shown import Shown
-from csdf.outcome import Reason, Status
+from csdf.outcome import Reason, Status, Why, because
+from csdf.time_limit import Budget
+from planners.arena.allocation import plan_arena
+from planners.check import check_plan
+from planners.plan import Buffer, MemoryPlan, Problem
+from planners.reuse.application.application import Partition
+from planners.reuse.cost.evaluation import Evaluator, ReusePlan
+from planners.reuse.cost.offset_problem import offset_problem, tensor_places
 
 TEXTS = ("name", "status", "reason")
 NUMBERS = ("arena_bytes", "lower_bound", "weights", "element_bytes")
@@ -176,3 +189,143 @@ def _require_unique(what: str, names: Sequence[str]) -> None:
     for name, count in Counter(names).items():
         if count > 1:
             raise InvalidPlan(f"two {what}s are named {name!r}")
+
+
+def deployment(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> Deployment:
+    """Return the final plan of a chromosome whose buffers lie as `memory` says.
+
+    Raises InvalidPlan if the judge refuses it, or if it was made for other buffers or lifetimes.
+    """
+    check_plan(memory)
+    _require_problem(memory.problem, offset_problem(evaluator, plan))
+    _require_one_tensor(plan, memory)
+    application = evaluator.application
+    return Deployment(
+        name=application.name,
+        status=memory.status,
+        reason=memory.reason,
+        arena_bytes=memory.peak,
+        lower_bound=memory.lower_bound,
+        weights=evaluator.weights,
+        element_bytes=evaluator.costs.element_bytes,
+        buffers=tuple(_buffers(evaluator, plan, memory)),
+        partitions=tuple(
+            PlannedPartition(
+                name=partition.name,
+                network=application.members[member].name,
+                layers=partition.layers,
+                firings=tuple(_firings(evaluator, plan, number)),
+            )
+            for number, (member, partition) in enumerate(application.partitions)
+        ),
+        parallel=tuple(tuple(sorted(group)) for group in application.parallel),
+    )
+
+
+def _require_problem(found: Problem, wanted: Problem) -> None:
+    """The plan may keep apart more than it has to, but nothing less, and no shorter."""
+    if _needs(found) != _needs(wanted):
+        raise InvalidPlan(f"{found.name}: the buffers are not those of the chromosome")
+    apart = {frozenset(pair) for pair in found.conflicts}
+    for pair in wanted.conflicts:
+        if frozenset(pair) not in apart:
+            raise InvalidPlan(f"{found.name}: {pair} do not conflict; they run in parallel")
+
+
+def _require_one_tensor(plan: ReusePlan, memory: MemoryPlan) -> None:
+    """Edges that share bytes while both are in use keep the same rows in the same places."""
+    edges = {edge.name: edge for edge in plan.edges}
+    sizes = {buffer.name: buffer.size for buffer in memory.problem.buffers}
+    for pair in memory.problem.shares:
+        tensors = {(edges[one].member, edges[one].connection.producer) for one in pair}
+        places = {(memory.offsets[one], sizes[one]) for one in pair}
+        if len(tensors) > 1 or len(places) > 1:
+            raise InvalidPlan(f"{memory.problem.name}: {pair} are used together, but share bytes")
+
+
+def _needs(problem: Problem) -> set[tuple[str, int, int, int]]:
+    return {(one.name, one.size, one.start, one.end) for one in problem.buffers}
+
+
+def _buffers(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> Iterator[PlannedBuffer]:
+    partitions = [partition for _, partition in evaluator.application.partitions]
+    sizes: dict[str, Buffer] = {buffer.name: buffer for buffer in memory.problem.buffers}
+    over = {
+        written
+        for read, written in memory.problem.in_place
+        if memory.offsets[read] == memory.offsets[written]
+    }
+    for edge, spans in zip(plan.edges, plan.spans, strict=True):
+        member = evaluator.application.members[edge.member]
+        layer = member.network.layer(edge.connection.producer)
+        element = layer.element_bytes // evaluator.application.unit * evaluator.costs.element_bytes
+        yield PlannedBuffer(
+            name=edge.name,
+            network=member.name,
+            producer=edge.connection.producer,
+            consumer=edge.connection.consumer,
+            input=edge.connection.index,
+            offset=memory.offsets[edge.name],
+            size=sizes[edge.name].size,
+            row_bytes=layer.shape.row_elements * element,
+            stays=tuple(
+                _stay(partitions[stay.partition], span)
+                for stay, span in zip(edge.stays, spans, strict=True)
+            ),
+            in_place=edge.name in over,
+        )
+
+
+def _stay(partition: Partition, span: tuple[int, int]) -> PlannedStay:
+    return PlannedStay(partition=partition.name, first=span[0], last=span[1])
+
+
+def _firings(evaluator: Evaluator, plan: ReusePlan, partition: int) -> Iterator[PlannedFiring]:
+    table = evaluator.models[partition].table
+    ends = [table.written(layer, rows) for layer, rows in enumerate(plan.rows[partition])]
+    fired: Counter[int] = Counter()
+    for layer in plan.orders[partition]:
+        phase = fired[layer]
+        fired[layer] += 1
+        first_row = ends[layer][phase - 1] if phase else 0
+        yield PlannedFiring(layer, phase, first_row, ends[layer][phase])
+
+
+class PlacementWhy(Why):
+    """The reason for the status of a plan that was not searched."""
+
+    WHOLE_BUFFERS = "whole buffers that edges share, one after another"
+
+
+def whole_buffers(evaluator: Evaluator, plan: ReusePlan) -> MemoryPlan:
+    """Return the published plan: the shared buffers, one after another."""
+    unit = evaluator.costs.element_bytes
+    begins = accumulate((buffer.size for buffer in plan.shared), initial=0)
+    offsets = {
+        plan.edges[edge].name: begin * unit
+        for begin, buffer in zip(begins, plan.shared, strict=False)
+        for edge in buffer.edges
+    }
+    memory = MemoryPlan(
+        problem=offset_problem(evaluator, plan),
+        offsets=offsets,
+        lower_bound=plan.live_load * unit,
+        status=Status.OPTIMAL if plan.live_load == plan.elements else Status.FEASIBLE,
+        reason=because(PlacementWhy.WHOLE_BUFFERS),
+    )
+    check_plan(memory)
+    return memory
+
+
+def free_offsets(evaluator: Evaluator, plan: ReusePlan, *, budget: Budget = None) -> MemoryPlan:
+    """Return a plan in which each tensor that is kept has an offset of its own.
+
+    Edges that carry one tensor to several readers share its place where they may. budget: ends the
+    search with the best plan so far, as in planners.arena. Where that needs more bytes than whole
+    buffers, the answer is whole buffers.
+    """
+    places = tensor_places(evaluator, plan)
+    memory = places.of_edges(plan_arena(places.tensors, budget=budget))
+    check_plan(memory)
+    published = whole_buffers(evaluator, plan)
+    return memory if memory.peak <= published.peak else published

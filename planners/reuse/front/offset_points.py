@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from csdf.stopping import Budget, stop_of
+from csdf.time_limit import Budget, stop_of
 from planners.arena.allocation import plan_arena
 from planners.plan import MemoryPlan
 from planners.reuse.application.application import Genes

@@ -11,8 +11,7 @@ from cnn2csdf.network import Network
 from cnn2csdf.platforms import Platform
 from csdf.errors import InvalidNetwork
 from planners.reuse.application.application import Genes, Partition
-from planners.reuse.buffers.edge_buffers import Residents, Stay
-from planners.reuse.buffers.sharing import largest_load, overlaps
+from planners.reuse.edge_buffers import Residents, Stay, largest_load, overlaps
 from planners.reuse.partition.partition_model import PartitionModel, Steps
 from planners.reuse.partition.remember import remember
 

@@ -11,9 +11,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
-from cnn2csdf.granularity import Granularity, parts, require_few_parts, totals
+from cnn2csdf.granularity import Granularity, parts, reading_rates, require_few_parts, totals
 from cnn2csdf.network import Connection, Layer, Network
-from cnn2csdf.rates import reading_rates
 from planners.reuse.application.application import Partition
 
 Answer = TypeVar("Answer")

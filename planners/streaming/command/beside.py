@@ -15,7 +15,7 @@ from csdf.cli import answers
 from csdf.cli.frame.long_work import limited
 from csdf.errors import GaveUp, InvalidNetwork
 from csdf.outcome import Status
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from csdf.words import bytes_in_words, nanoseconds_in_words
 from planners.memory.answer import RESIDENT, ROWS, SEARCHED
 from planners.memory.fit import fit

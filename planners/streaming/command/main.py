@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 
 from cnn2csdf.commands.cnn import options as shared
-from csdf.cli import answers, parsers, pictures
-from csdf.cli.work import worked
+from csdf.cli import answers, loading, parsers
+from csdf.cli.loading import worked
 from csdf.errors import UnwritableFile
 from planners.streaming.command.options import add_plan_options
 
@@ -15,8 +15,8 @@ from planners.streaming.command.options import add_plan_options
 def main(argv: Sequence[str]) -> int:
     """Print the answer; return the exit code: 0 fits, 1 does not, 3 gave up."""
     options = command_parser().parse_args(argv)
-    pictures.require_drawing(options.plot)
-    if options.output and pictures.suffix_of(options.output) != "json":
+    loading.require_drawing(options.plot)
+    if options.output and loading.suffix_of(options.output) != "json":
         raise UnwritableFile(f"{options.output}: expected .json")
     return worked("planners.streaming.command.work", options)
 

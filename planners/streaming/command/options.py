@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from csdf.cli.options.limits import add_limit_options
+from csdf.cli.parsers import add_limit_options
 from planners.memory.answer import INPUTS, OUTSIDE, RESIDENT, RESULTS, ROWS
 
 WHERE_INPUTS_ARE = {

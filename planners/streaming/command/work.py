@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
-from cnn2csdf.commands.cnn.trained import with_weights
+from cnn2csdf.commands.cnn.chosen import with_weights
 from cnn2csdf.execution.compare import Difference, difference, random_frames, worst_of
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.network import Network
 from cnn2csdf.platforms import NANOSECONDS, PLATFORMS
 from cnn2csdf.weights import Model
-from csdf.cli import answers, pictures
+from csdf.cli import answers, loading
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError, InvalidPlan
@@ -83,8 +83,8 @@ def _given_plans(options: argparse.Namespace) -> Sequence[StreamingPlan | None]:
 
 def _draw(options: argparse.Namespace, found: Sequence[Fitted]) -> None:
     """Draw given plans over time, or RAM against work."""
-    draw = pictures.drawing("planners.streaming.command.picture")
-    suffix = pictures.suffix_of(options.plot)
+    draw = loading.drawing("planners.streaming.command.picture")
+    suffix = loading.suffix_of(options.plot)
     if options.plan is None:
         text = draw.fit_picture([one.fit for one in found], suffix)
     else:

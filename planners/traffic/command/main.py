@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 
 from cnn2csdf.commands.cnn import options as shared
-from csdf.cli import answers, parsers, pictures
-from csdf.cli.work import worked
+from csdf.cli import answers, loading, parsers
+from csdf.cli.loading import worked
 
 PUBLISHED = "published"
 LONGEST: dict[str, int | None] = {"1": 1, "2": 2, "chain": None}  # stages of a group, by --fuse
@@ -22,7 +22,7 @@ def main(argv: Sequence[str]) -> int:
     if options.accounting == PUBLISHED and options.fuse == "chain":
         parser.error("--accounting published knows pairs of layers at most; give --fuse 1 or 2")
     options.fuse = options.fuse or ("2" if options.accounting == PUBLISHED else "chain")
-    pictures.require_drawing(options.plot)
+    loading.require_drawing(options.plot)
     return worked("planners.traffic.command.work", options)
 
 

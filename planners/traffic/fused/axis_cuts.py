@@ -10,9 +10,7 @@ from typing import NamedTuple
 
 from planners.tiling.cuts import cut_back
 from planners.tiling.regions import COLUMNS, ROWS
-from planners.traffic.fused.boxes import Boxes
-from planners.traffic.fused.group import FusedGroup
-from planners.traffic.fused.reach import Places, Reach, shares
+from planners.traffic.fused.group import Boxes, FusedGroup, Places, Reach, shares
 
 Cut = tuple[Places, ...]  # places of each part
 

@@ -9,9 +9,17 @@ from cnn2csdf import operators as op
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import ElementSizes
 from planners.traffic.fused.axis_cuts import made_of
-from planners.traffic.fused.boxes import Boxes, count, union
-from planners.traffic.fused.group import INPUT, PART_OF_OTHERS, FusedGroup, FusedLayer
-from planners.traffic.fused.reach import Reach, places
+from planners.traffic.fused.group import (
+    INPUT,
+    PART_OF_OTHERS,
+    Boxes,
+    FusedGroup,
+    FusedLayer,
+    Reach,
+    count,
+    places,
+    union,
+)
 from planners.traffic.fused.reading import parameters_read, read_of, whole_of
 from planners.traffic.fused.stages import VIEWS, Stage, operands_of
 

@@ -1,13 +1,25 @@
-"""A group of fused layers: each reads results of earlier layers from the buffer."""
+"""A group of fused layers: each reads results of earlier layers from the buffer.
+
+Places along one axis of a map, as the bits of an integer, and which of them a layer needs.
+
+Sets of places rather than ranges: a stride above the kernel leaves gaps that nobody reads.
+
+Sets of elements as boxes: along each axis of a tensor a set of places, as the bits of an integer.
+
+A box holds the elements whose place along every axis is in the set of that axis. What several
+readers need of one tensor is the union of their boxes, which need not be a box itself.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
+from operator import or_
 
-from csdf.errors import InvalidPlan, counted
-from planners.traffic.fused.boxes import Boxes, count, union
-from planners.traffic.fused.reach import Reach, places
+from csdf.errors import InvalidNetwork, InvalidPlan, counted
+from planners.tiling.regions import even_ends
 
 INPUT = 0  # an operand that is the input of the group once more
 PART_OF_OTHERS = -1  # an operand that shares elements with the input or another operand
@@ -220,3 +232,140 @@ class FusedGroup:
     def elements(self, number: int) -> int:
         """Elements of a map."""
         return prod(self.dims(number))
+
+
+Places = int  # bit k: place k
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """How the outputs of a layer reach into its input along one axis.
+
+    padding: places before the first; those behind the last follow from the lengths.
+    """
+
+    inputs: int
+    outputs: int
+    kernel: int = 1
+    stride: int = 1
+    dilation: int = 1
+    padding: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.inputs, self.outputs, self.kernel, self.stride, self.dilation) < 1:
+            raise InvalidNetwork(f"{self}: lengths, kernel, stride and dilation are at least 1")
+
+    def window(self, output: int) -> Places:
+        """Return the places under the window of one output; padding is none."""
+        start = output * self.stride - self.padding
+        found = 0
+        for step in range(self.kernel):
+            place = start + step * self.dilation
+            if 0 <= place < self.inputs:
+                found |= 1 << place
+        return found
+
+    def live_kernel(self, outputs: Places) -> Places:
+        """Return the places of the kernel that lie on the input for some of these outputs.
+
+        The others see padding alone.
+        """
+        found = 0
+        for step in range(self.kernel):
+            before = self.padding - step * self.dilation
+            first = max(0, -(-before // self.stride))
+            upto = max(first, -(-(self.inputs + before) // self.stride))
+            if outputs & places(first, upto):
+                found |= 1 << step
+        return found
+
+    def needed(self, outputs: Places) -> Places:
+        """Return the places that these outputs need."""
+        if not outputs:
+            return 0
+        first, upto = (outputs & -outputs).bit_length() - 1, outputs.bit_length()
+        if self._leaves_no_gap() and outputs == places(first, upto):
+            start = first * self.stride - self.padding
+            end = (upto - 1) * self.stride - self.padding + self.kernel
+            start, end = min(max(start, 0), self.inputs), min(max(end, 0), self.inputs)
+            return places(start, max(start, end))
+        found = 0
+        for output in range(first, upto):
+            if outputs >> output & 1:
+                found |= self.window(output)
+        return found
+
+    def _leaves_no_gap(self) -> bool:
+        """Whether windows side by side see all places between them."""
+        return self.kernel >= self.stride and self.dilation == 1
+
+
+def places(first: int, upto: int) -> Places:
+    """Return the places of a range."""
+    return (1 << upto) - (1 << first)
+
+
+def shares(length: int, parts: int) -> tuple[Places, ...]:
+    """Return `parts` even shares of an axis, in order. Raises InvalidPlan if one would be empty."""
+    return tuple(places(first, upto) for first, upto in pairwise((0, *even_ends(length, parts))))
+
+
+Box = tuple[Places, ...]
+Boxes = tuple[Box, ...]  # their union
+
+
+def union(boxes: Iterable[Box]) -> Boxes:
+    """Return the same elements in fewer boxes: none empty, none inside another, halves joined."""
+    found: list[Box] = []
+    for box in boxes:
+        if not all(box):
+            continue
+        other = _joined_with_one(box, found)
+        while other is not None:
+            box = other
+            other = _joined_with_one(box, found)
+        found.append(box)
+    return tuple(found)
+
+
+def _joined_with_one(box: Box, found: list[Box]) -> Box | None:
+    """The box with one of those found, which leaves the list, if both together are a box."""
+    for place, known in enumerate(found):
+        pairs = list(zip(box, known, strict=True))
+        is_box = sum(one != other for one, other in pairs) <= 1
+        is_inside = all(one | other == one for one, other in pairs)
+        if is_box or is_inside or all(one | other == other for one, other in pairs):
+            del found[place]
+            return tuple(or_(one, other) for one, other in pairs)
+    return None
+
+
+def count(boxes: Boxes) -> int:
+    """Return how many elements are in some box."""
+    if len(boxes) <= 1:
+        return sum(map(_size, boxes))
+    if not boxes[0]:
+        return 1
+    total = 0
+    for places, members in _slabs(boxes):
+        total += places.bit_count() * count(union(box[1:] for box in members))
+    return total
+
+
+def _slabs(boxes: Boxes) -> list[tuple[Places, list[Box]]]:
+    """The places of the first axis, apart by the boxes that they are in."""
+    slabs: list[tuple[Places, list[Box]]] = []
+    for box in boxes:
+        left, cut = box[0], []
+        for places, members in slabs:
+            cut += [(places & box[0], [*members, box]), (places & ~box[0], members)]
+            left &= ~places
+        slabs = [(places, members) for places, members in [*cut, (left, [box])] if places]
+    return slabs
+
+
+def _size(box: Box) -> int:
+    size = 1
+    for places in box:
+        size *= places.bit_count()
+    return size

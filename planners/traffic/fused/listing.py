@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from planners.traffic.fused.accounting import axes_of
+from planners.traffic.fused.accounting import CutTables, axes_of
 from planners.traffic.fused.axis_cuts import weights_of
-from planners.traffic.fused.cut_tables import CutTables
 from planners.traffic.fused.group import FusedGroup
 from planners.traffic.fused.schedule import Borders, FusedSchedule, Hold
 

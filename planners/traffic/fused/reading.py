@@ -3,6 +3,8 @@
 Elements of a tensor are boxes of feature maps, rows and columns; a tensor of another rank than three
 is maps of one place. Where it is not plain what a layer reads, nothing is said to be read, so that
 what is counted is read for certain.
+
+Layers of a network as windows that slide over feature maps.
 """
 
 from __future__ import annotations
@@ -11,10 +13,7 @@ from itertools import product
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network, Shape
-from planners.traffic.fused.boxes import Box, Boxes, count, union
-from planners.traffic.fused.group import FusedLayer
-from planners.traffic.fused.reach import Places, places
-from planners.traffic.fused.windows import maps_of, window_of
+from planners.traffic.fused.group import Box, Boxes, FusedLayer, Places, Reach, count, places, union
 
 _SAME_PLACES = (
     op.Activation,
@@ -153,3 +152,54 @@ def _adds_all(window: op.Window, axis: int, inputs: int, outputs: int) -> bool:
         if 0 <= place * stride + step * window.dilation[axis] - window.padding[axis] < outputs
     ]
     return len({place for place, _ in pairs}) == inputs and len({one for _, one in pairs}) == kernel
+
+
+def window_of(network: Network, layer: Layer) -> FusedLayer | None:
+    """Return a layer that slides a window over its input as such; None for other kinds."""
+    if not layer.inputs:
+        return None
+    shape = network.layer(layer.inputs[0]).shape
+    match layer.operator:
+        case op.Convolution(window=window, groups=groups) if min(window.padding) >= 0:
+            return fused_layer(shape, layer.shape, window, groups)
+        case op.Pooling(window=window) if min(window.padding) >= 0:
+            return fused_layer(shape, layer.shape, window)
+        case op.FullyConnected():
+            return fused_layer(shape, layer.shape, op.Window(kernel=maps_of(shape)[1:]), 1)
+        case op.GlobalPooling() if shape.is_map:
+            return fused_layer(shape, layer.shape, op.Window(kernel=maps_of(shape)[1:]))
+    return None
+
+
+def fused_layer(
+    source: Shape, result: Shape, window: op.Window, groups: int | None = None
+) -> FusedLayer:
+    """Return a window over a tensor; without weights where no groups are named."""
+    channels, *sizes = maps_of(source)
+    filters, *outputs = maps_of(result)
+    rows, columns = (
+        Reach(
+            inputs=sizes[axis],
+            outputs=outputs[axis],
+            kernel=window.kernel[axis],
+            stride=window.stride[axis],
+            dilation=window.dilation[axis],
+            padding=window.padding[axis],
+        )
+        for axis in (0, 1)
+    )
+    return FusedLayer(
+        channels=channels,
+        filters=filters,
+        rows=rows,
+        columns=columns,
+        groups=channels if groups is None else groups,
+        has_weights=groups is not None,
+    )
+
+
+def maps_of(shape: Shape) -> tuple[int, int, int]:
+    """Return a tensor as feature maps, rows, columns: one of another rank as maps of one place."""
+    if not shape.is_map:
+        return shape.elements, 1, 1
+    return shape.channels, shape.height, shape.width

@@ -4,18 +4,23 @@ Cuts are even. Along one axis all of them are looked at; along both, of those wh
 equally long only the one of the fewest parts, for there are too many. What each schedule moves
 without its weights is counted first; what it holds, only where it could move less than the best one
 found.
+
+Answers of a search for the least traffic of a group.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from csdf.stopping import Budget, stop_of
+from csdf.time_limit import Budget, stop_of
 from planners.tiling.regions import COLUMNS, ROWS
 from planners.traffic.fused.accounting import (
+    CutTables,
+    Moved,
     Need,
     layer_needs,
     least_need,
@@ -23,9 +28,7 @@ from planners.traffic.fused.accounting import (
     needs,
     operations,
 )
-from planners.traffic.fused.answers import FusedTraffic
 from planners.traffic.fused.bounds import least_moved
-from planners.traffic.fused.cut_tables import CutTables
 from planners.traffic.fused.group import FusedGroup
 from planners.traffic.fused.schedule import (
     AGAIN,
@@ -254,3 +257,44 @@ def _schedules(group: FusedGroup, parts: Parts) -> Iterator[FusedSchedule]:
             input_borders=input_border,
             hold=hold,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusedTraffic:
+    """A schedule of a group with what it moves and holds, in bytes.
+
+    held: the most that must find room at a time. bound: what every schedule of the group moves, as
+    one or in groups, with a buffer of any size. operations, necessary: products it makes, and those
+    of the layers on their own.
+    """
+
+    schedule: FusedSchedule
+    moved: Moved
+    held: int
+    bound: int
+    operations: int
+    necessary: int
+
+    @property
+    def total(self) -> int:
+        """Bytes between buffer and DRAM."""
+        return self.moved.total
+
+    @property
+    def gap(self) -> Fraction:
+        """How far the traffic is above the bound: (found - bound) / bound."""
+        return Fraction(self.total - self.bound, self.bound)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return how the group runs, and what it makes twice, as a JSON value."""
+        schedule = self.schedule
+        return {
+            "parts": list(schedule.parts),
+            "columns_first": schedule.columns_first,
+            "borders": [border.value for border in schedule.borders],
+            "input_borders": [border.value for border in schedule.input_borders],
+            "hold": schedule.hold.value,
+            "kept_weights": list(schedule.kept_elements),
+            "multiply_accumulates": self.operations,
+            "redundant_multiply_accumulates": self.operations - self.necessary,
+        }

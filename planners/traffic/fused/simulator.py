@@ -3,6 +3,10 @@
 It knows what a schedule says, and shares no code with what predicts or chooses schedules. An element
 that is not in the buffer is NaN, and so is every result computed from it. Numbers are
 small integers modulo a prime: their sums are exact.
+
+The parts of a schedule as the judge sees them: places that are needed and made, as arrays.
+
+The arithmetic of the judge: what a layer makes of numbers, at some places.
 """
 
 from __future__ import annotations
@@ -14,15 +18,7 @@ from typing import Any
 import numpy as np
 
 from csdf.errors import ExecutionError
-from planners.traffic.fused.judge_parts import PartOfMaps, longest_row, parts_of, rows_of
-from planners.traffic.fused.judge_sums import (
-    PRIME,
-    live_places,
-    random_kernel,
-    sums_of,
-    sums_of_map,
-    whole_maps,
-)
+from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.fused.schedule import AGAIN, KEPT, SENT, Borders, FusedSchedule, Hold
 
 Array = np.ndarray[Any, Any]
@@ -308,3 +304,195 @@ class _Run:
         for end, values in found.items():
             if not np.array_equal(values, whole[end]):
                 raise ExecutionError(f"map {end} in DRAM is not what its layer makes")
+
+
+@dataclass(frozen=True, slots=True)
+class PartOfMaps:
+    """Of each map, which places a part needs and makes, and which later parts need.
+
+    later: any; inside: those in the same row or column of parts; beyond: the others.
+    """
+
+    outer: int
+    needed: Sequence[Array]
+    made: Sequence[Array]
+    later: Sequence[Array]
+    inside: Sequence[Array]
+    beyond: Sequence[Array]
+
+
+def longest_row(where: Array) -> int:
+    """Return the most places of one row."""
+    return int(where.sum(axis=1).max())
+
+
+def rows_of(where: Array) -> list[Array]:
+    """Return each row that has any of these places, on its own."""
+    found = []
+    for row in np.flatnonzero(where.any(axis=1)):
+        one = np.zeros_like(where)
+        one[row] = where[row]
+        found.append(one)
+    return found
+
+
+def parts_of(schedule: FusedSchedule) -> list[PartOfMaps]:
+    """Return all parts in their order: what they need and make is a rectangle of rows and columns."""
+    outer, inner = (0, 1) if schedule.columns_first else (1, 0)
+    along_outer, along_inner = _along(schedule, outer, 0), _along(schedule, inner, 1)
+    found = []
+    for place, one in enumerate(along_outer):
+        for other in along_inner:
+            rows, columns = (one, other) if schedule.columns_first else (other, one)
+            needed, made = (
+                [
+                    np.outer(row, column)
+                    for row, column in zip(rows[kind], columns[kind], strict=True)
+                ]
+                for kind in (0, 1)
+            )
+            found.append((place, needed, made))
+    return _with_later(schedule.group, found)
+
+
+def _along(schedule: FusedSchedule, axis: int, place: int) -> list[tuple[list[Array], list[Array]]]:
+    """The elements of each map that each part along one axis needs and makes."""
+    group, count = schedule.group, schedule.parts[axis]
+    sizes = [group.dims(number)[1 + axis] for number in range(group.length + 1)]
+    seen, ends = [np.zeros(size, dtype=bool) for size in sizes], group.ends
+    found = []
+    for part in range(count):
+        needed: dict[int, Array] = {}
+        made: dict[int, Array] = {}
+        for number in range(group.length, -1, -1):
+            wanted = np.zeros(sizes[number], dtype=bool)
+            if number in ends:
+                wanted[sizes[-1] * part // count : sizes[-1] * (part + 1) // count] = True
+            for reader, layer in enumerate(group.layers, 1):
+                if number in group.read_by(reader):
+                    wanted |= _windows(layer, axis, made[reader])
+                if (number, reader) in group.skips:
+                    wanted |= made[reader]
+            borders = schedule.borders if number else schedule.input_borders
+            is_again = borders[place] is AGAIN
+            needed[number], made[number] = wanted, wanted if is_again else wanted & ~seen[number]
+            seen[number] |= wanted
+        found.append(([needed[one] for one in sorted(needed)], [made[one] for one in sorted(made)]))
+    return found
+
+
+def _windows(layer: FusedLayer, axis: int, made: Array) -> Array:
+    """The places of the input that these places of the output need, along one axis."""
+    reach = layer.columns if axis else layer.rows
+    found = np.zeros(reach.inputs, dtype=bool)
+    for step in range(reach.kernel):
+        under = np.flatnonzero(made) * reach.stride - reach.padding + step * reach.dilation
+        found[under[(under >= 0) & (under < reach.inputs)]] = True
+    return found
+
+
+def _with_later(
+    group: FusedGroup, found: Sequence[tuple[int, list[Array], list[Array]]]
+) -> list[PartOfMaps]:
+    maps = range(group.length + 1)
+    inside = [np.zeros(group.dims(number)[1:], dtype=bool) for number in maps]
+    beyond = [np.zeros(group.dims(number)[1:], dtype=bool) for number in maps]
+    parts, row = [], -1
+    for outer, needed, made in reversed(found):
+        if outer != row:
+            beyond = [one | other for one, other in zip(beyond, inside, strict=True)]
+            inside = [np.zeros_like(one) for one in inside]
+            row = outer
+        later = [one | other for one, other in zip(beyond, inside, strict=True)]
+        parts.append(PartOfMaps(outer, needed, made, later, inside, beyond))
+        inside = [one | other for one, other in zip(inside, needed, strict=True)]
+    return parts[::-1]
+
+
+PRIME = 251
+
+
+def kernel_area(layer: FusedLayer) -> int:
+    """Return the places of a kernel."""
+    return layer.rows.kernel * layer.columns.kernel
+
+
+def random_kernel(layer: FusedLayer, random: np.random.Generator) -> Array:
+    """Return weights of all filters: (filters, channels of a group, places of the kernel)."""
+    shape = layer.filters, layer.channels // layer.groups, kernel_area(layer)
+    return random.integers(0, PRIME, shape).astype(float)
+
+
+def live_places(layer: FusedLayer, made: Array) -> Array:
+    """Return which places of a kernel do not see padding alone, for what is made at all."""
+    under = _under(layer, np.ones((layer.rows.inputs, layer.columns.inputs)), made, None)
+    return np.logical_and(under.any(axis=1), layer.has_weights)
+
+
+def sums_of(
+    layer: FusedLayer, weights: Array, source: Array, made: Array, only: int | None = None
+) -> Array:
+    """Return what a layer makes at some places: (filters, places); of one filter, if it is named."""
+    sums = np.zeros((layer.filters, int(made.sum())))
+    per_group = layer.filters // layer.groups
+    width = layer.channels // layer.groups
+    channels = range(layer.channels)
+    if only is not None:
+        first = only // per_group * width
+        channels = range(first, first + width)
+    for channel in channels:
+        sums += sums_of_map(layer, weights, source, made, channel)
+    return sums if only is None else sums[only : only + 1]
+
+
+def sums_of_map(
+    layer: FusedLayer,
+    weights: Array,
+    source: Array,
+    made: Array,
+    channel: int,
+    seen: Array | None = None,
+) -> Array:
+    """Return what one feature map, or its places `seen`, adds to what a layer makes."""
+    width, per_group = layer.channels // layer.groups, layer.filters // layer.groups
+    first = channel // width * per_group
+    under = _under(layer, source[channel], made, seen)
+    sums = np.zeros((layer.filters, under.shape[1]))
+    kernel = weights[first : first + per_group, channel % width]
+    if not layer.has_weights:
+        kernel = np.ones_like(kernel)
+    sums[first : first + per_group] = kernel @ under
+    return sums
+
+
+def _under(layer: FusedLayer, source: Array, made: Array, seen: Array | None) -> Array:
+    """Return the input under each element of the kernel, (area, places); 0 beyond the edges."""
+    rows, columns = np.nonzero(made)
+    found = np.zeros((kernel_area(layer), len(rows)))
+    for number in range(kernel_area(layer)):
+        down, across = divmod(number, layer.columns.kernel)
+        y = rows * layer.rows.stride - layer.rows.padding + down * layer.rows.dilation
+        x = columns * layer.columns.stride - layer.columns.padding
+        x = x + across * layer.columns.dilation
+        inside = (y >= 0) & (y < source.shape[0]) & (x >= 0) & (x < source.shape[1])
+        if seen is not None:
+            inside[inside] = seen[y[inside], x[inside]]
+        found[number, inside] = source[y[inside], x[inside]]
+    return found
+
+
+def whole_maps(
+    group: FusedGroup, frame: Array, weights: Sequence[Array], beside: Sequence[Array]
+) -> list[Array]:
+    """Return all maps of a group, each layer run as a whole; beside: operands of each layer."""
+    whole = [frame]
+    for number, one in enumerate(group.layers, 1):
+        every = np.ones(group.dims(number)[1:], dtype=bool)
+        source = np.concatenate([whole[read] for read in group.read_by(number)])
+        sums = sums_of(one, weights[number - 1], source, every).reshape(group.dims(number))
+        sums += beside[number - 1].sum(axis=0)
+        for added, reader in group.skips:
+            if reader == number:
+                sums += whole[added]
+        whole.append(sums % PRIME)
+    return whole

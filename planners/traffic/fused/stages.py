@@ -18,10 +18,15 @@ from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import ElementSizes
 from planners.traffic.convolution import Convolution, convolution_of, is_convolution
-from planners.traffic.fused.boxes import count
-from planners.traffic.fused.group import INPUT, PART_OF_OTHERS, FusedLayer
-from planners.traffic.fused.reading import parameters_read, read_of, whole_of
-from planners.traffic.fused.windows import fused_layer, maps_of, window_of
+from planners.traffic.fused.group import INPUT, PART_OF_OTHERS, FusedLayer, count
+from planners.traffic.fused.reading import (
+    fused_layer,
+    maps_of,
+    parameters_read,
+    read_of,
+    whole_of,
+    window_of,
+)
 
 VIEWS = (op.Concatenation, op.Slice, op.Reshape, op.Identity)
 

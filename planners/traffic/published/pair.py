@@ -20,10 +20,8 @@ from itertools import product
 from typing import Any
 
 from planners.tiling.regions import COLUMNS, ROWS
-from planners.traffic.fused.accounting import moved
-from planners.traffic.fused.cut_tables import CutTables
-from planners.traffic.fused.group import FusedGroup
-from planners.traffic.fused.reach import Places
+from planners.traffic.fused.accounting import CutTables, moved
+from planners.traffic.fused.group import FusedGroup, Places
 from planners.traffic.fused.schedule import AGAIN, SENT, FusedSchedule
 from planners.traffic.fused.search import grids
 

@@ -3,7 +3,7 @@ from fractions import Fraction
 import pytest
 
 from cnn2csdf import operators as op
-from cnn2csdf.catalogue.mobilenet import mobilenet_v1, mobilenet_v2, rounded_channels
+from cnn2csdf.catalogue.embedded import mobilenet_v1, mobilenet_v2, rounded_channels
 from cnn2csdf.catalogue.networks import CATALOGUE, from_catalogue
 from csdf.errors import CsdfError, InvalidNetwork
 

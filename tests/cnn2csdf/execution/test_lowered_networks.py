@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 from random_networks import finished, models
 
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.execution.by_parts import run_by_parts
 from cnn2csdf.execution.compare import verify
+from cnn2csdf.execution.streaming_executor import run_by_parts
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.lowering import lower
 from cnn2csdf.operators import Elementwise
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.schedules import listed_firings, periodic_schedule
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import ExecutionError, GaveUp
 from csdf.search.trade_off import smallest_storage
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 
 FRAMES = 2
 HALF = Fraction(1, 2)

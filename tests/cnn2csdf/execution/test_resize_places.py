@@ -6,7 +6,7 @@ import pytest
 from cnn2csdf.network import Shape
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.operators import Resize
-from cnn2csdf.operators.resized_axis import ResizedAxis
+from cnn2csdf.operators.resizes import ResizedAxis
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")

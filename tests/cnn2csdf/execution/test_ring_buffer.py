@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cnn2csdf.execution.buffers import RingBuffer
+from cnn2csdf.execution.streaming_executor import RingBuffer
 from cnn2csdf.network import Shape
 from csdf.errors import ExecutionError
 from csdf.model.graph import Channel

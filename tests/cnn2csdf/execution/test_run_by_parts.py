@@ -24,8 +24,8 @@ from hand_written import (
 )
 
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.execution.by_parts import run_by_parts
 from cnn2csdf.execution.compare import verify
+from cnn2csdf.execution.streaming_executor import run_by_parts
 from cnn2csdf.operators import Activation, Elementwise
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import ExecutionError

@@ -19,7 +19,7 @@ from hand_written import (
     squared_and_classified,
 )
 
-from cnn2csdf.execution.by_parts import run_by_parts
+from cnn2csdf.execution.streaming_executor import run_by_parts
 from cnn2csdf.weights import Model
 from csdf.errors import ExecutionError
 from csdf.model.graph import Channel

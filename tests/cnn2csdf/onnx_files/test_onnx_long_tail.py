@@ -5,13 +5,13 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from cnn2csdf import operators as op
-from cnn2csdf.execution.by_parts import run_by_parts
 from cnn2csdf.execution.compare import random_frames
+from cnn2csdf.execution.streaming_executor import run_by_parts
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.lowering import lower
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.simplify import simplified
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.search.trade_off import smallest_storage
 from tests.cnn2csdf.onnx_models import graph_model, numbers, one_node, runtime_outputs, saved

@@ -7,9 +7,9 @@ from onnx import TensorProto, helper, numpy_helper
 from cnn2csdf import operators as op
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.elements import Element
-from cnn2csdf.execution.by_parts import run_by_parts
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import random_frames
+from cnn2csdf.execution.streaming_executor import run_by_parts
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.granularity import ROWS
 from cnn2csdf.lowering import lower
@@ -18,7 +18,7 @@ from cnn2csdf.onnx_files.writer import onnx_bytes
 from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.simplify import drop_identities, simplified
 from cnn2csdf.weights import Model
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import UnreadableFile, UnsupportedOperator
 from csdf.search.trade_off import smallest_storage

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from cnn2csdf.execution.by_parts import run_by_parts
 from cnn2csdf.execution.compare import random_frames
+from cnn2csdf.execution.streaming_executor import run_by_parts
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.lowering import lower
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.onnx_files.runtime import runtime_outputs
 from cnn2csdf.onnx_files.writer import onnx_bytes
 from cnn2csdf.simplify import simplified
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import UnsupportedOperator
 from csdf.search.trade_off import smallest_storage

@@ -11,12 +11,12 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from cnn2csdf.execution.by_parts import run_by_parts
+from cnn2csdf.execution.streaming_executor import run_by_parts
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.granularity import ROWS
 from cnn2csdf.lowering import lower
 from cnn2csdf.readers.tflite.reader import parse_tflite
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.search.trade_off import smallest_storage
 from tests.cnn2csdf.readers.tflite_cases import NAMES, case

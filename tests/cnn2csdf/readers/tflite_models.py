@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from cnn2csdf.readers.tflite.records import root_record
+from cnn2csdf.readers.tflite.model_file import root_record
 
 flatbuffers = pytest.importorskip("flatbuffers")
 

@@ -4,9 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csdf.draw.report.drawing.layers import layers_of, linear_order
-from csdf.draw.report.drawing.layout import BEND_HEIGHT, layout
-from csdf.draw.report.drawing.ordering import Neighbours, ordered_layers, rows_of
+from csdf.draw.graph_drawing import (
+    BEND_HEIGHT,
+    Neighbours,
+    layers_of,
+    layout,
+    linear_order,
+    ordered_layers,
+    rows_of,
+)
 
 edges_of_graphs = st.integers(1, 12).flatmap(
     lambda nodes: st.tuples(

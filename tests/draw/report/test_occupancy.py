@@ -3,8 +3,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from csdf.analysis.self_timed import self_timed_execution
-from csdf.draw.report.occupancy import occupancy_steps
-from csdf.generation.random_graphs import random_graph
+from csdf.draw.report.timeline import occupancy_steps
+from csdf.generation import random_graph
 from csdf.model.graph import Actor, Channel
 
 

@@ -5,12 +5,11 @@ from fractions import Fraction
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import throughput
-from csdf.draw.report.drawing.excerpt import EXCERPT, MOST_ACTORS
+from csdf.draw.graph_drawing import EXCERPT, MOST_ACTORS
+from csdf.draw.report.advice import best_buy, front_data, status_in_words
 from csdf.draw.report.findings import GraphFindings
-from csdf.draw.report.front import best_buy, front_data, status_in_words
-from csdf.draw.report.origin import Origin, Source
-from csdf.draw.report.page import report_page
-from csdf.draw.report.tables import MOST_ROWS
+from csdf.draw.report.markup import MOST_ROWS
+from csdf.draw.report.page import Origin, Source, report_page
 from csdf.model.builder import GraphBuilder
 from csdf.search.pareto import ParetoFront, ParetoPoint
 from tests.draw.report.html_reader import ReadPage

@@ -4,7 +4,7 @@ import pytest
 
 from csdf.errors import GaveUp, InvalidPlan
 from csdf.outcome import Status
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from planners.arena import portfolio
 from planners.arena.allocation import plan_arena
 from planners.check import check_plan

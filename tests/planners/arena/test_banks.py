@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from csdf.errors import GaveUp, InvalidPlan
 from csdf.outcome import Status
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from planners.arena.banks import plan_banks
 from planners.check import check_plan
 from planners.plan import Bank

@@ -11,11 +11,10 @@ from csdf.errors import InvalidPlan
 from csdf.kernels import compile as compiler
 from csdf.kernels.compile import PLAIN
 from csdf.outcome import Status
-from planners.arena.allocation import plan_arena
+from planners.arena.allocation import MOST_PAIRS, plan_arena, relaxed
 from planners.arena.blocks import blocks_of
 from planners.arena.bounds import clique_bound, cliques_of
 from planners.arena.exact import Field, PlacementSearch, random_order, standard_orders
-from planners.arena.in_place import MOST_PAIRS, relaxed
 from planners.check import check_plan
 from planners.kernels.placement_search import FOUND, NONE, UNDECIDED
 from tests.planners.problems import least_peak, problems

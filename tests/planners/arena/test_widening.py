@@ -12,7 +12,7 @@ from planners.arena.blocks import blocks_of
 from planners.arena.bounds import clique_bound, cliques_of
 from planners.arena.exact import Field
 from planners.arena.greedy import Greedy
-from planners.arena.widening import WideningSearch
+from planners.arena.portfolio import WideningSearch
 from planners.formats.minimalloc import parse_buffers
 from planners.kernels.placement_beam import FOUND, UNDECIDED
 from planners.plan import Buffer, Problem

@@ -5,8 +5,8 @@ import subprocess
 import pytest
 
 from cnn2csdf.catalogue.networks import from_catalogue
+from planners.code.command.work import Member, write_together
 from planners.code.library import write_library
-from planners.code.together import Member, write_together
 from planners.memory.answer import INPUTS
 from planners.memory.fit import fit
 from tests.planners.code.calibrated import integer_model, real_model

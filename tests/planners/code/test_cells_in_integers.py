@@ -9,7 +9,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.elements import Arithmetic, Element, Quantization, Stored
 from cnn2csdf.network import Network
-from cnn2csdf.operators.quantized_cells import GATES
+from cnn2csdf.operators.recurrences import CELL_GATES
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import UnsupportedOperator
 from planners.code.library import library
@@ -86,8 +86,10 @@ def quantised(given, seed, arithmetic=Arithmetic.FIXED_POINT):
 def _stored(layer, source):
     match layer.operator:
         case op.QuantizedLstm():
-            matrices = [f"{gate}{kind} matrix" for gate in GATES for kind in ("", " recurrent")]
-            biases = [f"{gate} bias" for gate in GATES]
+            matrices = [
+                f"{gate}{kind} matrix" for gate in CELL_GATES for kind in ("", " recurrent")
+            ]
+            biases = [f"{gate} bias" for gate in CELL_GATES]
         case op.FullyConnected():
             matrices, biases = ["matrix"], ["bias"]
         case _:

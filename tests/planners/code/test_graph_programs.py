@@ -11,14 +11,12 @@ import pytest
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.liveness import Deadlock
 from csdf.errors import CsdfError, InconsistentGraph, UnwritableFile
-from csdf.generation.random_graphs import random_graph
-from csdf.generation.shape import GraphShape
+from csdf.generation import GraphShape, random_graph
 from csdf.io.graph_files import read_graph
 from csdf.model.builder import GraphBuilder
 from planners.code.graph.looped import ORDERS, Fire, Interleaved, Loop, firing_counts, in_words
-from planners.code.graph.planning import planned_graph
-from planners.code.graph.turns import downstream_first, short_loops
-from planners.code.graph.writing import graph_program, write_graph_program
+from planners.code.graph.planning import downstream_first, planned_graph, short_loops
+from planners.code.graph.program import graph_program, write_graph_program
 from tests.planners.code.compiling import COMPILER, FLAGS, SANITIZERS, needs_compiler
 
 SHAPES = [

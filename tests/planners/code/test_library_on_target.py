@@ -11,7 +11,7 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.io.graph_files import read_graph
 from planners.code.graph.planning import planned_graph
-from planners.code.graph.writing import write_graph_program
+from planners.code.graph.program import write_graph_program
 from planners.code.library import write_library
 from planners.memory.fit import fit
 from tests.planners.code.compiling import needs_compiler

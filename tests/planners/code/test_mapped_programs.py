@@ -14,8 +14,7 @@ from csdf.io.graph_files import write_graph
 from csdf.io.mapping.files import write_mapping
 from csdf.model.builder import GraphBuilder
 from csdf.model.mapping import Buffer, InvalidMapping, Mapping, StaticOrder
-from planners.code.graph.mapped import OrdersBlock, mapped_graph
-from planners.code.graph.mapped_program import mapped_program
+from planners.code.graph.mapped_program import OrdersBlock, mapped_graph, mapped_program
 from tests.cli.running import run
 from tests.planners.code.compiling import COMPILER, FLAGS, SANITIZERS, needs_compiler
 from tests.planners.code.test_graph_programs import functions_in_c, graphs, simulated_firings

@@ -9,9 +9,8 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.elements import Arithmetic, Element
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.simplify import simplified
-from planners.code.leeway import leeways
+from planners.code.layer_descriptor import as_real
 from planners.code.library import library, write_library
-from planners.code.mixed import as_real
 from planners.code.parts import (
     INTEGERS,
     REALS,
@@ -21,7 +20,7 @@ from planners.code.parts import (
     SINGLES,
     defined_names,
 )
-from planners.code.vectors import random_frame
+from planners.code.vectors import leeways, random_frame
 from planners.memory.answer import INPUTS
 from planners.memory.fit import fit
 from tests.cnn2csdf.execution.random_networks import models

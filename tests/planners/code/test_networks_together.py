@@ -9,7 +9,7 @@ from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidPlan
-from planners.code.together import Member, together, write_together
+from planners.code.command.work import Member, together, write_together
 from planners.memory.fit import fit
 from tests.planners.code.compiling import COMPILER, FLAGS, SANITIZERS, needs_compiler
 from tests.planners.code.test_library_on_target import make, needs_target, printed

@@ -12,8 +12,8 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidNetwork, InvalidPlan
+from planners.code.c_text import identifier
 from planners.code.library import library
-from planners.code.names import identifier
 from planners.memory.answer import INPUTS, RESULTS, SEARCHED
 from planners.memory.fit import fit
 from tests.cnn2csdf.execution.random_networks import _added, operators

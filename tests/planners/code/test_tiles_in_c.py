@@ -12,9 +12,9 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.elements import Arithmetic
 from csdf.errors import InvalidPlan
+from planners.code.c_text import Tables
 from planners.code.library import write_library
-from planners.code.tables import Tables
-from planners.code.tiles import tiling_of
+from planners.code.schedule import tiling_of
 from planners.code.vectors import placed, random_frame
 from planners.fusion.chains import chain_of
 from planners.fusion.configurations import Way, configuration

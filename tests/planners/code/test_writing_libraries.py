@@ -15,13 +15,12 @@ from cnn2csdf.shape import Shape
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidNetwork, InvalidPlan, UnwritableFile
-from planners.code.described import described
+from planners.code.c_text import TOGETHER, Tables, comment, identifier, number, numbers, unlike
+from planners.code.layer_descriptor import described
 from planners.code.library import library, write_library
-from planners.code.names import TOGETHER, comment, identifier, number, numbers, unlike
 from planners.code.parts import INTEGERS, REALS, SCHEDULER, SINGLES, parts_of
 from planners.code.rules import rule_of
 from planners.code.schedule import looking_ahead
-from planners.code.tables import Tables
 from planners.code.vectors import random_frame
 from tests.planners.code.compiling import COMPILER, FLAGS, needs_compiler, run_all
 from tests.planners.streaming.streamed import random_plan

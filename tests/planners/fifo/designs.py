@@ -6,7 +6,7 @@ from planners.fifo.design import Design, Fifo, Layer
 from planners.fifo.finn.layers import layer_cluster
 from planners.fifo.finn.nodes import Node
 from planners.fifo.timing import rtl
-from planners.fifo.timing.options import TimingOptions
+from planners.fifo.timing.cluster import TimingOptions
 
 ROOT = Path(__file__).parents[3]
 RESIDUAL = str(ROOT / "models" / "fifo" / "residual.onnx")

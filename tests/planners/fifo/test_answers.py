@@ -8,16 +8,16 @@ from fractions import Fraction
 import pytest
 
 from csdf.cli.main import main
-from csdf.model.fifo_memory import OBJECTIVES
 from csdf.outcome import Status
-from csdf.stopping import Stop
+from csdf.search.memory_cost import OBJECTIVES
+from csdf.time_limit import Stop
 from csdf.words import rate_in_words
 from planners.fifo.command.answer import by_number, in_proof
-from planners.fifo.event_system import EventSystem
+from planners.fifo.event_graph import EventSystem
 from planners.fifo.finn.reading import read_design
 from planners.fifo.sizing import full_rate, smallest_depths
 from planners.fifo.stepping import cheapest_depths
-from planners.fifo.timing.options import TimingOptions
+from planners.fifo.timing.cluster import TimingOptions
 from tests.planners.fifo.designs import RESIDUAL
 
 

@@ -7,15 +7,14 @@ import pytest
 from onnx import TensorProto, helper
 
 from csdf.errors import UnreadableFile
-from csdf.model.fifo_memory import blocks
+from csdf.search.memory_cost import blocks
 from planners.fifo.cores import Core, cost, split_cores, whole_core, with_cores
-from planners.fifo.event_system import EventSystem
+from planners.fifo.event_graph import EventSystem
 from planners.fifo.finn.folding_file import fifo_depths, folding_text, read_folding
 from planners.fifo.finn.reading import read_design
-from planners.fifo.occupancy import automatic_depths
 from planners.fifo.sizing import full_rate, period_of, smallest_depths
-from planners.fifo.study import study
-from planners.fifo.timing.options import TimingOptions
+from planners.fifo.study import automatic_depths, study
+from planners.fifo.timing.cluster import TimingOptions
 from tests.planners.fifo.designs import RESIDUAL, ROOT, cluster, fork
 from tests.planners.fifo.handshakes import Times, cluster_rules
 from tests.shared_data import SHARED, each

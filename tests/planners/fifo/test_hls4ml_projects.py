@@ -9,12 +9,18 @@ import pytest
 
 from csdf.cli.main import main
 from csdf.errors import UnreadableFile
-from planners.fifo.event_system import EventSystem
-from planners.fifo.hls import conversion
-from planners.fifo.hls.reading import FUNCTIONS, Reader, project_design
-from planners.fifo.hls.source import Call, read_source, with_depths
+from planners.fifo.event_graph import EventSystem
+from planners.fifo.hls import reading
+from planners.fifo.hls.reading import (
+    FUNCTIONS,
+    Call,
+    Reader,
+    project_design,
+    read_source,
+    with_depths,
+)
 from planners.fifo.sizing import full_rate, period_of
-from planners.fifo.timing.options import TimingOptions
+from planners.fifo.timing.cluster import TimingOptions
 
 # A fork, a padded 3x3 convolution on one side, and a sum, in the form of hls4ml's templates.
 SMALL = Path(__file__).parents[3] / "models" / "fifo" / "small_hls4ml"
@@ -124,7 +130,7 @@ CONFIGURATION = "OnnxModel: net.onnx\nOutputDir: prj\nProjectName: small\nIOType
 
 
 def test_a_configuration_without_its_project_says_that_hls4ml_is_missing(tmp_path, monkeypatch):
-    monkeypatch.setattr(conversion, "find_spec", lambda _: None)
+    monkeypatch.setattr(reading, "find_spec", lambda _: None)
     file = tmp_path / "hls4ml_config.yml"
     file.write_text(CONFIGURATION)
     with pytest.raises(UnreadableFile, match=r"hls4ml convert -c hls4ml_config\.yml"):

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from planners.fifo.dominance import Moves
 from planners.fifo.evaluator import DesignEvaluator
-from planners.fifo.event_system import EventSystem
-from planners.fifo.moving import Moves
+from planners.fifo.event_graph import EventSystem
 from planners.fifo.sizing import full_rate, period_of, smallest_depths
 from planners.fifo.timing import rtl
 from tests.planners.fifo.designs import chain, cluster, design, fork

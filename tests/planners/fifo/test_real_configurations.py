@@ -5,12 +5,12 @@ import json
 import pytest
 
 from planners.fifo.evaluator import DesignEvaluator
-from planners.fifo.event_system import EventSystem
+from planners.fifo.event_graph import EventSystem
 from planners.fifo.finn.folding_file import read_folding
 from planners.fifo.finn.reading import read_design
 from planners.fifo.growing import least_depth
 from planners.fifo.sizing import full_rate
-from planners.fifo.timing.options import TimingOptions
+from planners.fifo.timing.cluster import TimingOptions
 from tests.planners.fifo.real_mobilenet import Chain, real_depths
 from tests.shared_data import SHARED
 

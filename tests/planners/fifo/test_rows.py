@@ -5,13 +5,12 @@ from itertools import product
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from planners.fifo.covering import Covering
 from planners.fifo.evaluator import DesignEvaluator
-from planners.fifo.event_system import EventSystem
-from planners.fifo.rows import in_row
+from planners.fifo.event_graph import EventSystem, in_row
+from planners.fifo.proving import Covering
 from planners.fifo.sizing import full_rate
 from planners.fifo.timing import rtl
-from planners.fifo.timing.repeating import is_word_by_word
+from planners.fifo.timing.cluster import is_word_by_word
 from tests.planners.fifo.designs import chain, cluster, design, fork
 
 

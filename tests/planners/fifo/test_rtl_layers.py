@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from planners.fifo.finn.layers import layer_cluster
 from planners.fifo.finn.nodes import Node
 from planners.fifo.timing import rtl
+from planners.fifo.timing.cluster import TimingOptions
 from planners.fifo.timing.loops import Loop, Stream, loop_cluster
-from planners.fifo.timing.options import TimingOptions
 from tests.planners.fifo import cycle_by_cycle, recurrences
 from tests.planners.fifo.handshakes import ALWAYS, Times, cluster_rules
 

@@ -7,18 +7,18 @@ from hypothesis import strategies as st
 
 from csdf.analysis.throughput import throughput
 from csdf.errors import GaveUp
-from csdf.search.memory.steps import StepSearch
-from csdf.stopping import Stop
+from csdf.search.memory_cost import StepSearch
+from csdf.time_limit import Stop
 from planners.fifo.evaluator import DesignEvaluator
-from planners.fifo.event_system import EventSystem
+from planners.fifo.event_graph import EventSystem
 from planners.fifo.finn.reading import read_design
 from planners.fifo.growing import exchanged, grown, least_depths
-from planners.fifo.occupancy import automatic_depths
 from planners.fifo.proving import Parts
 from planners.fifo.sizing import full_rate, period_of, smallest_depths
 from planners.fifo.stepping import cheapest_depths
+from planners.fifo.study import automatic_depths
 from planners.fifo.timing import rtl
-from planners.fifo.timing.options import TimingOptions
+from planners.fifo.timing.cluster import TimingOptions
 from tests.both_kernels import BOTH, use
 from tests.planners.fifo import recurrences
 from tests.planners.fifo.designs import RESIDUAL, chain, cluster, documented_chain, fork

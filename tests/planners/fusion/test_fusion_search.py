@@ -12,7 +12,7 @@ from cnn2csdf.catalogue.networks import CATALOGUE
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp, InvalidNetwork, InvalidPlan
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from planners.fusion.chains import chain_of
 from planners.fusion.configurations import configuration
 from planners.fusion.planning import best_plan, fusion_plan

@@ -12,9 +12,8 @@ from csdf.draw.report.sections import Contribution, Need, Section
 from csdf.search.pareto import ParetoPoint, SmallestStorage
 from planners.memory_ways import PARTS_ARENA, WHOLE_APART, WHOLE_ARENA
 from planners.parts_memory import MemoryApart, NetworkMemory
-from planners.report.findings import LayerFigures, Limit, Mark, NetworkFindings
+from planners.report.findings import LayerFigures, Limit, Mark, NetworkFindings, fits, fitting
 from planners.report.subject import network_surroundings
-from planners.report.words import fits, fitting
 from tests.draw.report.html_reader import ReadPage
 from tests.draw.report.test_page import findings, ring
 

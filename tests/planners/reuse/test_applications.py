@@ -18,7 +18,7 @@ from planners.reuse.application.application import (
 )
 from planners.reuse.application.application_files import parse_application, read_application
 from planners.reuse.application.published_applications import read_published_application
-from planners.reuse.buffers.edge_buffers import edge_buffers
+from planners.reuse.edge_buffers import edge_buffers
 
 YAML = """
 name: glasses

@@ -10,8 +10,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from planners.reuse.application.application import undivided
 from planners.reuse.partition import partition_model
-from planners.reuse.partition.block_rates import BlockRates, EdgeRates, block_rates
-from planners.reuse.partition.block_storage import block_storage
+from planners.reuse.partition.block_storage import BlockRates, EdgeRates, block_rates, block_storage
 from planners.reuse.partition.partition_model import PartitionModel
 from planners.reuse.partition.partition_rows import Reading
 

@@ -10,15 +10,14 @@ from cnn2csdf.granularity import ROWS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from planners.network_arena import parts_arena, whole_arena
 from planners.reuse.application.application import Application, undivided
-from planners.reuse.buffers.sharing import best_shared
 from planners.reuse.cost.evaluation import Costs, Evaluator
-from planners.reuse.deployment.placement import free_offsets
-from planners.reuse.front.candidates import fastest, smallest, uniform_points
+from planners.reuse.deployment.deployment import free_offsets
+from planners.reuse.edge_buffers import best_shared
+from planners.reuse.front.candidates import Demands, fastest, smallest, uniform_points
 from planners.reuse.front.guided.beyond_search import search_beyond
-from planners.reuse.front.selection import Demands
 
 NAMES = ("resnet8", "keyword_spotting", "person_detection", "efficientnet_b0", "mobilenet_v2")
 RATE = Fraction(10**9)  # frames a second, which nothing reaches

@@ -4,9 +4,9 @@ import pytest
 
 import planners
 from cnn2csdf.catalogue.networks import from_catalogue
-from csdf.stopping import Stop
-from planners.reuse.buffers.sharing import best_shared
+from csdf.time_limit import Stop
 from planners.reuse.cost.evaluation import Costs, Evaluator
+from planners.reuse.edge_buffers import best_shared
 from planners.reuse.partition import block_storage
 
 

@@ -5,17 +5,18 @@ from itertools import product
 
 import pytest
 
-from csdf.stopping import Stop
-from planners.reuse.application.published_applications import read_published_application
-from planners.reuse.application.published_rates import as_published
-from planners.reuse.buffers.sharing import best_shared
+from csdf.time_limit import Stop
+from planners.reuse.application.published_applications import (
+    as_published,
+    read_published_application,
+)
 from planners.reuse.cost.bounds import memory_bound, tensor_bound
-from planners.reuse.cost.choices_left import ChoicesLeft
+from planners.reuse.cost.choices_left import ChoicesLeft, begun_before_end
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.cost.least_load import LeastLoad, searched_bound
-from planners.reuse.deployment.placement import free_offsets
+from planners.reuse.deployment.deployment import free_offsets
+from planners.reuse.edge_buffers import best_shared
 from planners.reuse.front.exact.load_front import load_front
-from planners.reuse.partition.forced_order import begun_before_end
 from tests.planners.reuse.front.small_applications import (
     alone,
     branched,

@@ -9,13 +9,13 @@ more than the smallest buffers of its own rates in ResNet50: it lets shortcuts r
 import pytest
 
 from planners.reuse.application.published_applications import (
+    as_published,
     published_applications,
     read_published_application,
 )
-from planners.reuse.application.published_rates import as_published
-from planners.reuse.buffers.sharing import best_shared
 from planners.reuse.cost.comparison import comparison
 from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.edge_buffers import best_shared
 from tests.shared_data import SHARED
 
 TABLE = SHARED / "networks" / "applications.json"

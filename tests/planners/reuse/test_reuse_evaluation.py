@@ -8,13 +8,12 @@ from fractions import Fraction
 import pytest
 
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.catalogue.embedded import resnet8
-from cnn2csdf.catalogue.mobilenet import mobilenet_v1, mobilenet_v2
+from cnn2csdf.catalogue.embedded import mobilenet_v1, mobilenet_v2, resnet8
 from cnn2csdf.durations import platform_durations
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.lowering import lower
 from cnn2csdf.operators import Activation, Elementwise
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.bound_channels import with_capacities
 from csdf.errors import InvalidNetwork, InvalidPlan
 from csdf.search.trade_off import smallest_storage
 from planners.arena.allocation import plan_arena

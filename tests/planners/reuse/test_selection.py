@@ -6,8 +6,8 @@ import pytest
 
 from csdf.errors import InvalidNetwork
 from figures.published.reuse_example import worked_example
+from planners.reuse.front.candidates import Chosen, Demands, selected, selected_as_published
 from planners.reuse.front.problem import Point, Score
-from planners.reuse.front.selection import Chosen, Demands, selected, selected_as_published
 
 # memory, then seconds a frame of CNN1 and of CNN2
 FRONT = [

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planners.reuse.buffers.sharing import largest_load, overlaps, shared_buffers
+from planners.reuse.edge_buffers import largest_load, overlaps, shared_buffers
 
 intervals = st.lists(
     st.tuples(st.integers(0, 12), st.integers(0, 6), st.integers(1, 50)), max_size=12

@@ -15,10 +15,8 @@ from planners.check import check_plan
 from planners.reuse.application.application import Application, divided, undivided
 from planners.reuse.cost.bounds import memory_bound, tensor_bound
 from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.cost.offset_problem import offset_problem
-from planners.reuse.cost.tensor_places import tensor_places
-from planners.reuse.deployment.making import deployment
-from planners.reuse.deployment.placement import free_offsets
+from planners.reuse.cost.offset_problem import offset_problem, tensor_places
+from planners.reuse.deployment.deployment import deployment, free_offsets
 from tests.planners.reuse.deployment.deployed import TOLERANCE, run
 from tests.planners.reuse.front.small_applications import branched, residual
 

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from figures.published.reuse_example import PRINTED_PHASES, worked_example
-from planners.reuse.application.published_rates import as_published
+from planners.reuse.application.published_applications import as_published
 from planners.reuse.cost.bounds import memory_bound
 from planners.reuse.cost.evaluation import Evaluator
 

@@ -16,8 +16,8 @@ from planners.fusion.ways import Scratch
 from planners.memory.answer import SEARCHED
 from planners.memory.fit import fit
 from planners.network_arena import parts_arena, parts_plan, whole_arena, whole_plan
-from planners.primitives.execution.as_plan import planned_primitives
-from planners.primitives.library.prepared import prepared_layer
+from planners.primitives.execution.planned import planned_primitives
+from planners.primitives.library.layers import prepared_layer
 from planners.reuse.application.application import Application, divided
 from planners.reuse.cost.evaluation import Costs, Evaluator
 from planners.reuse.deployment.as_plans import streaming_plans

@@ -9,13 +9,10 @@ from csdf.errors import InvalidPlan
 from csdf.kernels import compile as compiler
 from planners.traffic import one_layer
 from planners.traffic.convolution import ArrayBytes, Convolution
-from planners.traffic.counting import transfers
-from planners.traffic.nest import Halo, lengths
-from planners.traffic.nested import NestedTiles
-from planners.traffic.nested_judge import walk_nested
+from planners.traffic.nest import Halo, NestedTiles, lengths, transfers
 from planners.traffic.nested_search import nested_search
 from planners.traffic.one_layer import least_traffic
-from planners.traffic.simulator import walk
+from planners.traffic.simulator import walk, walk_nested
 from tests import both_kernels
 from tests.both_kernels import needs_compiled
 from tests.planners.traffic.layers import (

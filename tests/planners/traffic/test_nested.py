@@ -9,23 +9,33 @@ import pytest
 from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
 from csdf.outcome import told
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from planners.traffic.convolution import ArrayBytes, Convolution
 from planners.traffic.footprints import axes_of
-from planners.traffic.listing import listing
-from planners.traffic.nest import MOVES, Array, Halo, Loop, LoopNest, lengths
-from planners.traffic.nested import NestedTiles, input_reads, nested_transfers, tiles_of
-from planners.traffic.nested_axes import (
+from planners.traffic.nest import (
+    MOVES,
+    Array,
+    Halo,
+    Loop,
+    LoopNest,
+    NestedTiles,
+    input_reads,
+    lengths,
+    listing,
+    nested_transfers,
+    tiles_of,
+)
+from planners.traffic.nested_search import (
     AxisTiles,
     input_reads_of_all,
     movers,
+    nested_search,
     pairs_of,
+    tile_sizes,
     tiles_along,
 )
-from planners.traffic.nested_judge import walk_nested
-from planners.traffic.nested_search import nested_search
 from planners.traffic.one_layer import least_traffic
-from planners.traffic.tilings import tile_sizes
+from planners.traffic.simulator import walk_nested
 from tests.planners.traffic.layers import random_convolution
 
 SLIDES = (None, Loop.ROWS, Loop.COLUMNS, Loop.KERNEL_ROWS, Loop.KERNEL_COLUMNS)

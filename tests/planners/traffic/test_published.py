@@ -7,12 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planners.tiling.regions import even_ends
-from planners.traffic.fused.group import FusedGroup, FusedLayer
-from planners.traffic.fused.reach import Reach
+from planners.traffic.fused.group import FusedGroup, FusedLayer, Reach
 from planners.traffic.layer_text import layers_from_text
 from planners.traffic.network_traffic import NetworkSearch
-from planners.traffic.published.listing import nests
-from planners.traffic.published.network import PublishedSearch
+from planners.traffic.published.network import PublishedSearch, nests
 from planners.traffic.published.pair import least_pair_traffic, pair_traffic
 
 SLIDES = "conv:56x56x64,64,3x3,pad=1+conv:64,3x3,pad=1"

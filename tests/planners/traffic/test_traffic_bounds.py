@@ -7,9 +7,8 @@ from random import Random
 
 import pytest
 
-from planners.traffic.bounds import COMMUNICATION, COMPULSORY, lower_bounds
 from planners.traffic.convolution import Convolution
-from planners.traffic.one_layer import least_traffic
+from planners.traffic.one_layer import COMMUNICATION, COMPULSORY, least_traffic, lower_bounds
 from tests.planners.traffic.layers import published_layer, random_convolution
 
 

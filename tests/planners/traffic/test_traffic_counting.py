@@ -6,9 +6,8 @@ from random import Random
 import pytest
 
 from planners.traffic.convolution import Convolution
-from planners.traffic.counting import transfers
 from planners.traffic.footprints import Axis, reads
-from planners.traffic.nest import Halo, Loop, LoopNest
+from planners.traffic.nest import Halo, Loop, LoopNest, transfers
 from planners.traffic.simulator import walk
 from tests.planners.traffic.layers import published_layer, random_convolution, random_nest
 

@@ -6,10 +6,9 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.traffic.convolution import Convolution, convolution_of, group_of
-from planners.traffic.listing import listing
-from planners.traffic.nest import Halo, Loop, LoopNest
-from planners.traffic.structures import structures
-from planners.traffic.tilings import tile_sizes
+from planners.traffic.nest import Halo, Loop, LoopNest, listing
+from planners.traffic.nested_search import tile_sizes
+from planners.traffic.one_layer import structures
 from tests.planners.traffic.layers import published_layer
 
 ORDER = (

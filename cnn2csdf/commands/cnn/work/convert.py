@@ -13,7 +13,7 @@ from cnn2csdf.lowering import lower
 from cnn2csdf.network import Network
 from cnn2csdf.readers.extra import with_onnx
 from cnn2csdf.weights import Model, random_weights
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.bound_channels import with_capacities
 from csdf.cli import answers
 from csdf.cli.frame.long_work import stop_after
 from csdf.cli.options import storage

@@ -19,7 +19,7 @@ from cnn2csdf.parameters import (
 )
 from cnn2csdf.readers.supported import GENERAL, supported
 from csdf.cli import answers
-from csdf.cli.frame import tables
+from csdf.cli.frame import terminal
 from csdf.words import bytes_in_words
 
 COLUMNS = ("layer", "operator", "output", "phases", "parameters", "MACs", "output bytes")
@@ -155,7 +155,7 @@ def _as_text(total: dict[str, Any], sizes: str) -> str:
         for row in rows
     ]
     texts = {0, 1, 2, *range(len(COLUMNS), len(columns))}
-    lines = tables.aligned([columns, *cells], texts=texts)
+    lines = terminal.aligned([columns, *cells], texts=texts)
     again = total["shared_parameters"]
     return answers.one_text(
         [

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from csdf.cli import answers, parsers
-from csdf.cli.work import worked
+from csdf.cli.loading import worked
 from planners.code.graph.looped import ORDERS
 
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from csdf.analysis.bounded import with_capacities
+from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.liveness import Deadlock
 from csdf.cli import answers
 from csdf.cli.frame.long_work import limited, shown, telling
@@ -17,12 +17,11 @@ from csdf.names import quoted
 from csdf.outcome import Status
 from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import Choice
-from csdf.stopping import Progress, Stop
+from csdf.time_limit import Progress, Stop
 from planners.code.graph.looped import in_words
-from planners.code.graph.mapped import OrdersBlock, mapped_graph
-from planners.code.graph.mapped_program import write_mapped_program
+from planners.code.graph.mapped_program import OrdersBlock, mapped_graph, write_mapped_program
 from planners.code.graph.planning import PlannedGraph, planned_graph
-from planners.code.graph.writing import WrittenGraph, write_graph_program
+from planners.code.graph.program import WrittenGraph, write_graph_program
 
 SEARCH = 0.5  # of the time, for the smallest buffers
 SHOWN = 300  # characters of a schedule

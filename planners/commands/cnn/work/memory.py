@@ -14,14 +14,14 @@ from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.fixed_point.flash import and_in_flash
 from cnn2csdf.granularity import WHOLE
-from csdf.cli import answers, pictures
-from csdf.cli.frame import output, tables
+from csdf.cli import answers, loading
+from csdf.cli.frame import output, terminal
 from csdf.cli.frame.long_work import stop_after
 from csdf.cli.options import storage
 from csdf.io.csv_text import csv_text
 from csdf.names import quoted
 from csdf.outcome import Status
-from csdf.stopping import Progress
+from csdf.time_limit import Progress
 from csdf.words import bytes_in_words
 from planners.memory.several import Together
 from planners.memory_ways import LINES, RINGS
@@ -177,7 +177,7 @@ def _as_text(rows: Sequence[AnsweredNetwork]) -> str:
             )
         )
     beside = [f"{row.name}: csdf fit: {in_words(row.fit)}" for row in rows if row.fit is not None]
-    return answers.one_text([*tables.aligned(table), *beside, *_in_flash(rows), KIND, BY_PARTS])
+    return answers.one_text([*terminal.aligned(table), *beside, *_in_flash(rows), KIND, BY_PARTS])
 
 
 def _in_flash(rows: Sequence[AnsweredNetwork]) -> Iterator[str]:
@@ -209,10 +209,10 @@ def _as_json(row: AnsweredNetwork) -> dict[str, Any]:
 
 
 def _plot(path: str, rows: Sequence[AnsweredNetwork]) -> None:
-    draw = pictures.drawing("planners.commands.cnn.picture")
+    draw = loading.drawing("planners.commands.cnn.picture")
     bars = [
         draw.MemoryBar(row.name, way.title, way.parameters, way.buffers)
         for row in rows
         for way in row.comparison.ways
     ]
-    output.write("csdf cnn memory", path, draw.memory_picture(bars, pictures.suffix_of(path)))
+    output.write("csdf cnn memory", path, draw.memory_picture(bars, loading.suffix_of(path)))

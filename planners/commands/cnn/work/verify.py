@@ -11,9 +11,8 @@ from pathlib import PurePath
 from typing import Any
 
 from cnn2csdf.commands.cnn import chosen
-from cnn2csdf.commands.cnn.trained import with_weights
+from cnn2csdf.commands.cnn.chosen import with_weights
 from cnn2csdf.elements import Element
-from cnn2csdf.execution.by_parts import Frame
 from cnn2csdf.execution.compare import (
     Difference,
     Verification,
@@ -22,6 +21,7 @@ from cnn2csdf.execution.compare import (
     verify,
     worst_of,
 )
+from cnn2csdf.execution.streaming_executor import Frame
 from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.network import Network
 from cnn2csdf.onnx_files.runtime import has_runtime, runtime_outputs

@@ -9,14 +9,14 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import PurePath
 
-from csdf.cli import answers, pictures
+from csdf.cli import answers, loading
 from csdf.cli.frame.long_work import stop_after
 from csdf.cli.frame.output import remark, write
 from csdf.errors import CsdfError
 from csdf.io.files import write_text
-from csdf.model.fifo_memory import OBJECTIVES, UNITS
 from csdf.outcome import Status
-from csdf.stopping import Stop
+from csdf.search.memory_cost import OBJECTIVES, UNITS
+from csdf.time_limit import Stop
 from planners.fifo.command.answer import (
     as_json,
     as_text,
@@ -29,7 +29,7 @@ from planners.fifo.design import Design
 from planners.fifo.finn.folding_file import Folding, fifo_depths, folding_text, read_folding
 from planners.fifo.finn.reading import read_design
 from planners.fifo.study import Study, front, study
-from planners.fifo.timing.options import TimingOptions
+from planners.fifo.timing.cluster import TimingOptions
 
 
 def work(options: argparse.Namespace) -> int:
@@ -155,10 +155,10 @@ def _front(design: Design, options: argparse.Namespace) -> int:
     else:
         print(front_text(design, points, options.clock, objective))
     if options.plot:
-        draw = pictures.drawing("planners.fifo.command.picture")
+        draw = loading.drawing("planners.fifo.command.picture")
         picture = draw.front_picture(
             design.name, points, UNITS.get(objective, objective), options.clock,
-            pictures.suffix_of(options.plot),
+            loading.suffix_of(options.plot),
         )  # fmt: skip
         write(PROGRAM, options.plot, picture)
     if any(point.status is not Status.OPTIMAL for point in points):

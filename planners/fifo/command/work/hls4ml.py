@@ -14,10 +14,9 @@ from csdf.io.files import write_text
 from csdf.outcome import Status
 from planners.fifo.command.answer import as_json, as_text
 from planners.fifo.command.hls4ml import PROGRAM
-from planners.fifo.hls.reading import project_design
-from planners.fifo.hls.source import read_source, with_depths
+from planners.fifo.hls.reading import project_design, read_source, with_depths
 from planners.fifo.study import study
-from planners.fifo.timing.options import TimingOptions
+from planners.fifo.timing.cluster import TimingOptions
 
 
 def work(options: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 
 from csdf.errors import GaveUp, plural
 from csdf.outcome import because
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from planners.reuse.front.archive import Archive
 from planners.reuse.front.places.evaluation import Cached, Place, scored
 from planners.reuse.front.problem import Chromosome, FrontWhy, InvalidSearch, Point, Score

@@ -17,10 +17,9 @@ from csdf.errors import UnreadableFile
 from csdf.io.files import read_text, write_text
 from csdf.io.json_value import JsonValue
 from csdf.model.exact import MalformedText, signed_rational
-from csdf.stopping import Budget, Stop, stop_of
+from csdf.time_limit import Budget, Stop, stop_of
 from planners.reuse.front.archive import Archive
-from planners.reuse.front.nsga2.genome import Genome, digests
-from planners.reuse.front.nsga2.state import Origin, RandomState, SearchState
+from planners.reuse.front.nsga2.nsga2 import Genome, Origin, RandomState, SearchState, digests
 from planners.reuse.front.places.evaluation import Place, scored
 from planners.reuse.front.problem import (
     InvalidSearch,

@@ -3,32 +3,33 @@
 Source: Deb, Pratap, Agarwal, Meyarivan, A fast and elitist multiobjective genetic algorithm: NSGA-II,
 IEEE Trans. Evolutionary Computation 6(2), 2002. Beyond it: the archive, and no chromosome is evaluated
 twice.
+
+Chromosomes as rows of allele numbers, for arithmetic over a whole population.
+
+New chromosomes from old ones: tournament, crossover, mutation; all chance from one generator.
+
+A search between two generations: all it needs to go on, and what it is a search of.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
+from hashlib import blake2b
+from itertools import accumulate
 from random import Random
+from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from csdf.errors import plural
 from csdf.outcome import Reason, because
-from csdf.stopping import ENDS, Budget, Stop, reason_of, stop_of
+from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 from planners.reuse.front.archive import Archive
 from planners.reuse.front.nsga2.domination import survivors
-from planners.reuse.front.nsga2.genome import Genome, Rows, digests
-from planners.reuse.front.nsga2.state import SearchState, origin_of
-from planners.reuse.front.nsga2.variation import (
-    Settings,
-    crossed,
-    mutated,
-    random_rows,
-    tournament,
-)
 from planners.reuse.front.places.evaluation import Place, scored
 from planners.reuse.front.problem import (
     Chromosome,
@@ -36,8 +37,10 @@ from planners.reuse.front.problem import (
     FrontWhy,
     InvalidSearch,
     LostWorkers,
+    Number,
     Point,
     Problem,
+    fingerprint_of,
 )
 
 ATTEMPTS = 8  # to fill a generation with chromosomes never seen; each mutates twice as much
@@ -234,3 +237,204 @@ class _Generations:
             evaluations=self._evaluations,
             least_violation=self._archive.least_violation,
         )
+
+
+Rows = NDArray[np.uint16]  # (chromosomes, genes), allele numbers
+MOST_ALLELES = 2**16
+DIGEST_BYTES = 8
+
+
+class Genome:
+    """The code of one problem: the allele number of gene g counts its alleles in their order."""
+
+    def __init__(self, problem: Problem) -> None:
+        sizes = [len(values) for values in problem.alleles]
+        if max(sizes) > MOST_ALLELES:
+            gene = sizes.index(max(sizes))
+            raise InvalidSearch(
+                f"gene {gene}: {sizes[gene]} alleles; at most {MOST_ALLELES} are possible"
+            )
+        self.problem = problem
+        self.sizes = np.array(sizes, dtype=np.uint64)
+        self._code = ">u1" if max(sizes) <= 2**8 else ">u2"
+        self._starts = np.array([0, *accumulate(sizes[:-1])])
+        self._alleles = np.array([value for values in problem.alleles for value in values], object)
+        self._numbers = [
+            {value: number for number, value in enumerate(values)} for values in problem.alleles
+        ]
+
+    def rows(self, chromosomes: Sequence[Chromosome]) -> Rows:
+        """Return the code of chromosomes. Raises InvalidSearch for one of another problem."""
+        rows = [self._numbers_in(chromosome) for chromosome in chromosomes]
+        return np.array(rows, dtype=np.uint16).reshape(len(rows), len(self.sizes))
+
+    def chromosomes(self, rows: Rows) -> list[Chromosome]:
+        """Return what the rows stand for."""
+        return [tuple(values) for values in self._alleles[self._starts + rows].tolist()]
+
+    def text(self, chromosome: Chromosome) -> str:
+        """Return the allele numbers, two or four hexadecimal digits each."""
+        content: bytes = self.rows([chromosome])[0].astype(self._code).tobytes()
+        return content.hex()
+
+    def chromosome(self, text: str) -> Chromosome:
+        """Return what `text` was made of. Raises ValueError."""
+        row = np.frombuffer(bytes.fromhex(text), dtype=self._code)
+        if row.shape != self.sizes.shape or (row >= self.sizes).any():
+            raise ValueError("not a chromosome of this problem")
+        return self.chromosomes(row[None].astype(np.uint16))[0]
+
+    def _numbers_in(self, chromosome: Chromosome) -> list[int]:
+        try:
+            pairs = zip(self._numbers, chromosome, strict=True)
+            return [numbers[value] for numbers, value in pairs]
+        except (KeyError, ValueError):
+            self.problem.require_chromosome(chromosome)
+            raise
+
+
+def digests(rows: Rows) -> list[int]:
+    """Return a number of 64 bits for each row; different rows have different ones, but for luck.
+
+    Two rows that share one cost a chromosome that is never tried: about once in 10^9 searches of
+    10^5 evaluations.
+    """
+    little = rows.astype("<u2", copy=False)
+    return [
+        int.from_bytes(blake2b(row.tobytes(), digest_size=DIGEST_BYTES).digest(), "little")
+        for row in little
+    ]
+
+
+WORD = 2**32
+Words = NDArray[np.uint64]
+Truths = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How the next generation is made. The rates are parts of one, but for `mutated_genes`.
+
+    mutated_genes: how many genes of a child change on average.
+    """
+
+    population: int = 100
+    crossover_rate: Fraction = Fraction(9, 10)  # of the pairs; the others are copied
+    one_point_rate: Fraction = Fraction(1, 2)  # of the crossovers; the others are uniform
+    mutated_genes: Fraction = Fraction(1)
+
+    def __post_init__(self) -> None:
+        if self.population < 2:
+            raise InvalidSearch(f"a population of {self.population}; expected at least 2")
+        for name in ("crossover_rate", "one_point_rate"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InvalidSearch(f"{name}: found {getattr(self, name)}; expected 0 to 1")
+        if self.mutated_genes < 0:
+            raise InvalidSearch(f"mutated_genes: found {self.mutated_genes}; expected at least 0")
+
+
+def words(random: Random, *shape: int) -> Words:
+    """Return numbers below 2**32, drawn in one go."""
+    count = int(np.prod(shape))
+    drawn = np.frombuffer(random.randbytes(4 * count), dtype="<u4")
+    return drawn.astype(np.uint64).reshape(shape)
+
+
+def numbers_below(random: Random, limits: Words, *shape: int) -> Words:
+    """Return numbers from 0 to below each limit; the limits are below 2**32 and broadcast."""
+    return cast(Words, words(random, *shape) * limits >> np.uint64(32))
+
+
+def chances(random: Random, rate: Fraction, *shape: int) -> Truths:
+    """Return truths of which that part is true on average."""
+    return words(random, *shape) < np.uint64(int(rate * WORD))
+
+
+def coins(random: Random, *shape: int) -> Truths:
+    """Return truths of which half are true on average."""
+    count = int(np.prod(shape))
+    drawn = np.frombuffer(random.randbytes(-(-count // 8)), dtype=np.uint8)
+    return np.unpackbits(drawn, count=count).astype(bool).reshape(shape)
+
+
+def random_rows(random: Random, sizes: Words, count: int) -> Rows:
+    """Return chromosomes in which each allele of a gene is as likely as the others."""
+    return numbers_below(random, sizes, count, len(sizes)).astype(np.uint16)
+
+
+def tournament(random: Random, entrants: int, count: int) -> NDArray[np.uint64]:
+    """Return the winners of `count` duels; entrants are numbered from the best on."""
+    duels = numbers_below(random, np.array(entrants, dtype=np.uint64), count, 2)
+    return cast(NDArray[np.uint64], duels.min(axis=1))
+
+
+def crossed(random: Random, mothers: Rows, fathers: Rows, settings: Settings) -> Rows:
+    """Return two children a pair: what one has of its mother, the other has of its father."""
+    pairs, genes = mothers.shape
+    swaps = coins(random, pairs, genes)
+    cuts = numbers_below(random, np.array(genes, dtype=np.uint64), pairs)
+    is_one_point = chances(random, settings.one_point_rate, pairs)
+    swaps[is_one_point] = np.arange(genes) > cuts[is_one_point, None]
+    swaps &= chances(random, settings.crossover_rate, pairs)[:, None]
+    return np.concatenate([np.where(swaps, fathers, mothers), np.where(swaps, mothers, fathers)])
+
+
+def mutated(random: Random, rows: Rows, sizes: Words, rate: Fraction) -> Rows:
+    """Return the rows with genes changed at that rate, each to another of its alleles."""
+    places, genes = np.nonzero(chances(random, rate, *rows.shape) & (sizes > 1))
+    steps = 1 + numbers_below(random, sizes[genes] - 1, len(genes))
+    result = rows.copy()
+    result[places, genes] = (rows[places, genes] + steps) % sizes[genes]
+    return result
+
+
+RandomState = tuple[int, tuple[int, ...], float | None]  # as `Random.getstate` returns it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Fingerprints of all that decides how a search goes, however long it is."""
+
+    problem: str
+    settings: str
+    seeds: str
+    random: str
+
+    def require_same(self, other: Origin) -> None:
+        """Raise InvalidSearch if `other` is of another search than this."""
+        for field in fields(self):
+            if getattr(self, field.name) != getattr(other, field.name):
+                what = {"random": "random seed", "seeds": "chromosomes to start from"}
+                raise InvalidSearch(
+                    f"the state of a search with another {what.get(field.name, field.name)}; "
+                    f"resume it with the one it was begun with, or begin anew"
+                )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchState:
+    """The state of a search after a generation.
+
+    population: best first. archive: in the order the points were met. seen: a digest of every
+    chromosome evaluated, so that none is evaluated twice.
+    """
+
+    origin: Origin
+    generation: int
+    random: RandomState
+    population: tuple[Point, ...]
+    archive: tuple[Point, ...]
+    least_violation: Number | None
+    seen: tuple[int, ...]
+
+
+def origin_of(
+    problem: Problem, *, random: Random, settings: Settings, seeds: Sequence[Chromosome]
+) -> Origin:
+    """Return the fingerprints of a search that is about to begin."""
+    return Origin(
+        problem=problem.fingerprint,
+        settings=fingerprint_of(settings),
+        seeds=fingerprint_of([tuple(seed) for seed in seeds]),
+        random=fingerprint_of(random.getstate()),
+    )

@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import Protocol
 
 from csdf.errors import CsdfError
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from planners.reuse.front.problem import (
     Chromosome,
     Evaluate,

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from cnn2csdf.execution.whole import run_whole
 from csdf.errors import ExecutionError, InvalidPlan
 from planners.primitives.execution import planned as planned_module
-from planners.primitives.execution.as_plan import planned_primitives
-from planners.primitives.execution.planned import run_planned
+from planners.primitives.execution.planned import planned_primitives, run_planned
 from planners.primitives.execution.selected import largest_difference
-from planners.primitives.library.prepared import prepared_layer, ways_of
-from planners.primitives.library.tiled import ROUNDING
+from planners.primitives.library.layers import prepared_layer, ways_of
+from planners.primitives.library.winograd import ROUNDING
 from planners.primitives.profiling.profiler import random_frame
 from planners.streaming.at_work.in_turn import outputs_of
 from planners.streaming.given.judge import require_carried_out

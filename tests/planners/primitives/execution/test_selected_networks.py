@@ -12,15 +12,16 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import ExecutionError, InvalidPlan
 from planners.check import check_plan
-from planners.primitives.execution.arena import changes_of, map_plan
 from planners.primitives.execution.selected import (
     SelectedNetwork,
+    changes_of,
     largest_difference,
+    map_plan,
     run_selected,
 )
-from planners.primitives.library.prepared import ways_of
+from planners.primitives.library.layers import ways_of
 from planners.primitives.library.primitives import primitive_of
-from planners.primitives.library.tiled import ROUNDING
+from planners.primitives.library.winograd import ROUNDING
 from planners.primitives.profiling.profiler import random_frame
 
 

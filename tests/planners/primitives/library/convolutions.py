@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from planners.primitives.library.convolution import ConvolutionSizes
+from planners.primitives.library.primitive import ConvolutionSizes
 
 
 def sizes_of(channels, height, width, filters, kernel, **more):

@@ -8,10 +8,8 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.execution.whole import run_layers
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidPlan
-from planners.primitives.library.layers import layouts_of
-from planners.primitives.library.prepared import prepared_layer, ways_of
+from planners.primitives.library.layers import change_layout, layouts_of, prepared_layer, ways_of
 from planners.primitives.library.primitive import map_dims
-from planners.primitives.library.relayout import change_layout
 from planners.primitives.profile import CHW, HWC, LAYER
 
 DIMS = (24, 33, 30)

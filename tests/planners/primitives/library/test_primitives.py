@@ -18,7 +18,7 @@ from csdf.errors import InvalidPlan
 from planners.primitives.library.direct import DIRECT
 from planners.primitives.library.primitive import map_dims
 from planners.primitives.library.primitives import PRIMITIVES, applicable, primitive_of
-from planners.primitives.library.tiled import ROUNDING
+from planners.primitives.library.winograd import ROUNDING
 
 UNTOUCHED = np.uint32(0x7FC0DEAD)  # bits of a NaN that no arithmetic yields
 BEYOND = 64  # elements behind a workspace, to be left alone

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csdf.errors import InvalidPlan
-from planners.primitives.library.transforms import fourier, toom_cook
+from planners.primitives.library.winograd import fourier, toom_cook
 
 fractions = st.fractions(-4, 4, max_denominator=5)
 

@@ -8,18 +8,21 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import ExecutionError, GaveUp, InvalidPlan, UnreadableFile
-from csdf.stopping import Progress, Stop
+from csdf.time_limit import Progress, Stop
 from planners.primitives.execution.selected import largest_difference
-from planners.primitives.library.prepared import ways_of
-from planners.primitives.library.tiled import ROUNDING
+from planners.primitives.library.layers import ways_of
+from planners.primitives.library.winograd import ROUNDING
 from planners.primitives.profile import LayerProfile, Machine, Profile, TransformProfile
-from planners.primitives.profiling.effort import Effort
 from planners.primitives.profiling.jobs import Job, run_in_worker
 from planners.primitives.profiling.profiler import (
+    Candidate,
+    Effort,
+    allocated_bytes,
     measure,
     profile_network,
     random_frame,
     run_measured,
+    take_turns,
 )
 from planners.primitives.profiling.table import (
     parsed_profile,
@@ -27,7 +30,6 @@ from planners.primitives.profiling.table import (
     read_profile,
     write_profile,
 )
-from planners.primitives.profiling.timing import Candidate, allocated_bytes, take_turns
 
 ONCE = Effort(repetitions=1, least=1, evicted_bytes=64)
 HEAD = "layer,primitive,input_layout,output_layout,nanoseconds,workspace_bytes,parameter_bytes"

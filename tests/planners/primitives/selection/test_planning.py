@@ -5,11 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csdf.errors import GaveUp, InvalidPlan
-from csdf.stopping import Stop
-from planners.primitives.selection import integer_program
-from planners.primitives.selection.objective import Objective
+from csdf.time_limit import Stop
+from planners.primitives.selection import solver
 from planners.primitives.selection.planning import Demand, best_selection
-from planners.primitives.selection.problem import selection_problem
+from planners.primitives.selection.problem import Objective, selection_problem
 from planners.primitives.selection.solver import solved_front, solved_selection
 from planners.primitives.selection.trade_off import trade_off
 from tests.planners.primitives.selection.random_problems import problems
@@ -94,7 +93,7 @@ def test_what_ends_early_gives_what_fits_by_then(end):
 @pytest.mark.parametrize("runs", [0, 1, 4])
 def test_the_solver_is_not_run_again_when_the_time_is_over(monkeypatch, runs):
     problem, done = resnet8(), []
-    milp = integer_program.milp
+    milp = solver.milp
 
     def counted(*given, **options):
         done.append(options["options"]["time_limit"])
@@ -105,7 +104,7 @@ def test_the_solver_is_not_run_again_when_the_time_is_over(monkeypatch, runs):
 
         seconds_left = property(lambda _: 1000.0 if len(done) < runs else 0.0)
 
-    monkeypatch.setattr(integer_program, "milp", counted)
+    monkeypatch.setattr(solver, "milp", counted)
     found = solved_front(problem, Objective.NETWORK, 5, Runs())
     assert done == [1000.0] * runs
     assert len(found) == max(0, runs - 2)  # the first two runs are for the ends of the front

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from planners.primitives.selection.quiet import quiet_output
+from planners.primitives.selection.solver import quiet_output
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="C's output is reached on POSIX only")
 

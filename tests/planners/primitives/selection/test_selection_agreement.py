@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planners.primitives.selection import integer_program
-from planners.primitives.selection.integer_program import fastest, smallest
-from planners.primitives.selection.objective import Objective
-from planners.primitives.selection.problem import selection_problem
+from planners.primitives.selection import solver
+from planners.primitives.selection.problem import Objective, selection_problem
+from planners.primitives.selection.solver import fastest, smallest
 from planners.primitives.selection.trade_off import trade_off
 from tests.planners.primitives.selection.random_problems import costs, large_problem, problems
 from tests.planners.primitives.selection.synthetic import network_of, profile_of
@@ -99,11 +98,11 @@ def test_a_solver_that_says_infeasible_of_what_can_be_is_asked_in_other_digits(m
     # HiGHS does so in about one of 30,000 random questions. A "no" is decided without it.
     problem = large_problem(0)
     memory, best = min((size, time) for time, size in all_pairs(problem, Objective.NETWORK))
-    refusing = SimpleNamespace(x=None, status=integer_program.CANNOT_BE)
+    refusing = SimpleNamespace(x=None, status=solver.CANNOT_BE)
     refusals = iter([refusing] * wrong)
-    milp = integer_program.milp
+    milp = solver.milp
     monkeypatch.setattr(
-        integer_program,
+        solver,
         "milp",
         lambda *given, **named: next(refusals, None) or milp(*given, **named),
     )

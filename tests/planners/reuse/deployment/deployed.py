@@ -5,10 +5,9 @@ from cnn2csdf.execution.compare import difference, random_frames
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp
-from csdf.stopping import Progress, Stop
+from csdf.time_limit import Progress, Stop
 from planners.reuse.deployment.as_plans import streaming_plans
-from planners.reuse.deployment.making import deployment
-from planners.reuse.deployment.placement import free_offsets, whole_buffers
+from planners.reuse.deployment.deployment import deployment, free_offsets, whole_buffers
 from planners.streaming.at_work.in_turn import run_in_turn
 from planners.streaming.given.apart import require_apart
 from planners.streaming.given.judge import require_carried_out

@@ -5,14 +5,13 @@ from fractions import Fraction
 
 import pytest
 
-from cnn2csdf.catalogue.embedded import keyword_spotting, resnet8
-from cnn2csdf.catalogue.mobilenet import mobilenet_v2
-from csdf.stopping import Stop
+from cnn2csdf.catalogue.embedded import keyword_spotting, mobilenet_v2, resnet8
+from csdf.time_limit import Stop
 from planners.arena.allocation import plan_arena
 from planners.reuse.application.application import Application, divided, undivided
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.cost.offset_problem import elementwise_in_place, offset_problem
-from planners.reuse.deployment.making import deployment
+from planners.reuse.deployment.deployment import deployment
 from tests.planners.reuse.deployment.deployed import (
     TOLERANCE,
     after,

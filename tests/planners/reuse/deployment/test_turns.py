@@ -9,7 +9,7 @@ from csdf.errors import ExecutionError, InvalidPlan
 from figures.published.reuse_example import example_cnn1, worked_example
 from planners.reuse.application.application import Application, divided
 from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.deployment.turns import teams
+from planners.reuse.deployment.as_plans import teams
 from planners.streaming.given.apart import require_apart
 from planners.streaming.given.judge import require_carried_out
 from tests.planners.reuse.deployment.deployed import TOLERANCE, as_published, judged, run

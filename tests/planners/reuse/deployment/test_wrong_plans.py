@@ -11,8 +11,7 @@ from planners.arena.allocation import plan_arena
 from planners.check import check_plan
 from planners.reuse.cost.evaluation import Costs, Evaluator
 from planners.reuse.cost.offset_problem import offset_problem
-from planners.reuse.deployment.making import deployment
-from planners.reuse.deployment.placement import whole_buffers
+from planners.reuse.deployment.deployment import deployment, whole_buffers
 from tests.planners.reuse.deployment.deployed import (
     TOLERANCE,
     as_published,

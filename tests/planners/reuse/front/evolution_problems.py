@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 
 from csdf.errors import CsdfError
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from planners.reuse.front.problem import Problem, Score
 
 

@@ -5,14 +5,14 @@ from random import Random
 import pytest
 
 from csdf.errors import GaveUp
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from figures.published.reuse_example import worked_example
-from planners.reuse.application.published_rates import as_published
-from planners.reuse.buffers.sharing import best_shared, shared_buffers
+from planners.reuse.application.published_applications import as_published
 from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.edge_buffers import best_shared, shared_buffers
 from planners.reuse.front.exact.load_front import load_front
 from planners.reuse.front.guided.beyond_search import fitted, search_beyond
-from planners.reuse.front.guided.walks import WalkSettings
+from planners.reuse.front.guided.local_search import WalkSettings
 from planners.reuse.front.offset_points import offset_front, offset_point
 from planners.reuse.front.search_problem import search_problem
 from tests.planners.reuse.front.small_applications import all_genes, front_of, together

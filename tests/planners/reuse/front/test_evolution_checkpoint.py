@@ -12,12 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csdf.errors import GaveUp, UnreadableFile
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from planners.reuse.front.nsga2.checkpoint import Checkpoint
-from planners.reuse.front.nsga2.genome import Genome, digests
-from planners.reuse.front.nsga2.nsga2 import SearchLimits, evolve
-from planners.reuse.front.nsga2.state import origin_of
-from planners.reuse.front.nsga2.variation import Settings
+from planners.reuse.front.nsga2.nsga2 import (
+    Genome,
+    SearchLimits,
+    Settings,
+    digests,
+    evolve,
+    origin_of,
+)
 from planners.reuse.front.places.evaluation import Serial
 from planners.reuse.front.problem import InvalidSearch, Score
 

@@ -8,16 +8,15 @@ import pytest
 from evolution_problems import Deadly, Knapsack, Missing, Poison, Refusing, Where, none
 
 from csdf.errors import GaveUp
-from csdf.stopping import Stop
-from planners.reuse.front.nsga2.nsga2 import SearchLimits, evolve
-from planners.reuse.front.nsga2.variation import Settings
+from csdf.time_limit import Stop
+from planners.reuse.front.nsga2.nsga2 import SearchLimits, Settings, evolve
 from planners.reuse.front.places.evaluation import TICK, Serial
-from planners.reuse.front.places.places import cluster_place
+from planners.reuse.front.places.executors import cluster_place
 from planners.reuse.front.problem import EvaluationFailed, LostWorkers
 
 distributed = pytest.importorskip("distributed")
 dask_cluster = pytest.importorskip("planners.reuse.front.places.dask_cluster.cluster")
-worker = pytest.importorskip("planners.reuse.front.places.dask_cluster.worker")
+worker = pytest.importorskip("planners.reuse.front.places.dask_cluster.cluster")
 
 SMALL = Settings(population=20)
 LIMITS = SearchLimits(evaluations=110)

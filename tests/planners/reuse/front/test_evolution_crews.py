@@ -8,10 +8,16 @@ import pytest
 from evolution_problems import Hostile, Knapsack, Refusing, none
 
 from csdf.errors import GaveUp
-from csdf.stopping import Stop
-from planners.reuse.front.places.crew import QUEUED, CrewPlace
-from planners.reuse.front.places.messages import Evaluations, read_answer, task_text
-from planners.reuse.front.places.parts import part_sizes, parts_of
+from csdf.time_limit import Stop
+from planners.reuse.front.places.crew import (
+    QUEUED,
+    CrewPlace,
+    Evaluations,
+    part_sizes,
+    parts_of,
+    read_answer,
+    task_text,
+)
 from planners.reuse.front.problem import EvaluationFailed, LostWorkers, Score
 
 CHROMOSOMES = [tuple(map(int, f"{number:08b}")) for number in range(0, 256, 5)]

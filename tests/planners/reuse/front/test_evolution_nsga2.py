@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csdf.errors import GaveUp
-from csdf.stopping import Stop
-from planners.reuse.front.nsga2.nsga2 import SearchLimits, evolve
-from planners.reuse.front.nsga2.variation import Settings
+from csdf.time_limit import Stop
+from planners.reuse.front.nsga2.nsga2 import SearchLimits, Settings, evolve
 from planners.reuse.front.places.evaluation import Cached, Serial
 from planners.reuse.front.problem import EvaluationFailed, InvalidSearch, Score
 from tests.reference.hypervolume import hypervolume

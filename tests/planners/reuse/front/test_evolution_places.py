@@ -8,12 +8,10 @@ import pytest
 from evolution_problems import Deadly, Knapsack, Poison, Refusing, Wide, none
 
 from csdf.errors import CsdfError, GaveUp
-from csdf.stopping import Stop
-from planners.reuse.front.nsga2.nsga2 import SearchLimits, evolve
-from planners.reuse.front.nsga2.variation import Settings
+from csdf.time_limit import Stop
+from planners.reuse.front.nsga2.nsga2 import SearchLimits, Settings, evolve
 from planners.reuse.front.places.evaluation import Serial
-from planners.reuse.front.places.places import cluster_place, local_place
-from planners.reuse.front.places.process_pool import ProcessPool
+from planners.reuse.front.places.executors import ProcessPool, cluster_place, local_place
 from planners.reuse.front.problem import EvaluationFailed, InvalidSearch
 
 SMALL = Settings(population=20, mutated_genes=Fraction(2))

@@ -7,9 +7,8 @@ from evolution_problems import problem
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planners.reuse.front.nsga2 import variation
-from planners.reuse.front.nsga2.genome import Genome, digests
-from planners.reuse.front.nsga2.variation import Settings
+from planners.reuse.front.nsga2 import nsga2
+from planners.reuse.front.nsga2.nsga2 import Genome, Settings, digests
 from planners.reuse.front.problem import InvalidSearch, Problem
 
 alleles = st.lists(
@@ -23,7 +22,7 @@ seeds = st.integers(0, 2**32)
 @given(alleles, seeds)
 def test_rows_and_texts_stand_for_their_chromosomes(values, seed):
     genome = Genome(problem(*values))
-    rows = variation.random_rows(Random(seed), genome.sizes, 6)
+    rows = nsga2.random_rows(Random(seed), genome.sizes, 6)
     chromosomes = genome.chromosomes(rows)
     assert (genome.rows(chromosomes) == rows).all()
     assert [genome.chromosome(genome.text(one)) for one in chromosomes] == chromosomes
@@ -38,10 +37,10 @@ def test_a_gene_of_many_alleles_survives_its_text():
 @given(alleles, seeds, st.fractions(0, 1))
 def test_mutation_stays_within_the_alleles_and_changes_what_it_touches(values, seed, rate):
     genome = Genome(problem(*values))
-    rows = variation.random_rows(Random(seed), genome.sizes, 6)
+    rows = nsga2.random_rows(Random(seed), genome.sizes, 6)
 
     def mutated(rate):
-        return variation.mutated(Random(seed), rows, genome.sizes, rate)
+        return nsga2.mutated(Random(seed), rows, genome.sizes, rate)
 
     assert (mutated(rate) < genome.sizes).all()
     assert ((mutated(Fraction(1)) != rows) == (genome.sizes > 1)).all()
@@ -51,7 +50,7 @@ def test_mutation_stays_within_the_alleles_and_changes_what_it_touches(values, s
 def test_a_mutation_reaches_every_other_allele_as_often():
     rows = np.full((400, 1), 2, dtype=np.uint16)
     sizes = np.array([5], dtype=np.uint64)
-    found = variation.mutated(Random(1), rows, sizes, Fraction(1))
+    found = nsga2.mutated(Random(1), rows, sizes, Fraction(1))
     counts = np.bincount(found[:, 0], minlength=5)
     # A fourth of 400 each; four standard deviations are 4 * sqrt(400 * 3 / 16) = 35.
     assert counts[2] == 0
@@ -63,7 +62,7 @@ def test_two_children_share_out_the_genes_of_their_parents(seed, rate, one_point
     mothers = np.arange(12, dtype=np.uint16).reshape(3, 4)
     fathers = mothers + np.uint16(100)
     settings = Settings(crossover_rate=rate, one_point_rate=one_point)
-    children = variation.crossed(Random(seed), mothers, fathers, settings)
+    children = nsga2.crossed(Random(seed), mothers, fathers, settings)
     both = np.sort(np.stack([children[:3], children[3:]]), axis=0)
     assert (both == np.stack([mothers, fathers])).all()
 
@@ -71,14 +70,14 @@ def test_two_children_share_out_the_genes_of_their_parents(seed, rate, one_point
 def test_one_point_crossover_changes_sides_at_most_once():
     mothers = np.zeros((50, 9), dtype=np.uint16)
     settings = Settings(crossover_rate=Fraction(1), one_point_rate=Fraction(1))
-    children = variation.crossed(Random(1), mothers, mothers + np.uint16(1), settings)
+    children = nsga2.crossed(Random(1), mothers, mothers + np.uint16(1), settings)
     changes = np.abs(np.diff(children.astype(int), axis=1)).sum(axis=1)
     # A cut after the last of nine genes leaves the parents whole.
     assert set(changes) == {0, 1}
 
 
 def test_the_better_of_two_entrants_wins():
-    winners = variation.tournament(Random(1), 10, 40_000)
+    winners = nsga2.tournament(Random(1), 10, 40_000)
     # The best of ten enters 1 - (9/10)^2 = 19 % of the duels, the last wins 1 % of them.
     shares = np.bincount(winners.astype(int), minlength=10) / 40_000
     assert shares[0] == pytest.approx(0.19, abs=0.01)

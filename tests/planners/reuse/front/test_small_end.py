@@ -5,17 +5,22 @@ from random import Random
 
 import pytest
 
-from csdf.stopping import Stop, stop_of
+from csdf.time_limit import Stop, stop_of
 from planners.reuse.application.application import Application
-from planners.reuse.application.published_applications import read_published_application
-from planners.reuse.application.published_rates import as_published
-from planners.reuse.buffers.sharing import best_shared, shared_buffers
+from planners.reuse.application.published_applications import (
+    as_published,
+    read_published_application,
+)
 from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.edge_buffers import best_shared, shared_buffers
 from planners.reuse.front.candidates import least_points
-from planners.reuse.front.guided.beyond_search import search_beyond
-from planners.reuse.front.guided.each_alone import genes_of_members, smallest_of_each
+from planners.reuse.front.guided.beyond_search import (
+    genes_of_members,
+    search_beyond,
+    smallest_of_each,
+)
+from planners.reuse.front.guided.local_search import climbed, free_genes, genes_at
 from planners.reuse.front.guided.rationed import Rationed
-from planners.reuse.front.guided.small_end import climbed, free_genes, genes_at
 from planners.reuse.front.offset_points import offset_point
 from planners.reuse.front.places.evaluation import Serial
 from planners.reuse.front.problem import Problem

@@ -5,13 +5,10 @@ from random import Random
 import pytest
 
 from csdf.errors import GaveUp
-from csdf.stopping import Stop
+from csdf.time_limit import Stop
 from planners.reuse.front.archive import Archive
-from planners.reuse.front.guided.descent import descend
-from planners.reuse.front.guided.guided_search import GuidedSearch
-from planners.reuse.front.guided.moves import Moves
+from planners.reuse.front.guided.local_search import GuidedSearch, Moves, WalkSettings, descend
 from planners.reuse.front.guided.rationed import Rationed, Spent
-from planners.reuse.front.guided.walks import WalkSettings
 from planners.reuse.front.places.evaluation import Serial
 from planners.reuse.front.problem import InvalidSearch, Problem, Score
 

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from planners.traffic.fused.axis_cuts import weights_of
 from planners.traffic.fused.bounds import makes_what_it_writes
-from planners.traffic.fused.group import FusedGroup, FusedLayer
-from planners.traffic.fused.reach import Reach
+from planners.traffic.fused.group import FusedGroup, FusedLayer, Reach
 from planners.traffic.fused.schedule import (
     INPUT_BORDERS,
     MAP_BORDERS,

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planners.traffic.fused.accounting import Need, layer_needs, least_need
+from planners.traffic.fused.accounting import CutTables, Need, layer_needs, least_need
 from planners.traffic.fused.axis_cuts import weights_of
-from planners.traffic.fused.cut_tables import CutTables
 from planners.traffic.fused.schedule import (
     INPUT_BORDERS,
     MAP_BORDERS,

@@ -16,15 +16,13 @@ from cnn2csdf.simplify import REWRITES, simplified
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp, InvalidPlan
 from csdf.outcome import Status
-from csdf.stopping import Stop
-from planners.traffic.fused.accounting import least_need
-from planners.traffic.fused.cut_tables import CutTables
+from csdf.time_limit import Stop
+from planners.traffic.fused.accounting import CutTables, least_need
 from planners.traffic.fused.search import GroupSearch
 from planners.traffic.fused.simulator import run_schedule
 from planners.traffic.fused.stage_groups import groups_of
 from planners.traffic.fused.stages import stages_of
-from planners.traffic.group_traffic import stage_alone
-from planners.traffic.network_traffic import NetworkSearch
+from planners.traffic.network_traffic import NetworkSearch, stage_alone
 
 
 def window(kernel, stride=1):

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planners.traffic.fused.reach import Reach, places, shares
+from planners.traffic.fused.group import Reach, places, shares
 from tests.planners.traffic.fused.groups import reaches
 
 

@@ -1,0 +1,505 @@
+"""A run by parts: the firings of a schedule, in buffers of exactly the capacities of a graph.
+
+The run is the judge of rates, schedule and capacities. It takes from the graph how many rows each
+phase consumes, writes and releases, computes the rows that a phase writes, and refuses every access
+to a row that is not there. It shares no row arithmetic with what made the graph.
+
+A layer of a run by parts: its firings, its buffers, and what it has written by now.
+
+Buffers of rows: rings of exactly the capacity of their channel, that refuse any other access.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from cnn2csdf.execution.whole import Computation, checked_frame, computation
+from cnn2csdf.execution.wiring import WiredLayer, wired_layers
+from cnn2csdf.network import Layer, Shape
+from cnn2csdf.operators import Input, Output
+from cnn2csdf.part import HeldRows, Reader
+from cnn2csdf.weights import Array, Model
+from csdf.errors import ExecutionError, counted
+from csdf.model.graph import Channel, Graph
+from csdf.model.schedule import Firing
+
+Frame = Mapping[str, Array]  # name of an input or output layer: its tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunByParts:
+    """The outputs of a run by parts, and the space that it took.
+
+    outputs: for each frame, by output layer. peaks: most tokens that each channel held or had
+    claimed; capacities: those of the graph. largest_size: most tokens in all channels at one time.
+    """
+
+    outputs: tuple[dict[str, Array], ...]
+    peaks: dict[str, int]
+    capacities: dict[str, int]
+    largest_size: int
+    firings: int
+
+
+def run_by_parts(
+    model: Model,
+    graph: Graph,
+    schedule: Iterable[Firing],
+    frames: Sequence[Frame],
+    *,
+    storage: Mapping[str, Array] | None = None,
+) -> RunByParts:
+    """Return the outputs of the frames, computed firing by firing.
+
+    graph: one actor for each layer, one channel with a capacity for each connection, a token for
+    each tensor element. schedule: firings of exactly so many frames, in any order. storage: where
+    the elements of a channel lie, as views of an arena; by default each has an array of its own.
+    Raises ExecutionError, naming actor, phase and channel, where a firing starts without its tokens
+    or its space or out of its order, where it reads a row that is not there, or where the schedule
+    ends before the last frame does or goes on after it.
+    """
+    machine = _Machine(model, graph, frames, storage or {})
+    for ends, starts in _moments(schedule):
+        for firing in ends:
+            machine.end(firing)
+        machine.start_all(starts)
+    return machine.run()
+
+
+def _moments(schedule: Iterable[Firing]) -> Iterable[tuple[list[Firing], list[Firing]]]:
+    """The firings that end and those that start at each time; one of no duration only starts."""
+    ends: dict[Fraction, list[Firing]] = defaultdict(list)
+    starts: dict[Fraction, list[Firing]] = defaultdict(list)
+    for firing in schedule:
+        if firing.end < firing.start:
+            raise ExecutionError(
+                f"actor {firing.actor!r}, firing {firing.index} starts at {firing.start} "
+                f"and ends before, at {firing.end}"
+            )
+        starts[firing.start].append(firing)
+        if firing.end > firing.start:
+            ends[firing.end].append(firing)
+    for time in sorted({*ends, *starts}):
+        yield ends.get(time, []), starts.get(time, [])
+
+
+class _Machine:
+    """All layers of a network, running."""
+
+    def __init__(
+        self,
+        model: Model,
+        graph: Graph,
+        frames: Sequence[Frame],
+        storage: Mapping[str, Array],
+    ) -> None:
+        self._frames = [checked_frame(model.network, frame) for frame in frames]
+        self._outputs: tuple[dict[str, Array], ...] = tuple(
+            {
+                layer.name: np.empty(layer.shape.dims, layer.array_type)
+                for layer in model.network.outputs
+            }
+            for _ in frames
+        )
+        wired = wired_layers(model.network, graph)
+        self._buffers = {
+            port.channel.name: RingBuffer(
+                port.channel,
+                one.layer.shape,
+                storage.get(port.channel.name),
+                array_type=one.layer.array_type,
+            )
+            for one in wired
+            for port in one.outputs
+        }
+        self._layers = {
+            one.layer.name: RunningLayer(
+                one, computation(model, one.layer), self._buffers, self._tensors(one.layer)
+            )
+            for one in wired
+        }
+        self._wired = wired
+        self._size = self._largest_size = self._firings = 0  # sizes in tokens
+
+    def _tensors(self, layer: Layer) -> list[Array]:
+        """Return what comes in or goes out at a layer, frame by frame."""
+        match layer.operator:
+            case Input():
+                return [frame[layer.name] for frame in self._frames]
+            case Output():
+                return [frame[layer.name] for frame in self._outputs]
+        return []
+
+    def start_all(self, firings: Sequence[Firing]) -> None:
+        """Start firings of one moment, in whatever order they can."""
+        waiting = list(firings)
+        while waiting:
+            later = [firing for firing in waiting if not self._try_start(firing)]
+            if len(later) == len(waiting):
+                self._refuse(waiting[0])
+            waiting = later
+
+    def _try_start(self, firing: Firing) -> bool:
+        """Start the firing if it can start, and say whether."""
+        layer = self._layer(firing)
+        if layer.obstacle(firing) is not None:
+            return False
+        self._size += layer.start(firing)
+        self._largest_size = max(self._largest_size, self._size)
+        self._firings += 1
+        if firing.start == firing.end:
+            self.end(firing)
+        return True
+
+    def end(self, firing: Firing) -> None:
+        """End a firing."""
+        self._size -= self._layer(firing).end(firing)
+
+    def _layer(self, firing: Firing) -> RunningLayer:
+        if firing.actor not in self._layers:
+            raise ExecutionError(f"the schedule fires {firing.actor!r}, which is no layer")
+        return self._layers[firing.actor]
+
+    def _refuse(self, firing: Firing) -> None:
+        obstacle = self._layer(firing).obstacle(firing)
+        raise ExecutionError(f"{firing_name(firing)} starts at {firing.start}, but {obstacle}")
+
+    def run(self) -> RunByParts:
+        """Return the run. Raises ExecutionError where a frame is not complete."""
+        for one in self._wired:
+            if isinstance(one.layer.operator, Output):
+                self._require_complete(one.layer)
+        return RunByParts(
+            outputs=self._outputs,
+            peaks={name: buffer.tokens(buffer.peak) for name, buffer in self._buffers.items()},
+            capacities={
+                port.channel.name: port.channel.capacity or 0
+                for one in self._wired
+                for port in one.outputs
+            },
+            largest_size=self._largest_size,
+            firings=self._firings,
+        )
+
+    def _require_complete(self, layer: Layer) -> None:
+        written = self._layers[layer.name].written
+        wanted = len(self._frames) * layer.shape.rows
+        if written != wanted:
+            raise ExecutionError(
+                f"the schedule ends with {written} rows of output {layer.name!r} written; "
+                f"{len(self._frames)} frames have {wanted}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumedRows:
+    """The rows of one frame in a buffer, as far as a firing has consumed them."""
+
+    buffer: RingBuffer
+    origin: int  # number in the buffer of the frame's first row
+    consumed: int  # rows of the buffer that are consumed
+
+    @property
+    def shape(self) -> Shape:
+        """Shape of the tensor."""
+        return self.buffer.shape
+
+    def rows(self, first: int, upto: int) -> Array:
+        """Return rows [first, upto). Raises ExecutionError for one not consumed, or released."""
+        if self.origin + upto > self.consumed:
+            raise ExecutionError(
+                f"channel {self.buffer.name!r}: rows {self.origin + first} to "
+                f"{self.origin + upto} read, but only those up to {self.consumed} are consumed"
+            )
+        return self.buffer.read(self.origin + first, self.origin + upto)
+
+
+class _Started(NamedTuple):
+    """A firing that has not written yet."""
+
+    firing: Firing
+    consumed: tuple[int, ...]  # rows of each input by then
+
+
+class RunningLayer:
+    """A layer that fires.
+
+    A firing starts when it has its tokens and its space. Firings that overlap write and release in
+    the order of their starts, whichever ends first.
+    """
+
+    def __init__(
+        self,
+        wired: WiredLayer,
+        computation: Computation,
+        buffers: Mapping[str, RingBuffer],
+        frames: Sequence[Array],
+    ) -> None:
+        """Connect a layer to the buffers of its channels.
+
+        frames: what an input layer reads, or where an output layer writes, for each frame.
+        """
+        self.name = wired.layer.name
+        self.written = 0  # rows
+        self._wired = wired
+        self._computation = computation
+        self._frames = frames
+        self._inputs = [(buffers[port.channel.name], port) for port in wired.inputs]
+        self._outputs = [buffers[port.channel.name] for port in wired.outputs]
+        self._loops = [channel.initial_tokens for channel in wired.loops]
+        self._next = 0  # index of the firing that starts next
+        self._started: deque[_Started] = deque()
+        self._ended: set[int] = set()
+
+    def obstacle(self, firing: Firing) -> str | None:
+        """Say why the firing cannot start now; None if it can."""
+        phase = self._next % len(self._wired.rows)
+        if (firing.index, firing.phase) != (self._next, phase):
+            return f"firing {self._next} (phase {phase}) is next"
+        for buffer, port in self._inputs:
+            if not buffer.can_consume(port.rows[phase]):
+                return buffer.lack_of_rows(port.rows[phase])
+        for buffer in self._outputs:
+            if not buffer.can_claim(self._wired.rows[phase]):
+                return buffer.lack_of_space(self._wired.rows[phase])
+        for channel, held in zip(self._wired.loops, self._loops, strict=True):
+            if held < channel.consumption[phase]:
+                needed = channel.consumption[phase]
+                return (
+                    f"channel {channel.name!r} holds {counted(held, 'token')}, {needed} are needed"
+                )
+        return None
+
+    def start(self, firing: Firing) -> int:
+        """Consume tokens, claim space, and return how many tokens of space.
+
+        For a firing without an obstacle; raises ExecutionError where a buffer refuses.
+        """
+        phase = firing.phase
+        consumed = tuple(buffer.consume(port.rows[phase]) for buffer, port in self._inputs)
+        for buffer in self._outputs:
+            buffer.claim(self._wired.rows[phase])
+        for place, channel in enumerate(self._wired.loops):
+            self._loops[place] -= channel.consumption[phase]
+        self._started.append(_Started(firing, consumed))
+        self._next += 1
+        return self._wired.rows[phase] * self._computation.shape.row_elements * len(self._outputs)
+
+    def end(self, firing: Firing) -> int:
+        """Write and release, and return how many tokens of space are released.
+
+        A firing that ends before an earlier one waits for it. Raises ExecutionError for an access
+        to a row that is not there.
+        """
+        self._ended.add(firing.index)
+        released = 0
+        while self._started and self._started[0].firing.index in self._ended:
+            started = self._started.popleft()
+            self._ended.remove(started.firing.index)
+            released += self._finish(started)
+        return released
+
+    def _finish(self, started: _Started) -> int:
+        phase = started.firing.phase
+        try:
+            if self._wired.rows[phase]:
+                self._write(self._wired.rows[phase], started.consumed)
+            for buffer, port in self._inputs:
+                buffer.release(port.released[phase])
+        except ExecutionError as error:
+            raise ExecutionError(f"{firing_name(started.firing)}: {error}") from error
+        for place, channel in enumerate(self._wired.loops):
+            self._loops[place] += channel.production[phase]
+        return sum(buffer.tokens(port.released[phase]) for buffer, port in self._inputs)
+
+    def _write(self, rows: int, consumed: Sequence[int]) -> None:
+        height = self._computation.shape.rows
+        frame, begin = divmod(self.written, height)
+        end = begin + rows
+        if end > height:
+            raise ExecutionError(f"rows {begin} to {end} written, but a frame has {height}")
+        found = self._computation.rows(self._readers(frame, consumed), begin, end)
+        for buffer in self._outputs:
+            buffer.write(found)
+        if isinstance(self._wired.layer.operator, Output):
+            self._collect(frame, begin, found)
+        self.written += rows
+
+    def _readers(self, frame: int, consumed: Sequence[int]) -> list[Reader]:
+        if isinstance(self._wired.layer.operator, Input):
+            self._require_frame(frame)
+            return [HeldRows(shape=self._computation.shape, array=self._frames[frame])]
+        return [
+            ConsumedRows(buffer, frame * buffer.shape.rows, upto)
+            for (buffer, _), upto in zip(self._inputs, consumed, strict=True)
+        ]
+
+    def _collect(self, frame: int, begin: int, rows: Array) -> None:
+        self._require_frame(frame)
+        if self._computation.shape.is_map:
+            self._frames[frame][:, begin : begin + rows.shape[1]] = rows
+        else:
+            self._frames[frame][...] = rows
+
+    def _require_frame(self, frame: int) -> None:
+        if frame >= len(self._frames):
+            raise ExecutionError(
+                f"it works on frame {frame}, counted from 0, but there are {len(self._frames)}"
+            )
+
+
+def firing_name(firing: Firing) -> str:
+    """Return how errors name a firing."""
+    return f"actor {firing.actor!r}, firing {firing.index} (phase {firing.phase})"
+
+
+class RingBuffer:
+    """The rows that one channel holds, in one array.
+
+    Rows are numbered on from frame to frame: row r of frame f of a tensor of H rows is f * H + r.
+    They pass four marks, each at or ahead of the next: claimed (space for them is taken), written,
+    consumed (a firing took their tokens), released (their space is free again). Rows between
+    released and claimed occupy the buffer. A tensor that is no stack of maps is a single row.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        shape: Shape,
+        storage: Array | None = None,
+        *,
+        array_type: str = "float32",
+    ) -> None:
+        """Make a buffer for the rows of a tensor. Raises ExecutionError if it could hold none.
+
+        array_type: of its elements, where it makes the storage itself.
+        storage: where its elements lie, one for each token of the capacity; it may be a part of a
+        larger array that others use too. By default it has an array of its own.
+        """
+        if channel.capacity is None:
+            raise ExecutionError(f"channel {channel.name!r} has no capacity; a buffer needs one")
+        self.name = channel.name
+        self.shape = shape
+        self.capacity = channel.capacity // shape.row_elements  # rows
+        if not self.capacity:
+            raise ExecutionError(
+                f"channel {channel.name!r}: capacity {channel.capacity} is less than one row, "
+                f"which has {shape.row_elements} elements"
+            )
+        before, behind = (shape.dims[:1], shape.dims[2:]) if shape.is_map else ((1,), shape.dims)
+        elements = self.capacity * shape.row_elements
+        if storage is None:
+            storage = np.zeros(elements, array_type)
+        elif storage.shape != (channel.capacity,):
+            raise ExecutionError(
+                f"channel {channel.name!r}: storage of shape {storage.shape}, "
+                f"expected ({channel.capacity},)"
+            )
+        self._array = storage[:elements].reshape((*before, self.capacity, *behind))
+        self.claimed = self.written = self.consumed = self.released = 0
+        self.peak = 0  # most rows that occupied the buffer
+
+    @property
+    def occupied(self) -> int:
+        """Rows of space that are in use."""
+        return self.claimed - self.released
+
+    def can_claim(self, rows: int) -> bool:
+        """Whether there is space for so many rows."""
+        return self.occupied + rows <= self.capacity
+
+    def can_consume(self, rows: int) -> bool:
+        """Whether so many rows were written and not yet consumed."""
+        return self.consumed + rows <= self.written
+
+    def claim(self, rows: int) -> None:
+        """Take space for rows. Raises ExecutionError where there is not enough."""
+        if not self.can_claim(rows):
+            raise ExecutionError(self.lack_of_space(rows))
+        self.claimed += rows
+        self.peak = max(self.peak, self.occupied)
+
+    def write(self, rows: Array) -> None:
+        """Put rows into claimed space. Raises ExecutionError beyond it."""
+        count = rows.shape[1] if self.shape.is_map else 1
+        if self.written + count > self.claimed:
+            raise ExecutionError(
+                f"channel {self.name!r}: rows {self.written} to {self.written + count} written, "
+                f"but space is claimed up to row {self.claimed} only"
+            )
+        place = self.written % self.capacity
+        fitting = min(count, self.capacity - place)
+        if self.shape.is_map:
+            self._array[:, place : place + fitting] = rows[:, :fitting]
+            if fitting < count:
+                self._array[:, : count - fitting] = rows[:, fitting:]
+        else:
+            self._array[0, place] = rows
+        self.written += count
+
+    def consume(self, rows: int) -> int:
+        """Take the tokens of rows and return how many are consumed by now.
+
+        Raises ExecutionError where they are not all written.
+        """
+        if not self.can_consume(rows):
+            raise ExecutionError(self.lack_of_rows(rows))
+        self.consumed += rows
+        return self.consumed
+
+    def read(self, first: int, upto: int) -> Array:
+        """Return rows [first, upto): a view, or a copy where they lie around the end of the ring.
+
+        Raises ExecutionError for a row that is not written yet, or released.
+        """
+        if not self.released <= first <= upto <= self.written:
+            raise ExecutionError(
+                f"channel {self.name!r}: rows {first} to {upto} read, "
+                f"but it holds rows {self.released} to {self.written}"
+            )
+        place = first % self.capacity
+        end = place + upto - first
+        if not self.shape.is_map:
+            row: Array = self._array[0, place]
+            return row
+        if end <= self.capacity:
+            return self._array[:, place:end]
+        around = end - self.capacity
+        return np.concatenate((self._array[:, place:], self._array[:, :around]), axis=1)
+
+    def release(self, rows: int) -> None:
+        """Free the space of rows. Raises ExecutionError for rows that were not consumed."""
+        if self.released + rows > self.consumed:
+            raise ExecutionError(
+                f"channel {self.name!r}: rows up to {self.released + rows} released, "
+                f"but only those up to {self.consumed} are consumed"
+            )
+        self.released += rows
+
+    def lack_of_rows(self, rows: int) -> str:
+        """Say what a firing that consumes so many rows finds."""
+        return (
+            f"channel {self.name!r} holds {self._described(self.written - self.consumed)}, "
+            f"{self._described(rows)} are needed"
+        )
+
+    def lack_of_space(self, rows: int) -> str:
+        """Say what a firing that writes so many rows finds."""
+        free = self.capacity - self.occupied
+        return (
+            f"channel {self.name!r} has space for {self._described(free)}, "
+            f"{self._described(rows)} are needed"
+        )
+
+    def tokens(self, rows: int) -> int:
+        """Return the tokens of so many rows."""
+        return rows * self.shape.row_elements
+
+    def _described(self, rows: int) -> str:
+        return f"{counted(self.tokens(rows), 'token')} ({counted(rows, 'row')})"

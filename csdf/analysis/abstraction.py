@@ -1,0 +1,431 @@
+"""Fewer phases: a graph whose period is proved to lie on one side of that of the given graph.
+
+Phases of an actor that follow one another in its cycle become one phase, a block. Two graphs can be
+made from the same blocks.
+
+- The **slower** graph takes all tokens and all space of a block at its start and gives them at its end.
+  Whatever it can do, the given graph can do with the same starts of blocks: each phase of the block
+  finds its tokens, and ends no later than the block. So the period of the slower graph is never below
+  that of the given one, its latest tokens are never earlier, and capacities in which it runs are
+  capacities in which the given graph runs at least as fast. It may deadlock where the given graph
+  does not, because tokens that went to and fro within a block now have to be there before it.
+- The **faster** graph may start a block with the tokens of its first phase alone, and shows its tokens
+  as soon as the first phase may have ended: each channel has as many tokens more as a block lacks
+  then. It is never behind the given graph, so that its period is never above it. Where the faster
+  graph deadlocks, the given one does. In a search for capacities, each channel counts so many tokens
+  more than it needs.
+
+How long a block lasts: where the phases of an actor follow one another, the sum of their durations.
+Where they may overlap, the longest of them in the slower graph. In the faster one each channel that
+gets tokens from the block, or space, has a longest duration among the phases that give it some; the
+block lasts as long as the least of these.
+
+Why the faster graph is never behind: let each of its blocks start when the first phase of the block
+starts in the given graph. A block then asks for no token that the given graph did not ask for by then,
+because the channel has those of the other phases more. Let a firing at time t ask for the n-th token of
+a channel, and let B be the last block that has to end for it in the faster graph. The channel has as
+many tokens more as B makes before its last phase. So the given graph asks for a token of that last
+phase or of a later one. Tokens never overtake: all phases of B, and of blocks before it, that give to
+the channel have ended by t. None of them started before its block, and the block lasts no longer than
+the longest of them: it has ended as well. A phase that gives nothing to the channel may go on after t,
+so that its duration does not count. (Where phases follow one another, the last phase of B has ended
+before a later phase starts.) These starts are therefore possible in the faster graph, and its
+self-timed execution is never behind them. Space is a channel the other way. Self-loops are unbounded in
+all of this.
+
+Sources: Geilen, Tripakis, Wiggers, The earlier the better: a theory of timed actor interfaces, HSCC
+2011 (refinement: tokens no later, demands no earlier); Geilen, Reduction techniques for synchronous
+dataflow graphs, DAC 2009, sections 4 and 5; Parks, Pino, Lee, A comparison of synchronous and
+cyclo-static dataflow, Asilomar 1995; de Groote et al., Single-rate approximations of cyclo-static
+synchronous dataflow graphs, SCOPES 2014, for bounds on both sides by tokens.
+
+Several actors as one that does their firings one after the other: never faster than the graph.
+
+The order of the firings is that of their starts in the self-timed execution, so that it can be
+carried out by a graph that is live: merging actors makes no deadlock. One firing of the merged actor
+is a firing of one of them; it takes the tokens of that firing, lasts as long, and gives its tokens.
+Each schedule of the new graph is a schedule of the given one in which these actors take turns, so that
+its period is never below that of the given graph: it is the period with these actors on one processor
+in this order. Channels between the merged actors are gone, for the order has their tokens ready; their
+storage is not counted any more.
+
+Sources: Sriram, Bhattacharyya, Embedded Multiprocessors, 2nd ed. 2009, chapter 5 (static orders);
+Geilen, Reduction techniques for synchronous dataflow graphs, DAC 2009, section 4 (merging actors is
+conservative).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
+from math import gcd
+
+from csdf.analysis.bound_channels import bound_channels, is_single_firing_loop, limit_concurrency
+from csdf.analysis.consistency import repetition_vector
+from csdf.analysis.self_timed import self_timed_execution
+from csdf.errors import CsdfError, Deadlocked, InvalidGraph, counted
+from csdf.model.graph import Actor, Channel, Graph, require_graph
+from csdf.model.schedule import Firing
+from csdf.names import free_name
+from csdf.time_limit import Budget
+
+Block = range  # phases of one actor that become one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FasterGraph:
+    """A graph that is never behind the given one.
+
+    extra: of each channel between two actors, how many tokens its capacity here is larger than the
+    one that it stands for; so many less are needed by the given graph, at least.
+    """
+
+    graph: Graph
+    extra: dict[str, int]
+
+
+def slower_graph(graph: Graph, phases: int | Mapping[str, int] = 1) -> Graph:
+    """Return the graph with at most so many phases for each actor, or for those that are named.
+
+    Its period is never below that of the given graph, and it never needs less storage; it may deadlock
+    where the given graph does not. Self-loops that would hold up a block are replaced by one that lets
+    one block at a time go on, called "<actor> (limit)".
+    Raises InvalidGraph for an unknown actor or a number below one.
+    """
+    blocks = _blocks(graph, phases)
+    loops = _self_loops(graph)
+    alone = [name for name, parts in blocks.items() if not _allows_blocks(loops[name], parts)]
+    single = {name for name, found in loops.items() if any(map(is_single_firing_loop, found))}
+    merged = replace(
+        graph,
+        name=f"{graph.name} (fewer phases, slower)",
+        actors=tuple(
+            _merged_actor(actor, blocks.get(actor.name), sums=actor.name in single | {*alone})
+            for actor in graph.actors
+        ),
+        channels=tuple(
+            _merged_channel(channel, blocks)
+            for channel in graph.channels
+            if not (channel.is_self_loop and channel.producer in alone and _runs_alone(channel))
+        ),
+        origin=None,
+    )
+    return limit_concurrency(merged, dict.fromkeys(alone, 1))
+
+
+def faster_graph(graph: Graph, phases: int | Mapping[str, int] = 1) -> FasterGraph:
+    """Return the graph with at most so many phases for each actor that is never behind the given one.
+
+    Its period is never above that of the given graph; where it deadlocks, the given graph does.
+    Raises InvalidGraph for an unknown actor or a number below one.
+    """
+    blocks = _blocks(graph, phases)
+    single = {c.producer for c in graph.channels if is_single_firing_loop(c)}
+    actors = tuple(
+        _merged_actor(actor, parts, sums=True)
+        if (parts := blocks.get(actor.name)) is None or actor.name in single
+        else replace(actor, durations=_early_durations(graph, actor, parts), processors=())
+        for actor in graph.actors
+    )
+    extra: dict[str, int] = {}
+    channels = []
+    for channel in graph.channels:
+        merged = _merged_channel(channel, blocks)
+        if not is_single_firing_loop(channel):
+            tokens, space = _lacking_tokens(channel, blocks), _lacking_space(channel, blocks)
+            merged = _with_more(merged, tokens, space)
+            if not channel.is_self_loop:
+                extra[channel.name] = tokens + space
+        channels.append(merged)
+    name = f"{graph.name} (fewer phases, faster)"
+    found = replace(graph, name=name, actors=actors, channels=tuple(channels), origin=None)
+    return FasterGraph(graph=found, extra=extra)
+
+
+def _blocks(graph: Graph, phases: int | Mapping[str, int]) -> dict[str, list[Block]]:
+    """The blocks of each actor that has more phases than it may have."""
+    require_graph(graph)
+    if isinstance(phases, int):
+        phases = {actor.name: phases for actor in graph.actors}
+    blocks = {}
+    for name, most in phases.items():
+        count = graph.actor(name).phases
+        if most < 1:
+            raise InvalidGraph(f"actor {name!r}: {most} phases; at least 1")
+        if most < count:
+            ends = [count * number // most for number in range(most + 1)]
+            blocks[name] = [range(begin, end) for begin, end in pairwise(ends)]
+    return blocks
+
+
+def _self_loops(graph: Graph) -> dict[str, list[Channel]]:
+    found: dict[str, list[Channel]] = defaultdict(list)
+    for channel in graph.channels:
+        if channel.is_self_loop:
+            found[channel.producer].append(channel)
+    return found
+
+
+def _allows_blocks(loops: Sequence[Channel], blocks: Sequence[Block]) -> bool:
+    """Whether an actor whose blocks follow one another always finds the tokens of its self-loops."""
+    return all(
+        is_single_firing_loop(loop)
+        or _never_lacks(loop, _sums(loop.production, blocks), _sums(loop.consumption, blocks))
+        for loop in loops
+    )
+
+
+def _runs_alone(loop: Channel) -> bool:
+    """Whether phases that follow one another always find the tokens of the self-loop."""
+    return _never_lacks(loop, loop.production, loop.consumption)
+
+
+def _never_lacks(loop: Channel, production: Sequence[int], consumption: Sequence[int]) -> bool:
+    tokens = loop.initial_tokens
+    for made, taken in zip(production, consumption, strict=True):
+        if tokens < taken:
+            return False
+        tokens += made - taken
+    return True
+
+
+def _sums(rates: Sequence[int], blocks: Sequence[Block] | None) -> tuple[int, ...]:
+    if blocks is None:
+        return tuple(rates)
+    return tuple(sum(rates[phase] for phase in block) for block in blocks)
+
+
+def _merged_actor(actor: Actor, blocks: Sequence[Block] | None, *, sums: bool) -> Actor:
+    """The actor whose blocks last as long as their phases together, or as the longest of them."""
+    if blocks is None:
+        return actor
+    together = sum if sums else max
+
+    def merged(durations: Sequence[int]) -> tuple[int, ...]:
+        return tuple(together([durations[phase] for phase in block]) for block in blocks)
+
+    processors = tuple(replace(one, durations=merged(one.durations)) for one in actor.processors)
+    return replace(actor, durations=merged(actor.durations), processors=processors)
+
+
+def _merged_channel(channel: Channel, blocks: Mapping[str, Sequence[Block]]) -> Channel:
+    """The channel that moves in a block what its phases move; one firing's self-loop stays one."""
+    makers, takers = blocks.get(channel.producer), blocks.get(channel.consumer)
+    if is_single_firing_loop(channel):
+        ones = (1,) * (len(channel.production) if makers is None else len(makers))
+        return replace(channel, production=ones, consumption=ones, release=None)
+    return replace(
+        channel,
+        production=_sums(channel.production, makers),
+        consumption=_sums(channel.consumption, takers),
+        release=None if channel.release is None else _sums(channel.release, takers),
+    )
+
+
+def _early_durations(graph: Graph, actor: Actor, blocks: Sequence[Block]) -> tuple[int, ...]:
+    """How long each block of overlapping phases lasts at most when its last tokens are asked for.
+
+    By channel the longest of the phases that give something; the least of these over all channels.
+    """
+    outputs = [c.production for c in graph.channels if c.producer == actor.name]
+    outputs += [
+        c.release_rates
+        for c in graph.channels
+        if c.consumer == actor.name and not c.is_self_loop  # space
+    ]
+    return tuple(
+        min(
+            (
+                max(actor.durations[phase] for phase in block if rates[phase])
+                for rates in outputs
+                if any(rates[phase] for phase in block)
+            ),
+            default=max(actor.durations[phase] for phase in block),
+        )
+        for block in blocks
+    )
+
+
+def _lacking_tokens(channel: Channel, blocks: Mapping[str, Sequence[Block]]) -> int:
+    """How many tokens a block may lack when it starts, and how many it may give before its end."""
+    return _after_first(channel.consumption, blocks.get(channel.consumer)) + _before_last(
+        channel.production, blocks.get(channel.producer)
+    )
+
+
+def _lacking_space(channel: Channel, blocks: Mapping[str, Sequence[Block]]) -> int:
+    """The same of the space of a channel, which flows from the consumer to the producer."""
+    return _after_first(channel.production, blocks.get(channel.producer)) + _before_last(
+        channel.release_rates, blocks.get(channel.consumer)
+    )
+
+
+def _after_first(rates: Sequence[int], blocks: Sequence[Block] | None) -> int:
+    return max((sum(rates[p] for p in block[1:]) for block in blocks or ()), default=0)
+
+
+def _before_last(rates: Sequence[int], blocks: Sequence[Block] | None) -> int:
+    return max((sum(rates[p] for p in block[:-1]) for block in blocks or ()), default=0)
+
+
+def _with_more(channel: Channel, tokens: int, space: int) -> Channel:
+    capacity = None if channel.capacity is None else channel.capacity + tokens + space
+    return replace(channel, initial_tokens=channel.initial_tokens + tokens, capacity=capacity)
+
+
+MOST_PHASES = 100_000  # of a merged actor
+
+
+def merge_actors(
+    graph: Graph, names: Sequence[str], *, name: str | None = None, budget: Budget = None
+) -> Graph:
+    """Return the graph with the named actors as one that does their firings one after the other.
+
+    name: of the new actor; by default the names with `+` between them. Its period is never below that
+    of the given graph, and it is live where that is. budget: a stop, or seconds.
+    Raises InvalidGraph for an unknown actor, one given twice, or actors that no channels connect;
+    Deadlocked; CsdfError for a graph with too many firings an iteration.
+    """
+    require_graph(graph)
+    chosen = _chosen(graph, names)
+    order = _shortest(_order(graph, chosen, budget))
+    others = [actor for actor in graph.actors if actor.name not in chosen]
+    wanted = "+".join(chosen) if name is None else name
+    merged = free_name(wanted, {actor.name for actor in others})
+    durations = tuple(graph.actor(actor).durations[phase] for actor, phase in order)
+    first = next(at for at, actor in enumerate(graph.actors) if actor.name in chosen)
+    kept = sum(actor.name not in chosen for actor in graph.actors[:first])
+    others.insert(kept, Actor(name=merged, durations=durations))
+    sequential = replace(
+        graph,
+        name=f"{graph.name} (actors merged)",
+        actors=tuple(others),
+        channels=tuple(
+            _moved(channel, order, chosen, merged)
+            for channel in graph.channels
+            if not (channel.producer in chosen and channel.consumer in chosen)
+        ),
+        origin=None,
+    )
+    return limit_concurrency(sequential, {merged: 1})
+
+
+def _chosen(graph: Graph, names: Sequence[str]) -> dict[str, None]:
+    """The names as keys, checked."""
+    chosen = dict.fromkeys(names)
+    for name in chosen:
+        graph.actor(name)
+    if len(chosen) < len(names):
+        raise InvalidGraph(f"actors to merge: {', '.join(names)}; one is named twice")
+    if len(chosen) < 2:
+        raise InvalidGraph(f"{counted(len(chosen), 'actor')} to merge; at least 2")
+    strangers = set(chosen) - _connected(graph, names[0])
+    if strangers:
+        raise InvalidGraph(
+            f"actors {names[0]!r} and {min(strangers)!r}: no channels connect them, "
+            "so that nothing says how often one fires for the other"
+        )
+    return chosen
+
+
+def _connected(graph: Graph, first: str) -> set[str]:
+    neighbours: dict[str, set[str]] = defaultdict(set)
+    for channel in graph.channels:
+        neighbours[channel.producer].add(channel.consumer)
+        neighbours[channel.consumer].add(channel.producer)
+    reached, waiting = {first}, [first]
+    while waiting:
+        found = neighbours[waiting.pop()] - reached
+        reached |= found
+        waiting += found
+    return reached
+
+
+def _order(graph: Graph, chosen: Mapping[str, None], budget: Budget) -> list[tuple[str, int]]:
+    """Actor and phase of each firing of the chosen actors in one iteration, as they may follow."""
+    repetitions = repetition_vector(graph)
+    count = sum(repetitions[name] for name in chosen)
+    if count > MOST_PHASES:
+        raise CsdfError(
+            f"the merged actor would have {count} phases, its firings in one iteration; "
+            f"at most {MOST_PHASES}"
+        )
+    run = self_timed_execution(graph, iterations=1, budget=budget)
+    if run.deadlock is not None:
+        raise Deadlocked(f"no order of firings: the graph deadlocks: {run.deadlock}")
+    in_turn = _in_turn(bound_channels(graph), run.firings)
+    return [(one.actor, one.phase) for one in in_turn if one.actor in chosen]
+
+
+def _in_turn(graph: Graph, firings: Sequence[Firing]) -> Iterator[Firing]:
+    """Yield the firings by their starts; of those that start together, those that wait last."""
+    run = _UntimedRun(graph)
+    for _, together in groupby(firings, key=lambda one: one.start):
+        waiting = sorted(together, key=lambda one: one.index)
+        while waiting:
+            fired = {id(one) for one in waiting if run.fire(one)}
+            if not fired:
+                raise AssertionError("firings that start together wait for one another")
+            yield from (one for one in waiting if id(one) in fired)
+            waiting = [one for one in waiting if id(one) not in fired]
+
+
+class _UntimedRun:
+    """A graph in which firings are tried one after the other."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._tokens = {channel.name: channel.initial_tokens for channel in graph.channels}
+        self._next = {actor.name: 0 for actor in graph.actors}
+        self._inputs: dict[str, list[Channel]] = defaultdict(list)
+        self._outputs: dict[str, list[Channel]] = defaultdict(list)
+        for channel in graph.channels:
+            self._inputs[channel.consumer].append(channel)
+            self._outputs[channel.producer].append(channel)
+
+    def fire(self, one: Firing) -> bool:
+        """Do the firing if it is the next of its actor and its tokens are there; return whether."""
+        tokens, inputs, phase = self._tokens, self._inputs[one.actor], one.phase
+        if self._next[one.actor] != one.index or any(
+            tokens[channel.name] < channel.consumption[phase] for channel in inputs
+        ):
+            return False
+        for channel in inputs:
+            tokens[channel.name] -= channel.consumption[phase]
+        for channel in self._outputs[one.actor]:
+            tokens[channel.name] += channel.production[phase]
+        self._next[one.actor] += 1
+        return True
+
+
+def _shortest(order: Sequence[tuple[str, int]]) -> Sequence[tuple[str, int]]:
+    """The shortest part of the order that, repeated, is the order."""
+    rounds = gcd(*(order.count(one) for one in set(order)))
+    for times in range(rounds, 1, -1):
+        if rounds % times == 0:
+            part = order[: len(order) // times]
+            if list(part) * times == list(order):
+                return part
+    return order
+
+
+def _moved(
+    channel: Channel, order: Sequence[tuple[str, int]], chosen: Mapping[str, None], merged: str
+) -> Channel:
+    """The channel at the merged actor, which moves in each phase what that firing moved."""
+
+    def rates(own: Sequence[int], end: str) -> tuple[int, ...]:
+        return tuple(own[phase] if actor == end else 0 for actor, phase in order)
+
+    if channel.producer in chosen:
+        production = rates(channel.production, channel.producer)
+        return replace(channel, producer=merged, production=production)
+    if channel.consumer in chosen:
+        return replace(
+            channel,
+            consumer=merged,
+            consumption=rates(channel.consumption, channel.consumer),
+            release=None if channel.release is None else rates(channel.release, channel.consumer),
+        )
+    return channel

@@ -1,0 +1,610 @@
+"""The period as an exact function of one parameter of the durations.
+
+Every cycle of the graph asks for a period that is linear in the parameter; the period is the largest
+of these, so it is convex and made of straight pieces. Two cycles that are critical at both ends of an
+interval either are the whole truth between them, or meet where a third one is above both.
+
+Source: Ghamarian, Geilen, Basten, Stuijk, Parametric throughput analysis of synchronous data flow
+graphs, DATE 2008 (divide and conquer); Eisner, Severance, JACM 23(4), 1976 (its number of steps).
+
+The period as an exact function of two parameters of the durations, by regions.
+
+Each cycle asks for a period that is a plane over the two parameters; the period is the highest of
+them. In the region of a plane it is above all others known. Where the period at every corner of every
+region is that of its plane, no plane is missing: between the corners the period is at least its plane
+and, being convex, at most what the corners say, which is the plane again.
+
+Source: Ghamarian, Geilen, Basten, Stuijk, DATE 2008 (divide and conquer over regions).
+
+Cycles of a graph as linear functions of parameters.
+
+Periods as expressions of SymPy, where that is installed.
+
+Durations that are linear in a parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import Any
+
+from csdf.analysis.critical import CriticalCycle, named_cycle
+from csdf.analysis.varying import Critical, VaryingGraph
+from csdf.errors import CsdfError, Deadlocked, counted
+from csdf.model.exact import Exact, exact
+from csdf.model.graph import Actor, Graph, require_graph
+from csdf.model.records import with_floats
+from csdf.model.shown import Shown
+from csdf.time_limit import Budget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearPiece:
+    """The period from `start` to `end`: (time + count * x) / tokens, and the cycle that asks for it.
+
+    end: None for a piece that goes on for ever.
+    """
+
+    start: Fraction
+    end: Fraction | None
+    time: Fraction
+    count: Fraction
+    tokens: int
+    cycle: CriticalCycle | None
+
+    def period(self, value: Exact) -> Fraction:
+        """Return the period at this value of the parameter."""
+        return (self.time + self.count * exact(value, "value")) / self.tokens
+
+    @property
+    def slope(self) -> Fraction:
+        """By how much the period grows with the parameter."""
+        return self.count / self.tokens
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the piece as a JSON value; fractions as texts."""
+        return {
+            "from": str(self.start),
+            "to": None if self.end is None else str(self.end),
+            "time": str(self.time),
+            "count": str(self.count),
+            "tokens": self.tokens,
+            "cycle": None if self.cycle is None else self.cycle.to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParametricPeriod(Shown):
+    """The period as a function of a parameter: convex, of straight pieces, exact from `least` on.
+
+    evaluations: periods that were computed to find it.
+    """
+
+    parameter: Parameter
+    pieces: tuple[LinearPiece, ...]
+    evaluations: int
+
+    def piece(self, value: Exact) -> LinearPiece:
+        """Return the piece that holds at this value; of two, the one that begins there."""
+        number = exact(value, "value")
+        if number < self.pieces[0].start:
+            raise CsdfError(f"{self.parameter.name}: {number} is below {self.pieces[0].start}")
+        return next(one for one in reversed(self.pieces) if one.start <= number)
+
+    def period(self, value: Exact) -> Fraction:
+        """Return the exact period at this value. Raises CsdfError below the first piece."""
+        return self.piece(value).period(value)
+
+    @property
+    def slack(self) -> Fraction | None:
+        """How far the parameter may grow from today until the period grows; None: for ever."""
+        today = self.parameter.today
+        now = self.period(today)
+        kept = [one for one in self.pieces if one.end is None or one.end > today]
+        for one in kept:
+            if one.slope > 0:
+                return (
+                    max(Fraction(0), one.start - today) if one.period(today) < now else Fraction(0)
+                )
+        return None
+
+    def to_sympy(self) -> Any:
+        """Return the period as an expression of SymPy. Raises CsdfError where that is missing."""
+        rows = [(one.time, [one.count], one.tokens) for one in self.pieces]
+        return symbolic_maximum([self.parameter.name], rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the function as a JSON value; fractions as texts."""
+        return {
+            "parameter": self.parameter.name,
+            "today": str(self.parameter.today),
+            "pieces": [one.to_json() for one in self.pieces],
+            "evaluations": self.evaluations,
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return an exact row for each piece."""
+        return [
+            {"from": one.start, "to": one.end, "slope": one.slope, "period": one.period(one.start),
+             "actors": () if one.cycle is None else one.cycle.actors}
+            for one in self.pieces
+        ]  # fmt: skip
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each piece, as for a data frame: floats, and exact texts beside them."""
+        return with_floats(self.rows(), "from", "to", "slope", "period")
+
+
+def parametric_period(
+    graph: Graph,
+    parameter: Parameter,
+    *,
+    budget: Budget = None,
+) -> ParametricPeriod:
+    """Return the period as an exact function of the parameter, from its least value to infinity.
+
+    With n pieces it takes about 2 n + log(range) computations of a period.
+    Raises InconsistentGraph; CsdfError for a graph that deadlocks; GaveUp where the
+    budget, a stop or seconds, ends it.
+    """
+    search = LineSearch(VaryingGraph(graph, budget), [parameter])
+    least = parameter.least
+    end = max(parameter.today, least) + 1
+    slope = search.last_slope()
+    last = search.line(end)
+    while last.slopes[0] != slope:
+        end = least + 2 * (end - least)
+        last = search.line(end)
+    found = [*_between(search, least, search.line(least), end, last), (end, last)]
+    return ParametricPeriod(
+        parameter=parameter,
+        pieces=_pieces(search, _joined(found), None),
+        evaluations=search.evaluations,
+    )
+
+
+def line_below_today(
+    search: LineSearch, parameter: Parameter
+) -> tuple[CycleLine, Fraction, CycleLine]:
+    """Return the line left of today, where it begins, and the line at the least value."""
+    least, today = parameter.least, parameter.today
+    first, last = search.line(least), search.line(today)
+    found = _joined(_between(search, least, first, today, last))
+    return found[-1][1], found[-1][0], found[0][1]
+
+
+def _between(
+    search: LineSearch, low: Fraction, first: CycleLine, high: Fraction, last: CycleLine
+) -> list[tuple[Fraction, CycleLine]]:
+    """The pieces from `low` to `high`, each with where it begins; both ends' lines are critical."""
+    found: list[tuple[Fraction, CycleLine]] = []
+    waiting = [(low, first, high, last)]
+    while waiting:
+        begin, left, end, right = waiting.pop()
+        if left.period(end) == right.period(end):
+            found.append((begin, left))
+        elif right.period(begin) == left.period(begin):
+            found.append((begin, right))
+        else:
+            meeting = _meeting(left, right)
+            middle = search.line(meeting)
+            if middle.period(meeting) == left.period(meeting):
+                found += [(begin, left), (meeting, right)]
+            else:
+                waiting += [(meeting, middle, end, right), (begin, left, meeting, middle)]
+    return found
+
+
+def _meeting(left: CycleLine, right: CycleLine) -> Fraction:
+    """Return the value at which two lines of different slopes are equal."""
+    zero = Fraction(0)
+    return (left.period(zero) - right.period(zero)) / (right.slopes[0] - left.slopes[0])
+
+
+def _joined(found: list[tuple[Fraction, CycleLine]]) -> list[tuple[Fraction, CycleLine]]:
+    """The pieces, those of one function as one; of those that begin at one place the last."""
+    kept: list[tuple[Fraction, CycleLine]] = []
+    for start, line in found:
+        if kept and kept[-1][1].is_same_function(line):
+            continue
+        if kept and kept[-1][0] == start:
+            kept.pop()
+        kept.append((start, line))
+    return kept
+
+
+def _pieces(
+    search: LineSearch, found: list[tuple[Fraction, CycleLine]], end: Fraction | None
+) -> tuple[LinearPiece, ...]:
+    ends = [*(start for start, _ in found[1:]), end]
+    return tuple(
+        LinearPiece(
+            start=start, end=stop, time=line.time, count=line.counts[0], tokens=line.tokens,
+            cycle=search.cycle(line),
+        )
+        for (start, line), stop in zip(found, ends, strict=True)
+    )  # fmt: skip
+
+
+Point = tuple[Fraction, Fraction]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeriodRegion:
+    """A convex polygon in which one cycle sets the period: (time + counts * values) / tokens.
+
+    corners: in order round the polygon.
+    """
+
+    corners: tuple[Point, ...]
+    time: Fraction
+    counts: tuple[Fraction, ...]
+    tokens: int
+    cycle: CriticalCycle | None
+
+    def period(self, first: Fraction, second: Fraction) -> Fraction:
+        """Return what the cycle asks for at these values."""
+        return (self.time + self.counts[0] * first + self.counts[1] * second) / self.tokens
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the region as a JSON value; fractions as texts."""
+        return {
+            "corners": [[str(first), str(second)] for first, second in self.corners],
+            "time": str(self.time),
+            "counts": [str(count) for count in self.counts],
+            "tokens": self.tokens,
+            "cycle": None if self.cycle is None else self.cycle.to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParametricRegions(Shown):
+    """The period as a function of two parameters: exact from `low` to `high` of both.
+
+    evaluations: periods that were computed to find it.
+    """
+
+    parameters: tuple[Parameter, Parameter]
+    low: Point
+    high: Point
+    regions: tuple[PeriodRegion, ...]
+    evaluations: int
+
+    def period(self, first: Exact, second: Exact) -> Fraction:
+        """Return the exact period at these values. Raises CsdfError outside of what is known."""
+        values = exact(first, "value"), exact(second, "value")
+        for value, low, high in zip(values, self.low, self.high, strict=True):
+            if not low <= value <= high:
+                raise CsdfError(f"{value} is not between {low} and {high}")
+        return max(region.period(*values) for region in self.regions)
+
+    def to_sympy(self) -> Any:
+        """Return the period as an expression of SymPy. Raises CsdfError where that is missing."""
+        rows = [(one.time, one.counts, one.tokens) for one in self.regions]
+        return symbolic_maximum([one.name for one in self.parameters], rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the function as a JSON value; fractions as texts."""
+        return {
+            "parameters": [one.name for one in self.parameters],
+            "today": [str(one.today) for one in self.parameters],
+            "low": [str(one) for one in self.low],
+            "high": [str(one) for one in self.high],
+            "regions": [one.to_json() for one in self.regions],
+            "evaluations": self.evaluations,
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return an exact row for each region."""
+        return [
+            {"time": one.time, "counts": one.counts, "tokens": one.tokens, "corners": one.corners,
+             "actors": () if one.cycle is None else one.cycle.actors}
+            for one in self.regions
+        ]  # fmt: skip
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each region, as for a data frame: floats, and exact texts beside them."""
+        return with_floats(self.rows(), "time", "counts", "corners")
+
+
+def parametric_regions(
+    graph: Graph,
+    first: Parameter,
+    second: Parameter,
+    *,
+    high: tuple[Exact, Exact],
+    budget: Budget = None,
+) -> ParametricRegions:
+    """Return the period as an exact function of two parameters, from their least values to `high`.
+
+    Raises InconsistentGraph; CsdfError for a graph that deadlocks, or where `high` is not above the
+    least values; GaveUp where the budget, a stop or seconds, ends it.
+    """
+    low = (first.least, second.least)
+    top = (exact(high[0], "high"), exact(high[1], "high"))
+    for one, least, most in zip((first, second), low, top, strict=True):
+        if most <= least:
+            raise CsdfError(
+                f"{one.name}: up to {most}; expected more than {least}, its least value"
+            )
+    search = LineSearch(VaryingGraph(graph, budget), [first, second])
+    box = [low, (top[0], low[1]), top, (low[0], top[1])]
+    planes = _all_planes(search, box)
+    regions = [
+        PeriodRegion(
+            corners=tuple(corners), time=plane.time, counts=plane.counts, tokens=plane.tokens,
+            cycle=search.cycle(plane),
+        )
+        for plane, corners in _polygons(planes, box)
+    ]  # fmt: skip
+    return ParametricRegions(
+        parameters=(first, second), low=low, high=top, regions=tuple(regions),
+        evaluations=search.evaluations,
+    )  # fmt: skip
+
+
+def _all_planes(search: LineSearch, box: Sequence[Point]) -> list[CycleLine]:
+    """Every cycle that is the highest somewhere in the box."""
+    planes: list[CycleLine] = []
+    known: set[Point] = set()
+    corners = list(box)
+    while corners:
+        for corner in corners:
+            known.add(corner)
+            found = search.line(*corner)
+            if not any(found.is_same_function(plane) for plane in planes):
+                planes.append(found)
+        shapes = _polygons(planes, box)
+        corners = sorted({one for _, shape in shapes for one in shape} - known)
+    return planes
+
+
+def _polygons(
+    planes: Sequence[CycleLine], box: Sequence[Point]
+) -> list[tuple[CycleLine, list[Point]]]:
+    """The planes that are the highest somewhere, each with the polygon where it is."""
+    found = []
+    for plane in planes:
+        corners = list(box)
+        for other in planes:
+            if other is not plane:
+                corners = _part_above(corners, plane, other)
+        if len(corners) > 2 and _has_area(corners):
+            found.append((plane, corners))
+    return found
+
+
+def _part_above(corners: list[Point], plane: CycleLine, other: CycleLine) -> list[Point]:
+    """The part of a convex polygon where the plane is not below the other."""
+    heights = [plane.period(*one) - other.period(*one) for one in corners]
+    kept: list[Point] = []
+    for at, (corner, height) in enumerate(zip(corners, heights, strict=True)):
+        before, before_height = corners[at - 1], heights[at - 1]
+        if height * before_height < 0:
+            share = before_height / (before_height - height)
+            kept.append(
+                (
+                    before[0] + share * (corner[0] - before[0]),
+                    before[1] + share * (corner[1] - before[1]),
+                )
+            )
+        if height >= 0:
+            kept.append(corner)
+    return kept
+
+
+def _has_area(corners: Sequence[Point]) -> bool:
+    """Whether the corners do not all lie on one line."""
+    (x, y), *others = corners
+    turned = [(one - x) * (later - y) - (two - y) * (last - x)
+              for (one, two), (last, later) in pairwise(others)]  # fmt: skip
+    return any(turned)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleLine:
+    """The period that one cycle asks for: (time + sum of count * parameter) / tokens.
+
+    time: what its firings take where all parameters are 0. counts: how often they take each
+    parameter. critical: where it was found.
+    """
+
+    time: Fraction
+    counts: tuple[Fraction, ...]
+    tokens: int
+    critical: Critical
+
+    def period(self, *values: Fraction) -> Fraction:
+        """Return the period it asks for at these values of the parameters."""
+        counted = sum(
+            (count * value for count, value in zip(self.counts, values, strict=True)), Fraction(0)
+        )
+        return (self.time + counted) / self.tokens
+
+    @property
+    def slopes(self) -> tuple[Fraction, ...]:
+        """By how much the period grows with each parameter."""
+        return tuple(count / self.tokens for count in self.counts)
+
+    def is_same_function(self, other: CycleLine) -> bool:
+        """Whether both are equal everywhere."""
+        zero = (Fraction(0),) * len(self.counts)
+        return self.slopes == other.slopes and self.period(*zero) == other.period(*zero)
+
+
+class LineSearch:
+    """The period of a graph at values of its parameters, each time with a cycle that asks for it.
+
+    Raises Deadlocked.
+    """
+
+    def __init__(self, graph: VaryingGraph, parameters: Sequence[Parameter]) -> None:
+        self._graph = graph
+        self.evaluations = 0
+        self._today = [parameter.today for parameter in parameters]
+        self._weights = [self._spread(parameter) for parameter in parameters]
+
+    def _spread(self, parameter: Parameter) -> dict[int, Fraction]:
+        """The weights that are not zero, by the place of the duration among all."""
+        return {
+            self._graph.place(self._graph.number[actor], phase): weight
+            for actor, row in parameter.weights.items()
+            for phase, weight in enumerate(row)
+            if weight
+        }
+
+    def line(self, *values: Fraction) -> CycleLine:
+        """Return a cycle that sets the period at these values."""
+        longer: dict[int, Fraction] = {}
+        for value, today, weights in zip(values, self._today, self._weights, strict=True):
+            for place, weight in weights.items() if value != today else ():
+                longer[place] = longer.get(place, Fraction(0)) + weight * (value - today)
+        self.evaluations += 1
+        critical = self._graph.critical(longer) if longer else self._graph.as_given
+        return self._line_of(critical, values)
+
+    def last_slope(self) -> Fraction:
+        """Return how much the period grows with the only parameter when that is very large."""
+        return self._graph.only(self._weights[0]).period or Fraction(0)
+
+    def cycle(self, line: CycleLine) -> CriticalCycle | None:
+        """Return the cycle by the names of the graph, its time where it was found; None for none."""
+        critical = line.critical
+        if critical.component is None or critical.circuit is None:
+            return None
+        numbers = self._graph.numbers
+        return named_cycle(numbers, critical.component, critical.circuit, critical.time)
+
+    def _line_of(self, critical: Critical, values: Sequence[Fraction]) -> CycleLine:
+        if critical.period is None:
+            raise Deadlocked("the graph deadlocks; it has no period, whatever its durations are")
+        if critical.component is None or critical.circuit is None:
+            nothing = (Fraction(0),) * len(self._weights)
+            return CycleLine(time=Fraction(0), counts=nothing, tokens=1, critical=critical)
+        places = self._graph.places(critical.component, critical.circuit)
+        tokens = critical.circuit.height / critical.component.repeats
+        rounds = tokens.denominator
+        counts = tuple(
+            rounds * sum((row[at] for at in places if at in row), Fraction(0))
+            for row in self._weights
+        )
+        shared = sum(
+            (count * value for count, value in zip(counts, values, strict=True)), Fraction(0)
+        )
+        return CycleLine(
+            time=rounds * critical.time - shared,
+            counts=counts,
+            tokens=tokens.numerator,
+            critical=critical,
+        )
+
+
+def symbolic_maximum(
+    names: Sequence[str], rows: Sequence[tuple[Fraction, Sequence[Fraction], int]]
+) -> Any:
+    """Return the largest of (time + counts * symbols) / tokens as an expression of SymPy.
+
+    The symbols are real and have the names of the parameters.
+    """
+    sympy = _library()
+    symbols = [sympy.Symbol(name, real=True) for name in names]
+    return sympy.Max(
+        *(
+            sum(
+                (_rational(sympy, count) * one for count, one in zip(counts, symbols, strict=True)),
+                _rational(sympy, time),
+            )
+            / tokens
+            for time, counts, tokens in rows
+        )
+    )
+
+
+def _library() -> Any:
+    if find_spec("sympy") is None:
+        raise CsdfError("to_sympy() needs SymPy: pip install csdf[sympy]")
+    return import_module("sympy")
+
+
+def _rational(sympy: Any, value: Fraction) -> Any:
+    return sympy.Rational(value.numerator, value.denominator)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A number on which durations depend: each is as given, plus weight * (value - today).
+
+    weights: of the phases of each actor that depends on it, at least 0, in the units of the user.
+    today: the value at which the graph is as given; least: below it a duration would be negative.
+    """
+
+    name: str
+    weights: Mapping[str, tuple[Fraction, ...]]
+    today: Fraction
+    least: Fraction
+
+    def __post_init__(self) -> None:
+        if any(weight < 0 for row in self.weights.values() for weight in row):
+            raise CsdfError(f"parameter {self.name!r}: a weight is negative")
+        if not any(weight for row in self.weights.values() for weight in row):
+            raise CsdfError(f"parameter {self.name!r}: no duration depends on it")
+
+
+def added_time(
+    graph: Graph, weights: Mapping[str, Exact | Sequence[Exact]], *, name: str = ""
+) -> Parameter:
+    """Return the parameter x that adds weight * x to durations; it is 0 today.
+
+    weights: for each actor one for all of its phases, or one for each phase.
+    Raises InvalidGraph for an unknown actor, CsdfError for weights that do not fit.
+    """
+    require_graph(graph)
+    found = {actor: _row(graph.actor(actor), given) for actor, given in weights.items()}
+    least = max(
+        (
+            -graph.time_unit * time / weight
+            for actor, row in found.items()
+            for time, weight in zip(graph.actor(actor).durations, row, strict=True)
+            if weight
+        ),
+        default=Fraction(0),
+    )
+    return Parameter(name=name or "+".join(found), weights=found, today=Fraction(0), least=least)
+
+
+def added_to_phase(graph: Graph, actor: str, phase: int) -> Parameter:
+    """Return the parameter that is added to one phase of an actor."""
+    require_graph(graph)
+    phases = graph.actor(actor).phases
+    if not 0 <= phase < phases:
+        raise CsdfError(f"actor {actor!r} has phases 0 to {phases - 1}; there is no {phase}")
+    row = [int(one == phase) for one in range(phases)]
+    return added_time(graph, {actor: row}, name=f"{actor}:{phase}")
+
+
+def time_scale(graph: Graph, actors: Sequence[str], *, name: str = "") -> Parameter:
+    """Return the factor by which all durations of the actors are multiplied; it is 1 today."""
+    require_graph(graph)
+    weights = {
+        actor: tuple(graph.time_unit * time for time in graph.actor(actor).durations)
+        for actor in actors
+    }
+    title = name or f"scale of {'+'.join(actors)}"
+    return Parameter(name=title, weights=weights, today=Fraction(1), least=Fraction(0))
+
+
+def _row(actor: Actor, given: Exact | Sequence[Exact]) -> tuple[Fraction, ...]:
+    what = f"weight of actor {actor.name!r}:"
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        return (exact(given, what),) * actor.phases
+    if len(given) != actor.phases:
+        raise CsdfError(
+            f"actor {actor.name!r}: {counted(len(given), 'weight')}, but "
+            f"{counted(actor.phases, 'phase')}; give one weight, or one for each phase"
+        )
+    return tuple(exact(one, what) for one in given)

@@ -1,1 +1,0 @@
-"""The smallest period of a strongly connected graph, by the K-periodic method."""

@@ -1,0 +1,521 @@
+"""The K-periodic method: the period of a strongly connected graph by maximum cycle ratio.
+
+A schedule that starts `copies` cycles of each actor freely and then repeats them has a smallest
+period, an upper bound on the period of the graph, and a critical cycle that sets it. Where that
+cycle's actors already have as many copies as the cycle alone would need, the bound is exact; if
+not, they get them, and the search goes on. What is not critical is never expanded.
+
+Source: Bodin, Munier-Kordon, Dupont de Dinechin, Optimal and fast throughput evaluation of CSDF,
+DAC 2016, sections 3 and 4.
+
+Constraints of periodic schedules as arrays for the kernels.
+
+Some arrays depend on the copies of each actor, not on the tokens: they are made once for the latest
+copies. The rest is expanded from them for any tokens.
+
+Check that a periodic schedule fits into memory, before it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from math import gcd, lcm
+from typing import Any, NamedTuple
+
+from csdf.errors import GaveUp
+from csdf.kernels import compile as compiler
+from csdf.kernels import periodic, ranges
+from csdf.model.indexed import IndexedGraph, is_ordered
+from csdf.outcome import Why, because
+from csdf.time_limit import Budget, Stop, stop_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circuit:
+    """A cycle of phases in the constraints of a periodic schedule.
+
+    actors: of each firing on it; channels: from each firing to the next, -1 where it is the order
+    of the actor's own firings, which takes no time. phases: of each firing, where they are known.
+    time: time units; height: iterations.
+    """
+
+    actors: tuple[int, ...]
+    channels: tuple[int, ...]
+    time: int
+    height: Fraction
+    phases: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeriodicSolution:
+    """The smallest period of a schedule with the given copies, or None where there is no schedule.
+
+    starts: scaled start times of each phase of each copy, actor by actor: divide by `scale`.
+    others: the actors of further cycles that stand in the way, unless it is exact.
+    is_exact: whether its period, or its lack of one, is that of the graph.
+    """
+
+    copies: tuple[int, ...]
+    period: Fraction | None
+    circuit: Circuit
+    starts: Any
+    scale: int
+    others: tuple[tuple[int, ...], ...]
+    is_exact: bool
+    work: int  # edges looked at
+    choice: (
+        Any  # (nodes,) the constraint that decides each start, from which another search may begin
+    )
+
+
+class Constraints(NamedTuple):
+    """The constraints of schedules with some copies, as the kernels want them.
+
+    Edges come node by node, those that enter it; heights are in units of 1 / `scale` iterations.
+    """
+
+    edge_start: Any  # (nodes + 1,)
+    source: Any  # (edges,)
+    height: Any  # (edges,)
+    channel: Any  # (edges,) -1: order of an actor's own firings, without time
+    times: Any  # (nodes,)
+    owner: Any  # (nodes,) actor
+    starts: list[int]  # (actors,) first node
+
+
+class PeriodicProblem:
+    """The constraints of one graph, ready to be expanded for any number of copies.
+
+    graph: strongly connected, without capacities. cycles: of each actor in one iteration.
+    has_one_timing: False if it is to be solved with other durations than those of the graph.
+    """
+
+    def __init__(
+        self, graph: IndexedGraph, cycles: Sequence[int], *, has_one_timing: bool = True
+    ) -> None:
+        self.graph = graph
+        self.cycles = list(cycles)
+        self.scale = lcm(*cycles)
+        self._layouts = Layouts(graph, self.cycles, has_one_timing=has_one_timing)
+
+    def solve(
+        self,
+        copies: Sequence[int],
+        low: Fraction = Fraction(0),
+        *,
+        tokens: Sequence[int] | None = None,
+        durations: Sequence[int] | None = None,
+        unit_times: bool = False,
+        nearby: PeriodicSolution | None = None,
+        budget: Budget = None,
+    ) -> PeriodicSolution:
+        """Return the smallest period with so many copies of each actor.
+
+        low: a proven lower bound of the period; cycles above it are reported as `others`.
+        tokens: initial tokens of each channel, durations: of each phase, actor by actor; instead of
+        the graph's own.
+        unit_times: every firing lasts one unit, whatever the graph says.
+        nearby: a solution with as many copies, for other tokens or durations, to begin with: the
+        period is the same, and found sooner if little has changed.
+        budget: a stop, or seconds. Raises GaveUp with it, and for numbers that nothing holds.
+        """
+        tokens = self.graph.initial_tokens if tokens is None else tokens
+        times = () if unit_times else durations or self.graph.duration
+        largest = max((self.scale, int(low), *times))
+        if nearby is not None:
+            told = nearby.starts if isinstance(nearby.starts, list) else ()
+            largest = max(largest, nearby.scale, max(told, default=0))
+        fits = largest <= compiler.SAFE and self._layouts.fits(copies, tokens)
+        stop = stop_of(budget)
+        for backend in dict.fromkeys((compiler.backend(fits=fits), compiler.PLAIN)):
+            has_others = durations is not None  # the graph's own may be too large for the backend
+            layout = self._layouts.of(copies, backend, unit_times=unit_times or has_others)
+            if durations is not None:
+                own = self._layouts.times(copies, durations)
+                layout = layout._replace(times=backend.array(own))
+            solution = self._solve(copies, low, tokens, backend, layout, nearby, stop)
+            if solution is not None:
+                return solution
+        raise GaveUp(f"sums of more than {compiler.UNBOUNDED.bit_length()} bits")
+
+    def _solve(
+        self,
+        copies: Sequence[int],
+        low: Fraction,
+        tokens: Sequence[int],
+        backend: compiler.Backend,
+        layout: NodeArrays,
+        nearby: PeriodicSolution | None,
+        stop: Stop,
+    ) -> PeriodicSolution | None:
+        """Solve on one backend; None where its numbers do not hold the sums."""
+        edges = self._layouts.edges(layout, tokens, backend, stop)
+        cycle = backend.blank(layout.nodes)
+        others = backend.blank(2 * layout.nodes)
+        if nearby is None:
+            value, choice = backend.blank(layout.nodes), backend.blank(layout.nodes)
+        else:
+            value, choice = backend.array(nearby.starts), backend.array(nearby.choice)
+        policy = backend.kernel(periodic.Policy)(value, cycle, others, choice, backend.blank)
+        if nearby is not None:
+            policy.begin_with(nearby.scale)
+        policy.within(int(low), self.scale, backend.limit)
+        search, status = backend.kernel(periodic.maximum_cycle_ratio), periodic.CHANGED
+        while status == periodic.CHANGED:
+            stop.look()
+            status = search(edges.listed, layout.times, policy, backend.fuel)
+        stop.look()
+        if status == periodic.OVERFLOW:
+            return None
+        # Edges come from consumer to producer; in the order of time they read backwards.
+        critical = [int(edge) for edge in cycle[: policy.length]][::-1]
+        nodes = backend.take(edges.source, critical)
+        circuit = self.circuit(
+            nodes,
+            backend.take(edges.channel, critical),
+            layout.starts,
+            backend.take(layout.owner, nodes),
+            time=policy.time,
+            height=policy.height,
+        )
+        exact = self.is_exact(copies, circuit)
+        feasible = status == periodic.OPTIMAL
+        period = Fraction(circuit.time) / circuit.height if feasible else None
+        return PeriodicSolution(
+            copies=tuple(copies),
+            period=period,
+            circuit=circuit,
+            starts=value,
+            scale=(period / self.scale).denominator if period is not None else 1,
+            others=()
+            if exact
+            else _separated(
+                backend.take(others, range(policy.reported)), edges.source, layout.owner
+            ),
+            is_exact=exact,
+            work=edges.number + policy.work,
+            choice=choice,
+        )
+
+    def circuit(
+        self,
+        nodes: Sequence[int],
+        channels: Sequence[int],
+        starts: Sequence[int],
+        actors: Sequence[int],
+        *,
+        time: int,
+        height: int,
+    ) -> Circuit:
+        """Return a cycle of nodes in terms of the graph; its height comes in units of 1 / scale."""
+        phases = self.graph.phases
+        return Circuit(
+            actors=tuple(actors),
+            channels=tuple(channels),
+            time=time,
+            height=Fraction(height, self.scale),
+            phases=tuple(
+                (node - starts[actor]) % phases[actor]
+                for node, actor in zip(nodes, actors, strict=True)
+            ),
+        )
+
+    def fits(self, copies: Sequence[int]) -> bool:
+        """Whether 64 bits hold the constraints with so many copies, and the times."""
+        tokens = self.graph.initial_tokens
+        return max(self.graph.duration) <= compiler.SAFE and self._layouts.fits(copies, tokens)
+
+    def constraints(
+        self, copies: Sequence[int], backend: compiler.Backend, stop: Stop
+    ) -> Constraints:
+        """Return the constraints with so many copies, on a backend that holds them: see `fits`."""
+        layout = self._layouts.of(copies, backend, unit_times=False)
+        edges = self._layouts.edges(layout, self.graph.initial_tokens, backend, stop)
+        return Constraints(
+            edge_start=edges.start,
+            source=edges.source[: edges.number],
+            height=edges.height[: edges.number],
+            channel=edges.channel[: edges.number],
+            times=layout.times,
+            owner=layout.owner,
+            starts=layout.starts,
+        )
+
+    def nodes(self, copies: Sequence[int]) -> int:
+        """Return the size of the schedule: phases of all copies."""
+        return sum(map(int.__mul__, copies, self.graph.phases))
+
+    def needed_copies(self, actors: Sequence[int]) -> dict[int, int]:
+        """Copies with which a cycle through these actors is exact."""
+        distinct = set(actors)
+        shared = gcd(*(self.cycles[actor] for actor in distinct))
+        return {actor: self.cycles[actor] // shared for actor in distinct}
+
+    def is_exact(self, copies: Sequence[int], circuit: Circuit) -> bool:
+        """Whether the critical cycle limits the graph itself, not only schedules of this kind."""
+        needed = self.needed_copies(circuit.actors)
+        return all(copies[actor] % count == 0 for actor, count in needed.items())
+
+    def refined(self, solution: PeriodicSolution) -> list[int]:
+        """Return more copies: as many as the critical cycle and all other cycles found need."""
+        copies = list(solution.copies)
+        for actors in (solution.circuit.actors, *solution.others):
+            for actor, count in self.needed_copies(actors).items():
+                copies[actor] = lcm(copies[actor], count)
+        return copies
+
+
+def _separated(edges: list[int], source: Any, owner: Any) -> tuple[tuple[int, ...], ...]:
+    """The distinct sets of actors on cycles whose edges are listed one after the other."""
+    found: dict[frozenset[int], None] = {}
+    actors: set[int] = set()
+    for edge in edges:
+        if edge >= 0:
+            actors.add(int(owner[source[edge]]))
+        else:
+            found[frozenset(actors)] = None
+            actors = set()
+    return tuple(tuple(sorted(group)) for group in found)
+
+
+class _Columns(NamedTuple):
+    """The graph as the constraints need it, without the tokens: see `periodic.Layout`."""
+
+    node_start: Sequence[int]
+    phases: Sequence[int]
+    copies: Sequence[int]
+    wrap_height: Sequence[int]
+    input_start: Sequence[int]
+    input_channel: Sequence[int]
+    producer: Sequence[int]
+    produced: Sequence[int]
+    produced_before: Sequence[int]
+    production_start: Sequence[int]
+    consumed: Sequence[int]
+    consumed_upto: Sequence[int]
+    consumption_start: Sequence[int]
+    step: Sequence[int]
+    step_height: Sequence[int]
+    is_ordered: Sequence[int]
+
+
+class EdgeArrays(NamedTuple):
+    """Constraints as the kernel wrote them, and their number."""
+
+    number: int
+    start: Any
+    source: Any
+    height: Any
+    channel: Any
+    listed: Any  # the kernel's own
+
+
+class NodeArrays(NamedTuple):
+    """Arrays that depend on the copies, not on the tokens, as the kernels want them."""
+
+    nodes: int
+    columns: Any
+    times: Any
+    owner: Any  # of each node, its actor
+    starts: list[int]  # the first node of each actor
+    room: list[int]  # edges that the latest expansion needed, one entry
+
+
+class Layouts:
+    """The constraints of a graph for any number of copies of each actor.
+
+    cycles: of each actor in one iteration. has_one_timing: False if durations may change.
+    """
+
+    def __init__(self, graph: IndexedGraph, cycles: Sequence[int], *, has_one_timing: bool) -> None:
+        self.graph = graph
+        self.cycles = cycles
+        self.scale = lcm(*cycles)
+        channels = range(len(graph.producer))
+        self._produced = [graph.produced(channel) for channel in channels]
+        self._consumed = [graph.consumed(channel) for channel in channels]
+        ordered = [
+            is_ordered(graph, actor, has_one_timing=has_one_timing)
+            for actor in range(len(graph.phases))
+        ]
+        self._is_ordered = [int(ordered[actor]) for actor in graph.producer]
+        self._before = _running_sums(graph.production_start, graph.production, inclusive=False)
+        self._upto = _running_sums(graph.consumption_start, graph.consumption, inclusive=True)
+        self._latest: tuple[tuple[object, ...], NodeArrays] | None = None
+        self._step = _ConstraintSteps(
+            graph, self._produced, self._consumed, self.scale, self.cycles
+        )
+
+    def fits(self, copies: Sequence[int], tokens: Sequence[int]) -> bool:
+        """Whether 64 bits hold the constraints for so many initial tokens, times apart."""
+        if self.scale > compiler.SAFE or not all(map(int.__le__, copies, self.cycles)):
+            return False
+        self._step.adapt(copies)
+        most = self._step.most_tokens
+        return not tokens or -most <= min(tokens) <= max(tokens) <= most
+
+    def of(
+        self, copies: Sequence[int], backend: compiler.Backend, *, unit_times: bool
+    ) -> NodeArrays:
+        """Return the arrays that do not depend on tokens; those of the latest copies are kept."""
+        key = (tuple(copies), backend, unit_times)
+        if self._latest is None or self._latest[0] != key:
+            self._latest = (key, self._new_layout(copies, backend, unit_times=unit_times))
+        return self._latest[1]
+
+    def _new_layout(
+        self, copies: Sequence[int], backend: compiler.Backend, *, unit_times: bool
+    ) -> NodeArrays:
+        sizes = list(map(int.__mul__, copies, self.graph.phases))
+        starts = [0, *accumulate(sizes)]
+        self._step.adapt(copies)
+        wrap = [self.scale * k // r for k, r in zip(copies, self.cycles, strict=True)]
+        graph = self.graph
+        columns = _Columns(
+            node_start=starts[:-1],
+            phases=graph.phases,
+            copies=copies,
+            wrap_height=wrap,
+            input_start=graph.input_start,
+            input_channel=graph.input_channel,
+            producer=graph.producer,
+            produced=self._produced,
+            produced_before=self._before,
+            production_start=graph.production_start,
+            consumed=self._consumed,
+            consumed_upto=self._upto,
+            consumption_start=graph.consumption_start,
+            step=self._step.tokens,
+            step_height=self._step.height,
+            is_ordered=self._is_ordered,
+        )
+        return NodeArrays(
+            nodes=starts[-1],
+            columns=backend.kernel(periodic.Layout)(columns, backend.array),
+            times=backend.array(
+                [1] * starts[-1] if unit_times else self.times(copies, graph.duration)
+            ),
+            owner=backend.array([a for a, size in enumerate(sizes) for _ in range(size)]),
+            starts=starts[:-1],
+            room=[2 * starts[-1] + len(graph.producer)],
+        )
+
+    def times(self, copies: Sequence[int], durations: Sequence[int]) -> list[int]:
+        """Return the duration of each phase of each copy; durations: of each phase."""
+        times: list[int] = []
+        for actor, start in enumerate(self.graph.duration_start):
+            phases = self.graph.phases[actor]
+            times += list(durations[start : start + phases]) * copies[actor]
+        return times
+
+    def edges(
+        self, layout: NodeArrays, tokens: Sequence[int], backend: compiler.Backend, stop: Stop
+    ) -> EdgeArrays:
+        """Return the constraints for so many initial tokens. Raises GaveUp."""
+        expand, make = backend.kernel(periodic.expand), backend.kernel(periodic.Edges)
+        start, initial_tokens = backend.blank(layout.nodes + 1), backend.array(tokens)
+        while True:
+            source, height, channel = (backend.blank(layout.room[0]) for _ in range(3))
+            listed = make(start, source, height, channel)
+            while not expand(layout.columns, initial_tokens, listed, backend.fuel):
+                stop.look()
+            if listed.number <= layout.room[0]:
+                return EdgeArrays(listed.number, start, source, height, channel, listed)
+            layout.room[0] = listed.number
+
+
+class _ConstraintSteps:
+    """How far apart the constraints of each channel are, for the latest copies.
+
+    tokens: of each channel, the greatest common divisor of what the copies of both ends move;
+    height: the same in iterations, times `scale`. most_tokens: of any channel, for 64 bits to hold its
+    constraints, or -1.
+    """
+
+    def __init__(
+        self,
+        graph: IndexedGraph,
+        produced: Sequence[int],
+        consumed: Sequence[int],
+        scale: int,
+        cycles: Sequence[int],
+    ) -> None:
+        self._graph = graph
+        self._moved = list(zip(graph.producer, produced, graph.consumer, consumed, strict=True))
+        # One iteration moves cycles * produced tokens and is `scale` units high.
+        self._unit = [cycles[one] * count for one, count, _, _ in self._moved]
+        self._scale = scale
+        self._copies = [0] * len(cycles)
+        self.tokens = [0] * len(self._moved)
+        self.height = [0] * len(self._moved)
+        self._most_tokens = [0] * len(self._moved)
+        self.most_tokens = compiler.SAFE
+
+    def adapt(self, copies: Sequence[int]) -> None:
+        """Count again where an end has other copies than before."""
+        if self._copies == list(copies):
+            return
+        pairs = enumerate(zip(copies, self._copies, strict=True))
+        changed = [actor for actor, (count, before) in pairs if count != before]
+        self._copies = list(copies)
+        for channel in self._channels_at(changed):
+            producer, produced, consumer, consumed = self._moved[channel]
+            made, taken = copies[producer] * produced, copies[consumer] * consumed
+            step = gcd(made, taken)
+            height = self._scale * step // self._unit[channel]
+            self.tokens[channel], self.height[channel] = step, height
+            self._most_tokens[channel] = ranges.expandable_tokens(made, taken, step, height)
+        self.most_tokens = min(self._most_tokens, default=compiler.SAFE)
+
+    def _channels_at(self, actors: Sequence[int]) -> Iterable[int]:
+        """The channels that begin or end at one of the actors."""
+        graph = self._graph
+        if 2 * len(actors) > len(self._copies):
+            return range(len(self._moved))
+        sides = (
+            (graph.input_start, graph.input_channel),
+            (graph.output_start, graph.output_channel),
+        )
+        return {
+            channel
+            for actor in actors
+            for start, listed in sides
+            for channel in listed[start[actor] : start[actor + 1]]
+        }
+
+
+def _running_sums(starts: Sequence[int], rates: Sequence[int], *, inclusive: bool) -> list[int]:
+    """Sums of the rates since the start of each channel's cycle, with or without the entry itself."""
+    sums = [0] * len(rates)
+    ends = [*starts, len(rates)][1:]
+    for start, end in zip(starts, ends, strict=True):
+        total = 0
+        for at in range(start, end):
+            sums[at] = total
+            total += rates[at]
+            if inclusive:
+                sums[at] = total
+    return sums
+
+
+LARGEST_SCHEDULE = 10_000_000  # about 6 GB
+LARGEST_PLAIN_SCHEDULE = 200_000  # where 64 bits do not hold the heights: some ten seconds
+
+
+class RoomWhy(Why):
+    """Why no periodic schedule is made."""
+
+    TOO_LARGE = "the next periodic schedule has {firings} firings; at most {most}"
+
+
+def require_room(problem: PeriodicProblem, copies: Sequence[int]) -> None:
+    """Raise GaveUp if a schedule with so many copies of each actor is too large."""
+    nodes = problem.nodes(copies)
+    if nodes <= LARGEST_PLAIN_SCHEDULE:
+        return
+    most = LARGEST_SCHEDULE if problem.fits(copies) else LARGEST_PLAIN_SCHEDULE
+    if nodes > most:
+        raise GaveUp(because(RoomWhy.TOO_LARGE, firings=nodes, most=most))

@@ -1,0 +1,478 @@
+"""Sensitivity: how the period of a graph depends on each duration, token and place.
+
+Source of the definitions: slack as the distance to the first cycle that becomes critical (a minimum
+ratio over the cycles through the firings); Ghamarian et al., DATE 2008, for the period as a function
+of a duration.
+
+How much longer firings may take before the period grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from math import gcd, lcm
+from typing import Any, NamedTuple
+
+from csdf.analysis.bound_channels import SPACE
+from csdf.analysis.critical import CriticalCycle, named_cycle
+from csdf.analysis.liveness import Deadlock, deadlock
+from csdf.analysis.parametric import LineSearch, added_time, added_to_phase, line_below_today
+from csdf.analysis.periodic import Circuit, PeriodicProblem
+from csdf.analysis.varying import Critical, VaryingComponent, VaryingGraph
+from csdf.errors import GaveUp
+from csdf.kernels import compile as compiler
+from csdf.kernels import ranges
+from csdf.kernels import slack as kernels
+from csdf.model.graph import Graph
+from csdf.model.indexed import is_one_at_a_time
+from csdf.model.records import with_floats
+from csdf.model.shown import Shown
+from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActorSensitivity:
+    """The effect of an actor, or of a phase of it, on the period, all others being as they are.
+
+    phase: None for all phases together, the same time being added to each.
+    slack: how much longer each firing may take before the period grows; None: as long as it likes.
+    is_exact: if not, it is a lower bound. then_critical: the actors of the cycle that ends it.
+    gain: by how much the period falls for each time unit that firings are faster, at first; that
+    holds until they are faster by `until`. least_period: where they are as fast as they can be, the
+    shortest phase without any time.
+    """
+
+    actor: str
+    phase: int | None
+    slack: Fraction | None
+    is_exact: bool
+    then_critical: tuple[str, ...]
+    gain: Fraction
+    until: Fraction
+    least_period: Fraction
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row as a JSON value; fractions as texts."""
+        texts = {name: str(getattr(self, name)) for name in ("gain", "until", "least_period")}
+        slack = None if self.slack is None else str(self.slack)
+        return asdict(self) | texts | {"slack": slack, "then_critical": list(self.then_critical)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelSensitivity:
+    """The effect of more tokens on a channel, or of more places in it, on the period.
+
+    kind: `tokens` at the start, with places for them, or `places` of its capacity. more: the fewest
+    that can matter: tokens move in steps. period: with so many more; with fewer it is as it was.
+    """
+
+    channel: str
+    kind: str
+    more: int
+    period: Fraction
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row as a JSON value; fractions as texts."""
+        return asdict(self) | {"period": str(self.period)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensitivity(Shown):
+    """How the period depends on each actor, each phase and each channel.
+
+    period: None for a deadlock. actors: for each actor a row for all phases, then, if it has several,
+    one for each. channels: a row for each channel's tokens, and one for the places of each capacity.
+    is_complete: whether there is a row for everything; if not, `reason` says why.
+    """
+
+    period: Fraction | None
+    critical_cycle: CriticalCycle | None
+    deadlock: Deadlock | None
+    actors: tuple[ActorSensitivity, ...]
+    channels: tuple[ChannelSensitivity, ...]
+    is_complete: bool = True
+    reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all rows as a JSON value; fractions as texts."""
+        cycle = self.critical_cycle
+        return {
+            "deadlock": self.deadlock is not None,
+            "blocked": [] if self.deadlock is None else self.deadlock.to_json(),
+            "period": None if self.period is None else str(self.period),
+            "bottleneck": None if cycle is None else cycle.to_json(),
+            "actors": [one.to_json() for one in self.actors],
+            "channels": [one.to_json() for one in self.channels],
+            "complete": self.is_complete,
+            "reason": self.reason,
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return an exact row for each actor and phase."""
+        return [asdict(one) for one in self.actors]
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each actor and phase: floats, and exact texts beside them."""
+        return with_floats(self.rows(), "slack", "gain", "until", "least_period")
+
+
+def sensitivity(graph: Graph, *, budget: Budget = None) -> Sensitivity:
+    """Return the slack, the gain and the worth of a token for everything in the graph, exactly.
+
+    Capacities count. Each row is about one change alone: two actors may not both use their slack.
+    budget: a stop, or seconds; where it ends the work, as Ctrl-C does, the rows known by then are
+    returned. Raises InconsistentGraph; GaveUp where not even
+    the period is known by then.
+    """
+    stop = stop_of(budget)
+    blocked = deadlock(graph, budget=stop)
+    if blocked is not None:
+        return Sensitivity(
+            period=None, critical_cycle=None, deadlock=blocked, actors=(), channels=()
+        )
+    return _Study(graph, stop).answer()
+
+
+class _Study:
+    """All questions about one graph that runs."""
+
+    def __init__(self, graph: Graph, stop: Stop) -> None:
+        self._graph = graph
+        self._stop = stop
+        self._varying = VaryingGraph(graph, stop)
+        self._critical = self._varying.as_given
+        # Of each critical cycle known so far the places of its durations, and its channels.
+        self._known_cycles = {self._parts(self._critical)}
+        self._period = self._critical.period or Fraction(0)
+        self._home = {
+            actor: (component, place)
+            for component in self._varying.components
+            for place, actor in enumerate(component.actors)
+        }
+        self._slacks: dict[int, ComponentSlack] = {}
+
+    def answer(self) -> Sensitivity:
+        """Return the rows, as far as they are known when the budget ends the work."""
+        actors: list[ActorSensitivity] = []
+        channels: list[ChannelSensitivity] = []
+        reason = ""
+        try:
+            for channel_row in self._channel_rows():
+                channels.append(channel_row)
+            for actor_row in self._actor_rows():
+                actors.append(actor_row)
+        except ENDS as end:
+            reason = str(reason_of(end))
+        return Sensitivity(
+            period=self._period,
+            critical_cycle=self._cycle(),
+            deadlock=None,
+            actors=tuple(actors),
+            channels=tuple(channels),
+            is_complete=not reason,
+            reason=reason,
+        )
+
+    def _parts(self, critical: Critical) -> tuple[frozenset[int], frozenset[int]]:
+        """The places of the durations on a cycle, and its channels."""
+        component, circuit = critical.component, critical.circuit
+        if component is None or circuit is None:
+            return frozenset(), frozenset()
+        channels = (component.channels[one] for one in circuit.channels if one >= 0)
+        return frozenset(self._varying.places(component, circuit)), frozenset(channels)
+
+    def _learn(self, critical: Critical) -> None:
+        """A change that left the period as it was shows another cycle that set it before.
+
+        Nothing helps alone, then, that is not on this cycle too. An actor is on it with any phase.
+        """
+        if critical.period == self._period:
+            self._known_cycles.add(self._parts(critical))
+
+    def _cycle(self) -> CriticalCycle | None:
+        component, circuit = self._critical.component, self._critical.circuit
+        if component is None or circuit is None or not self._period:
+            return None
+        return named_cycle(self._varying.numbers, component, circuit, self._critical.time)
+
+    def _actor_rows(self) -> Iterator[ActorSensitivity]:
+        for number, actor in enumerate(self._graph.actors):
+            yield self._row(number, None)
+            if actor.phases > 1:
+                yield from (self._row(number, phase) for phase in range(actor.phases))
+
+    def _row(self, number: int, phase: int | None) -> ActorSensitivity:
+        actor = self._graph.actors[number]
+        slack, then = self._slack(number, phase)
+        gain, until, least = self._gain(number, phase)
+        time = None if slack.time is None else slack.time * self._graph.time_unit
+        return ActorSensitivity(
+            actor=actor.name, phase=phase, slack=time, is_exact=slack.is_exact,
+            then_critical=then, gain=gain, until=until, least_period=least,
+        )  # fmt: skip
+
+    def _slack(self, number: int, phase: int | None) -> tuple[Slack, tuple[str, ...]]:
+        """The slack, and the actors of the cycle that ends it."""
+        if number not in self._home:  # on no cycle at all
+            return Slack(None, is_exact=True, circuit=None), ()
+        component, place = self._home[number]
+        key = id(component)
+        if key not in self._slacks:
+            period = self._period / self._graph.time_unit
+            self._slacks[key] = ComponentSlack(component, period, self._stop)
+        phases = range(self._graph.actors[number].phases) if phase is None else (phase,)
+        found = self._slacks[key].slack([(place, one) for one in phases])
+        return found, self._names(component, found)
+
+    def _names(self, component: VaryingComponent, slack: Slack) -> tuple[str, ...]:
+        if slack.circuit is None:
+            return ()
+        names = self._varying.numbers.actor_names
+        return tuple(dict.fromkeys(names[component.actors[one]] for one in slack.circuit.actors))
+
+    def _gain(self, number: int, phase: int | None) -> tuple[Fraction, Fraction, Fraction]:
+        """Gain, until, and least period; only what is on a critical cycle can gain anything."""
+        nothing = Fraction(0), Fraction(0), self._period
+        actor = self._graph.actors[number]
+        phases = range(actor.phases) if phase is None else (phase,)
+        own = {self._varying.place(number, one) for one in phases}
+        if any(own.isdisjoint(places) for places, _ in self._known_cycles):
+            return nothing
+        parameter = (
+            added_time(self._graph, {actor.name: 1})
+            if phase is None
+            else added_to_phase(self._graph, actor.name, phase)
+        )
+        if parameter.least == parameter.today:
+            return nothing
+        search = LineSearch(self._varying, [parameter])
+        line, start, first = line_below_today(search, parameter)
+        self._learn(first.critical)
+        if not line.slopes[0]:
+            return nothing
+        return line.slopes[0], parameter.today - start, first.period(parameter.least)
+
+    def _channel_rows(self) -> Iterator[ChannelSensitivity]:
+        numbers = {name: at for at, name in enumerate(self._varying.numbers.channel_names)}
+        for channel in self._graph.channels:
+            yield self._channel_row(channel.name, numbers[channel.name], "tokens")
+            space = numbers.get(channel.name + SPACE)
+            if channel.capacity is not None and space is not None:
+                yield self._channel_row(channel.name, space, "places")
+
+    def _channel_row(self, name: str, at: int, kind: str) -> ChannelSensitivity:
+        step = _step(self._varying, at)
+        more = step - self._varying.numbers.initial_tokens[at] % step
+        period = self._period
+        if all(at in channels for _, channels in self._known_cycles):
+            critical = self._varying.with_more_tokens(at, more)
+            period = critical.period or Fraction(0)
+            self._learn(critical)
+        return ChannelSensitivity(channel=name, kind=kind, more=more, period=period)
+
+
+def _step(graph: VaryingGraph, channel: int) -> int:
+    """Tokens move through the channel in multiples of this."""
+    numbers = graph.numbers
+    made, taken = numbers.production_start[channel], numbers.consumption_start[channel]
+    return gcd(
+        *numbers.production[made : made + numbers.phases[numbers.producer[channel]]],
+        *numbers.consumption[taken : taken + numbers.phases[numbers.consumer[channel]]],
+    )
+
+
+LARGEST = 500_000  # firings of a schedule that is made for one slack
+SHARED = 50_000  # firings of a schedule that is kept for the next one
+
+
+class Slack(NamedTuple):
+    """How much longer some firings may take: for ever if the time is None.
+
+    is_exact: if not, it is a lower bound. circuit: the cycle that allows no more.
+    """
+
+    time: Fraction | None
+    is_exact: bool
+    circuit: Circuit | None
+
+
+class ComponentSlack:
+    """The slack of firings in one strongly connected component, at a period that it can keep.
+
+    period: of one iteration of the graph; it and slacks are in time units of the graph.
+    """
+
+    def __init__(self, component: VaryingComponent, period: Fraction, stop: Stop) -> None:
+        self._problem = component.problem
+        self._period = period / component.repeats
+        self._stop = stop
+        self._rooms = _Rooms(self._problem, component.copies, self._period, stop)
+        graph = self._problem.graph
+        self._loops = {
+            actor: channel
+            for channel, actor in enumerate(graph.producer)
+            if is_one_at_a_time(graph, channel)
+        }
+
+    def slack(self, members: Sequence[tuple[int, int]]) -> Slack:
+        """Return the slack of all firings of these actors (of the component) in these phases.
+
+        Where the cycle that ends it goes through actors whose copies are fewer than it needs, it
+        limits schedules of that kind only; then they get more.
+        """
+        rooms, known = self._rooms, self._loop_slack(members)
+        while True:
+            self._stop.look()
+            found = rooms.least(members, known)
+            if found.circuit is None or self._problem.is_exact(rooms.copies, found.circuit):
+                return found
+            copies = self._more_copies(rooms.copies, found.circuit)
+            if self._problem.nodes(copies) > LARGEST:
+                return found._replace(is_exact=False)
+            rooms = _Rooms(self._problem, copies, self._period, self._stop)
+            if self._problem.nodes(copies) <= SHARED:
+                self._rooms = rooms
+
+    def _loop_slack(self, members: Sequence[tuple[int, int]]) -> Slack:
+        """The slack that a self-loop of one token leaves: the true one or more."""
+        actor = members[0][0]
+        if actor not in self._loops:
+            return Slack(None, is_exact=True, circuit=None)
+        graph, channel = self._problem.graph, self._loops[actor]
+        start, phases = graph.duration_start[actor], graph.phases[actor]
+        busy, cycles = sum(graph.duration[start : start + phases]), self._problem.cycles[actor]
+        circuit = Circuit(
+            actors=(actor,), channels=(channel,), time=busy, height=Fraction(1, cycles)
+        )
+        return Slack((self._period / cycles - busy) / len(members), is_exact=True, circuit=circuit)
+
+    def _more_copies(self, copies: Sequence[int], circuit: Circuit) -> list[int]:
+        more = list(copies)
+        for actor, count in self._problem.needed_copies(circuit.actors).items():
+            more[actor] = lcm(more[actor], count)
+        return more
+
+
+class _Rooms:
+    """The constraints of schedules with these copies, and how much longer each edge could take."""
+
+    def __init__(
+        self, problem: PeriodicProblem, copies: Sequence[int], period: Fraction, stop: Stop
+    ) -> None:
+        self._problem = problem
+        self._stop = stop
+        self.copies = list(copies)
+        self._height_period = period / problem.scale
+        fits = problem.fits(copies)
+        for backend in dict.fromkeys((compiler.backend(fits=fits), compiler.PLAIN)):
+            if self._settle(backend):
+                return
+        raise GaveUp(f"sums of more than {compiler.UNBOUNDED.bit_length()} bits")
+
+    def _settle(self, backend: compiler.Backend) -> bool:
+        """Compute the rooms on one backend; False where its numbers do not hold the sums."""
+        edges = self._problem.constraints(self.copies, backend, self._stop)
+        nodes = len(edges.times)
+        ratio = self._height_period
+        largest = max((abs(height) for height in edges.height), default=0)
+        limit = backend.limit // 4
+        sums = ranges.slack_sum(ratio.as_integer_ratio(), largest, max(edges.times))
+        if nodes * sums > limit:
+            return False
+        room = backend.blank(len(edges.source))
+        value, most, rounds = backend.blank(nodes), 1 + backend.fuel // len(room), 0
+        status = kernels.CHANGED
+        while status == kernels.CHANGED:
+            self._stop.look()
+            if rounds > nodes:
+                raise AssertionError("a period that was found has a schedule")
+            status = backend.kernel(kernels.rooms)(
+                edges.edge_start, edges.source, edges.height, edges.times,
+                ratio.numerator, ratio.denominator, limit, most, value, room,
+            )  # fmt: skip
+            rounds += most
+        if status == kernels.OVERFLOW:
+            return False
+        out = (backend.blank(nodes + 1), backend.blank(len(room)), backend.blank(len(room)))
+        backend.kernel(kernels.outgoing)(edges.edge_start, edges.source, *out)
+        self._edges, self._room, self._out = edges, room, out
+        self._backend = backend
+        self._largest_room = max(room, default=0)
+        blanks = [backend.blank(nodes) for _ in range(4)]
+        missing = [backend.array([-1]) * nodes for _ in range(2)]
+        gain, heap, touched, cycle = blanks
+        self._scratch = (gain, missing[0], heap, missing[1], touched, cycle)
+        self._is_member = backend.blank(nodes)
+        return True
+
+    def least(self, members: Sequence[tuple[int, int]], known: Slack) -> Slack:
+        """Return the slack of the members; its circuit is None if they may take for ever.
+
+        known: a slack that is the true one or more.
+        """
+        nodes = self._nodes(members)
+        trial, scale = self._largest_room * len(self._edges.times) + 1, 1
+        if known.time is not None:
+            units = known.time * self._height_period.denominator
+            trial, scale = units.numerator, units.denominator
+        best: list[int] | None = None
+        while True:
+            found = self._better(nodes, trial, scale)
+            if found is None:
+                break
+            best, trial, scale = found
+            if len(nodes) == 1:  # the first cycle found has the least room
+                break
+        if best is None:
+            return known
+        time = Fraction(trial, scale * self._height_period.denominator)
+        return Slack(time, is_exact=True, circuit=self._circuit(best))
+
+    def _nodes(self, members: Sequence[tuple[int, int]]) -> list[int]:
+        phases, starts = self._problem.graph.phases, self._edges.starts
+        return [
+            starts[actor] + copy * phases[actor] + phase
+            for actor, phase in members
+            for copy in range(self.copies[actor])
+        ]
+
+    def _better(
+        self, nodes: Sequence[int], trial: int, scale: int
+    ) -> tuple[list[int], int, int] | None:
+        """The edges of a cycle with a smaller ratio, its room and its members; None if none has."""
+        backend = self._backend
+        if ranges.better_cycle(trial, scale, len(nodes), self._largest_room) > backend.limit:
+            backend = compiler.PLAIN
+        answer = backend.blank(3)
+        for node in nodes:
+            self._is_member[node] = 1
+        arguments = [
+            *self._out, self._edges.source, self._edges.channel, self._room,
+            backend.array(nodes), self._is_member,
+        ]  # fmt: skip
+        scratch = list(self._scratch)
+        if backend is not self._backend:
+            arguments = [list(column) for column in arguments]
+            scratch = [list(column) for column in scratch]
+        status = backend.kernel(kernels.better_cycle)(*arguments, trial, scale, *scratch, answer)
+        for node in nodes:
+            self._is_member[node] = 0
+        if status != kernels.FOUND:
+            return None
+        return [int(edge) for edge in scratch[5][: answer[0]]], int(answer[1]), int(answer[2])
+
+    def _circuit(self, edges: Sequence[int]) -> Circuit:
+        """The cycle of these edges, listed against time."""
+        forwards = edges[::-1]
+        table, backend = self._edges, self._backend
+        nodes = backend.take(table.source, forwards)
+        channels = backend.take(table.channel, forwards)
+        return self._problem.circuit(
+            nodes, channels, table.starts, backend.take(table.owner, nodes),
+            time=sum(
+                table.times[node] for node, one in zip(nodes, channels, strict=True) if one >= 0
+            ),
+            height=sum(backend.take(table.height, forwards)),
+        )  # fmt: skip

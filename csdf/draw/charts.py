@@ -1,0 +1,228 @@
+"""The storage/throughput front as a picture.
+
+Firings over time, a row for each processor.
+
+The period over a parameter as a picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from csdf.analysis.capacity_steps import CapacitySteps
+from csdf.analysis.mapping.execution import MappedExecution
+from csdf.analysis.parametric import Parameter, ParametricPeriod, ParametricRegions
+from csdf.draw.picture import named_ticks, rendered
+from csdf.model.schedule import Firing
+from csdf.search.memory_cost import UNITS
+from csdf.search.pareto import ParetoFront
+
+
+def front_picture(name: str, front: ParetoFront, unit: str, suffix: str) -> str | bytes:
+    """Return the picture in the format of that suffix: png, pdf, svg, or a page that holds it.
+
+    Size to the right, throughput upwards; points above the steps are proved impossible.
+    Raises UnwritableFile for another format.
+    """
+    return rendered(_figure(name, front, unit), name, suffix)
+
+
+def _figure(name: str, front: ParetoFront, unit: str) -> Figure:
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_title(f"{name}: storage against throughput")
+    axes.set_xlabel(f"storage size ({UNITS.get(unit, unit)})")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))  # there is no half of a token
+    axes.ticklabel_format(axis="x", style="plain", useOffset=False)
+    axes.set_ylabel("throughput (iterations per time unit)")
+    points = [(point.size, float(point.throughput or 0)) for point in front.points]
+    if not points:
+        axes.text(0.5, 0.5, str(front.reason), ha="center", transform=axes.transAxes)
+        return figure
+    sizes, speeds = [size for size, _ in points], [speed for _, speed in points]
+    end = sizes[-1] if front.is_complete else max(front.lower_bound, sizes[-1])
+    margin = max(1.0, (end - sizes[0]) * 0.06)
+    top = max(speeds) * 1.12
+    outline_x = [sizes[0] - margin, sizes[0], *sizes, end + (margin if front.is_complete else 0)]
+    outline_y = [0.0, 0.0, *speeds, speeds[-1]]
+    axes.fill_between(
+        outline_x, outline_y, top, step="post", color="#c33", alpha=0.10, label="impossible"
+    )
+    axes.fill_between(
+        outline_x, 0, outline_y, step="post", color="#357", alpha=0.12, label="dominated"
+    )
+    axes.step(outline_x[1:], outline_y[1:], where="post", color="#357", linewidth=1.4)
+    axes.plot(sizes, speeds, "o", color="#357", markersize=4, label="front")
+    for place, (size, speed) in {0: points[0], len(points) - 1: points[-1]}.items():
+        axes.annotate(
+            f"({size}, period {front.points[place].period})",
+            (size, speed),
+            textcoords="offset points",
+            xytext=(8, -12) if place == 0 else (-8, 8),
+            ha="left" if place == 0 else "right",
+            fontsize=8,
+        )
+    if not front.is_complete:
+        axes.axvline(end, color="#888", linestyle=":", label="not searched beyond")
+    axes.set_xlim(outline_x[0], end + margin)
+    axes.set_ylim(0, top)
+    axes.legend(loc="lower right", fontsize=8)
+    return figure
+
+
+MOST_BARS = 3_000  # later firings are left out
+MOST_NAMED = 20  # actors in the legend, one colour each
+
+
+def gantt_picture(title: str, execution: MappedExecution, suffix: str) -> str | bytes:
+    """Return the picture in the format of that suffix: png, pdf, svg, or a page that holds it.
+
+    Time to the right, a row for each processor and one for what runs on none. Raises UnwritableFile
+    for another format.
+    """
+    return rendered(_gantt_figure(title, execution), title, suffix)
+
+
+def schedule_picture(
+    title: str, firings: Sequence[Firing], actors: Sequence[str], suffix: str
+) -> str | bytes:
+    """Return a schedule over time, a row for each actor; firings that overlap are darker.
+
+    Raises UnwritableFile for a suffix that is no format of pictures.
+    """
+    shown = [one for one in firings if one.end > one.start][:MOST_BARS]
+    figure = Figure(figsize=(8, 1.2 + 0.3 * len(actors)), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_title(title)
+    axes.set_xlabel("time (units of the graph)")
+    for row, actor in enumerate(actors):
+        mine = [one for one in shown if one.actor == actor]
+        axes.broken_barh(
+            _spans(mine), (row - 0.38, 0.76), alpha=0.7, edgecolors="white", linewidth=0.5
+        )
+    axes.set_yticks(range(len(actors)), named_ticks(actors))
+    axes.invert_yaxis()
+    axes.set_xlim(left=0)
+    return rendered(figure, title, suffix)
+
+
+def _gantt_figure(title: str, execution: MappedExecution) -> Figure:
+    cores = list(dict.fromkeys(execution.cores.values()))
+    shown = [one for one in execution.firings if one.end > one.start][:MOST_BARS]
+    is_free = any(one.actor not in execution.cores for one in shown)
+    rows = [*cores, *(["transfers and others"] if is_free else [])]
+    figure = Figure(figsize=(8, 1.4 + 0.45 * len(rows)), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_title(title)
+    axes.set_xlabel("time")
+    actors = list(dict.fromkeys(one.actor for one in shown))
+    palette = colormaps["tab20"]
+    for number, actor in enumerate(actors):
+        mine = [one for one in shown if one.actor == actor]
+        row = rows.index(execution.cores.get(actor, rows[-1]))
+        axes.broken_barh(
+            _spans(mine),
+            (row - 0.38, 0.76),
+            facecolors=palette(number % palette.N),
+            edgecolors="white",
+            linewidth=0.5,
+            label=actor if number < MOST_NAMED else None,
+        )
+    axes.set_yticks(range(len(rows)), named_ticks(rows))
+    axes.invert_yaxis()
+    axes.set_xlim(0, _complete_until(shown))
+    figure.legend(loc="outside right center", fontsize=8, frameon=False)
+    return figure
+
+
+def _complete_until(firings: Sequence[Firing]) -> float:
+    """Return the time before which no firing is left out: an actor's next one comes after its last."""
+    last: dict[str, float] = {}
+    for one in firings:
+        last[one.actor] = max(last.get(one.actor, 0.0), float(one.end))
+    return min(last.values(), default=1.0)
+
+
+def _spans(firings: Sequence[Firing]) -> list[tuple[float, float]]:
+    return [(float(one.start), float(one.end - one.start)) for one in firings]
+
+
+COLOURS = ("#357", "#c63", "#393", "#838", "#993", "#399", "#933", "#555")
+NAMES = 2  # most actors of a cycle that are named
+
+
+def parametric_picture(
+    name: str, found: ParametricPeriod | ParametricRegions | CapacitySteps, suffix: str
+) -> str | bytes:
+    """Return the picture in the format of that suffix: png, pdf, svg, or a page that holds it."""
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    axes = figure.add_subplot()
+    if isinstance(found, ParametricPeriod):
+        _draw_pieces(axes, found)
+    elif isinstance(found, ParametricRegions):
+        _draw_regions(axes, found)
+    else:
+        _draw_steps(axes, found)
+    axes.set_title(f"{name}: {axes.get_title()}")
+    return rendered(figure, name, suffix)
+
+
+def _draw_pieces(axes: Axes, found: ParametricPeriod) -> None:
+    pieces, today = found.pieces, found.parameter.today
+    last = max(pieces[-1].start, today)
+    end = last + max(Fraction(1), (last - pieces[0].start) / 3)
+    for number, one in enumerate(pieces):
+        stop = end if one.end is None else one.end
+        axes.plot(
+            [float(one.start), float(stop)],
+            [float(one.period(one.start)), float(one.period(stop))],
+            color=COLOURS[number % len(COLOURS)],
+            linewidth=2,
+            label=_named(() if one.cycle is None else one.cycle.actors),
+        )
+    axes.axvline(float(today), color="#888", linestyle=":")
+    axes.plot([float(today)], [float(found.period(today))], "o", color="#333", label="today")
+    axes.set_xlabel(_axis(found.parameter))
+    axes.set_ylabel("period")
+    axes.set_title("period, and the cycle that sets it")
+    axes.legend(fontsize=8)
+
+
+def _axis(parameter: Parameter) -> str:
+    """Return what a parameter changes: a time that is added, which is 0 today, or a factor."""
+    return f"{'factor of' if parameter.today else 'time added to'} {parameter.name}"
+
+
+def _draw_regions(axes: Axes, found: ParametricRegions) -> None:
+    for number, region in enumerate(found.regions):
+        x, y = ([float(corner[axis]) for corner in region.corners] for axis in (0, 1))
+        colour = COLOURS[number % len(COLOURS)]
+        label = _named(() if region.cycle is None else region.cycle.actors)
+        axes.fill(x, y, color=colour, alpha=0.3, label=label)
+    first, second = found.parameters
+    axes.plot([float(first.today)], [float(second.today)], "o", color="#333", label="today")
+    axes.set_xlabel(_axis(first))
+    axes.set_ylabel(_axis(second))
+    axes.set_title("which cycle sets the period")
+    axes.legend(fontsize=8)
+
+
+def _draw_steps(axes: Axes, found: CapacitySteps) -> None:
+    sizes = [one.capacity for one in found.steps]
+    periods = [float(one.period) for one in found.steps]
+    end = sizes[-1] + max(1, (sizes[-1] - sizes[0]) // 5)
+    axes.step([*sizes, end], [*periods, periods[-1]], where="post", color=COLOURS[0])
+    axes.set_xlabel(f"capacity of {found.channel}")
+    axes.set_ylabel("period")
+    axes.set_title("period over capacity")
+
+
+def _named(actors: Sequence[str]) -> str:
+    listed = ", ".join(actors[:NAMES])
+    return listed if len(actors) <= NAMES else f"{listed} and {len(actors) - NAMES} more"

@@ -1,0 +1,665 @@
+"""A graph as SVG, with its bottleneck marked.
+
+Places for the actors of a graph in a drawing: layers, order within them, and folded lines.
+
+Layers run from left to right; where there are many they are folded like the lines of a text.
+Source: Sugiyama, Tagawa, Toda, Methods for visual understanding of hierarchical system structures,
+IEEE Trans. SMC 11(2), 1981, with barycentres for the order.
+
+Layers of a drawing: cycles opened where tokens wait, and every edge leading on.
+
+The order of what stands on one layer, so that few edges cross, and the row of each.
+
+The part of a large graph that is drawn: its bottleneck and what surrounds it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from itertools import accumulate, groupby, pairwise
+from math import log
+
+from csdf.analysis.bound_channels import bound_channels
+from csdf.draw.report.findings import GraphFindings
+from csdf.draw.report.markup import Html, element, joined
+from csdf.errors import counted
+from csdf.model.graph import Actor, Channel, Graph
+
+COLUMN, ROW = 212.0, 70.0  # pixels from place to place
+WIDTH, HEIGHT = 136.0, 42.0  # of an actor
+MARGIN = 26.0
+LETTERS = 17  # of a name that fits
+LABELLED = 36  # most channels with their rates beside them
+CORNER = 8.0  # pixels that a round corner takes
+PARALLEL = 9.0  # pixels between channels of the same two actors
+MOST_RATES = 6  # groups of equal rates in a label
+MOST_LETTERS = 9  # of the rates at both ends; there is no room for more
+
+
+def graph_drawing(findings: GraphFindings, shown: Excerpt) -> Html:
+    """Return the drawing of the actors and channels shown."""
+    number = {name: index for index, name in enumerate(shown.actors)}
+    edges = [(number[one.producer], number[one.consumer]) for one in shown.channels]
+    places = layout(len(number), edges, [one.initial_tokens > 0 for one in shown.channels])
+    critical = _critical_channels(findings)
+    width = (places.columns - 1) * COLUMN + WIDTH + 2 * MARGIN + 24
+    height = (places.rows - 1) * ROW + HEIGHT + 2 * MARGIN + 24
+    return element(
+        "svg",
+        _arrowheads(),
+        element("g", *_channels(shown.channels, places, critical), class_="edges"),
+        element("g", *_actors(findings, shown, places), class_="nodes"),
+        viewBox=f"0 0 {width:.0f} {height:.0f}",
+        data_view=f"0 0 {width:.0f} {height:.0f}",
+        role="img",
+        tabindex=0,
+        class_="drawing",
+        style=f"--drawn:{1.15 * height:.0f}px",
+        aria_label=f"drawing of {findings.graph.name}; arrow keys move it, plus and minus zoom",
+    )
+
+
+def _arrowheads() -> Html:
+    """An arrow head for channels, and another for channels of the bottleneck."""
+    return element(
+        "defs",
+        *(
+            element(
+                "marker",
+                element("path", d="M0 0L8 4L0 8z", class_=name),
+                id=name, viewBox="0 0 8 8", refX=7, refY=4, markerWidth=8, markerHeight=8,
+                markerUnits="userSpaceOnUse", orient="auto",
+            )
+            for name in ("arrow", "arrow-critical")
+        ),
+    )  # fmt: skip
+
+
+def _critical_channels(findings: GraphFindings) -> dict[str, bool]:
+    """The channels of the bottleneck; whether it is their free space that is on it."""
+    names = set(findings.critical_channels)
+    found: dict[str, bool] = {}
+    before = ""
+    known = {channel.name for channel in findings.graph.channels}
+    for channel in bound_channels(findings.graph).channels:
+        if channel.name in known:
+            before = channel.name
+        if channel.name in names:
+            found[before] = found.get(before, False) or channel.name not in known
+    return found
+
+
+def _at(place: Place) -> Place:
+    return MARGIN + WIDTH / 2 + place[0] * COLUMN + 12, MARGIN + HEIGHT / 2 + place[1] * ROW + 20
+
+
+def _actors(findings: GraphFindings, shown: Excerpt, places: Layout) -> Iterator[Html]:
+    critical = set(findings.critical_actors)
+    for name, place in zip(shown.actors, places.places, strict=True):
+        x, y = _at(place)
+        actor = findings.graph.actor(name)
+        firings = findings.repetitions[name]
+        yield element(
+            "g",
+            element("title", f"{name}: {actor_in_words(findings.graph, actor, firings)}"),
+            element("rect", x=-WIDTH / 2, y=-HEIGHT / 2, width=WIDTH, height=HEIGHT, rx=7),
+            element("text", _cut(name, LETTERS), y=-3, class_="name"),
+            element("text", _cut(_work(actor, firings), LETTERS + 4), y=13, class_="detail"),
+            transform=f"translate({x:.1f} {y:.1f})",
+            class_="node critical" if name in critical else "node",
+            data_name=name,
+        )
+
+
+def _work(actor: Actor, firings: int) -> str:
+    """How often and how long it fires."""
+    low, high = min(actor.durations), max(actor.durations)
+    times = f"{low}" if low == high else f"{low} to {high}"
+    return f"{firings} \u00d7 {times}"
+
+
+def actor_in_words(graph: Graph, actor: Actor, firings: int) -> str:
+    """Return how often an actor fires, and how long."""
+    low, high = min(actor.durations) * graph.time_unit, max(actor.durations) * graph.time_unit
+    time = f"{low}" if low == high else f"{low} to {high}"
+    return (
+        f"{counted(firings, 'firing')} an iteration, "
+        f"{counted(actor.phases, 'phase')}, {time} time units each"
+    )
+
+
+def _channels(
+    channels: Sequence[Channel], places: Layout, critical: dict[str, bool]
+) -> Iterator[Html]:
+    """The critical channels last, so that they are drawn above all other channels."""
+    offsets = _offsets(channels)
+    is_labelled = len(channels) - sum(one.is_self_loop for one in channels) <= LABELLED
+    order = sorted(range(len(channels)), key=lambda index: channels[index].name in critical)
+    for index in order:
+        channel = channels[index]
+        points = [_at(place) for place in places.bends[index]]
+        path = _loop(points[0]) if channel.is_self_loop else _path(points, places, offsets[index])
+        kind = "edge"
+        if channel.name in critical:
+            kind = "edge critical space" if critical[channel.name] else "edge critical"
+        head = "arrow-critical" if channel.name in critical else "arrow"
+        yield element(
+            "g",
+            element(
+                "title", _channel_in_words(channel, is_space=critical.get(channel.name, False))
+            ),
+            element("path", d=path, class_="hit"),
+            element("path", d=path, class_="line", marker_end=f"url(#{head})"),
+            *(_labels(channel, points, offsets[index]) if is_labelled else ()),
+            class_=f"{kind} loop" if channel.is_self_loop else kind,
+            data_from=channel.producer,
+            data_to=channel.consumer,
+        )
+
+
+def _offsets(channels: Sequence[Channel]) -> list[float]:
+    """How far each channel stands off the middle, where several join the same two actors."""
+    keys = [tuple(sorted((one.producer, one.consumer))) for one in channels]
+    order = sorted(range(len(channels)), key=lambda index: keys[index])
+    offsets = [0.0] * len(channels)
+    for _, group in groupby(order, key=lambda index: keys[index]):
+        members = list(group)
+        step = min(PARALLEL, (HEIGHT - 8) / max(len(members), 1))
+        for rank, index in enumerate(members):
+            offsets[index] = (rank - (len(members) - 1) / 2) * step
+    return offsets
+
+
+def _loop(place: Place) -> str:
+    x, y = place[0], place[1] - HEIGHT / 2
+    swing = f"{x + 24:.1f} {y - 20:.1f} {x - 24:.1f} {y - 20:.1f}"
+    return f"M{x + 10:.1f} {y:.1f}C{swing} {x - 10:.1f} {y:.1f}"
+
+
+def _path(points: Sequence[Place], places: Layout, offset: float) -> str:
+    """A line through the places that leaves and reaches actors at their sides.
+
+    Curves lead from column to column, straight lines around the ends of the lines of actors.
+    """
+    left = _at((0, 0))[0] - 1
+    right = _at((places.columns - 1, 0))[0] + 1
+    shifted = [(x, y + offset) for x, y in points]
+    begin, end = shifted[0], shifted[-1]
+    shifted[0] = (begin[0] + _side(begin, shifted[1]) * WIDTH / 2, begin[1])
+    shifted[-1] = (end[0] + _side(end, shifted[-2]) * (WIDTH / 2 + 2), end[1])
+    pieces, corners = [f"M{shifted[0][0]:.1f} {shifted[0][1]:.1f}"], [shifted[0]]
+    for number, place in enumerate(shifted[1:], 1):
+        corners.append(place)
+        if left <= points[number][0] <= right:
+            pieces.append(_curve(*corners) if len(corners) == 2 else _around(corners))
+            corners = [place]
+    return "".join(pieces)
+
+
+def _side(one: Place, other: Place) -> int:
+    """The side on which an edge leaves an actor: 1 at the right, -1 at the left."""
+    return 1 if other[0] >= one[0] else -1
+
+
+def _curve(begin: Place, end: Place) -> str:
+    """Level at both ends."""
+    reach = (end[0] - begin[0]) / 2
+    if abs(reach) < 1:
+        reach = CORNER * 3
+        return (
+            f"C{begin[0] + reach:.1f} {begin[1]:.1f} {end[0] + reach:.1f} {end[1]:.1f} "
+            f"{end[0]:.1f} {end[1]:.1f}"
+        )
+    middle = begin[0] + reach
+    return f"C{middle:.1f} {begin[1]:.1f} {middle:.1f} {end[1]:.1f} {end[0]:.1f} {end[1]:.1f}"
+
+
+def _around(corners: Sequence[Place]) -> str:
+    """Straight lines with round corners."""
+    pieces = []
+    for before, corner, after in zip(corners, corners[1:], corners[2:], strict=False):
+        (x, y), (u, v) = _towards(corner, before), _towards(corner, after)
+        pieces.append(f"L{x:.1f} {y:.1f}Q{corner[0]:.1f} {corner[1]:.1f} {u:.1f} {v:.1f}")
+    return "".join([*pieces, f"L{corners[-1][0]:.1f} {corners[-1][1]:.1f}"])
+
+
+def _towards(corner: Place, other: Place) -> Place:
+    """A place near the corner on the way to the other."""
+    dx, dy = other[0] - corner[0], other[1] - corner[1]
+    share = min(CORNER / max(abs(dx), abs(dy), 1e-9), 0.5)
+    return corner[0] + dx * share, corner[1] + dy * share
+
+
+def _labels(channel: Channel, points: Sequence[Place], offset: float) -> Iterator[Html]:
+    """Production and consumption at the ends, initial tokens in the middle."""
+    if channel.is_self_loop:
+        return
+    (x, y), (end_x, end_y) = points[0], points[-1]
+    side = 1 if points[1][0] >= x else -1
+    near = 1 if points[-2][0] > end_x else -1
+    made, taken = rates(channel.production), rates(channel.consumption)
+    rise = 12 if offset > 0 else -4  # below the lower of two channels, above the upper
+    if made + taken != "11" and len(made + taken) <= MOST_LETTERS:
+        yield _label(x + side * (WIDTH / 2 + 4), y + offset + rise, side, made)
+        yield _label(end_x + near * (WIDTH / 2 + 10), end_y + offset + rise, near, taken)
+    if channel.initial_tokens:
+        middle, level = (x + end_x) / 2, (y + end_y) / 2
+        if abs(y - end_y) > 2 * ROW and len(points) > 2:  # into another line
+            middle, level = end_x + near * (WIDTH / 2 + 22), end_y
+        beside = level + offset + (-5 if offset < 0 else 13)
+        text = f"● {channel.initial_tokens}"
+        yield element("text", text, x=f"{middle:.1f}", y=f"{beside:.1f}", class_="tokens")
+
+
+def _label(x: float, y: float, side: int, text: str) -> Html:
+    anchor = "start" if side > 0 else "end"
+    return element("text", text, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor, class_="rate")
+
+
+def _channel_in_words(channel: Channel, *, is_space: bool) -> str:
+    facts = [
+        f"{channel.name}: from {channel.producer} ({rates(channel.production)}) "
+        f"to {channel.consumer} ({rates(channel.consumption)})"
+    ]
+    if channel.initial_tokens:
+        facts.append(counted(channel.initial_tokens, "initial token"))
+    if channel.capacity is not None:
+        facts.append(f"capacity {channel.capacity}")
+    if is_space:
+        facts.append("its free space is on the critical cycle")
+    return ", ".join(facts)
+
+
+def rates(values: Sequence[int]) -> str:
+    """Return rates as SDF3 shortens them: 3*128,0."""
+    groups = [(value, len(list(same))) for value, same in groupby(values)]
+    written = [f"{count}*{value}" if count > 1 else str(value) for value, count in groups]
+    if len(set(values)) == 1:
+        written = [str(values[0])]
+    if len(written) > MOST_RATES:
+        written = [*written[:MOST_RATES], "…"]
+    return ",".join(written)
+
+
+def _cut(text: str, letters: int) -> str:
+    """The beginning and the end of a name that is too long, since names often differ there."""
+    if len(text) <= letters:
+        return text
+    tail = letters // 2 - 1
+    return f"{text[: letters - tail - 1]}…{text[-tail:]}"
+
+
+def legend(findings: GraphFindings) -> Html:
+    """Return what the marks of the drawing mean."""
+    blocked = findings.result is not None and findings.result.deadlock is not None
+    marks = []
+    if findings.critical_actors:
+        marks.append(("blocks the graph" if blocked else "limits the graph", "key critical"))
+    if any(_critical_channels(findings).values()):
+        marks.append(("by its free space", "key space"))
+    marks.append(("other channels", "key"))
+    return joined(element("span", text, class_=kind) for text, kind in marks)
+
+
+SWEEPS = 8  # over all layers, in each direction
+MOST_BENDS = 6000  # places where edges pass a layer; beyond them edges are drawn straight
+LONGEST_LINE = 9  # layers that are never folded
+BEND_HEIGHT = 0.35  # rows between edges that pass a layer
+LINE_GAP = 1.2  # rows between two lines, and
+LANE = 0.12  # more for each edge that leads from one to the next,
+MOST_LANES = 10  # up to so many
+LINE_BELOW = 0.5  # rows from the last actors of a line to its first lane
+SIDE = 0.36  # columns from the outermost actors to the first edge beside them,
+SIDE_WIDTH = 0.07  # and to the last
+
+Place = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Places of nodes and edges, counted in columns and rows from the upper left.
+
+    bends: for each edge the places from its producer to its consumer, both included; two equal ones
+    for a self-loop. An edge into another line has places beyond the outermost columns, from where it
+    goes straight across and down.
+    """
+
+    places: tuple[Place, ...]
+    bends: tuple[tuple[Place, ...], ...]
+    columns: int
+    rows: float
+
+
+def layout(
+    nodes: int, edges: Sequence[Edge], feedback: Sequence[bool], *, shape: float = 0.9
+) -> Layout:
+    """Return a layout; with many layers of about the given shape, columns to rows.
+
+    feedback: which edges hold initial tokens; a cycle is opened there first. Same input, same layout.
+    """
+    order = linear_order(nodes, edges, feedback)
+    forward = [edge if order[edge[0]] <= order[edge[1]] else edge[::-1] for edge in edges]
+    layer = layers_of(nodes, [edge for edge in forward if edge[0] != edge[1]], order)
+    chains = _chains(forward, layer)
+    layers: list[list[int]] = [[] for _ in range(max(layer, default=-1) + 1)]
+    for vertex, number in enumerate(layer):
+        layers[number].append(vertex)
+    pieces = [piece for chain in chains for piece in pairwise(chain)]
+    near = [(one, other) for one, other in pieces if layer[other] == layer[one] + 1]
+    neighbours = Neighbours(len(layer), near)
+    ordered = ordered_layers(layers, neighbours, SWEEPS)
+    heights = [1.0] * nodes + [BEND_HEIGHT] * (len(layer) - nodes)
+    rows = rows_of(ordered, neighbours, heights, SWEEPS)
+    folded = _folded(ordered, layer, rows, near, shape)
+    bends = [tuple(_with_returns(folded, chain)) for chain in chains]
+    return Layout(
+        places=tuple(folded.places[:nodes]),
+        bends=tuple(
+            bend if one == edge else bend[::-1]
+            for bend, one, edge in zip(bends, forward, edges, strict=True)
+        ),
+        columns=folded.columns,
+        rows=folded.rows,
+    )
+
+
+def _chains(edges: Sequence[Edge], layer: list[int]) -> list[list[int]]:
+    """Give each edge a bend on every layer that it passes; adds the layers of these bends."""
+    passed = sum(max(0, layer[target] - layer[source] - 1) for source, target in edges)
+    chains = []
+    for source, target in edges:
+        if passed > MOST_BENDS or source == target:
+            chains.append([source, target])
+            continue
+        first = len(layer)
+        layer.extend(range(layer[source] + 1, layer[target]))
+        chains.append([source, *range(first, len(layer)), target])
+    return chains
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lines:
+    """Places of all vertices; for each piece from one line to the next how far it is along its lane."""
+
+    places: list[Place]
+    columns: int
+    rows: float
+    lanes: dict[Edge, tuple[float, float]]  # row, and the share of the room for lanes
+
+
+def _with_returns(lines: _Lines, chain: Sequence[int]) -> Iterator[Place]:
+    """The places of a chain; from one line to the next around the ends of both."""
+    yield lines.places[chain[0]]
+    for piece in pairwise(chain):
+        begin, end = (lines.places[vertex] for vertex in piece)
+        if piece in lines.lanes:
+            row, share = lines.lanes[piece]
+            right, left = begin[0] + SIDE + share * SIDE_WIDTH, end[0] - SIDE - share * SIDE_WIDTH
+            yield from ((right, begin[1]), (right, row), (left, row), (left, end[1]))
+        yield end
+
+
+def _folded(
+    layers: Sequence[Sequence[int]],
+    layer: Sequence[int],
+    rows: Sequence[float],
+    pieces: Sequence[Edge],
+    shape: float,
+) -> _Lines:
+    """Put so many layers on a line that the drawing has about the shape."""
+    spans = [
+        (min(rows[vertex] for vertex in one), max(rows[vertex] for vertex in one))
+        for one in layers
+    ]  # fmt: skip
+    lengths = range(min(LONGEST_LINE, len(spans)), len(spans) + 1)
+    per_line = min(lengths, key=lambda length: abs(log(length / _height(spans, length) / shape)))
+    lines = [spans[begin : begin + per_line] for begin in range(0, len(spans), per_line)]
+    tops = [min(low for low, _ in line) for line in lines]
+    crossing: list[list[Edge]] = [[] for _ in lines]
+    for piece in pieces:
+        if layer[piece[0]] // per_line != layer[piece[1]] // per_line:
+            crossing[layer[piece[0]] // per_line].append(piece)
+    gaps = [LINE_GAP + LANE * min(len(found), MOST_LANES) for found in crossing]
+    bottoms = [max(high for _, high in line) - top for line, top in zip(lines, tops, strict=True)]
+    depths = [bottom + gap for bottom, gap in zip(bottoms, gaps, strict=True)]
+    begins = [0.0, *accumulate(depths)]
+    places = []
+    for vertex, number in enumerate(layer):
+        line, column = divmod(number, per_line)
+        places.append((float(column), begins[line] + rows[vertex] - tops[line]))
+    lanes = {}
+    for line, found in enumerate(crossing):
+        for share, piece in _lanes(found, rows):
+            row = begins[line] + bottoms[line] + LINE_BELOW + share * (gaps[line] - LINE_GAP)
+            lanes[piece] = (row, share)
+    height = begins[-1] - gaps[-1] + 1 if gaps else 1.0
+    return _Lines(places=places, columns=per_line, rows=height, lanes=lanes)
+
+
+def _lanes(crossing: Sequence[Edge], rows: Sequence[float]) -> Iterator[tuple[float, Edge]]:
+    """Lanes one below the other: the lower an edge leaves, the higher its lane, so that few cross."""
+    order = sorted(set(crossing), key=lambda piece: (-rows[piece[0]], piece))
+    for place, piece in enumerate(order):
+        yield (place + 0.5) / len(order), piece
+
+
+def _height(spans: Sequence[tuple[float, float]], per_line: int) -> float:
+    """Rows of all lines together."""
+    height = 0.0
+    for begin in range(0, len(spans), per_line):
+        line = spans[begin : begin + per_line]
+        height += max(high for _, high in line) - min(low for low, _ in line) + 1 + LINE_GAP
+    return height
+
+
+Edge = tuple[int, int]
+
+
+def linear_order(nodes: int, edges: Sequence[Edge], feedback: Sequence[bool]) -> list[int]:
+    """Return for each node its place in an order in which few edges lead back.
+
+    A node comes after those it depends on. Where all wait for one another, the one comes next that
+    lacks the fewest edges without initial tokens: in a live graph it usually lacks none. Ties by
+    number. O(edges log nodes).
+    """
+    followers: list[list[tuple[int, bool]]] = [[] for _ in range(nodes)]
+    lacking = [[0, 0] for _ in range(nodes)]  # edges without and with tokens
+    for (source, target), has_tokens in zip(edges, feedback, strict=True):
+        if source != target:
+            followers[source].append((target, has_tokens))
+            lacking[target][has_tokens] += 1
+    waiting = [(*lacking[node], node) for node in range(nodes)]
+    heapify(waiting)
+    place = [-1] * nodes
+    count = 0
+    while waiting:
+        *seen, node = heappop(waiting)
+        if place[node] >= 0 or seen != lacking[node]:
+            continue  # an entry from before it lacked less
+        place[node] = count
+        count += 1
+        for target, has_tokens in followers[node]:
+            if place[target] < 0:
+                lacking[target][has_tokens] -= 1
+                heappush(waiting, (*lacking[target], target))
+    return place
+
+
+def layers_of(nodes: int, edges: Sequence[Edge], order: Sequence[int]) -> list[int]:
+    """Return the layer of each node; every edge, which must lead on in the order, goes to a later one.
+
+    As early as possible, but a node that nothing leads to stands just before what it leads to.
+    """
+    followers: list[list[int]] = [[] for _ in range(nodes)]
+    has_source = [False] * nodes
+    for source, target in edges:
+        followers[source].append(target)
+        has_source[target] = True
+    layer = [0] * nodes
+    for node in sorted(range(nodes), key=order.__getitem__):
+        for target in followers[node]:
+            layer[target] = max(layer[target], layer[node] + 1)
+    for node in range(nodes):
+        if not has_source[node] and followers[node]:
+            layer[node] = min(layer[target] for target in followers[node]) - 1
+    return layer
+
+
+class Neighbours:
+    """The neighbours of each vertex on the layer before and on the layer behind."""
+
+    def __init__(self, vertices: int, pieces: Sequence[Edge]) -> None:
+        self.before: list[list[int]] = [[] for _ in range(vertices)]
+        self.behind: list[list[int]] = [[] for _ in range(vertices)]
+        for source, target in pieces:
+            self.behind[source].append(target)
+            self.before[target].append(source)
+
+
+def ordered_layers(
+    layers: Sequence[Sequence[int]], neighbours: Neighbours, sweeps: int
+) -> list[list[int]]:
+    """Return the layers, each in the best order that sweeping to and fro has found.
+
+    A vertex moves to the mean place of its neighbours on the layer that was ordered before.
+    """
+    now = [list(layer) for layer in layers]
+    best, fewest = [list(layer) for layer in now], _crossings(now, neighbours)
+    for sweep in range(sweeps):
+        if not fewest:
+            break
+        for number in range(1, len(now)):
+            _sort(now[number], now[number - 1], neighbours.before)
+        for number in range(len(now) - 2, -1, -1):
+            _sort(now[number], now[number + 1], neighbours.behind)
+        crossings = _crossings(now, neighbours)
+        if crossings < fewest or not sweep:
+            best, fewest = [list(layer) for layer in now], min(crossings, fewest)
+    return best
+
+
+def _sort(layer: list[int], fixed: Sequence[int], neighbours: Sequence[Sequence[int]]) -> None:
+    place = {vertex: number for number, vertex in enumerate(fixed)}
+    own = {vertex: number for number, vertex in enumerate(layer)}
+
+    def mean(vertex: int) -> float:
+        places = [place[other] for other in neighbours[vertex]]
+        return sum(places) / len(places) if places else own[vertex]
+
+    layer.sort(key=mean)
+
+
+def _crossings(layers: Sequence[Sequence[int]], neighbours: Neighbours) -> int:
+    """Count pairs of edges between two layers that cross: inversions, by insertion."""
+    total = 0
+    for layer, following in pairwise(layers):
+        place = {vertex: number for number, vertex in enumerate(following)}
+        seen: list[int] = []
+        for vertex in layer:
+            targets = sorted(place[other] for other in neighbours.behind[vertex])
+            total += sum(len(seen) - bisect_right(seen, target) for target in targets)
+            for target in targets:
+                insort(seen, target)
+    return total
+
+
+def rows_of(
+    layers: Sequence[Sequence[int]],
+    neighbours: Neighbours,
+    heights: Sequence[float],
+    sweeps: int,
+) -> list[float]:
+    """Return the row of each vertex: near its neighbours, in order, and never two in one place.
+
+    heights: of each vertex, in rows; what stands above one another keeps half of both away.
+    """
+    row = [0.0] * len(heights)
+    for layer in layers:
+        top = 0.0
+        for vertex in layer:
+            row[vertex] = top + heights[vertex] / 2
+            top += heights[vertex]
+    for sweep in range(2 * sweeps):
+        to_right = sweep % 2 == 0
+        sides = (neighbours.before, neighbours.behind)
+        for layer in layers if to_right else reversed(layers):
+            near = sides[0] if to_right else sides[1]
+            wished = [_mean_row(vertex, near, row) for vertex in layer]
+            for vertex, place in zip(layer, _spread(layer, wished, heights), strict=True):
+                row[vertex] = place
+    return row
+
+
+def _mean_row(vertex: int, near: Sequence[Sequence[int]], row: Sequence[float]) -> float:
+    places = [row[other] for other in near[vertex]]
+    return sum(places) / len(places) if places else row[vertex]
+
+
+def _spread(layer: Sequence[int], wished: Sequence[float], heights: Sequence[float]) -> list[float]:
+    """Return places in order, far enough apart, with the least sum of squares from those wished.
+
+    Neighbours that are too near become a block at their mean (pool adjacent violators).
+    """
+    below: list[float] = []  # distance of each vertex from the first one, if all were packed
+    for number, vertex in enumerate(layer):
+        gap = (heights[layer[number - 1]] + heights[vertex]) / 2 if number else 0.0
+        below.append((below[-1] if below else 0.0) + gap)
+    blocks: list[tuple[float, int]] = []  # mean of what is wished for the first one, and how many
+    for place, distance in zip(wished, below, strict=True):
+        mean, count = place - distance, 1
+        while blocks and blocks[-1][0] >= mean:
+            other, others = blocks.pop()
+            mean = (mean * count + other * others) / (count + others)
+            count += others
+        blocks.append((mean, count))
+    firsts = [mean for mean, count in blocks for _ in range(count)]
+    return [first + distance for first, distance in zip(firsts, below, strict=True)]
+
+
+MOST_ACTORS = 320  # that are drawn all
+EXCERPT = 120  # actors of a larger graph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excerpt:
+    """Actors to draw, in the order of the graph, with the channels among them."""
+
+    actors: tuple[str, ...]
+    channels: tuple[Channel, ...]
+    is_all: bool
+
+
+def excerpt(graph: Graph, critical: Sequence[str]) -> Excerpt:
+    """Return a small graph as it is; of a large graph, the critical actors and their neighbours."""
+    names = [actor.name for actor in graph.actors]
+    if len(names) <= MOST_ACTORS and len(graph.channels) <= 4 * MOST_ACTORS:
+        return Excerpt(actors=tuple(names), channels=graph.channels, is_all=True)
+    chosen = _nearest(graph, critical or names[:1])
+    return Excerpt(
+        actors=tuple(name for name in names if name in chosen),
+        channels=tuple(
+            channel for channel in graph.channels if {channel.producer, channel.consumer} <= chosen
+        )[: 4 * MOST_ACTORS],
+        is_all=False,
+    )
+
+
+def _nearest(graph: Graph, first: Sequence[str]) -> set[str]:
+    """Go on from the first actors to their neighbours until there are enough."""
+    neighbours: dict[str, list[str]] = {}
+    for channel in graph.channels:
+        neighbours.setdefault(channel.producer, []).append(channel.consumer)
+        neighbours.setdefault(channel.consumer, []).append(channel.producer)
+    reached = list(dict.fromkeys(first))[:EXCERPT]
+    known = set(reached)
+    for name in reached:
+        for other in neighbours.get(name, ()):
+            if len(reached) >= EXCERPT:
+                return known
+            if other not in known:
+                known.add(other)
+                reached.append(other)
+    return known

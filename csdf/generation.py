@@ -1,0 +1,490 @@
+"""Random graphs that are consistent by construction and live by repair.
+
+The shape of random graphs: limits of their actors, channels and rates.
+
+Random graphs by means and variances, as benchmarks are described: consistent and live.
+
+The numbers asked for are those of the generator of SDF3 (Stuijk, Geilen, Basten, SDF3: SDF For
+Free, ACSD 2006): actors, degrees, rates, the sum of the repetition vector, execution times and initial
+tokens, each with mean, variance and limits.
+
+Whole numbers drawn with a given mean and variance, within limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from math import gcd, isqrt
+from random import Random
+from typing import NamedTuple
+
+from csdf.analysis.bound_channels import SPACE, limit_concurrency, without_auto_concurrency
+from csdf.analysis.liveness import Blocked, deadlock
+from csdf.errors import InvalidGraph
+from csdf.model.graph import Actor, Channel, Graph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphShape:
+    """The limits within which a random graph is drawn; every graph is connected, consistent and live.
+
+    Each number that says `most` is drawn from 1, or from what is given as least, up to that number.
+    """
+
+    actors: int = 5
+    extra_channels: int = 3  # beyond those that connect the actors
+    most_phases: int = 1
+    most_repetitions: int = 6  # firings of an actor in one iteration
+    most_rate: int = 6  # tokens of one firing on one channel; some phases may have 0
+    least_duration: int = 1  # time units
+    most_duration: int = 10  # time units
+    most_early_tokens: int = 0  # drawn for each channel before as many are added as it takes
+    most_concurrency: int = 1  # tokens of the self-loop of an actor
+    is_strongly_connected: bool = True
+    is_bounded: bool = False  # a capacity on every channel between two actors
+    has_windows: bool = False  # bounded channels give space back later than they consume
+    has_self_loops: bool = True  # which limit how many firings of an actor may overlap
+    has_parallel_channels: bool = True  # extra channels may join actors that share one already
+
+    def __post_init__(self) -> None:
+        wrong = list(self._violations())
+        if wrong:
+            raise InvalidGraph("; ".join(wrong))
+
+    def _violations(self) -> Iterator[str]:
+        """Yield what is wrong; limits are compared with one another where each is right by itself."""
+        wrong: set[str] = set()
+        for field in fields(self):
+            value = getattr(self, field.name)
+            expected = bool if field.name.startswith(("is_", "has_")) else int
+            least = 1 if field.name in _AT_LEAST_ONE else 0
+            if type(value) is not expected:
+                wrong.add(field.name)
+                yield f"{field.name} is {value!r}; expected {expected.__name__}"
+            elif value < least:
+                wrong.add(field.name)
+                yield f"{field.name} is {value}; expected at least {least}"
+        for larger, smaller in _ORDERED:
+            high, low = getattr(self, larger), getattr(self, smaller)
+            if wrong.isdisjoint((larger, smaller)) and high < low:
+                yield f"{larger} is {high}; expected at least {smaller}, which is {low}"
+        if self.has_windows and not self.is_bounded:
+            yield "has_windows without is_bounded: only capacities have windows"
+
+
+_AT_LEAST_ONE = (
+    "actors",
+    "most_phases",
+    "most_repetitions",
+    "most_rate",
+    "most_concurrency",
+)
+_ORDERED = (  # each of the first is at least the second
+    ("most_duration", "least_duration"),
+    ("most_repetitions", "most_phases"),
+    ("most_rate", "most_repetitions"),
+)
+
+
+DEFAULT_SHAPE = GraphShape()
+
+
+class _DrawnActor(NamedTuple):
+    actor: Actor
+    cycles: int  # phase cycles in one iteration
+
+
+def random_graph(seed: int, shape: GraphShape = DEFAULT_SHAPE) -> Graph:
+    """Return a random graph of that shape: connected, consistent and live.
+
+    The same seed and shape give the same graph everywhere. The repetitions are drawn first, and
+    rates that balance them next; then tokens and space are added, one blocking cycle after the
+    other, until the graph is live, so a graph without early tokens has few to spare.
+    """
+    random = Random(seed)
+    actors = [_drawn_actor(random, shape, number) for number in range(shape.actors)]
+    channels = [
+        _drawn_channel(random, shape, f"c{number}", actors[producer], actors[consumer])
+        for number, (producer, consumer) in enumerate(_drawn_ends(random, shape))
+    ]
+    graph = Graph(
+        name=f"random_{seed}",
+        actors=tuple(drawn.actor for drawn in actors),
+        channels=tuple(channels),
+    )
+    if shape.has_self_loops:
+        limits = {a.name: _drawn(random, 1, shape.most_concurrency) for a in graph.actors}
+        graph = limit_concurrency(graph, limits)
+    return made_live(random, graph)
+
+
+def _drawn(random: Random, least: int, most: int) -> int:
+    """An integer from `least` to `most`, both included."""
+    return random.randrange(least, most + 1)
+
+
+def _drawn_actor(random: Random, shape: GraphShape, number: int) -> _DrawnActor:
+    phases = _drawn(random, 1, shape.most_phases)
+    durations = tuple(
+        _drawn(random, shape.least_duration, shape.most_duration) for _ in range(phases)
+    )
+    cycles = _drawn(random, 1, shape.most_repetitions // phases)
+    return _DrawnActor(Actor(name=f"a{number}", durations=durations), cycles)
+
+
+def _drawn_ends(random: Random, shape: GraphShape) -> list[tuple[int, int]]:
+    """Producer and consumer of each channel: what connects the actors, then the extra ones."""
+    order = list(range(shape.actors))
+    random.shuffle(order)
+    if shape.is_strongly_connected:
+        following = order[1:] + order[:1]
+        ends = [pair for pair in zip(order, following, strict=True) if pair[0] != pair[1]]
+    else:
+        ends = []
+        for place in range(1, shape.actors):
+            pair = (order[_drawn(random, 0, place - 1)], order[place])
+            ends.append(pair if random.randrange(2) else pair[::-1])
+    for _ in range(shape.extra_channels if shape.actors > 1 else 0):
+        producer = random.randrange(shape.actors)
+        consumer = (producer + _drawn(random, 1, shape.actors - 1)) % shape.actors
+        is_first = (producer, consumer) not in ends and (consumer, producer) not in ends
+        if is_first or shape.has_parallel_channels:
+            ends.append((producer, consumer))
+    return ends
+
+
+def _drawn_channel(
+    random: Random, shape: GraphShape, name: str, producer: _DrawnActor, consumer: _DrawnActor
+) -> Channel:
+    """A channel whose rates balance the cycles of its actors."""
+    shared = gcd(producer.cycles, consumer.cycles)
+    made, taken = consumer.cycles // shared, producer.cycles // shared
+    room = min(
+        shape.most_rate * producer.actor.phases // made,
+        shape.most_rate * consumer.actor.phases // taken,
+    )
+    multiple = _drawn(random, 1, room)
+    production = _split(random, multiple * made, producer.actor.phases, shape.most_rate)
+    consumption = _split(random, multiple * taken, consumer.actor.phases, shape.most_rate)
+    channel = Channel(
+        name=name,
+        producer=producer.actor.name,
+        consumer=consumer.actor.name,
+        production=production,
+        consumption=consumption,
+        initial_tokens=_drawn(random, 0, shape.most_early_tokens),
+    )
+    return _bounded(random, shape, channel) if shape.is_bounded else channel
+
+
+def _split(random: Random, total: int, phases: int, most: int) -> tuple[int, ...]:
+    """Rates of that many phases, none above `most`, with that sum."""
+    rates = []
+    for phase in range(phases):
+        later = phases - phase - 1
+        rates.append(_drawn(random, max(0, total - later * most), min(most, total)))
+        total -= rates[-1]
+    random.shuffle(rates)
+    return tuple(rates)
+
+
+def _bounded(random: Random, shape: GraphShape, channel: Channel) -> Channel:
+    """The channel with a capacity that holds the tokens of any single firing."""
+    least = max(channel.initial_tokens, *channel.production, *channel.consumption)
+    capacity = least + _drawn(random, 0, shape.most_early_tokens)
+    release = _late(random, channel.consumption) if shape.has_windows else None
+    return replace(channel, capacity=capacity, release=release)
+
+
+def _late(random: Random, consumption: tuple[int, ...]) -> tuple[int, ...]:
+    """Release rates that are never ahead of the consumption."""
+    release = []
+    kept = 0
+    for taken in consumption[:-1]:
+        kept += taken
+        release.append(_drawn(random, 0, kept))
+        kept -= release[-1]
+    return (*release, kept + consumption[-1])
+
+
+def made_live(random: Random, graph: Graph) -> Graph:
+    """Add to one channel of a blocking cycle what its consumer lacks, until nothing blocks.
+
+    It ends, because a channel with the tokens or the space of a whole iteration never blocks.
+    """
+    while (found := deadlock(graph)) is not None:
+        channels = {channel.name: channel for channel in graph.channels}
+        blocked = found.cycle[random.randrange(len(found.cycle))]
+        name = blocked.channel.removesuffix(SPACE)
+        channels[name] = _relieved(channels[name], blocked)
+        graph = replace(graph, channels=tuple(channels.values()))
+    return graph
+
+
+def _relieved(channel: Channel, blocked: Blocked) -> Channel:
+    missing = blocked.needed - blocked.tokens
+    capacity = None if channel.capacity is None else channel.capacity + missing
+    if blocked.channel != channel.name:
+        return replace(channel, capacity=capacity)
+    return replace(channel, capacity=capacity, initial_tokens=channel.initial_tokens + missing)
+
+
+GRAIN = 2**20  # steps of a number drawn evenly from 0 to 1
+ROUNDING = Fraction(1, 6)  # variance that rounding up or down by chance adds, on average
+DEVIATIONS = 3  # from the mean to either end of the bell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How numbers vary: their mean and variance, and the least and the largest there may be.
+
+    Where three standard deviations fit between the limits, numbers are drawn from a bell around the
+    mean, the sum of three even ones. Where they do not, numbers on either side of the mean are drawn
+    evenly, as far from it on one side as the limit allows, and on the other as the variance needs.
+    Each is rounded up or down by chance, so that the mean stays; a variance below 1/6, which that
+    brings by itself, counts as none.
+    """
+
+    mean: Fraction
+    variance: Fraction = Fraction(0)
+    least: int = 1
+    most: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.variance < 0:
+            raise InvalidGraph(f"variance {self.variance}; expected at least 0")
+        if self.mean < self.least or (self.most is not None and self.mean > self.most):
+            most = "" if self.most is None else f" and at most {self.most}"
+            raise InvalidGraph(f"mean {self.mean}; expected at least {self.least}{most}")
+        if self._own_variance() and not self._fits_a_bell():
+            _, _, is_possible = self._sides()
+            if not is_possible:
+                below = self.mean - self.least
+                above = 0 if self.most is None else self.most - self.mean
+                raise InvalidGraph(
+                    f"variance {self.variance} around the mean {self.mean}; expected at most "
+                    f"{below * above / 3 + ROUNDING} between these limits"
+                )
+
+    def draw(self, random: Random) -> int:
+        """Return the next number; the same generator gives the same numbers everywhere."""
+        return _rounded(random, self._exact(random))
+
+    def _exact(self, random: Random) -> Fraction:
+        variance = self._own_variance()
+        if not variance:
+            return self.mean
+        if self._fits_a_bell():
+            width = DEVIATIONS * _root(variance)
+            together = _even(random) + _even(random) + _even(random)
+            return self.mean + width * (together * Fraction(2, 3) - 1)
+        below, above, _ = self._sides()
+        if _even(random) * (below + above) < below:  # far sides are drawn less often
+            return self.mean + above * _even(random)
+        return self.mean - below * _even(random)
+
+    def _own_variance(self) -> Fraction:
+        """The variance before rounding."""
+        return max(self.variance - ROUNDING, Fraction(0))
+
+    def _fits_a_bell(self) -> bool:
+        reach = DEVIATIONS**2 * self._own_variance()
+        above = None if self.most is None else (self.most - self.mean) ** 2
+        return reach <= (self.mean - self.least) ** 2 and (above is None or reach <= above)
+
+    def _sides(self) -> tuple[Fraction, Fraction, bool]:
+        """How far numbers reach below and above the mean, and whether the limits allow it.
+
+        Even numbers over `below` and `above`, each as often as the other is long, have the mean 0 and
+        the variance below * above / 3.
+        """
+        below = self.mean - self.least
+        above = None if self.most is None else self.most - self.mean
+        product = 3 * self._own_variance()
+        if below and (above is None or below <= above):
+            wanted = product / below
+            return below, wanted, above is None or wanted <= above
+        if not above:
+            return Fraction(0), Fraction(0), False
+        wanted = product / above
+        return wanted, above, wanted <= below
+
+
+def _even(random: Random) -> Fraction:
+    return Fraction(random.randrange(GRAIN), GRAIN)
+
+
+def _rounded(random: Random, value: Fraction) -> int:
+    whole, rest = divmod(value, 1)
+    return int(whole) + (_even(random) < rest)
+
+
+def _root(value: Fraction) -> Fraction:
+    """The square root, to six digits."""
+    return Fraction(isqrt(value.numerator * GRAIN**2 // value.denominator), GRAIN)
+
+
+TRIES = 1000  # of repetition vectors with a common factor
+LARGEST_SUM = 10**9
+THREE = Spread(mean=Fraction(3), variance=Fraction(1))
+TWENTY = Spread(mean=Fraction(20), variance=Fraction(25))
+NONE = Spread(mean=Fraction(0), least=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledShape:
+    """Averages that the numbers of a drawn graph should have; each actor has one phase.
+
+    degree: channels at an actor, in and out, without self-loops. rate: the mean of both rates of a
+    channel; where the repetition vector asks for larger ones, it is larger. repetition_sum: firings in
+    one iteration, exactly. tokens: of each channel, before those that the graph takes to be live;
+    an acyclic graph takes none. has_self_loops: one firing of an actor at a time.
+    """
+
+    actors: int = 8
+    degree: Spread = THREE
+    rate: Spread = THREE
+    repetition_sum: int | None = None  # by default twice as many as actors
+    duration: Spread = TWENTY
+    tokens: Spread = NONE
+    is_strongly_connected: bool = True
+    is_acyclic: bool = False
+    has_self_loops: bool = True
+
+    def __post_init__(self) -> None:
+        if self.actors < 1:
+            raise InvalidGraph(f"actors is {self.actors}; expected at least 1")
+        if self.is_strongly_connected and self.is_acyclic:
+            raise InvalidGraph("a graph is strongly connected or acyclic, not both")
+        least = self.actors
+        if not least <= self.firings <= LARGEST_SUM or (least == 1 and self.firings > 1):
+            most = LARGEST_SUM if least > 1 else 1
+            raise InvalidGraph(
+                f"repetition_sum is {self.firings}; expected {least} to {most} for {least} actors"
+            )
+        for name, lowest in (("degree", 0), ("rate", 1), ("duration", 0), ("tokens", 0)):
+            if getattr(self, name).least < lowest:
+                raise InvalidGraph(
+                    f"{name} of at least {getattr(self, name).least}; at least {lowest}"
+                )
+
+    @property
+    def firings(self) -> int:
+        """The sum of the repetition vector."""
+        if self.repetition_sum is not None:
+            return self.repetition_sum
+        return 1 if self.actors == 1 else 2 * self.actors
+
+
+DEFAULT = SampledShape()
+
+
+def sampled_graph(seed: int, shape: SampledShape = DEFAULT) -> Graph:
+    """Return a random graph whose numbers approach the means and variances of the shape.
+
+    The same seed and shape give the same graph everywhere. It is connected, consistent and live.
+    """
+    random = Random(seed)
+    repetitions = _repetitions(random, shape.actors, shape.firings)
+    actors = tuple(
+        Actor(name=f"a{number}", durations=(shape.duration.draw(random),))
+        for number in range(shape.actors)
+    )
+    channels = tuple(
+        _channel(random, shape, number, ends, repetitions)
+        for number, ends in enumerate(_ends(random, shape))
+    )
+    graph = Graph(name=f"sampled_{seed}", actors=actors, channels=channels)
+    if shape.has_self_loops:
+        graph = without_auto_concurrency(graph)
+    return made_live(random, graph)
+
+
+def _repetitions(random: Random, actors: int, firings: int) -> list[int]:
+    """Firings of each actor with that sum and no common factor."""
+    for _ in range(TRIES):
+        cuts = [0, *sorted(random.sample(range(1, firings), actors - 1)), firings]
+        found = [cuts[at + 1] - cuts[at] for at in range(actors)]
+        if gcd(*found) == 1:
+            return found
+    raise InvalidGraph(f"no repetition vector of {actors} actors has the sum {firings}")
+
+
+def _ends(random: Random, shape: SampledShape) -> list[tuple[int, int]]:
+    """Producer and consumer of each channel: what connects the actors, then what the degrees add."""
+    order = list(range(shape.actors))
+    random.shuffle(order)
+    least = 2 if shape.is_strongly_connected else 1
+    left = [max(shape.degree.draw(random), least) for _ in order]
+    ends = _ring(order) if shape.is_strongly_connected else _tree(random, order, left)
+    for pair in ends:
+        for actor in pair:
+            left[actor] -= 1
+    stubs = [actor for actor in order for _ in range(left[actor])]
+    random.shuffle(stubs)
+    ends += _paired(stubs)
+    if not shape.is_acyclic and not shape.is_strongly_connected:
+        return [pair if random.randrange(2) else pair[::-1] for pair in ends]
+    if not shape.is_acyclic:
+        turned = [pair if random.randrange(2) else pair[::-1] for pair in ends[shape.actors :]]
+        return ends[: shape.actors] + turned
+    place = {actor: at for at, actor in enumerate(order)}
+    return [pair if place[pair[0]] < place[pair[1]] else pair[::-1] for pair in ends]
+
+
+def _ring(order: Sequence[int]) -> list[tuple[int, int]]:
+    if len(order) < 2:
+        return []
+    return list(zip(order, [*order[1:], order[0]], strict=True))
+
+
+def _tree(random: Random, order: Sequence[int], left: Sequence[int]) -> list[tuple[int, int]]:
+    """Connect each actor with one before it, that still may have a channel if there is one.
+
+    The degrees of a tree of n actors have the sum 2 n - 2, so that smaller means are not reached.
+    """
+    free = list(left)
+    pairs = []
+    for place in range(1, len(order)):
+        open_ones = [actor for actor in order[:place] if free[actor] > 0]
+        other = random.choice(open_ones or list(order[:place]))
+        pairs.append((other, order[place]))
+        free[other] -= 1
+        free[order[place]] -= 1
+    return pairs
+
+
+def _paired(stubs: list[int]) -> list[tuple[int, int]]:
+    """Join ends of channels two by two; an end that meets only ends of its own actor stays loose."""
+    pairs = []
+    while len(stubs) > 1:
+        one = stubs.pop()
+        other = next((at for at in range(len(stubs) - 1, -1, -1) if stubs[at] != one), None)
+        if other is not None:
+            pairs.append((one, stubs.pop(other)))
+    return pairs
+
+
+def _channel(
+    random: Random,
+    shape: SampledShape,
+    number: int,
+    ends: tuple[int, int],
+    repetitions: Sequence[int],
+) -> Channel:
+    """A channel whose rates balance the repetition vector and approach the mean."""
+    producer, consumer = ends
+    shared = gcd(repetitions[producer], repetitions[consumer])
+    made, taken = repetitions[consumer] // shared, repetitions[producer] // shared
+    whole, rest = divmod(shape.rate.draw(random) * 2, made + taken)
+    multiple = max(1, whole + (random.randrange(made + taken) < rest))
+    return Channel(
+        name=f"c{number}",
+        producer=f"a{producer}",
+        consumer=f"a{consumer}",
+        production=(multiple * made,),
+        consumption=(multiple * taken,),
+        initial_tokens=shape.tokens.draw(random),
+    )

@@ -1,0 +1,230 @@
+"""Initial phases in an SDF3 file, as Kiter writes them: `INITIAL;CYCLE` in lists of rates and times.
+
+Initial phases: what actors do once, before their cycles begin.
+
+A graph whose actors have initial phases becomes a graph without: the one that is left when every actor
+has done with them. Its first phases and tokens are those that the start leaves behind. What happens in
+the long run is the same, so its period is that of the given graph, and so is whether it stops for ever;
+what the start itself takes is not in it any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from csdf.errors import GaveUp, InvalidGraph, StuckStart
+from csdf.io import sequences
+from csdf.io.sdf3.actors import ActorText, Port, port_elements
+from csdf.io.sdf3.document import Sdf3Document
+from csdf.model.exact import MalformedText
+from csdf.model.graph import Actor, Graph, space_channel
+from csdf.model.indexed import indexed
+from csdf.model.untimed import UntimedRun
+from csdf.names import free_name
+
+REMARK = " initial phases (before ';'); the graph is what they leave behind"
+
+End = tuple[ActorText, Port]
+
+
+def without_initial_phases(
+    document: Sdf3Document, graph: Graph, ends: Mapping[str, tuple[End, End]]
+) -> Graph:
+    """Return the graph that is left when all actors have done with their initial phases.
+
+    ends: of each channel, where it leaves its producer and meets its consumer. A graph without initial
+    phases stays as it is; of another REMARK is to be said. Raises StuckStart.
+    """
+    initial = {
+        name: InitialRates(
+            production=_rates(document, *source), consumption=_rates(document, *destination)
+        )
+        for name, (source, destination) in ends.items()
+        if source[1].initial or destination[1].initial
+    }
+    if not initial:
+        return graph
+    try:
+        return after_start(graph, initial)
+    except StuckStart as error:
+        raise StuckStart(error.circle, f"{document.name}: ") from None
+
+
+def _rates(document: Sdf3Document, actor: ActorText, port: Port) -> tuple[int, ...]:
+    """The tokens that each initial phase of an actor moves through a port."""
+    if not port.initial:
+        return ()
+    try:
+        return sequences.parse_rates(port.initial, sequences.sequence_length(port.initial))
+    except MalformedText as error:
+        where = f"actor {actor.name!r}, {port.label}"
+        element = port_elements(actor.element)[port.name]
+        raise document.refusal(element, f"{where}: initial rate {error}") from None
+
+
+MOST_FIRINGS = 2_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitialRates:
+    """Tokens that the initial phases of both ends of a channel move, one entry for each phase."""
+
+    production: tuple[int, ...] = ()
+    consumption: tuple[int, ...] = ()
+
+
+def after_start(graph: Graph, initial: Mapping[str, InitialRates]) -> Graph:
+    """Return the graph that is left when all actors have done with their initial phases.
+
+    initial: of channels, by name; the actors of the others have no initial phases. All entries of
+    one actor are equally long. Firings go on as others need them, never further; which comes first
+    makes no difference to what is left in the long run.
+    Raises InvalidGraph for entries of different lengths, StuckStart where actors wait for one another
+    so that some never come to their cycles.
+    """
+    counts = _initial_phases(graph, initial)
+    run = _StartingRun(graph, initial, counts)
+    run.complete()
+    offsets = run.offsets()
+    return replace(
+        graph,
+        actors=tuple(_turned_actor(actor, offsets[actor.name]) for actor in graph.actors),
+        channels=tuple(
+            replace(
+                channel,
+                production=_turned(channel.production, offsets[channel.producer]),
+                consumption=_turned(channel.consumption, offsets[channel.consumer]),
+                release=None
+                if channel.release is None
+                else _turned(channel.release, offsets[channel.consumer]),
+                initial_tokens=tokens,
+            )
+            for channel, tokens in zip(graph.channels, run.tokens(), strict=True)
+        ),
+        origin=None,
+    )
+
+
+def _initial_phases(graph: Graph, initial: Mapping[str, InitialRates]) -> dict[str, int]:
+    """How many initial phases each actor with a channel has."""
+    counts: dict[str, int] = {}
+    for channel in graph.channels:
+        rates = initial.get(channel.name, InitialRates())
+        for actor, listed in (
+            (channel.producer, rates.production),
+            (channel.consumer, rates.consumption),
+        ):
+            if counts.setdefault(actor, len(listed)) != len(listed):
+                raise InvalidGraph(
+                    f"actor {actor!r} has {counts[actor]} initial phases on one channel, "
+                    f"but {len(listed)} on channel {channel.name!r}"
+                )
+    return counts
+
+
+class _StartingRun:
+    """The firings of the start, counted in tokens only."""
+
+    def __init__(
+        self, graph: Graph, initial: Mapping[str, InitialRates], counts: Mapping[str, int]
+    ) -> None:
+        self._bounded = [
+            number
+            for number, channel in enumerate(graph.channels)
+            if channel.capacity is not None and not channel.is_self_loop
+        ]
+        self._channels = len(graph.channels)
+        numbers = indexed(_with_both(graph, initial, counts, self._bounded))
+        self._names = numbers.actor_names
+        self._begins = [counts.get(name, 0) for name in self._names]  # of the cycles
+        self._order = [self._names.index(name) for name in counts]
+        self._firings = 0
+        self._run = UntimedRun(numbers, self._begins, self._begins)
+
+    def complete(self) -> None:
+        """Fire until every actor has begun its cycles."""
+        for actor in self._order:
+            while self._run.firings[actor] < self._begins[actor]:
+                self._fire_on_demand(actor)
+
+    def offsets(self) -> dict[str, int]:
+        """Return the phase of its cycle that each actor comes to next."""
+        phases = zip(self._run.phase, self._begins, strict=True)
+        offsets = [phase - begin for phase, begin in phases]
+        return dict(zip(self._names, offsets, strict=True))
+
+    def tokens(self) -> list[int]:
+        """Return the tokens left in each channel."""
+        return self._run.tokens[: self._channels]
+
+    def _fire_on_demand(self, wanted: int) -> None:
+        """Fire the actor once, and before it those that it waits for, as often as it takes."""
+        run = self._run
+        waiting = [wanted]
+        while waiting:
+            channel = run.lacking(waiting[-1])
+            if channel is None:
+                run.fire(waiting.pop())
+                self._firings += 1
+                if self._firings > MOST_FIRINGS:
+                    raise GaveUp(f"the initial phases take more than {MOST_FIRINGS} firings")
+            elif run.graph.producer[channel] in waiting:
+                circle = waiting[waiting.index(run.graph.producer[channel]) :]
+                raise StuckStart("; ".join(map(self._why, circle)))
+            else:
+                waiting.append(run.graph.producer[channel])
+
+    def _why(self, actor: int) -> str:
+        channel = self._run.lacking(actor)
+        if channel is None:
+            raise AssertionError("an actor that waits lacks a token")
+        producer = self._names[self._run.graph.producer[channel]]
+        own = channel if channel < self._channels else self._bounded[channel - self._channels]
+        return (
+            f"{self._names[actor]} waits for {producer} on {self._run.graph.channel_names[own]}, "
+            f"which holds {self._run.tokens[own]}"
+        )
+
+
+def _with_both(
+    graph: Graph,
+    initial: Mapping[str, InitialRates],
+    counts: Mapping[str, int],
+    bounded: Sequence[int],
+) -> Graph:
+    """Return the graph whose actors have their initial phases before those of the cycle.
+
+    The space of the bounded channels comes as channels of its own, behind those of the graph.
+    """
+    actors = tuple(
+        Actor(name=actor.name, durations=(0,) * counts.get(actor.name, 0) + actor.durations)
+        for actor in graph.actors
+    )
+    channels = []
+    for channel in graph.channels:
+        rates = initial.get(channel.name, InitialRates())
+        both = replace(
+            channel,
+            production=rates.production + channel.production,
+            consumption=rates.consumption + channel.consumption,
+            release=None,
+        )
+        channels.append(both)
+    taken = {channel.name for channel in channels}
+    for number in bounded:
+        name = free_name(f"{channels[number].name} (space)", taken)
+        taken.add(name)
+        channels.append(space_channel(channels[number], channels[number].capacity or 0, name))
+    return replace(graph, actors=actors, channels=tuple(channels), origin=None)
+
+
+def _turned(rates: tuple[int, ...], offset: int) -> tuple[int, ...]:
+    return rates[offset:] + rates[:offset]
+
+
+def _turned_actor(actor: Actor, offset: int) -> Actor:
+    processors = tuple(
+        replace(one, durations=_turned(one.durations, offset)) for one in actor.processors
+    )
+    return replace(actor, durations=_turned(actor.durations, offset), processors=processors)

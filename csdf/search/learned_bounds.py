@@ -1,0 +1,308 @@
+"""Linear lower bounds of capacities from critical cycles, which exist in every distribution.
+
+A cycle of dependencies is there in every distribution: a consumer waits for the tokens that it takes,
+a producer for the space that it fills. Tokens and capacities only say how many firings ago the one is
+that it waits for. Counted in iterations, behind what a firing makes or takes, that is never more than
+the tokens on the channel, divided by those that pass it in an iteration. Going round the cycle one
+comes back to an earlier firing of the same actor, by a whole number of its firings. So a period is at
+least the time of the cycle divided by the largest such number that the tokens on it allow, and a
+period that is asked for demands a sum of capacities. One such demand stands for all corners of a
+trade-off along a path, of which cuts exclude one each.
+
+Source: Reiter, Scheduling parallel computations, Journal of the ACM 15(4), 1968 (cycles of marked
+graphs). Ours is the count of firings where rates differ: rounding to whole ones makes a demand larger.
+
+Cycles between two visits of an actor within a critical cycle; each bounds capacities on its own.
+
+A critical cycle may pass an actor several times. From one time to the next it is a cycle as well, and
+often it is the shorter one that says what the capacities have to be.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import chain
+from math import gcd, lcm
+from typing import NamedTuple
+
+from csdf.analysis.periodic import Circuit
+from csdf.kernels import compile as compiler
+from csdf.kernels import cycles as kernel
+from csdf.kernels import ranges
+from csdf.model.indexed import IndexedGraph
+from csdf.search.cuts import Cut
+from csdf.time_limit import Stop
+
+Sufficient = Callable[[Fraction | None], bool]
+MOST_TURNS = 1 << 60  # firings that a demand counts at most
+
+
+class Cycle(NamedTuple):
+    """A cycle of dependencies between actors of one phase.
+
+    time: of its firings, one after the other. tokens: on it, in iterations, without the capacities
+    that are searched; shares: pairs of the position of a variable and what a token of its capacity
+    adds to them. firings: of each of its actors in an iteration, without repetition.
+    """
+
+    time: int
+    tokens: Fraction
+    shares: tuple[tuple[int, Fraction], ...]
+    firings: tuple[int, ...]
+
+    def moved(self, where: Mapping[int, int] | Sequence[int]) -> Cycle:
+        """Return the cycle with other positions of its variables."""
+        return self._replace(
+            shares=tuple(sorted((where[place], share) for place, share in self.shares))
+        )
+
+    @property
+    def places(self) -> set[int]:
+        """Positions of the variables that lie on it."""
+        return {place for place, _ in self.shares}
+
+
+class _Demand(NamedTuple):
+    """A sum of capacities, each times its factor, that is at least `least`.
+
+    unit: the sum changes in multiples of it. row: where the table has it.
+    """
+
+    terms: tuple[tuple[int, int], ...]  # position, factor
+    least: int
+    unit: int
+    row: int
+
+
+class Cycles:
+    """The cycles met so far, and what they demand for the periods that are searched.
+
+    steps: distance between useful capacities of each variable; weights: what one token costs.
+    """
+
+    def __init__(self, steps: Sequence[int], weights: Sequence[int]) -> None:
+        self._steps = list(steps)
+        self._weights = list(weights)
+        self._turns: dict[Cycle, list[int]] = {}  # least whole firings, for each of its `firings`
+        self._demands: dict[tuple[tuple[int, int], ...], _Demand] = {}
+        self._rows: list[_Demand] = []
+        self._is_sufficient: Sufficient | None = None
+        self._factors = 0  # the largest sum of a demand's factors and unit
+        self._cost = max((0, *steps, *weights))  # the largest of a demand, met from nothing
+        self._backend = compiler.backend(fits=True)
+        self._table: _Table | None = None
+        self.changes = 0  # of the demands
+
+    def __len__(self) -> int:
+        return len(self._demands)
+
+    def __iter__(self) -> Iterator[Cycle]:
+        return iter(self._turns)
+
+    def add(self, cycle: Cycle) -> None:
+        """Take note of a cycle, if it leads over a capacity."""
+        if cycle.shares and cycle not in self._turns:
+            self._turns[cycle] = [1] * len(cycle.firings)
+            if self._is_sufficient is not None:
+                self._demand(cycle, self._is_sufficient)
+
+    def tighten(self, is_sufficient: Sufficient) -> None:
+        """Let the cycles demand what this test demands; it is no less strict than the last one."""
+        self._is_sufficient = is_sufficient
+        for cycle in self._turns:
+            self._demand(cycle, is_sufficient)
+
+    def _demand(self, cycle: Cycle, is_sufficient: Sufficient) -> None:
+        turns = self._turns[cycle]
+        for place, firings in enumerate(cycle.firings):
+            turns[place] = _least_turns(cycle.time * firings, turns[place], is_sufficient)
+        whole = max(map(Fraction, turns, cycle.firings)) - cycle.tokens
+        scale = lcm(*(share.denominator for _, share in cycle.shares))
+        terms = tuple((place, int(share * scale)) for place, share in cycle.shares)
+        shared = gcd(*(factor for _, factor in terms))
+        terms = tuple((place, factor // shared) for place, factor in terms)
+        least = -int(-whole * scale / shared // 1)
+        known = self._demands.get(terms)
+        if known is None or known.least < least:
+            unit = gcd(*(factor * self._steps[place] for place, factor in terms))
+            row = len(self._rows) if known is None else known.row
+            self._take(_Demand(terms, least, unit, row))
+
+    def _take(self, demand: _Demand) -> None:
+        """Put a demand in the place of a weaker one, or add it."""
+        self._demands[demand.terms] = demand
+        self._rows[demand.row : demand.row + 1] = [demand]
+        self.changes += 1
+        factors = sum(one for _, one in demand.terms) + demand.unit
+        cost = (abs(demand.least) + demand.unit) * max((1, *self._weights)) + factors
+        self._factors, self._cost = max(self._factors, factors), max(self._cost, cost)
+        self._require_room(())
+        if self._table is not None and not self._table.take(demand):
+            self._table = None
+
+    def _require_room(self, capacities: Sequence[int]) -> None:
+        """Go over to plain integers before numbers that 64 bits do not hold."""
+        variables = len(self._weights)
+        largest = ranges.demands(self._factors, self._cost, variables, capacities)
+        if self._backend.is_compiled and largest > compiler.SAFE:
+            self._backend, self._table = compiler.PLAIN, None
+
+    def bound(self, capacities: Sequence[int]) -> tuple[int, Cut | None]:
+        """Return what it costs at least to meet all demands, and a cut of the dearest one.
+
+        The cut contains these capacities, and all of it is too small for that demand.
+        """
+        if not self._rows:
+            return 0, None
+        self._require_room(capacities)
+        if self._table is None:
+            self._table = _Table(self._backend, self._weights, self._rows)
+        total, first, missing = self._table.meeting_cost(capacities)
+        return total, None if missing <= 0 else self._split(capacities, missing, self._rows[first])
+
+    def _split(self, capacities: Sequence[int], missing: int, demand: _Demand) -> Cut:
+        """A cut where all that is missing, but for a step, is added to the largest capacity."""
+        limits = {place: capacities[place] for place, _ in demand.terms}
+        place, factor = max(demand.terms, key=lambda term: term[1] * capacities[term[0]])
+        step = self._steps[place]
+        limits[place] += (-(-missing // (factor * step)) - 1) * step
+        return Cut(limits)
+
+
+class _Table:
+    """The demands as the kernel wants them, with room for as many again."""
+
+    def __init__(
+        self, backend: compiler.Backend, weights: Sequence[int], rows: Sequence[_Demand]
+    ) -> None:
+        self._backend = backend
+        self._variables = len(weights)
+        self._room = 2 * len(rows) + 16
+        self._factors = backend.blank(self._room * self._variables)
+        self._least = backend.blank(self._room)
+        self._unit = backend.array([1] * self._room)
+        self._count = 0
+        self._table = backend.kernel(kernel.Demands)(
+            backend.array(weights), self._factors, self._least, self._unit, backend.blank
+        )
+        self._run = backend.kernel(kernel.meeting_cost)
+        for demand in rows:
+            self.take(demand)
+
+    def take(self, demand: _Demand) -> bool:
+        """Write a demand into its row; False if there is no room left."""
+        if demand.row >= self._room:
+            return False
+        for place, factor in demand.terms:
+            self._factors[demand.row * self._variables + place] = factor
+        self._least[demand.row], self._unit[demand.row] = demand.least, demand.unit
+        self._count = max(self._count, demand.row + 1)
+        return True
+
+    def meeting_cost(self, capacities: Sequence[int]) -> tuple[int, int, int]:
+        """Return the bound, the row of the dearest demand, and what that lacks, or 0."""
+        total = self._run(self._table, self._backend.array(capacities), self._count)
+        first = self._table.first
+        return int(total), first, self._table.lacking if first >= 0 else 0
+
+
+def _least_turns(time: int, least: int, is_sufficient: Sufficient) -> int:
+    """The least number, from `least` on, by which the time may be divided to be sufficient."""
+
+    def suffices(turns: int) -> bool:
+        return is_sufficient(Fraction(time, turns))
+
+    if time == 0 or suffices(least):
+        return least
+    low, high = least, 2 * least
+    while not suffices(high) and high < MOST_TURNS:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if suffices(middle) else (middle, high)
+    return high
+
+
+LONG = 10_000  # hops, or rounds, between two looks at the stop
+
+Hop = tuple[int, int]  # an actor, and the channel from it to the next one
+
+
+class Rounds:
+    """The cycles within critical cycles of one graph, in terms of the variables.
+
+    cycles: of each actor in an iteration. spaces: by channel, the variable whose space it is, and the
+    tokens that lie in its channel at first. is_timed: whether durations count.
+    """
+
+    def __init__(
+        self,
+        graph: IndexedGraph,
+        cycles: Sequence[int],
+        spaces: Mapping[int, tuple[int, int]],
+        *,
+        is_timed: bool,
+    ) -> None:
+        self._graph = graph
+        self._cycles = cycles
+        self._spaces = spaces
+        self._is_timed = is_timed
+
+    def of(self, circuit: Circuit, stop: Stop) -> tuple[Cycle, ...]:
+        """Return the cycle and its rounds; none where an actor on it has several phases.
+
+        The order of an actor's own firings is left out: the channels alone make a cycle, too.
+        """
+        hops = [hop for hop in zip(circuit.actors, circuit.channels, strict=True) if hop[1] >= 0]
+        if not hops or any(self._graph.phases[actor] > 1 for actor, _ in hops):
+            return ()
+        distinct: dict[tuple[Hop, ...], None] = {}
+        rounds = chain((hops,), self._from_rarest(hops), _simple(hops))
+        for number, one in enumerate(rounds):
+            if number % LONG == 0 or len(one) > LONG:
+                stop.look()
+            distinct[tuple(one)] = None  # most of a long cycle is one round, again and again
+        return tuple(dict.fromkeys(self._cycle(one) for one in distinct))
+
+    def _from_rarest(self, hops: Sequence[Hop]) -> Iterator[Sequence[Hop]]:
+        """Yield the parts of the cycle between firings of the actor that fires least often."""
+        rarest = min((actor for actor, _ in hops), key=self._cycles.__getitem__)
+        first, *others = (place for place, (actor, _) in enumerate(hops) if actor == rarest)
+        turned = [*hops[first:], *hops[:first]]
+        begins = [0, *(place - first for place in others)]
+        for begin, end in zip(begins, [*begins[1:], len(hops)], strict=True):
+            yield turned[begin:end]
+
+    def _cycle(self, hops: Sequence[Hop]) -> Cycle:
+        graph = self._graph
+        time, tokens = 0, Fraction(0)
+        shares: dict[int, Fraction] = {}
+        for (actor, channel), count in Counter(hops).items():
+            time += count * graph.duration[graph.duration_start[actor]] if self._is_timed else 0
+            passing = graph.produced(channel) * self._cycles[actor]
+            if channel in self._spaces:
+                variable, occupied = self._spaces[channel]
+                tokens -= Fraction(count * occupied, passing)
+                shares[variable] = shares.get(variable, Fraction(0)) + Fraction(count, passing)
+            else:
+                tokens += Fraction(count * graph.initial_tokens[channel], passing)
+        firings = tuple(sorted({self._cycles[actor] for actor, _ in hops}))
+        return Cycle(time, tokens, tuple(sorted(shares.items())), firings)
+
+
+def _simple(hops: Sequence[Hop]) -> Iterator[Sequence[Hop]]:
+    """Yield the cycles that pass no actor twice, of which this one is made."""
+    path: list[Hop] = []
+    place: dict[int, int] = {}
+    for hop in hops:
+        if hop[0] in place:
+            begin = place[hop[0]]
+            yield path[begin:]
+            for actor, _ in path[begin:]:
+                del place[actor]
+            del path[begin:]
+        place[hop[0]] = len(path)
+        path.append(hop)
+    yield path

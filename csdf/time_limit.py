@@ -1,0 +1,297 @@
+"""When long work ends, and who hears how far it is: one `Stop` for every search of the project.
+
+A search asks its stop between steps (`look`), and answers the exception that ends it with the best it
+has found by then:
+
+    try:
+        while not done:
+            stop.look(Progress(done=steps, lower_bound=bound, best=best))
+            step()
+    except ENDS as end:
+        reason = reason_of(end)
+
+Ctrl-C ends a search in the same way: KeyboardInterrupt is one of ENDS. No other module looks at a
+clock to find out whether work has to end.
+
+The end of work that never looks at its stop: reading, expansion, one long evaluation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from itertools import islice
+from types import FrameType, TracebackType
+from typing import Any, NamedTuple
+
+from csdf.errors import CsdfError, GaveUp
+from csdf.outcome import Ended, Reason, because, told
+
+LEAST_GRACE = 0.4  # seconds, or
+GRACE = 0.04  # this share of the budget, after which work ends that did not end by itself,
+
+ENDS = (GaveUp, KeyboardInterrupt)  # what ends a search before its own end
+
+
+class Progress(NamedTuple):
+    """How far work has come; a search gives what it knows of these."""
+
+    done: int | None = (
+        None  # steps: distributions, generations, layers; None where none are counted
+    )
+    total: int | None = None  # how many steps there are
+    lower_bound: int | None = None  # no answer is smaller
+    best: int | None = None  # the smallest answer so far
+    found: int = 0  # answers so far, where there are many
+    at: str = ""  # what is being worked on
+
+
+NOTHING_KNOWN = Progress()
+
+Report = Callable[[Progress], object]
+
+
+class Stop:
+    """When work has to end: after some seconds, after some steps, or when somebody says so.
+
+    seconds: count from the making of the stop. steps: as the work counts them itself in its
+    progress; where it counts none, every look is followed by one step. report: is called with the
+    progress at each look, and may end the work by raising GaveUp. reason: to be given in place of
+    the usual one. One stop may be given to several searches, which then share its seconds.
+    """
+
+    def __init__(
+        self,
+        seconds: float | None = None,
+        *,
+        steps: int | None = None,
+        report: Report | None = None,
+        reason: Reason | None = None,
+    ) -> None:
+        for name, limit in (("seconds", seconds), ("steps", steps)):
+            if limit is not None and not limit >= 0:
+                raise CsdfError(f"a stop after {limit} {name}; expected at least 0")
+        self._begin = 0.0 if seconds is None else time.monotonic()
+        self.seconds, self._steps = seconds, steps
+        self._report = report
+        self._reason = reason
+        self._looks = 0
+        self._is_interrupted = False
+        self._ended: Reason | None = None
+        self._outer: Callable[[Progress], None] | None = None
+        self._whole: Stop | None = None
+
+    def look(self, progress: Progress = NOTHING_KNOWN) -> None:
+        """Report the progress. Raises GaveUp, with the reason, when the work has to end."""
+        try:
+            self._look(progress)
+        except ENDS as end:
+            self._ended = reason_of(end)
+            raise
+
+    def _look(self, progress: Progress) -> None:
+        if self._outer is not None:
+            self._outer(progress)
+        if self._is_interrupted:
+            raise GaveUp(because(Ended.INTERRUPTED))
+        if self.seconds is not None and time.monotonic() - self._begin > self.seconds:
+            raise GaveUp(self._out_of_seconds)
+        if self._is_last_step(progress):
+            raise GaveUp(self._reason or because(Ended.STEPS, steps=self._steps))
+        self._looks += 1
+        if self._report is not None:
+            self._report(progress)
+
+    def _is_last_step(self, progress: Progress) -> bool:
+        done = self._looks if progress.done is None else progress.done
+        return self._steps is not None and done >= self._steps
+
+    def interrupt(self) -> None:
+        """End the work at its next look; may be called from another thread."""
+        self._is_interrupted = True
+
+    def part(
+        self,
+        *,
+        share: float | None = None,
+        steps: int | None = None,
+        report: Report | None = None,
+        reason: Reason | None = None,
+        as_whole: Callable[[Progress], Progress] | None = None,
+    ) -> Stop:
+        """Return the stop of a part of the work: it ends with the whole, or before.
+
+        share: of the seconds that are left. as_whole: makes of the progress of the part that of the
+        whole.
+        """
+        left = self.seconds_left
+        seconds = None if share is None or left is None else share * left
+        usual = None if self.seconds is None or steps is not None else self._out_of_seconds
+        part = Stop(seconds, steps=steps, report=report, reason=reason or usual)
+        part._whole = self
+        part._outer = self.look if as_whole is None else lambda one: self.look(as_whole(one))
+        return part
+
+    def is_over(self) -> bool:
+        """Whether the work has to end; so may a caller ask who has an answer at hand."""
+        try:
+            self.look()
+        except GaveUp:
+            return True
+        return False
+
+    def end_whole(self, reason: Reason | None) -> None:
+        """End the whole as well, if it was more than its own limit that ended a part of it.
+
+        reason: why the part ended. Searches answer an end with the best by then; where that search is
+        a part, the work around it must end too. Raises GaveUp or KeyboardInterrupt.
+        """
+        if reason is not None and reason.has(Ended.INTERRUPTED):
+            raise KeyboardInterrupt
+        if self._ended is not None:
+            raise GaveUp(self._ended)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds until the end, at least 0; None where they are not limited."""
+        if self.seconds is None:
+            return None
+        return max(0.0, self._begin + self.seconds - time.monotonic())
+
+    @property
+    def seconds_of_all(self) -> float | None:
+        """Seconds until the end of this or of the work that it is a part of; None for no limit."""
+        whole = None if self._whole is None else self._whole.seconds_of_all
+        left = [one for one in (self.seconds_left, whole) if one is not None]
+        return min(left, default=None)
+
+    @property
+    def _out_of_seconds(self) -> Reason:
+        return self._reason or because(Ended.BUDGET, seconds=self.seconds)
+
+    def enforced(self, *, grace: float | None = None, again: float | None = None) -> Alarm:
+        """End what goes on within the block soon after the seconds, though it never looks.
+
+        A search that looks ends in time and in good order. So that it comes first, and that an answer
+        can be made of what was found, some grace is left (seconds). With that, and with as much again
+        for the answer, the seconds are kept within a tenth or a second. Raises GaveUp unless the work
+        makes an answer of the end.
+        """
+        left = self.seconds_left
+        grace = max(LEAST_GRACE, GRACE * (self.seconds or 0)) if grace is None else grace
+        return Alarm(
+            None if left is None else left + grace, self._out_of_seconds, again=again or grace
+        )
+
+
+Budget = Stop | float | int | None  # a number is one of seconds; None is no limit
+
+
+def stop_of(budget: Budget) -> Stop:
+    """Return the stop that a caller gave, or one after so many seconds."""
+    return budget if isinstance(budget, Stop) else Stop(budget)
+
+
+def reason_of(end: BaseException) -> Reason:
+    """Return why the exception, one of ENDS, ended the work."""
+    if isinstance(end, GaveUp | OutOfTime):
+        return end.reason
+    return told(str(end)) if str(end) else because(Ended.INTERRUPTED)
+
+
+def now_and_then(
+    report: Callable[[float, Progress], object], *, first: float, every: float
+) -> Report:
+    """Return a report that is passed on when `first` seconds have gone, then once in `every`.
+
+    What is passed on begins with the seconds from now on.
+    """
+    begin = time.monotonic()
+    latest = begin + first - every
+
+    def pass_on(progress: Progress) -> None:
+        nonlocal latest
+        now = time.monotonic()
+        if now - latest > every:
+            latest = now
+            report(now - begin, progress)
+
+    return pass_on
+
+
+SOON = 0.1  # seconds until the next look at what must not be left half done
+LOADING = "<frozen importlib"  # file of code that imports
+LEAVING = (__file__, contextlib.__file__)  # of code that leaves a block,
+NEAR = 5  # not more frames away from where the alarm finds the work
+
+
+class OutOfTime(KeyboardInterrupt):
+    """Raised wherever the work is; what Ctrl-C may end, this may end."""
+
+    def __init__(self, reason: Reason) -> None:
+        self.reason = reason
+        super().__init__(str(reason))
+
+
+class Alarm(AbstractContextManager[None]):
+    """Ends what goes on within its block after some seconds, as Ctrl-C would.
+
+    The end is GaveUp with the reason, unless the work makes an answer of it. It is the alarm of the
+    process, so in another thread, or where there is none, and within one run of a compiled kernel
+    nothing ends. again: seconds until work that made an answer out of the end is ended too.
+    """
+
+    def __init__(self, seconds: float | None, reason: Reason, *, again: float) -> None:
+        self._seconds, self._again = seconds, again
+        self._reason = reason
+        self._before: Any = None
+        self._is_over = False
+        self._is_set = (
+            seconds is not None
+            and hasattr(signal, "setitimer")
+            and threading.current_thread() is threading.main_thread()
+        )
+
+    def __enter__(self) -> None:
+        if self._is_set:
+            self._before = signal.signal(signal.SIGALRM, self._end)
+            signal.setitimer(signal.ITIMER_REAL, max(self._seconds or 0.0, 1e-6), self._again)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._is_over = True
+        if self._is_set:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, self._before)
+        if isinstance(error, OutOfTime):
+            raise GaveUp(error.reason) from None
+
+    def _end(self, _number: int, frame: FrameType | None) -> None:
+        if self._is_over:  # a signal that came before the timer was stopped
+            return
+        if _must_go_on(frame):
+            signal.setitimer(signal.ITIMER_REAL, SOON, self._again)
+        else:
+            raise OutOfTime(self._reason)
+
+
+def _must_go_on(frame: FrameType | None) -> bool:
+    """Whether a module is being imported or a block left: not to be half done."""
+    near = [one.f_code.co_filename for one in islice(_frames(frame), NEAR)]
+    return any(name in LEAVING for name in near) or any(
+        LOADING in one.f_code.co_filename for one in _frames(frame)
+    )
+
+
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back

@@ -1,0 +1,172 @@
+"""Names and numbers as C writes them.
+
+The const tables of a library, on their way to text: each distinct one once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from csdf.errors import InvalidNetwork
+from planners.code.rules import Rule
+
+WIDTH = 100
+TOGETHER = 2**16  # numbers that become text at once
+KEYWORDS = frozenset({
+    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum",
+    "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict",
+    "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union",
+    "unsigned", "void", "volatile", "while", "main", "asm", "bool", "true", "false", "class", "new",
+    "delete", "this",
+})  # fmt: skip
+FILES = frozenset({
+    "assert", "complex", "ctype", "errno", "fenv", "float", "inttypes", "iso646", "limits", "locale",
+    "main", "math", "setjmp", "signal", "stdarg", "stdbool", "stddef", "stdint", "stdio", "stdlib",
+    "string", "target", "tgmath", "time", "wchar", "wctype",
+})  # fmt: skip
+
+
+def identifier(name: str) -> str:
+    """Return a C identifier in small letters that is close to the name."""
+    text = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+    if not text or not text[0].isalpha() or text in KEYWORDS or text in FILES:
+        text = f"n_{text}".rstrip("_")
+    return text[:48].rstrip("_")
+
+
+def unlike(name: str, taken: Iterable[str]) -> str:
+    """Return an identifier for a name that is none of those taken."""
+    known = set(taken)
+    text, number = identifier(name), 2
+    while text in known:
+        text, number = f"{identifier(name)}_{number}", number + 1
+    return text
+
+
+def comment(text: str) -> str:
+    """Return a text that may stand in a comment."""
+    printable = "".join(c if c.isprintable() and c.isascii() else "?" for c in text)
+    return (
+        printable.replace("*/", "* /").replace("/*", "/ *").replace("\\", "/").replace("??", "? ?")
+    )
+
+
+def number(value: float) -> str:
+    """Return a float, exact in single precision."""
+    single = np.float32(value)
+    if np.isnan(single):
+        raise InvalidNetwork("a trained number or attribute is not a number (NaN)")
+    if np.isinf(single):
+        return "INFINITY" if single > 0 else "-INFINITY"
+    text = f"{float(single):.9g}"
+    return f"{text}f" if "." in text or "e" in text else f"{text}.0f"
+
+
+def numbers(array: NDArray[Any]) -> Iterator[str]:
+    """Yield floats as `number` gives them, several times as fast: networks have millions."""
+    single = np.asarray(array, np.float32)
+    for begin in range(0, len(single), TOGETHER):
+        values = single[begin : begin + TOGETHER]
+        if not np.isfinite(values).all():
+            yield from map(number, values)
+            continue
+        texts = ("%.9g " * len(values) % tuple(values.tolist())).split()
+        yield from [f"{one}f" if "." in one or "e" in one else f"{one}.0f" for one in texts]
+
+
+def wrapped(items: Iterable[str]) -> str:
+    """Return items with commas between, in indented lines."""
+    lines, line = [], "   "
+    for item in items:
+        if len(line) + len(item) + 2 > WIDTH:
+            lines.append(line)
+            line = "   "
+        line += f" {item},"
+    return "\n".join([*lines, line])
+
+
+NULL = "NULL"
+TYPES = {  # of trained numbers
+    "float32": "float",
+    "int8": "int8_t",
+    "int16": "int16_t",
+    "int32": "int32_t",
+    "int64": "int64_t",
+}
+LEAST = -(2**31)  # which no constant of C is
+
+
+class Tables:
+    """Numbers and structures that became C symbols.
+
+    Trained numbers are for a file of their own, and carry the name of the library; all else is
+    private.
+    """
+
+    def __init__(self, library: str) -> None:
+        """Take the name of the library, in front of symbols that the linker sees."""
+        self._library = library
+        self._names: set[str] = set()
+        self._known: dict[object, str] = {}
+        self.arrays: dict[str, NDArray[Any]] = {}  # trained numbers
+        self.definitions: list[str] = []
+        self.wanted: set[str] = set()  # C types and functions that the tables mention
+        self.weights_have_zeros = False  # trained integers of any layer that is summed up
+
+    def weights(self, name: str, array: NDArray[Any], owner: object = None) -> str:
+        """Return the symbol of some trained numbers; the name is a suggestion.
+
+        Equal arrays of one owner are there once.
+        """
+        flat = np.ascontiguousarray(array).reshape(-1)
+        if flat.dtype.name not in TYPES:
+            flat = flat.astype(np.float32)
+        key = ("weights", owner, flat.dtype.name, flat.tobytes())
+        if key not in self._known:
+            self._known[key] = self._new(f"{self._library}_w_{name}")
+            self.arrays[self._known[key]] = flat
+        return self._known[key]
+
+    def rule(self, rule: Rule) -> str:
+        """Return the address of a row rule."""
+        pairs = NULL
+        if rule.pairs:
+            listed = [place for pair in rule.pairs for place in pair]
+            pairs = self.defined("uint16_t", "pairs", [str(place) for place in listed])
+        fields = (rule.slope, rule.first, rule.last, rule.divisor, int(rule.is_clamped))
+        return self.one("rule", "rule", [*map(str, fields), pairs])
+
+    def one(self, kind: str, name: str, fields: Sequence[str]) -> str:
+        """Return the address of one structure of a type."""
+        return self._table(kind, name, None, "{" + ", ".join(fields) + "}", mark="&")
+
+    def defined(self, kind: str, name: str, items: Sequence[str]) -> str:
+        """Return the symbol of an array of a type."""
+        return self._table(kind, name, len(items), "{\n" + wrapped(items) + "\n}", mark="")
+
+    def _table(self, kind: str, name: str, count: int | None, text: str, *, mark: str) -> str:
+        key = (kind, count, text)
+        if key not in self._known:
+            symbol = self._new(f"p_{name}" if name == kind else f"p_{name}_{kind}")
+            length = "" if count is None else f"[{count}]"
+            self.definitions.append(f"static const {kind} {symbol}{length} = {text};")
+            self._known[key] = symbol
+        self.wanted.add(kind)
+        return mark + self._known[key]
+
+    def _new(self, name: str) -> str:
+        found = unlike(name, self._names)
+        self._names.add(found)
+        return found
+
+
+def array_items(array: NDArray[Any]) -> Iterable[str]:
+    """Return trained numbers as C writes them."""
+    if array.dtype.kind == "f":
+        return numbers(array)
+    return [str(value) if value > LEAST else f"({LEAST + 1} - 1)" for value in array.tolist()]

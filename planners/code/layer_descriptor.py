@@ -1,0 +1,189 @@
+"""A layer as a writer of C sees it, and the call that is written for it.
+
+Real layers in a library of integers: the kernels for real numbers, under names of their own.
+
+A kernel in C computes with one kind of element. In a library of integers the parts that make a
+library of real numbers stand beside those for integers, with another name for each of their
+functions and types; what depends on no element is there once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from cnn2csdf.elements import Element, Quantization
+from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.weights import Array
+from csdf.errors import UnsupportedOperator
+from planners.code.c_text import NULL, Tables, identifier
+from planners.code.parts import REALS, SHARED, Part, defined_names, parts_of, used_parts
+from planners.code.rules import Rule
+
+
+class Call(NamedTuple):
+    """A C function and the address of its numbers."""
+
+    function: str
+    parameters: str = NULL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """A layer with what it takes to write a call for it.
+
+    given: what the integers of its inputs stand for, where they are quantised. element: of the arena.
+    number: of the layer, in the order of the network from 1 on.
+    """
+
+    layer: Layer
+    inputs: tuple[Shape, ...]
+    weights: Mapping[str, Array]
+    tables: Tables | RealTables
+    given: tuple[Quantization | None, ...]
+    element: Element
+    number: int
+
+    @property
+    def is_real(self) -> bool:
+        """Whether it computes with real numbers."""
+        return self.element is Element.FLOAT32
+
+    def symbol(self, role: str, array: Array) -> str:
+        """Return the symbol of some trained numbers, as they lie in memory.
+
+        Layers share what they share in the file, so the flash does not depend on the numbers.
+        """
+        name = next((one.name for one in self.layer.stored if _in_c(one.role) == _in_c(role)), None)
+        owner = name or (self.layer.name, role)
+        return self.tables.weights(f"{identifier(self.layer.name)}_{role}", array, owner)
+
+    def computed(self, role: str, array: Array) -> str:
+        """Return the symbol of numbers that are not trained: equal ones lie in flash once."""
+        return self.tables.weights(f"{identifier(self.layer.name)}_{role}", array)
+
+    def optional(self, role: str) -> str:
+        """Return the symbol of trained numbers that may be missing."""
+        return self.symbol(role, self.weights[role]) if role in self.weights else NULL
+
+    def structure(self, kind: str, *fields: str | int) -> str:
+        """Return the address of the numbers of the layer."""
+        return self.tables.one(kind, identifier(self.layer.name), [str(one) for one in fields])
+
+    def refusal(self, what: str) -> UnsupportedOperator:
+        """Return the error for a layer that no kernel computes."""
+        name = type(self.layer.operator).__name__
+        nameless = f"layer number {self.number} of the network, a {name} without a name"
+        where = f"layer {self.layer.name!r}" if self.layer.name else nameless
+        return UnsupportedOperator(f"{where}: no C code for {name} {what}")
+
+
+def _in_c(role: str) -> str:
+    """Return what calls name an array of trained numbers by."""
+    return role.replace(".", "_").replace(" ", "_")
+
+
+def described(
+    network: Network,
+    layer: Layer,
+    weights: Mapping[str, Array],
+    tables: Tables | RealTables,
+    element: Element,
+) -> Described:
+    """Return a layer with what it takes to write a call for it."""
+    return Described(
+        layer=layer,
+        inputs=network.input_shapes(layer),
+        weights=weights,
+        tables=tables,
+        given=tuple(network.layer(source).quantization for source in layer.inputs),
+        element=element,
+        number=network.layers.index(layer) + 1,
+    )
+
+
+_COMMENTS = re.compile(r"(/\*.*?\*/)", re.DOTALL)
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_MACROS = {name: f"{name}_OF_REALS" for name in ("LEAST", "MOST", "SLOTS", "AS_TILE")}
+_BY_ELEMENT = {"element": "real", **_MACROS}
+TYPE = """/* Numbers in single precision that begin at any byte, as integers beside them do. */
+#if defined(__GNUC__)
+typedef float __attribute__((aligned(1), may_alias)) real;
+#elif defined(_MSC_VER)
+typedef __unaligned float real;
+#elif defined(__ICCARM__) || defined(__CC_ARM)
+typedef __packed float real;
+#else
+#error "name here a type for numbers in single precision that begin at any byte"
+#endif
+"""
+
+
+class RealTables:
+    """The tables of a library as layers of real numbers see them: with their names for C types."""
+
+    def __init__(self, tables: Tables) -> None:
+        """Take the tables of a library of integers."""
+        self._tables = tables
+        self.wanted: set[str] = set()  # C types and functions, by their names among real numbers
+        self.weights_have_zeros = False
+
+    def weights(self, name: str, array: NDArray[Any], owner: object = None) -> str:
+        """Return the symbol of some trained numbers; see Tables."""
+        return self._tables.weights(name, array, owner)
+
+    def rule(self, rule: Rule) -> str:
+        """Return the address of a row rule."""
+        return self._tables.rule(rule)
+
+    def one(self, kind: str, name: str, fields: Sequence[str]) -> str:
+        """Return the address of one structure of a type."""
+        self.wanted.add(kind)
+        return self._tables.one(as_real(kind), name, [as_real(one) for one in fields])
+
+    def defined(self, kind: str, name: str, items: Sequence[str]) -> str:
+        """Return the symbol of an array of a type."""
+        self.wanted.add(kind)
+        return self._tables.defined(as_real(kind), name, [as_real(one) for one in items])
+
+
+def as_real(text: str) -> str:
+    """Return C with the names that functions and types for real numbers have beside integers."""
+    names = _names()
+    pieces = _COMMENTS.split(text)
+    pieces[::2] = [_WORD.sub(lambda one: names.get(one[0], one[0]), piece) for piece in pieces[::2]]
+    return "".join(pieces)
+
+
+def real_parts(wanted: Iterable[str]) -> tuple[set[str], list[str]]:
+    """Return what real layers share with those of integers, and the texts of what they do not.
+
+    wanted: functions and types by the names that they have in a library of real numbers.
+    """
+    found = used_parts(wanted, REALS)
+    shared = {name for part in found if not _is_own(part) for name in part.names}
+    return shared, [as_real(part.text) for part in found if _is_own(part)]
+
+
+def _is_own(part: Part) -> bool:
+    return as_real(part.text) != part.text
+
+
+@cache
+def _names() -> dict[str, str]:
+    """The names of all that depends on the kind of element, with those among integers."""
+    own = frozenset().union(*(defined_names(file) for file in REALS if file not in SHARED))
+    words = own | set(_BY_ELEMENT)
+    shared = [part for file in SHARED for part in parts_of(file)]
+    while more := {name for part in shared if part.words & words for name in part.names - words}:
+        words |= more
+    renamed = {
+        name: f"{name}_OF_REALS" if name.isupper() else f"{name}_of_reals"
+        for name in words - set(_BY_ELEMENT)
+    }
+    return renamed | _BY_ELEMENT

@@ -1,0 +1,233 @@
+"""Dominance rules: depths that the search may skip, as their storage can be moved along the stream.
+
+Where a layer is fast, words may as well wait before it as behind it. Then some smallest depths have all
+of them where they are cheapest, and every other FIFO there is at its floor. Two rules, for a layer with
+the FIFO f before it and g behind it, P the layer that writes f and T the one that reads g:
+
+- Backward. The layer can write a word in every cycle, so with 2 words in g it never holds up T, which
+  reads at most one in a cycle. `made` words fewer in g and `taken` words more in f change nothing else,
+  if whatever a read waits for is `made` words later for the read `taken` words later.
+- Forward. The layer can read a word in every cycle, so with 2 words in f it never holds up P. `taken`
+  words fewer in f and `made` words more in g change nothing else if the layer does the same again every
+  `taken` words read and `made` words written. Both are 1 where it drops some words, such as a window of
+  1 by 1 with a stride, and each read waits for at most one write more than the read before it.
+
+Neither holds for a FIFO whose writer is locked while a word is refused (`Lock`): 2 words are then too
+few for it.
+
+Proof: events of the layer matter to others by the longest ways between events of P and T that lead
+through the layer. With the depths moved none of them is longer than one that was there before, or than
+what the order of P or T says itself. Several inputs grow together in a move backward, several outputs
+in one forward. The other direction would tie them together, so it is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from planners.fifo.design import Design
+from planners.fifo.timing.cluster import Cluster, Port, Series, is_thinning, units
+from planners.kernels.event_times import NONE
+
+Alone = Callable[[int], Fraction]  # the period of a layer by itself
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """Up to `fewer` words of one FIFO are worth `more` words of each FIFO of others."""
+
+    source: int
+    fewer: int
+    targets: tuple[tuple[int, int], ...]  # FIFO, words more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Most:
+    """The depth above which each FIFO need not be in some smallest depths; None is without end.
+
+    onward: from a FIFO with such a depth to those that hold instead what it would hold above it.
+    """
+
+    depths: tuple[int | None, ...]
+    onward: Mapping[int, tuple[int, ...]]
+
+
+class Moves:
+    """All moves of a design, over one layer each."""
+
+    def __init__(self, design: Design, alone: Alone) -> None:
+        found = list(_moves(design, alone))
+        self.all = tuple(move for _, move in found)
+        self._ways = [
+            {move.source: move for is_forward, move in found if is_forward == forward}
+            for forward in (True, False)
+        ]
+
+    def most_depths(
+        self, weights: Sequence[int], floor: Sequence[int], known: Most | None = None
+    ) -> Most:
+        """Return the depths that some smallest depths do not exceed.
+
+        weights: what a word of each FIFO costs, 0 for one whose depth is free; floor: the least depths
+        that are allowed, from 2 on. known: what was returned where no depth was free; it is kept to.
+        """
+        found = known or Most(depths=(None,) * len(weights), onward={})
+        depths, onward = list(found.depths), dict(found.onward)
+        free = {one for one, end in enumerate(depths) if end is not None and not weights[one]}
+        for source in sorted(range(len(depths)), key=lambda one: -weights[one]):
+            if depths[source] is not None or not weights[source]:
+                continue
+            for fewer, targets in sorted(
+                one
+                for ways in self._ways
+                if (one := _cheapest(ways, weights, source, free)) is not None
+            ):
+                if not any(_reaches(onward, target, source) for target in targets):
+                    onward[source] = targets
+                    depths[source] = floor[source] + fewer - 1
+                    break
+        return Most(depths=tuple(depths), onward=onward)
+
+
+def _reaches(onward: Mapping[int, tuple[int, ...]], start: int, end: int) -> bool:
+    return start == end or any(_reaches(onward, one, end) for one in onward.get(start, ()))
+
+
+def _cheapest(
+    ways: Mapping[int, Move], weights: Sequence[int], source: int, shut: Collection[int]
+) -> tuple[int, tuple[int, ...]] | None:
+    """The fewest words of a FIFO that can be moved on at no more cost, and where to."""
+    amount, place = 1, source
+    amounts = [amount]
+    while place in ways and len(ways[place].targets) == 1:
+        amount *= ways[place].fewer
+        place = ways[place].targets[0][0]
+        amounts.append(amount)
+    for fewer in amounts:
+        found = _moved(ways, weights, source, fewer, shut)
+        if found is None or source in found[1]:
+            continue
+        if found[0] <= weights[source] * fewer:
+            return fewer, found[1]
+    return None
+
+
+def _moved(
+    ways: Mapping[int, Move],
+    weights: Sequence[int],
+    place: int,
+    words: int,
+    shut: Collection[int],
+) -> tuple[int, tuple[int, ...]] | None:
+    """The least cost of so many words of a FIFO when they are moved on, and where they are then.
+
+    shut: FIFOs that have to pass on at a cost what they are given; none stay there.
+    """
+    if place not in ways:
+        return None
+    move = ways[place]
+    times = -(-words // move.fewer)
+    cost, where = 0, list[int]()
+    for target, more in move.targets:
+        found = [_moved(ways, weights, target, times * more, shut)]
+        if target not in shut:
+            found.append((times * more * weights[target], (target,)))
+        possible = [one for one in found if one is not None]
+        if not possible:
+            return None
+        least = min(possible)
+        cost, where = cost + least[0], [*where, *least[1]]
+    return cost, tuple(where)
+
+
+def _moves(design: Design, alone: Alone) -> Iterator[tuple[bool, Move]]:
+    """All moves over one layer, and whether they are forward."""
+    before: list[list[int]] = [[] for _ in design.layers]
+    behind: list[list[int]] = [[] for _ in design.layers]
+    for number, fifo in enumerate(design.fifos):
+        before[fifo.consumer].append(number)
+        behind[fifo.producer].append(number)
+    for number, layer in enumerate(design.layers):
+        inputs, outputs = before[number], behind[number]
+        if len(inputs) != len(layer.cluster.inputs) or len(outputs) != len(layer.cluster.outputs):
+            continue  # the rest of its words come from outside or go there
+        own, period = layer.cluster, alone(number)
+        is_locked = any(one.lock is not None for one in own.outputs)
+        if len(outputs) == 1 and inputs and not is_locked and _is_fast(own, own.outputs[0], period):
+            fewer, taken = _behind(own)
+            if fewer:
+                targets = tuple((one, taken[design.fifos[one].input]) for one in inputs)
+                yield False, Move(source=outputs[0], fewer=fewer, targets=targets)
+        is_written_freely = inputs and all(
+            design.ports(design.fifos[one])[0].lock is None for one in (*inputs, *outputs)
+        )
+        if (
+            len(inputs) == 1
+            and outputs
+            and is_written_freely
+            and _is_fast(own, own.inputs[0], period)
+        ):
+            fewer, made = _before(own)
+            targets = tuple((one, made[design.fifos[one].output]) for one in outputs)
+            yield True, Move(source=inputs[0], fewer=fewer, targets=targets)
+
+
+def _is_fast(cluster: Cluster, port: Port, period: Fraction) -> bool:
+    """Whether a layer by itself passes a word at this port in every cycle."""
+    return (
+        port.events is None
+        and cluster.series[port.series].events == port.words
+        and _is_plain(cluster.series[port.series])
+        and period == port.words
+    )
+
+
+def _is_plain(series: Series) -> bool:
+    """Whether nothing but the order holds its events apart: a cycle from each to the next."""
+    return series.gap == 1 if series.gaps is None else bool((series.gaps == 1).all())
+
+
+def _behind(cluster: Cluster) -> tuple[int, tuple[int, ...]]:
+    """Words fewer behind a layer that writes in every cycle, and more before it; 0 if unknown."""
+    ordered = _in_order(cluster)
+    if ordered:
+        return ordered, (1,)
+    parts = units(cluster)
+    taken = tuple(port.words // parts for port in cluster.inputs)
+    return cluster.outputs[0].words // parts, taken
+
+
+def _before(cluster: Cluster) -> tuple[int, tuple[int, ...]]:
+    """Words fewer before a layer that reads in every cycle, and more behind it, at each output."""
+    parts = units(cluster)
+    fewer, made = cluster.inputs[0].words // parts, [one.words // parts for one in cluster.outputs]
+    if max(made) > 1 and is_thinning(cluster):
+        return 1, (1,)
+    return fewer, tuple(made)
+
+
+def _in_order(cluster: Cluster) -> int:
+    """Words written between those that two neighbouring reads wait for, at least; 0 if unknown.
+
+    Of a layer with one input, whose reads wait for nothing but its writes.
+    """
+    if len(cluster.series) != 2 or len(cluster.inputs) != 1:
+        return 0
+    read, written = cluster.inputs[0], cluster.outputs[0]
+    if read.events is not None or not _is_plain(cluster.series[read.series]):
+        return 0
+    least = written.words
+    for wait in cluster.waits:
+        if wait.waiter == written.series and wait.source == read.series:
+            continue
+        if wait.waiter != read.series or wait.source != written.series or wait.delays is not None:
+            return 0
+        if (wait.events == NONE).any():
+            return 0
+        around = np.append(wait.events, wait.events[0] + written.words)
+        least = min(least, int(np.diff(around).min()))
+    return max(0, least)
