@@ -15,7 +15,7 @@ from csdf.analysis.self_timed import SelfTimedExecution
 from csdf.analysis.sensitivity import Sensitivity
 from csdf.analysis.statistics import Statistics
 from csdf.analysis.throughput import Throughput, throughput
-from csdf.draw.graph_picture import graph_svg
+from csdf.draw.graph_drawing import graph_svg
 from csdf.errors import counted
 from csdf.model.graph import Graph
 from csdf.model.schedule import Firing, PeriodicSchedule

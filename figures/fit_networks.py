@@ -23,7 +23,7 @@ from csdf.time_limit import Progress, Stop
 from figures.branched_networks import lraspp_like, yolov8n_like
 from planners.memory.answer import BY_ROWS, RESIDENT, ROWS, SEARCHED, WHOLE_LAYERS, Fit, FitWay
 from planners.memory.fit import fit
-from planners.streaming.machine import Machine
+from planners.plan.executor import Machine
 
 MODELS = Path(__file__).parents[1] / "models" / "networks"
 SECONDS = 8.0  # of the processor, for each network and input

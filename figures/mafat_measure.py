@@ -20,7 +20,7 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from figures.published.mafat import BIAS, LIMITS_MB, manual_sweep, memory_to_beat
 from figures.published.mafat_execution import run_fused, run_rows
-from planners.fusion.chains import Chain, chain_of
+from planners.fusion.configurations import Chain, chain_of
 from planners.fusion.planning import best_plan, fusion_plan
 from planners.fusion.plans import FusionPlan
 from planners.fusion.search import Terms

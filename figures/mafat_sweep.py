@@ -15,8 +15,8 @@ from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from figures.published.mafat import SWEEP_CUTS, manual_sweep, work
-from planners.fusion.chains import Chain, chain_of
 from planners.fusion.command.picture import Line, TiledMap, lines_picture, tiles_picture
+from planners.fusion.configurations import Chain, chain_of
 from planners.fusion.planning import tiles_of
 from planners.fusion.search import Terms
 from planners.fusion.ways import Scratch

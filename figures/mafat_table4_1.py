@@ -10,7 +10,7 @@ from pathlib import Path
 
 from figures.mafat_sweep import TERMS, Measured, mb, measured, yolo
 from figures.published.mafat import BIAS, DARKNET, TABLE_4_1, layer_table, memory_to_beat, work
-from planners.fusion.chains import Chain
+from planners.fusion.configurations import Chain
 from planners.fusion.planning import best_plan
 from planners.fusion.plans import FusionPlan
 from planners.published.mafat import (

@@ -19,7 +19,7 @@ from csdf.outcome import told
 from csdf.time_limit import Progress, Stop
 from planners.memory.answer import OUTSIDE, RESIDENT, ROWS, SEARCHED, Fit, FitWay
 from planners.memory.fit import fit
-from planners.streaming.machine import Machine
+from planners.plan.executor import Machine
 
 MODELS = Path(__file__).parents[1] / "models" / "networks"
 SECONDS = 20.0  # of the processor, for each network and accounting

@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 import onnx
 
-from cnn2csdf.catalogue.googlenet import googlenet
+from cnn2csdf.catalogue.concatenating import googlenet, squeezenet1_1
+from cnn2csdf.catalogue.plain_chains import vgg19
 from cnn2csdf.catalogue.resnet import resnet18
-from cnn2csdf.catalogue.squeezenet import squeezenet1_1
-from cnn2csdf.catalogue.vgg import vgg19
 from cnn2csdf.catalogue.yolo import tiny_yolo_v2
 from cnn2csdf.durations import platform_durations
 from cnn2csdf.geometry import Overlap

@@ -20,18 +20,15 @@ from cnn2csdf.parameters import multiply_accumulates
 from figures.fit_networks import Subject, network_of
 from figures.msf_cnn import MODELS
 from figures.msf_cnn import SUBJECTS as CHAINS
-from planners.memory.overlap import least_lead
-from planners.memory.search.chains import GroupWay, PlanWay
-from planners.memory.search.front import front
-from planners.memory.search.moves import PARTS, Move, Moves
-from planners.memory.search.spaces import OnceMoves, TwiceMoves
-from planners.streaming.course import Course, course_of
-from planners.streaming.firing import Firings
-from planners.streaming.lines import Keeping, kept_places
-from planners.streaming.stage import Stage
-from planners.streaming.stages import StageTable
-from planners.tiling.cuts import bands
-from planners.tiling.regions import COLUMNS, ROWS, Needs, even_ends
+from planners.memory.labels import front
+from planners.memory.line_buffers import Keeping, kept_places, least_lead
+from planners.memory.moves import PARTS, GroupWay, Move, Moves, PlanWay
+from planners.memory.order import Course, course_of
+from planners.memory.search import OnceMoves, TwiceMoves
+from planners.memory.stages import StageTable
+from planners.plan.firing import Firings
+from planners.plan.plan import Stage
+from planners.tiling.regions import COLUMNS, ROWS, Needs, bands, even_ends
 
 SIZES = (1, 2, 4, 8, 16)  # rows and columns of a tile, beside all of them
 ANY = 10**12  # bytes

@@ -22,8 +22,7 @@ from planners.reuse.application.published_applications import (
     as_published,
     read_published_application,
 )
-from planners.reuse.cost.comparison import Comparison, comparison
-from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.cost.evaluation import Comparison, Evaluator, comparison
 from planners.reuse.front.candidates import (
     Chosen,
     Demands,

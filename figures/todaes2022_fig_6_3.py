@@ -23,8 +23,7 @@ from figures.published.todaes import NEEDS, PRECISIONS
 from figures.todaes2022_table_6_6 import fused
 from planners.reuse.application.application import Application, Member, Partition, undivided
 from planners.reuse.application.published_applications import as_published
-from planners.reuse.cost.comparison import comparison
-from planners.reuse.cost.evaluation import Costs, Evaluator
+from planners.reuse.cost.evaluation import Costs, Evaluator, comparison
 from planners.reuse.front.candidates import Chosen, Demands, selected_as_published, uniform_points
 from planners.reuse.front.guided.beyond_search import search_beyond
 

@@ -26,8 +26,7 @@ from planners.reuse.application.published_applications import (
     read_published_application,
 )
 from planners.reuse.command.picture import DrawnPlan, tradeoff_picture
-from planners.reuse.cost.comparison import Comparison, comparison
-from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.cost.evaluation import Comparison, Evaluator, comparison
 from planners.reuse.cost.least_load import searched_bound
 from planners.reuse.edge_buffers import best_shared
 from planners.reuse.front.candidates import least_points

@@ -17,8 +17,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from planners.arena.allocation import plan_arena as plan_arena
     from planners.arena.banks import plan_banks as plan_banks
-    from planners.check import check_plan as check_plan
-    from planners.fusion.chains import chain_of as chain_of
+    from planners.arena.checker import check_plan as check_plan
+    from planners.arena.problem import Bank as Bank
+    from planners.arena.problem import Buffer as Buffer
+    from planners.arena.problem import MemoryPlan as MemoryPlan
+    from planners.arena.problem import Problem as Problem
+    from planners.fusion.configurations import chain_of as chain_of
     from planners.fusion.planning import best_plan as best_plan
     from planners.fusion.planning import run_fused as run_fused
     from planners.fusion.plans import FusionAnswer as FusionAnswer
@@ -30,10 +34,6 @@ if TYPE_CHECKING:
     from planners.parts_memory import NetworkMemory as NetworkMemory
     from planners.parts_memory import memory_comparison as memory_comparison
     from planners.parts_memory import network_memory as network_memory
-    from planners.plan import Bank as Bank
-    from planners.plan import Buffer as Buffer
-    from planners.plan import MemoryPlan as MemoryPlan
-    from planners.plan import Problem as Problem
     from planners.primitives.profiling.profiler import profile_network as profile_network
     from planners.primitives.profiling.table import read_profile as read_profile
     from planners.primitives.profiling.table import write_profile as write_profile
@@ -52,22 +52,22 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Application": "planners.reuse.application.application",
-    "Bank": "planners.plan",
-    "Buffer": "planners.plan",
+    "Bank": "planners.arena.problem",
+    "Buffer": "planners.arena.problem",
     "Demand": "planners.primitives.selection.planning",
     "FusionAnswer": "planners.fusion.plans",
     "FusionPlan": "planners.fusion.plans",
     "MemoryComparison": "planners.parts_memory",
-    "MemoryPlan": "planners.plan",
+    "MemoryPlan": "planners.arena.problem",
     "NetworkMemory": "planners.parts_memory",
     "NetworkSearch": "planners.traffic.network_traffic",
     "Objective": "planners.primitives.selection.problem",
-    "Problem": "planners.plan",
+    "Problem": "planners.arena.problem",
     "Terms": "planners.fusion.search",
     "best_plan": "planners.fusion.planning",
     "best_selection": "planners.primitives.selection.planning",
-    "chain_of": "planners.fusion.chains",
-    "check_plan": "planners.check",
+    "chain_of": "planners.fusion.configurations",
+    "check_plan": "planners.arena.checker",
     "convolution_of": "planners.traffic.convolution",
     "layers_from_text": "planners.traffic.layer_text",
     "least_traffic": "planners.traffic.one_layer",

@@ -2,6 +2,12 @@
 
 Whole layers need a buffer for each tensor (`whole_tensors`). By parts each tensor keeps the rows that
 its readers need, and a step is the firing of one part on one processor.
+
+The buffers of a network that works layer by layer, as any runtime lays them.
+
+Each tensor needs a buffer from the step of the layer that writes it to the step of the last layer
+that reads it, or to the end where it goes out of the network. A step is a layer, in the order of the
+network.
 """
 
 from __future__ import annotations
@@ -12,19 +18,18 @@ from dataclasses import dataclass, field
 
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.network import Connection, Network
+from cnn2csdf.operators import Output
 from csdf.outcome import because
 from csdf.time_limit import Budget, Stop, stop_of
 from planners.arena.allocation import ArenaWhy, plan_arena
-from planners.memory.parts_in_order import GroupInOrder, PartsInOrder, Ring, in_order
-from planners.memory.whole_layers import whole_layers
-from planners.plan import MemoryPlan
+from planners.arena.problem import Buffer, MemoryPlan, Problem
+from planners.memory.order import course_of
+from planners.memory.ordered import GroupInOrder, PartsInOrder, Ring, in_order, whole_layers
+from planners.memory.stages import StageTable
+from planners.plan.plan import StreamingPlan
 from planners.reuse.application.application import Application, undivided, with_one_size
 from planners.reuse.cost.evaluation import Costs, Evaluator
 from planners.reuse.cost.offset_problem import tensor_places
-from planners.streaming.course import course_of
-from planners.streaming.plan import StreamingPlan
-from planners.streaming.stages import StageTable
-from planners.whole_tensors import whole_tensors
 
 MOST_STEPS = 60  # steps of the search for an arena; the same plan on every machine
 
@@ -137,3 +142,29 @@ def _at_most(budget: Budget) -> Stop:
     """The stop of a search that ends after so many steps everywhere."""
     reason = because(ArenaWhy.NO_SMALLER, steps=MOST_STEPS)
     return stop_of(budget).part(steps=MOST_STEPS, reason=reason)
+
+
+def whole_tensors(
+    network: Network, *, element_bytes: int | None = None, outside: frozenset[str] = frozenset()
+) -> Problem:
+    """Return a buffer for each tensor of a network that works layer by layer, without scratch.
+
+    element_bytes: of all tensors; by default each has its own. outside: tensors in other memory.
+    """
+    last = {layer.name: step for step, layer in enumerate(network.layers)}
+    for step, layer in enumerate(network.layers):
+        last.update(dict.fromkeys(layer.inputs, step))
+    for layer in network.outputs:  # stay until the frame ends
+        last.update(dict.fromkeys(layer.inputs, len(network.layers) - 1))
+    buffers = tuple(
+        Buffer(
+            name=layer.name,
+            size=layer.shape.elements * (element_bytes or layer.element_bytes),
+            start=step,
+            end=last[layer.name] + 1,
+            alignment=element_bytes or layer.element_bytes,
+        )
+        for step, layer in enumerate(network.layers)
+        if not isinstance(layer.operator, Output) and layer.name not in outside
+    )
+    return Problem(name=network.name, buffers=buffers)

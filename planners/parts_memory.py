@@ -19,13 +19,13 @@ from cnn2csdf.parameters import parameter_bytes
 from csdf.analysis.bound_channels import with_capacities
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
-from csdf.model.records import with_floats
-from csdf.model.shown import Shown
+from csdf.model.shown import Shown, with_floats
 from csdf.outcome import Status, Why, because
 from csdf.search.pareto import ParetoPoint, SmallestStorage
 from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import Choice
 from csdf.time_limit import Budget, stop_of
+from planners.arena.problem import MemoryPlan
 from planners.memory_ways import (
     PARTS_APART,
     PARTS_ARENA,
@@ -42,8 +42,7 @@ from planners.network_arena import (
     whole_arena,
     whole_plan,
 )
-from planners.plan import MemoryPlan
-from planners.streaming.plan import StreamingPlan
+from planners.plan.plan import StreamingPlan
 
 
 class MemoryWhy(Why):

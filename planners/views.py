@@ -6,13 +6,13 @@ from fractions import Fraction
 
 from csdf.model.shown import html
 from csdf.notebook import Box, boxes_picture, facts, front_picture, table
+from planners.arena.problem import MemoryPlan
 from planners.fusion.plans import FusionAnswer, FusionPlan
 from planners.parts_memory import MemoryComparison, NetworkMemory
-from planners.plan import MemoryPlan
 from planners.primitives.selection.problem import Objective, Selection
 from planners.primitives.selection.trade_off import TradeOff
 from planners.reuse.deployment.deployment import Deployment
-from planners.traffic.answers import LayerTraffic
+from planners.traffic.nest import LayerTraffic
 from planners.traffic.network_traffic import NetworkTraffic
 
 

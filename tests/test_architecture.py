@@ -19,7 +19,7 @@ ENGINE = ANALYSES | {
     *("csdf.kernels", "csdf.notebook"),
 }
 TOLD = ENGINE | {"csdf.cli", "csdf.draw"}  # what answers are read from, printed and drawn with
-PLANS = {"planners.check", "planners.plan"}
+PLANS = {"planners.arena.checker", "planners.arena.problem"}
 
 MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the longest match
     "csdf.outcome": set(),
@@ -51,19 +51,19 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     | {"csdf.io.csv_text", "csdf.io.files", "csdf.io.json_value", "csdf.kernels", "cnn2csdf"}
     | {"planners.kernels"},
     "planners.kernels": {"csdf.kernels"},
-    "planners.check": {
+    "planners.arena.checker": {
         "csdf.errors",
         "csdf.outcome",
-        "planners.plan",
+        "planners.arena.problem",
     },  # the judge knows nothing else
-    "planners.plan": {"csdf.errors", "csdf.model.shown", "csdf.outcome"},
+    "planners.arena.problem": {"csdf.errors", "csdf.model.shown", "csdf.outcome"},
     "planners.commands": TOLD | PLANS | {"cnn2csdf", "cnn2csdf.commands", "planners"},
     "planners.views": VALUES | PLANS | {"csdf.notebook", "planners"},
 }
 COMMANDS = ("command", "commands", "report")  # folders of these packages that belong to commands
 ABOVE = ("cnn2csdf", "planners")
 # Rooms for every planner, as modules beside them are.
-SHARED_ROOMS = ("arena", "formats", "kernels", "memory", "published", "streaming", "tiling")
+SHARED_ROOMS = ("arena", "formats", "kernels", "memory", "plan", "published", "tiling")
 # Rooms that know all planners, as modules beside them may.
 ANY_PLANNER = ("commands", "published", "report")
 
@@ -188,18 +188,15 @@ def refusal(module, name, root):
     return None
 
 
-JUDGE = "planners.streaming.given.judge"  # of plans, with the executor
+JUDGE = "planners.arena.problem.checker"  # of plans, with the executor
 OF_THE_JUDGE = {  # all that it reaches of the planners: the plan, the executor, the network's geometry
-    *(f"planners.streaming.{name}" for name in ("plan", "stage", "machine", "held", "sweeping")),
+    *(f"planners.plan.{name}" for name in ("plan", "executor", "shadow_arena", "running_stage")),
     *(
-        f"planners.streaming.{name}"
-        for name in ("running_stage", "computations", "again", "course")
+        f"planners.plan.{name}"
+        for name in ("fused_stages", "firing", "rematerialisation", "aliases")
     ),
-    *("planners.streaming.at_work.hand_overs", "planners.streaming.at_work.intact"),
-    *("planners.streaming.given.apart", "planners.streaming.given.layouts"),
-    *("planners.streaming.ordered.turns", "planners.streaming.tiles.working"),
-    *("planners.streaming.tiles.held_ranges", "planners.streaming.geometry.summing"),
-    *("planners.inlays", "planners.plan", "planners.tiling.regions", JUDGE),
+    *("planners.plan.tile_ranges", "planners.plan.accumulators", "planners.memory.order"),
+    *("planners.arena.problem", "planners.tiling.regions", JUDGE),
 }
 
 
@@ -317,7 +314,7 @@ CLEAN = {
     "planners/kernels/__init__.py": "",
     "planners/kernels/loop.py": "",
     "planners/plan.py": "import csdf.errors\n",
-    "planners/arena/search.py": "import planners.plan\nimport planners.kernels.loop\n",
+    "planners/arena/search.py": "import planners.arena.problem\nimport planners.kernels.loop\n",
     "planners/stripes/search.py": "import planners.arena.search\nimport cnn2csdf.lowering\n",
     "planners/stripes/command/main.py": "import planners.stripes.search\nimport csdf.cli.main\n",
     "planners/stripes/command/picture.py": "from matplotlib.figure import Figure\n",
@@ -348,13 +345,13 @@ def test_a_clean_tree_passes(tmp_path):
         ("csdf/io/sdf3.py", "from csdf.analysis.liveness import deadlock", "may not import"),
         ("csdf/generation/random.py", "from csdf.io.sdf3 import read", "may not import"),
         ("csdf/cli/main.py", "import cnn2csdf.lowering", "may not import"),
-        ("csdf/cli/main.py", "def main():\n    import planners.plan", "may not import"),
-        ("csdf/draw/memory.py", "from planners.plan import Buffer", "may not import"),
+        ("csdf/cli/main.py", "def main():\n    import planners.arena.problem", "may not import"),
+        ("csdf/draw/memory.py", "from planners.arena.problem import Buffer", "may not import"),
         ("csdf/draw/memory.py", "import csdf.cli.main", "may not import"),
-        ("cnn2csdf/lowering.py", "import planners.plan", "may not import"),
+        ("cnn2csdf/lowering.py", "import planners.arena.problem", "may not import"),
         ("cnn2csdf/lowering.py", "import csdf.cli.main", "may not import"),
         ("cnn2csdf/lowering.py", "import cnn2csdf.commands.show", "may not import"),
-        ("cnn2csdf/commands/show.py", "import planners.plan", "may not import"),
+        ("cnn2csdf/commands/show.py", "import planners.arena.problem", "may not import"),
         ("planners/parts.py", "import csdf.io.sdf3", "may not import"),
         ("planners/check.py", "import planners.arena.search", "may not import"),
         ("planners/kernels/loop.py", "from csdf.errors import CsdfError", "may not import"),

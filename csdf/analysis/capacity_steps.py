@@ -14,8 +14,7 @@ from csdf.analysis.throughput import throughput
 from csdf.analysis.varying import Critical, VaryingGraph
 from csdf.errors import CsdfError, Deadlocked
 from csdf.model.graph import Channel, Graph, require_graph
-from csdf.model.records import with_floats
-from csdf.model.shown import Shown
+from csdf.model.shown import Shown, with_floats
 from csdf.time_limit import Budget, Stop, stop_of
 
 MOST_STEPS = 1000

@@ -38,8 +38,7 @@ from csdf.analysis.varying import Critical, VaryingGraph
 from csdf.errors import CsdfError, Deadlocked, counted
 from csdf.model.exact import Exact, exact
 from csdf.model.graph import Actor, Graph, require_graph
-from csdf.model.records import with_floats
-from csdf.model.shown import Shown
+from csdf.model.shown import Shown, with_floats
 from csdf.time_limit import Budget
 
 

@@ -18,9 +18,8 @@ from csdf.analysis.liveness import Deadlock, deadlock
 from csdf.errors import CsdfError
 from csdf.model.graph import Actor, Channel, Graph
 from csdf.model.indexed import indexed
-from csdf.model.records import with_floats
 from csdf.model.schedule import Firing
-from csdf.model.shown import Shown
+from csdf.model.shown import Shown, with_floats
 from csdf.time_limit import Budget, Stop, stop_of
 
 RECURRENCE_LIMIT = 1_000  # iterations to wait for a state of the whole graph to recur

@@ -27,8 +27,7 @@ from csdf.kernels import ranges
 from csdf.kernels import slack as kernels
 from csdf.model.graph import Graph
 from csdf.model.indexed import is_one_at_a_time
-from csdf.model.records import with_floats
-from csdf.model.shown import Shown
+from csdf.model.shown import Shown, with_floats
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 
 

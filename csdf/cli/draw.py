@@ -13,7 +13,7 @@ from csdf.cli.frame import output
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.loading import suffix_of
 from csdf.cli.options import concurrency
-from csdf.draw.graph_picture import graph_svg
+from csdf.draw.graph_drawing import graph_svg
 from csdf.errors import GaveUp, UnwritableFile
 from csdf.model.graph import Graph
 from csdf.time_limit import Stop

@@ -2,8 +2,8 @@
 
 A stage makes its result some rows at a time, and fires when the rows that it needs are there; where
 they are not, the stage that makes them fires first. What a stage needs and makes is known for each of
-its firings, so the order and the rows that wait follow by counting. planners.streaming.firing and
-planners.streaming.lines say what the rules are for.
+its firings, so the order and the rows that wait follow by counting. planners.plan.firing and
+planners.memory.line_buffers say what the rules are for.
 """
 
 from __future__ import annotations

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from csdf.model.records import with_floats
-from csdf.model.shown import Shown
+from csdf.model.shown import Shown, with_floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

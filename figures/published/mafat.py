@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import parameter_shapes
-from planners.fusion.chains import Chain
-from planners.fusion.configurations import Configuration, Group
+from planners.fusion.configurations import Chain, Configuration, Group
 from planners.fusion.search import Cost, Option
 from planners.fusion.tiles import TiledGroup, even_grid, scratch_elements
 from planners.fusion.ways import Scratch, Way
@@ -30,8 +29,7 @@ from planners.published.mafat import (
     predicted_group,
     tiles_of,
 )
-from planners.tiling.cuts import bands
-from planners.tiling.regions import COLUMNS, ROWS, Needs
+from planners.tiling.regions import COLUMNS, ROWS, Needs, bands
 
 PRINTED = Predictor.PRINTED
 BIAS = PRINTED.bias  # weights, libraries and everything else, as the paper calibrates it

@@ -1,6 +1,6 @@
 """A fusion plan as Darknet runs it: matrices of windows in the scratch of the arena, nothing else.
 
-For measurements of time and of the memory of a process; planners.streaming.machine, whose bytes know
+For measurements of time and of the memory of a process; planners.plan.executor, whose bytes know
 what they hold, runs plans for everybody else.
 """
 
@@ -34,8 +34,8 @@ from planners.fusion.tiles import (
 )
 from planners.fusion.ways import Way
 from planners.parts_memory import network_memory
-from planners.streaming.plan import StreamingPlan
-from planners.tiling.computing import TensorPiece, compute_region, compute_whole
+from planners.plan.computing import TensorPiece, compute_region, compute_whole
+from planners.plan.plan import StreamingPlan
 from planners.tiling.regions import Needs, Region, can_be_tiled, whole_region
 
 SINGLE = np.dtype(np.float32)

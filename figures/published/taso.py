@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from cnn2csdf.catalogue.alexnet import alexnet
-from cnn2csdf.catalogue.googlenet import googlenet
+from cnn2csdf.catalogue.concatenating import googlenet, squeezenet1_0
+from cnn2csdf.catalogue.plain_chains import alexnet, vgg16
 from cnn2csdf.catalogue.resnet import resnet18, resnet50
-from cnn2csdf.catalogue.squeezenet import squeezenet1_0
-from cnn2csdf.catalogue.vgg import vgg16
 from cnn2csdf.network import Network
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model

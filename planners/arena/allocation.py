@@ -17,10 +17,10 @@ from csdf.outcome import Reason, Status, Why, because, told
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 from planners.arena.blocks import Blocks, blocks_of
 from planners.arena.bounds import Bound
+from planners.arena.checker import check_plan
 from planners.arena.greedy import Greedy
 from planners.arena.portfolio import MOST_EXACT, Portfolio
-from planners.check import check_plan
-from planners.plan import Buffer, MemoryPlan, Pair, Problem
+from planners.arena.problem import Buffer, MemoryPlan, Pair, Problem
 
 JUDGED = 2000  # buffers up to which every plan is shown to the judge
 MOST_NAMED = 8  # buffers in a message

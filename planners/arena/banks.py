@@ -14,7 +14,7 @@ from csdf.errors import GaveUp, InvalidPlan
 from csdf.outcome import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 from planners.arena.allocation import check_fixed, plan_and_end, plan_arena
-from planners.plan import Bank, Buffer, MemoryPlan, Pair, Problem, most_alive
+from planners.arena.problem import Bank, Buffer, MemoryPlan, Pair, Problem, most_alive
 
 
 class BankWhy(Why):

@@ -14,9 +14,9 @@ from typing import Any
 
 from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
+from planners.arena.problem import Buffer, Problem
 from planners.kernels import placement as kernel
 from planners.kernels import ranges
-from planners.plan import Buffer, Problem
 
 MOST_CONFLICTS = 100_000_000  # entries; each takes 24 bytes
 

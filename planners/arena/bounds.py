@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from planners.arena.blocks import Blocks
-from planners.plan import loads
+from planners.arena.problem import loads
 
 
 class Clique(NamedTuple):

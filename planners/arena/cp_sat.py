@@ -8,7 +8,7 @@ from csdf.outcome import Status, Why, because
 from csdf.time_limit import Budget, stop_of
 from planners.arena.blocks import Blocks, blocks_of
 from planners.arena.bounds import clique_bound, cliques_of
-from planners.plan import MemoryPlan, Problem
+from planners.arena.problem import MemoryPlan, Problem
 
 
 class CpSatWhy(Why):

@@ -9,7 +9,7 @@ from cnn2csdf.weights import Model
 from planners.code.ends import Port
 from planners.code.parts import source
 from planners.code.sources import Written
-from planners.streaming.plan import StreamingPlan
+from planners.plan.plan import StreamingPlan
 
 
 def makefile(name: str, sources: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from csdf.io.files import write_texts
 from planners.code.building import cmake_lists, makefile, readme, target_files
 from planners.code.sources import Written, library_sources
 from planners.code.vectors import Frame, TestVector, random_frame, test_program, vectors_of
-from planners.streaming.plan import StreamingPlan
+from planners.plan.plan import StreamingPlan
 
 BUILD = "build"  # the folder of what the Makefile makes
 

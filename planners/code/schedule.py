@@ -22,11 +22,10 @@ from planners.code.calls.kinds import LayerCalls, Slice, most_neighbours, slices
 from planners.code.calls.layers import scratch_elements
 from planners.code.layer_descriptor import Call, Described, as_real
 from planners.code.rules import Rule, all_of, rule_of
-from planners.inlays import channels_of
-from planners.streaming.plan import Inlay, Kind, PlannedStage, StreamBuffer, StreamingPlan
-from planners.streaming.running_stage import RunningStage, arriving_stage
-from planners.streaming.stage import Manner, Stage
-from planners.streaming.tiles.held_ranges import TileRanges
+from planners.plan.aliases import channels_of
+from planners.plan.plan import Inlay, Kind, Manner, PlannedStage, Stage, StreamBuffer, StreamingPlan
+from planners.plan.running_stage import RunningStage, arriving_stage
+from planners.plan.tile_ranges import TileRanges
 from planners.tiling.regions import COLUMNS, ROWS, Needs, Range, can_be_tiled, range_needed
 
 MOST_ROWS = 65535  # of a tensor, and firings of a stage: they are counted in 16 bits

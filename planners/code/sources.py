@@ -25,8 +25,8 @@ from planners.code.parts import (
 )
 from planners.code.schedule import Schedule
 from planners.code.signed import SIGNED, as_signed
-from planners.streaming.again import worked_model
-from planners.streaming.plan import StreamingPlan
+from planners.plan.plan import StreamingPlan
+from planners.plan.rematerialisation import worked_model
 
 STATE_BYTES = 24  # of the state beside its counters, at most, with addresses of 64 bits
 VECTORS = """#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from csdf.errors import InvalidPlan
 from csdf.names import quoted
-from planners.plan import MemoryPlan
+from planners.arena.problem import MemoryPlan
 
 
 def format_header(plans: Sequence[MemoryPlan]) -> str:

@@ -4,7 +4,7 @@
 
 A buffer may also have "alignment", "offset" (fixed), "hint" and "bank"; a problem "conflicts",
 "shares" and "in_place", lists of pairs of ids, and "banks", a list of {"name", "capacity"} with the
-preferred one first. `planners.plan` says what they mean.
+preferred one first. `planners.arena.problem` says what they mean.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from csdf.errors import InvalidPlan, UnreadableFile
 from csdf.io.json_value import JsonValue
-from planners.plan import Bank, Buffer, MemoryPlan, Pair, Problem
+from planners.arena.problem import Bank, Buffer, MemoryPlan, Pair, Problem
 
 NEEDED = ("id", "size", "start", "end")
 PAIRS = ("conflicts", "shares", "in_place")

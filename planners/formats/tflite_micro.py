@@ -13,7 +13,7 @@ import struct
 from collections.abc import Mapping
 
 from csdf.errors import InvalidPlan, UnreadableFile
-from planners.plan import MemoryPlan
+from planners.arena.problem import MemoryPlan
 
 VERSION = 1
 AT_RUNTIME = -1

@@ -12,8 +12,8 @@ from cnn2csdf.weights import Array, Model
 from csdf.outcome import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 from planners.arena.allocation import plan_arena
-from planners.fusion.chains import Chain
-from planners.fusion.configurations import Configuration, Group, check_configuration
+from planners.arena.problem import Problem
+from planners.fusion.configurations import Chain, Configuration, Group, check_configuration
 from planners.fusion.plans import FusionAnswer, FusionPlan
 from planners.fusion.search import (
     NOTHING,
@@ -40,15 +40,11 @@ from planners.fusion.tiles import (
 )
 from planners.fusion.tilings import LayerCost, lengths, price_of
 from planners.fusion.ways import Way
-from planners.memory.making import Block, plan_with_blocks
-from planners.memory.offsets.groups import WorkingGroup
-from planners.plan import Problem
-from planners.streaming.computing import ModelComputing
-from planners.streaming.machine import Machine
-from planners.streaming.plan import Kind, StreamBuffer
-from planners.streaming.stage import Manner, Stage, Tiles
-from planners.tiling.cuts import fresh
-from planners.tiling.regions import COLUMNS, ROWS, Needs
+from planners.memory.making import Block, WorkingGroup, plan_with_blocks
+from planners.plan.computing import ModelComputing
+from planners.plan.executor import Machine
+from planners.plan.plan import Kind, Manner, Stage, StreamBuffer, Tiles
+from planners.tiling.regions import COLUMNS, ROWS, Needs, fresh
 
 OF_TILES = (
     (Kind.TILE, tile_name),

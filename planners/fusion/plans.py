@@ -9,11 +9,10 @@ from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
 from csdf.model.shown import Shown
 from csdf.outcome import Reason, Status, Why, because
-from planners.fusion.chains import Chain
-from planners.fusion.configurations import Configuration, Group
+from planners.arena.problem import Buffer, MemoryPlan, Problem
+from planners.fusion.configurations import Chain, Configuration, Group
 from planners.fusion.search import Cost, FusionPoint, Terms, merged
-from planners.plan import Buffer, MemoryPlan, Problem
-from planners.streaming.plan import StreamingPlan
+from planners.plan.plan import StreamingPlan
 
 
 class PlanWhy(Why):

@@ -19,17 +19,16 @@ from cnn2csdf.network import Layer
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.platforms import Platform
 from csdf.time_limit import Budget, Stop, stop_of
-from planners.fusion.chains import Chain
-from planners.fusion.configurations import Configuration, Group, single
+from planners.arena.problem import Buffer, most_alive
+from planners.fusion.configurations import Chain, Configuration, Group, single
 from planners.fusion.tiles import last_steps, scratch_bytes, whole_buffers
 from planners.fusion.tilings import LayerCost, Price, TilesTo, Tilings, price_of
 from planners.fusion.ways import Scratch, Way
-from planners.memory.search.times import PlanTimes
-from planners.plan import Buffer, most_alive
-from planners.streaming.geometry.summing import sums_over_rows
-from planners.streaming.lines import Keeping, kept_rows
-from planners.streaming.stage import Manner, Stage
-from planners.streaming.stages import StageTable
+from planners.memory.line_buffers import Keeping, kept_rows
+from planners.memory.search import PlanTimes
+from planners.memory.stages import StageTable
+from planners.plan.accumulators import sums_over_rows
+from planners.plan.plan import Manner, Stage
 from planners.tiling.regions import Needs
 
 UP_TO_FIVE = tuple((down, across) for down in range(1, 6) for across in range(1, 6))

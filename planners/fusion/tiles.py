@@ -24,16 +24,19 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Convolution
 from cnn2csdf.parameters import multiply_accumulates
 from csdf.errors import InvalidPlan
+from planners.arena.problem import Buffer
 from planners.fusion.ways import Scratch
-from planners.plan import Buffer
-from planners.tiling.cuts import Bands, bands, fresh, largest_shared
 from planners.tiling.regions import (
     COLUMNS,
     ROWS,
+    Bands,
     Needs,
     Range,
     Region,
+    bands,
     even_ends,
+    fresh,
+    largest_shared,
 )
 
 Place = tuple[int, int]  # of a tile: down, across

@@ -21,12 +21,23 @@ from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.parameters import layer_parameter_bytes, operations
 from cnn2csdf.platforms import NANOSECONDS, Platform
 from csdf.kernels.compile import SAFE
-from planners.fusion.chains import Chain, Section
+from planners.fusion.configurations import Chain, Section
 from planners.fusion.tiles import Grid, last_steps, longest, per_place, scratch_bytes
 from planners.fusion.ways import Scratch
 from planners.kernels import ranges
-from planners.tiling.cuts import Bands, bands, fresh, largest_shared
-from planners.tiling.regions import COLUMNS, ROWS, Needs, Range, can_be_tiled, even_ends, length
+from planners.tiling.regions import (
+    COLUMNS,
+    ROWS,
+    Bands,
+    Needs,
+    Range,
+    bands,
+    can_be_tiled,
+    even_ends,
+    fresh,
+    largest_shared,
+    length,
+)
 
 Lengths = tuple[int, ...]  # places along an axis: of the output, then of each input
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from csdf.outcome import Reason, Status, Why
 
 if TYPE_CHECKING:
-    from planners.streaming.plan import StreamingPlan
+    from planners.plan.plan import StreamingPlan
 
 
 RESIDENT = "resident"  # the input lies whole in the arena before the first layer works

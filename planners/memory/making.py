@@ -1,4 +1,15 @@
-"""The plan of a chain of groups: exact sizes of its buffers, and their offsets."""
+"""The plan of a chain of groups: exact sizes of its buffers, and their offsets.
+
+How results may lie over what their groups read, and the bytes that this leaves at least.
+
+A ring of rows for a concatenation and all that it joins, inside a group.
+
+Kept as lines of their own, the inputs of a concatenation hold rows until it has copied them. In one
+ring they write into the rows of the result, ahead of it: the ring has as many rows as the longest wait
+takes, from the writing of a row to its last reading by whoever reads that part of it.
+
+Groups of a plan, and the groups in which tensors lie whole.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +17,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from planners.inlays import joint_lives, worth_it
-from planners.memory.offsets.groups import WorkingGroup, lifetimes, lives_of_lines
-from planners.memory.offsets.leads import leads_of, least_arena
-from planners.memory.offsets.pieces import GroupBytes
-from planners.memory.offsets.placement import placed
-from planners.memory.offsets.rings import Ring, rings_of
-from planners.memory.search.chains import GroupWay
-from planners.memory.search.moves import made_by_rows
-from planners.streaming.again import worked_network
-from planners.streaming.course import Course, course_of
-from planners.streaming.lines import Keeping, kept_rows
-from planners.streaming.plan import (
+from cnn2csdf.network import Network
+from planners.memory.line_buffers import Keeping, kept_rows, least_lead, pace_of
+from planners.memory.moves import GroupWay, made_by_rows
+from planners.memory.order import Course, course_of
+from planners.memory.placement import GroupBytes, Lead, placed
+from planners.memory.stages import Geometry, StageTable
+from planners.plan.aliases import channels_of, joint_lives, worth_it
+from planners.plan.firing import Firings, Reading, firing_order
+from planners.plan.plan import (
     ACCUMULATOR_BYTES,
     Inlay,
     Kind,
@@ -27,7 +35,7 @@ from planners.streaming.plan import (
     StreamBuffer,
     StreamingPlan,
 )
-from planners.streaming.stages import StageTable
+from planners.plan.rematerialisation import worked_network
 
 OUTSIDE_ALIGNMENT = 8  # bytes
 
@@ -348,3 +356,198 @@ def _planned(group: WorkingGroup) -> PlannedGroup:
         ),
         arriving=group.arriving,
     )
+
+
+def leads_of(
+    course: Course,
+    table: StageTable,
+    groups: Sequence[WorkingGroup],
+    *,
+    whole: Mapping[str, tuple[int, int]],
+    barred: Collection[str],
+) -> Iterator[Lead]:
+    """Yield how the result of each group may lie over what it reads, and nothing reads any more.
+
+    whole: the first group, and one past the last, of tensors that lie whole. barred: tensors in other
+    memory, or in one place with others, which nothing may lie over.
+    """
+    for number, group in enumerate(groups):
+        firings = [one.firings for one in group.geometry]
+        read = {reading.tensor for one in firings for reading in one.readings}
+        for name, (_, end) in whole.items() if group.result not in barred else ():
+            is_dead = end == number + 1 and name not in course.results
+            if name in read and is_dead and name not in barred:
+                rows = table.row_bytes(name), table.row_bytes(group.result)
+                yield Lead(group.result, name, least_lead([pace_of(firings, name)], *rows))
+
+
+def least_arena(
+    groups: Sequence[WorkingGroup], buffers: Sequence[StreamBuffer], leads: Sequence[Lead]
+) -> int:
+    """Return bytes that no offsets go below: the neediest group, its result over what it reads."""
+    size = {one.name: one.size for one in buffers}
+    most = 0
+    for number, group in enumerate(groups):
+        alive = sum(one.size for one in buffers if one.begin <= number < one.end)
+        saved = 0
+        for lead in leads:
+            if lead.below == group.result:
+                both = max(size[lead.below], lead.bytes + size[lead.above])
+                saved += max(0, size[lead.below] + size[lead.above] - both)
+        most = max(most, alive - min(saved, size.get(group.result, 0)))
+    return most
+
+
+class Ring(NamedTuple):
+    """The rows of a ring, and the tensors in it beside its own."""
+
+    rows: int
+    inlays: tuple[Inlay, ...]
+
+
+def rings_of(
+    network: Network,
+    firings: Sequence[Firings],
+    inlays: Collection[Inlay],
+    lines: Mapping[str, int],
+    row_bytes: Mapping[str, int],
+) -> dict[str, Ring]:
+    """Return the rings that take no more bytes than the lines in their place.
+
+    lines: rows of each line of the group; row_bytes: of each result.
+    """
+    members: dict[str, list[Inlay]] = {}
+    for one in inlays:
+        if one.tensor in lines and one.host in lines and one.row == 0:
+            members.setdefault(one.host, []).append(one)
+    found = {}
+    order = firing_order(firings) if members else ()
+    for host, some in members.items():
+        some = [one for one in some if _height(network, one.tensor) == _height(network, host)]
+        rows = min(_rows(network, firings, order, host, some), _height(network, host))
+        apart = sum(lines[name] * row_bytes[name] for name in (host, *(one.tensor for one in some)))
+        if some and pays(rows * row_bytes[host], apart):
+            found[host] = Ring(rows, tuple(some))
+    return found
+
+
+def pays(ring: int, apart: int) -> bool:
+    """Whether a ring of some bytes is to stand in the place of lines."""
+    return ring <= apart
+
+
+def _height(network: Network, tensor: str) -> int:
+    return network.layer(tensor).shape.rows
+
+
+def _rows(
+    network: Network,
+    firings: Sequence[Firings],
+    order: Sequence[int],
+    host: str,
+    inlays: Sequence[Inlay],
+) -> int:
+    """Rows from the first that is still read to the last that is written, at any time."""
+    readers = _readers(network, firings, [Inlay(host, host), *inlays])
+    fired, most = [0] * len(firings), 0
+    for place in order:
+        stage = firings[place]
+        if stage.result in readers:
+            made = stage.made[fired[place] + 1]
+            first = min(
+                (reading.first[fired[who]] for who, reading in readers[stage.result]), default=made
+            )
+            most = max(most, made - first)
+        fired[place] += 1
+    return most
+
+
+def _readers(
+    network: Network, firings: Sequence[Firings], inlays: Sequence[Inlay]
+) -> dict[str, list[tuple[int, Reading]]]:
+    """For each tensor of a ring whoever reads some of its bytes, as it or as another tensor."""
+    readings: dict[str, list[tuple[int, Reading]]] = {one.tensor: [] for one in inlays}
+    for place, stage in enumerate(firings):
+        for reading in stage.readings:
+            if reading.tensor in readings:
+                readings[reading.tensor].append((place, reading))
+    return {
+        one.tensor: [
+            found
+            for other in inlays
+            if _overlap(network, one, other)
+            for found in readings[other.tensor]
+        ]
+        for one in inlays
+    }
+
+
+def _overlap(network: Network, one: Inlay, other: Inlay) -> bool:
+    """Whether two tensors of a host have places of it in common."""
+    shapes = [network.layer(inlay.tensor).shape for inlay in (one, other)]
+    sizes = [(shape.width, channels_of(shape)) for shape in shapes]
+    begins = [(inlay.column, inlay.channel) for inlay in (one, other)]
+    return all(
+        begins[0][axis] < begins[1][axis] + sizes[1][axis]
+        and begins[1][axis] < begins[0][axis] + sizes[0][axis]
+        for axis in (0, 1)
+    )
+
+
+class WorkingGroup(NamedTuple):
+    """Stages that work at the same time, or none, while the input is collected.
+
+    arriving: the input, where it comes row by row.
+    """
+
+    geometry: tuple[Geometry, ...]
+    arriving: str | None
+
+    @property
+    def result(self) -> str:
+        """The tensor that the group makes."""
+        if not self.geometry:
+            assert self.arriving is not None
+            return self.arriving
+        return self.geometry[-1].firings.result
+
+
+def lifetimes(course: Course, groups: Sequence[WorkingGroup]) -> dict[str, tuple[int, int]]:
+    """Return the tensors that lie whole, with the first group and one past the last that has them."""
+    begin: dict[str, int] = {}
+    first = groups[0]
+    passing = first.arriving if first.geometry else None  # the input, if it never lies whole
+    if passing is None:
+        begin[course.at(0)] = 0
+    begin |= dict.fromkeys(course.others, 0)
+    made = {
+        one.firings.result: number for number, group in enumerate(groups) for one in group.geometry
+    }
+    end: dict[str, int] = {}
+    for number, group in enumerate(groups):
+        for one in group.geometry:
+            for reading in one.firings.readings:
+                if made.get(reading.tensor, -1) != number:
+                    end[reading.tensor] = number + 1
+    for name, number in made.items():
+        is_last = name == groups[number].result
+        if name in end or name in course.results or is_last:
+            begin[name] = number
+    last = len(groups)
+    return {
+        name: (number, last if name in course.results else end.get(name, number + 1))
+        for name, number in begin.items()
+        if name != passing
+    }
+
+
+def lives_of_lines(
+    groups: Sequence[WorkingGroup], names: Collection[str]
+) -> dict[str, tuple[int, int]]:
+    """Return the lives of those tensors that a stage makes for its own group."""
+    return {
+        one.firings.result: (number, number + 1)
+        for number, group in enumerate(groups)
+        for one in group.geometry
+        if one.firings.result in names
+    }

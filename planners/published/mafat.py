@@ -18,13 +18,11 @@ from enum import Enum
 from cnn2csdf.network import Layer
 from cnn2csdf.operators import Pooling
 from csdf.errors import InvalidPlan
-from planners.fusion.chains import Chain
-from planners.fusion.configurations import Configuration, Group, configuration
+from planners.fusion.configurations import Chain, Configuration, Group, configuration
 from planners.fusion.tiles import TiledGroup, scratch_elements, tiled_group
 from planners.fusion.tilings import lengths
 from planners.fusion.ways import Scratch
-from planners.tiling.cuts import Bands
-from planners.tiling.regions import COLUMNS, ROWS, Needs
+from planners.tiling.regions import COLUMNS, ROWS, Bands, Needs
 
 MB = 2**20
 ELEMENT_BYTES = 4

@@ -17,13 +17,12 @@ from csdf.draw.report.sections import Contribution, Need, Section, left_out
 from csdf.errors import CsdfError
 from csdf.time_limit import Progress, Stop
 from csdf.words import bytes_in_words, percent
-from planners.limits import Limits
+from planners.arena.problem import MemoryPlan
+from planners.memory.command.beside import fit_beside
+from planners.memory.command.beside import in_words as fit_in_words
 from planners.memory.several import Together
-from planners.memory_ways import FIT_ARENA, PARTS_ARENA, WHOLE_ARENA
+from planners.memory_ways import FIT_ARENA, PARTS_ARENA, WHOLE_ARENA, Limits
 from planners.network_arena import NetworkArena, parts_arena, whole_arena
-from planners.plan import MemoryPlan
-from planners.streaming.command.beside import fit_beside
-from planners.streaming.command.beside import in_words as fit_in_words
 
 
 class TitledArena(NamedTuple):

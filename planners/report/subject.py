@@ -32,8 +32,7 @@ from csdf.outcome import Status
 from csdf.search.pareto import SmallestStorage
 from csdf.time_limit import Progress, Stop
 from csdf.words import bytes_in_words, rate_in_words, time_in_words
-from planners.limits import Limits
-from planners.memory_ways import FIT_ARENA, MemoryWay
+from planners.memory_ways import FIT_ARENA, Limits, MemoryWay
 from planners.parts_memory import MemoryApart, NetworkMemory, memory_apart
 from planners.report import findings as words
 from planners.report.findings import LayerFigures, Limit, Mark, NetworkFindings

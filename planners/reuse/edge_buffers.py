@@ -35,7 +35,7 @@ from typing import NamedTuple
 
 from cnn2csdf.lowering import channel_names
 from cnn2csdf.network import Connection
-from planners.plan import loads
+from planners.arena.problem import loads
 from planners.reuse.application.application import Application, Member
 
 

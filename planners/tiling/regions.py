@@ -2,17 +2,30 @@
 
 Rows follow the row rule of cnn2csdf; columns follow the same rule, of the layer turned around its
 diagonal.
+
+Groups of layers cut into parts along an axis: what each part needs of every map and makes of it.
+
+The outputs of a group are cut into parts. From there the needs are walked back to the inputs, map by
+map. What a part makes of a map may be all that it needs, or only what no part before it has made;
+what it makes decides what it needs of the maps before. Parts are ranges where a group holds
+rectangles, or sets of places where gaps count.
+
+Some layers of a network as a network of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from itertools import pairwise
+from typing import NamedTuple, TypeVar
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.operators import Input, Operator, Output
+from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
+from csdf.names import longer_name
 
 Range = tuple[int, int]  # first, and one past the last
 RangeNeeded = Callable[[Range], Range]  # of the output -> of the input, not clipped
@@ -166,3 +179,130 @@ def _turned(operator: op.Operator) -> op.Operator:
 def _turned_shape(shape: Shape) -> Shape:
     channels, height, width = shape.dims
     return Shape(dims=(channels, width, height))
+
+
+Map = TypeVar("Map")
+Part = TypeVar("Part")
+Parts = tuple[Part, ...]  # in the order of work
+Bands = dict[str, tuple[Range, ...]]  # by tensor: for each tile along an axis, what it holds
+
+
+def cut_back(
+    ends: Mapping[Map, Parts[Part]],
+    order: Iterable[Map],
+    asks: Callable[[Map, Parts[Part]], Iterable[tuple[Map, Parts[Part]]]],
+    *,
+    union: Callable[[Part, Part], Part],
+    makes: Callable[[Map, Parts[Part]], Parts[Part]],
+) -> tuple[dict[Map, Parts[Part]], dict[Map, Parts[Part]]]:
+    """Return what each part needs, and what it makes, of the maps of a group.
+
+    ends: the parts of the maps that no layer of the group reads. order: each map after those that
+    are made of it. asks: what parts made of a map need of other maps. makes: what is made of a map
+    of which so much is needed.
+    """
+    needed, made = dict(ends), {}
+    for one in order:
+        made[one] = makes(one, needed[one])
+        for source, asked in asks(one, made[one]):
+            known = needed.get(source)
+            needed[source] = asked if known is None else tuple(map(union, known, asked))
+    return needed, made
+
+
+def bands(needs: Needs, layers: Sequence[Layer], ends: Sequence[int], axis: int) -> Bands:
+    """Return what each tile along an axis holds of each tensor that the layers read or write.
+
+    ends: of the tiles of the last layer. Of a tensor with several readers a tile holds all from the
+    first to the last place that any of them needs.
+    """
+    made_by = {layer.name: layer for layer in layers}
+
+    def asks(name: str, held: tuple[Range, ...]) -> Iterator[tuple[str, tuple[Range, ...]]]:
+        for need in needs.of(made_by[name], axis):
+            yield need.source, tuple(map(need.clipped, held))
+
+    whole = {layers[-1].name: tuple(zip((0, *ends), ends, strict=False))}
+    return cut_back(whole, reversed(made_by), asks, union=hull, makes=lambda _, held: held)[0]
+
+
+def fresh(ranges: Sequence[Range]) -> tuple[Range, ...]:
+    """Return what each tile holds that no tile before it does; maybe nothing."""
+    found, upto = [], 0
+    for first, end in ranges:
+        begin = min(max(first, upto), end)
+        found.append((begin, end))
+        upto = max(upto, end)
+    return tuple(found)
+
+
+def largest_shared(ranges: Sequence[Range]) -> int:
+    """Return the most places that a tile shares with the next one."""
+    pairs = pairwise(ranges)
+    return max((max(0, one[1] - other[0]) for one, other in pairs), default=0)
+
+
+RESULT = "result"
+
+
+def part_of(network: Network, source: str, layers: Sequence[Layer]) -> Network:
+    """Return layers that read nothing but each other and one tensor as a network of their own."""
+    entry = network.layer(source)
+    taken = {source, *(layer.name for layer in layers)}
+    output = longer_name(RESULT, taken, by=" ")
+    return Network(
+        name=network.name,
+        layers=(
+            _end(entry, source, Input(dims=entry.shape.dims)),
+            *layers,
+            _end(layers[-1], output, Output(), layers[-1].name),
+        ),
+    )
+
+
+def _end(like: Layer, name: str, operator: Operator, *inputs: str) -> Layer:
+    """A layer that hands on what another writes, in the same elements."""
+    return Layer(
+        name=name,
+        operator=operator,
+        inputs=inputs,
+        shape=like.shape,
+        element=like.element,
+        quantization=like.quantization,
+    )
+
+
+def layer_range(model: Model, first: int, upto: int | None) -> Model:
+    """Return layers [first, upto) of a model, counted without inputs and outputs.
+
+    Raises InvalidNetwork where they are none, or read or leave more than one tensor.
+    """
+    network = model.network
+    working = [one for one in network.layers if not isinstance(one.operator, Input | Output)]
+    chosen = working[first:upto]
+    if not chosen or (upto is not None and upto > len(working)):
+        raise InvalidNetwork(
+            f"layers {first}:{'' if upto is None else upto} of {network.name!r}, "
+            f"which has {len(working)}"
+        )
+    inside = {layer.name for layer in chosen}
+    read = sorted({one for layer in chosen for one in layer.inputs if one not in inside})
+    left = [
+        layer.name
+        for layer in chosen[:-1]
+        if any(reader not in inside for reader in network.consumers[layer.name])
+    ]
+    if len(read) != 1 or left:
+        raise InvalidNetwork(
+            f"layers {first}:{'' if upto is None else upto} of {network.name!r} are no part of a "
+            f"chain: they read {', '.join(map(repr, read))}"
+            + (f", and {', '.join(map(repr, left))} are read outside" if left else "")
+        )
+    weights = model.weights
+    part = part_of(network, read[0], chosen)
+    return Model(
+        network=part,
+        weights=None
+        if weights is None
+        else {one: weights[one] for one in weights if one in inside},
+    )

@@ -23,7 +23,6 @@ from csdf.errors import GaveUp, InvalidPlan
 from csdf.model.shown import Shown
 from csdf.outcome import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
-from planners.traffic.answers import LayerTraffic
 from planners.traffic.convolution import ArrayBytes, convolution_of, is_convolution
 from planners.traffic.fused.bounds import (
     least_moved,
@@ -35,7 +34,7 @@ from planners.traffic.fused.group import FusedGroup
 from planners.traffic.fused.search import FusedTraffic, GroupSearch
 from planners.traffic.fused.stage_groups import groups_of
 from planners.traffic.fused.stages import Stage, stages_of
-from planners.traffic.nest import Halo
+from planners.traffic.nest import Halo, LayerTraffic
 from planners.traffic.one_layer import MOST_PAIRS, check_lengths, least_traffic
 from planners.traffic.published.pair import PairTraffic
 

@@ -25,15 +25,16 @@ from csdf.outcome import Reason
 from csdf.time_limit import ENDS, Budget, reason_of, stop_of
 from planners.kernels import loop_nests as kernel
 from planners.kernels import ranges
-from planners.traffic.answers import LayerTraffic, LowerBound
 from planners.traffic.convolution import ELEMENTS, ArrayBytes, Convolution, array_bytes, group_of
 from planners.traffic.footprints import Axis, axes_of, used_weights
 from planners.traffic.nest import (
     MOVES,
     Array,
     Halo,
+    LayerTraffic,
     Loop,
     LoopNest,
+    LowerBound,
     NestedTiles,
     lengths,
     nested_transfers,

@@ -18,9 +18,8 @@ from random import Random
 from time import perf_counter
 
 from planners.arena.allocation import plan_arena
-from planners.formats.glow import parse_traces
-from planners.formats.minimalloc import parse_buffers
-from planners.plan import Buffer, Problem
+from planners.arena.problem import Buffer, Problem
+from planners.formats.allocation_traces import parse_buffers, parse_traces
 
 ALLOC = Path(__file__).parents[2].parent / "shared" / "alloc"
 CAPACITY = 1_048_576

@@ -11,7 +11,7 @@ from cnn2csdf.catalogue.networks import CATALOGUE
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
-from planners.fusion.chains import chain_of
+from planners.fusion.configurations import chain_of
 from planners.fusion.search import Terms, front, options
 from planners.fusion.ways import Scratch
 

@@ -120,7 +120,7 @@ def test_the_picture_is_drawn(run, tmp_path):
 @pytest.mark.parametrize("works", [(1,), (1, Fraction(9, 8)), (0,), (0, 0), (Fraction(3, 2),)])
 def test_the_axis_of_work_ends_below_at_the_least_there_is(works):
     # Each network has a plan that computes it once, work 1; 0 where no layer multiplies.
-    picture = pytest.importorskip("planners.streaming.command.picture")
+    picture = pytest.importorskip("planners.memory.command.picture")
     low, high = picture.work_axis(works)
     assert low == min(1, *works)
     assert high > max(works)

@@ -9,8 +9,8 @@ from cnn2csdf.simplify import simplified
 from csdf.cli import answers
 from planners.fusion import search
 from planners.fusion.command import main as fusion
-from planners.streaming.given.judge import require_carried_out
-from planners.streaming.given.plan_text import parse_plans
+from planners.plan.checker import require_carried_out
+from planners.plan.text import parse_plans
 from tests.cli.schemas import require_valid_answers
 from tests.shared_data import SHARED, each
 

@@ -9,7 +9,7 @@ from cnn2csdf.parameters import multiply_accumulates
 from figures import fit_networks, msf_cnn
 from planners.memory.answer import OUTSIDE, SEARCHED
 from planners.memory.fit import fit
-from planners.streaming.machine import Machine
+from planners.plan.executor import Machine
 
 
 def kept(script):

@@ -8,9 +8,9 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.operators import Convolution, Window
 from figures import tiles_beside_strips as tiles
 from figures.fit_networks import Subject, network_of
-from planners.memory.search.moves import Moves
-from planners.streaming.course import course_of
-from planners.streaming.stages import StageTable
+from planners.memory.moves import Moves
+from planners.memory.order import course_of
+from planners.memory.stages import StageTable
 
 
 def two_convolutions():

@@ -28,17 +28,16 @@ from figures.published.reuse_example import worked_example
 from planners.arena.command.main import read_problems
 from planners.formats.json_problems import format_problems
 from planners.formats.tflite_micro import parse_offline_plan
+from planners.plan.checker import require_carried_out
+from planners.plan.text import format_plans, plans_for
 from planners.primitives.profiling.table import read_profile
 from planners.reuse.application.application_files import read_application
 from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.deployment.as_plans import streaming_plans
+from planners.reuse.deployment.deployment import streaming_plans
 from planners.reuse.front.nsga2.checkpoint import Checkpoint
 from planners.reuse.front.nsga2.nsga2 import SearchLimits, Settings, evolve, origin_of
 from planners.reuse.front.places.evaluation import Serial
 from planners.reuse.front.problem import Problem, Score
-from planners.streaming.given.files import plans_for
-from planners.streaming.given.judge import require_carried_out
-from planners.streaming.given.plan_text import format_plans
 from tests.cnn2csdf.readers.darknet_texts import TINY
 from tests.fuzz.mutations import json_mutant, mutant, word_mutant
 from tests.fuzz.onnx_mutations import onnx_mutant

@@ -16,8 +16,7 @@ import csdf
 import planners
 from csdf.analysis.expansion import unfold
 from csdf.io.json_graph import graph_from_json
-from csdf.model.records import with_floats
-from csdf.model.shown import html
+from csdf.model.shown import html, with_floats
 from csdf.notebook import MOST_ROWS, in_words, table
 from tests.cli.running import GRAPHS, answer, run  # noqa: F401  (fixtures)
 
@@ -286,6 +285,7 @@ def test_another_package_shows_its_values_in_the_same_way(tmp_path, monkeypatch)
 
 
 def test_nothing_about_html_is_loaded_before_a_value_is_shown():
-    code = "import csdf.io.graph_files, planners.plan, sys; print('csdf.notebook' in sys.modules)"
+    loaded = "csdf.io.graph_files, planners.arena.problem"
+    code = f"import {loaded}, sys; print('csdf.notebook' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from planners.plan import Buffer, Problem
+from planners.arena.problem import Buffer, Problem
 
 
 def problem_of(*rows, **pairs):

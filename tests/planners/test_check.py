@@ -3,8 +3,8 @@
 import pytest
 
 from csdf.errors import InvalidPlan
-from planners.check import check_plan
-from planners.plan import MemoryPlan
+from planners.arena.checker import check_plan
+from planners.arena.problem import MemoryPlan
 from tests.planners.problems import problem_of
 
 

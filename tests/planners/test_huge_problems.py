@@ -9,11 +9,11 @@ import pytest
 from csdf.errors import GaveUp, InvalidGraph, UnreadableFile
 from csdf.kernels.compile import SAFE
 from planners.arena.allocation import plan_arena
+from planners.arena.problem import Buffer, Problem
 from planners.fifo.event_graph import EventSystem
 from planners.fifo.timing.cluster import Cluster, Port, Series, TimingOptions, Wait
 from planners.kernels import ranges
-from planners.memory.offsets.chain_placement import ChainGroup, chain_offsets
-from planners.plan import Buffer, Problem
+from planners.memory.placement import ChainGroup, chain_offsets
 from planners.primitives.selection.fronts import added, front_of
 from planners.primitives.selection.problem import Objective
 from planners.traffic.convolution import Convolution

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planners.limits import Limits
+from planners.memory_ways import Limits
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp
 from csdf.time_limit import Stop
-from planners.check import check_plan
-from planners.fusion.chains import chain_of
+from planners.arena.checker import check_plan
+from planners.fusion.configurations import chain_of
 from planners.fusion.planning import best_plan
 from planners.fusion.search import Terms
 from planners.fusion.ways import Scratch, Way
@@ -27,9 +27,8 @@ from planners.memory_ways import (
     least_way,
     reduction,
 )
-from planners.network_arena import parts_arena, whole_arena
+from planners.network_arena import parts_arena, whole_arena, whole_tensors
 from planners.parts_memory import memory_comparison
-from planners.whole_tensors import whole_tensors
 from tests.cnn2csdf.execution.random_networks import models
 
 

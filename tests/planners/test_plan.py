@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from csdf.errors import InvalidPlan
-from planners.plan import Bank, Buffer, MemoryPlan, Problem
+from planners.arena.problem import Bank, Buffer, MemoryPlan, Problem
 from tests.planners.problems import problem_of
 
 

@@ -20,12 +20,11 @@ from planners.arena.blocks import blocks_of
 from planners.arena.exact import PlacementSearch, standard_orders
 from planners.arena.greedy import Greedy
 from planners.arena.portfolio import Portfolio, PushingSearch, WideningSearch
+from planners.arena.problem import Buffer, Problem
 from planners.fifo.event_graph import EventSystem
 from planners.fifo.timing.cluster import Cluster, Port, Series, Wait
 from planners.kernels import convolution_layers as layers
-from planners.memory.offsets.exact_placement import ExactPlacement
-from planners.memory.offsets.pieces import GroupBytes, Lead
-from planners.plan import Buffer, Problem
+from planners.memory.placement import ExactPlacement, GroupBytes, Lead
 from planners.primitives.library import layers as pooling
 from planners.primitives.library.direct import DIRECT
 from planners.primitives.library.primitive import ConvolutionSizes, compiled, contiguous, map_dims

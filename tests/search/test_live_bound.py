@@ -12,9 +12,10 @@ from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
 from csdf.search import named_search
 from csdf.search.evaluator import Evaluator
-from csdf.search.moments import highs, live_bound
+from csdf.search.moments import branching, highs, live_bound
+from csdf.search.moments.branching import Branching, SingleMoment, exchanges
 from csdf.search.moments.linear_bound import LinearProgram, priced_bound
-from csdf.search.moments.live_bound import Branching, SingleMoment, exchanges, live_bounds
+from csdf.search.moments.live_bound import live_bounds
 from csdf.search.moments.windows import ANY, Box, Firings, Moment
 from csdf.search.sequential import SequentialRun, raised
 from csdf.search.trade_off import pareto_front, smallest_storage
@@ -112,9 +113,9 @@ def test_counted_firings_are_live_where_a_run_is(shape):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_boxes_are_split_until_the_smallest_of_brute_force_is_proved(monkeypatch, shape, rounds):
     # Runs give moments and no capacities, but for one distribution that is much too large.
-    monkeypatch.setattr(live_bound, "FIRST_ROUNDS", rounds)
-    monkeypatch.setattr(live_bound, "ROUNDS", rounds)
-    monkeypatch.setattr(live_bound, "MOST_PARTS", 10_000)
+    monkeypatch.setattr(branching, "FIRST_ROUNDS", rounds)
+    monkeypatch.setattr(branching, "ROUNDS", rounds)
+    monkeypatch.setattr(branching, "MOST_PARTS", 10_000)
     for seed, graph, front in drawn(shape, 3):
         run, variables, cycles, fixed = run_of(graph)
         size, _ = brute_front.front_of(graph, largest_size(front))[0][:2]
@@ -230,9 +231,9 @@ def test_exchanges_find_the_smallest_of_a_trade_off_along_a_path():
 @pytest.mark.slow
 def test_multrate_is_bounded_within_a_twentieth(monkeypatch):
     # All rounds prove 515, in longer than a test may take.
-    monkeypatch.setattr(live_bound, "FIRST_ROUNDS", 2)
-    monkeypatch.setattr(live_bound, "NEW_MOMENTS", 2)
-    monkeypatch.setattr(live_bound, "MOST_PARTS", 0)
+    monkeypatch.setattr(branching, "FIRST_ROUNDS", 2)
+    monkeypatch.setattr(branching, "NEW_MOMENTS", 2)
+    monkeypatch.setattr(branching, "MOST_PARTS", 0)
     monkeypatch.setattr(live_bound, "TRIES", 12)
     monkeypatch.setattr(live_bound, "MORE_TRIES", 0)
     graph = shared_graph("small/multrate.xml")

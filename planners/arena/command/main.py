@@ -28,13 +28,12 @@ from csdf.outcome import Ended, Status
 from csdf.time_limit import Progress
 from planners.arena.allocation import plan_arena
 from planners.arena.banks import plan_banks
-from planners.check import check_plan
+from planners.arena.checker import check_plan
+from planners.arena.problem import MemoryPlan, Problem
+from planners.formats.allocation_traces import format_offsets, parse_buffers, parse_traces
 from planners.formats.c_header import format_header
-from planners.formats.glow import parse_traces
 from planners.formats.json_problems import parse_problems, plan_as_json
-from planners.formats.minimalloc import format_offsets, parse_buffers
 from planners.formats.tflite_micro import offline_plan
-from planners.plan import MemoryPlan, Problem
 
 if TYPE_CHECKING:
     from planners.arena.command.networks import AskedNetwork

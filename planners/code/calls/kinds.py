@@ -40,7 +40,7 @@ from planners.code.calls.reductions import product_fields
 from planners.code.calls.rescaling import packed_blocks, packed_quads
 from planners.code.layer_descriptor import Call, Described, RealTables, as_real, described
 from planners.code.parts import defined_names
-from planners.streaming.stage import Stage
+from planners.plan.plan import Stage
 
 
 class LayerCalls:

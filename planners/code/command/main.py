@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
 from csdf.cli.loading import worked
-from planners.streaming.command.options import add_plan_options
+from planners.memory.command.main import add_plan_options
 
 
 def main(argv: Sequence[str]) -> int:

@@ -32,10 +32,9 @@ from planners.code.parts import source
 from planners.code.sources import Written, library_sources
 from planners.code.vectors import Frame, shared_test
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitWay
-from planners.memory.fit import fit
-from planners.memory.given_plans import fit_of
-from planners.streaming.given.files import plans_for, worked_part
-from planners.streaming.plan import StreamingPlan
+from planners.memory.fit import fit, fit_of
+from planners.plan.plan import StreamingPlan
+from planners.plan.text import plans_for, worked_part
 
 REAL_BYTES = 4  # of an element of a network without quantised tensors, in C
 

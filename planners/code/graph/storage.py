@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from csdf.errors import CsdfError
 from csdf.model.graph import Channel, Graph
 from planners.code.graph.looped import Effects, Interleaved, Loop, Node
-from planners.memory.offsets.pieces import GroupBytes
-from planners.memory.offsets.placement import placed
+from planners.memory.placement import GroupBytes, placed
 
 ALIGNMENT = 8  # bytes, of the arena
 MOST_BYTES = 2**31 - 1  # of the arena, and tokens of a buffer: they are counted in 32 bits

@@ -26,6 +26,7 @@ from csdf.cli.frame.long_work import stop_after
 from csdf.outcome import Status
 from csdf.time_limit import ENDS, Progress, Stop, reason_of
 from csdf.words import bytes_in_words, nanoseconds_in_words, time_in_words
+from planners.plan.text import format_plans
 from planners.primitives.command.main import BUDGETS, PUBLISHED
 from planners.primitives.execution.planned import run_planned, streaming_plan, ways_of_selection
 from planners.primitives.execution.selected import largest_difference
@@ -56,7 +57,6 @@ from planners.primitives.selection.problem import (
     selection_problem,
 )
 from planners.primitives.selection.trade_off import TradeOff, trade_off
-from planners.streaming.given.plan_text import format_plans
 
 
 def work(options: argparse.Namespace) -> int:

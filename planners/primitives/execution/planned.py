@@ -23,7 +23,18 @@ from csdf.errors import ExecutionError, InvalidPlan
 from csdf.outcome import because
 from csdf.time_limit import Stop
 from planners.arena.allocation import ArenaWhy, plan_arena
-from planners.plan import Buffer, MemoryPlan, Problem
+from planners.arena.problem import Buffer, MemoryPlan, Problem
+from planners.plan.checker import require_carried_out
+from planners.plan.plan import (
+    HandOver,
+    Kind,
+    NamedPrimitive,
+    PlannedGroup,
+    PlannedStage,
+    Stage,
+    StreamBuffer,
+    StreamingPlan,
+)
 from planners.primitives.execution.selected import (
     ALIGNMENT,
     MOST_STEPS,
@@ -37,17 +48,6 @@ from planners.primitives.library.primitive import ELEMENT_BYTES, map_dims
 from planners.primitives.library.primitives import Way
 from planners.primitives.profile import CHW
 from planners.primitives.selection.problem import Selection
-from planners.streaming.given.judge import require_carried_out
-from planners.streaming.plan import (
-    HandOver,
-    Kind,
-    NamedPrimitive,
-    PlannedGroup,
-    PlannedStage,
-    StreamBuffer,
-    StreamingPlan,
-)
-from planners.streaming.stage import Stage
 
 POISON = 0x7FC0DEAD  # a float that is no number
 

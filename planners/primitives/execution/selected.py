@@ -33,7 +33,7 @@ from csdf.errors import ExecutionError
 from csdf.outcome import because
 from csdf.time_limit import Stop
 from planners.arena.allocation import ArenaWhy, plan_arena
-from planners.plan import Buffer, MemoryPlan, Problem
+from planners.arena.problem import Buffer, MemoryPlan, Problem
 from planners.primitives.library.layers import PreparedLayer, change_layout, prepared_layer
 from planners.primitives.library.primitive import ELEMENT_BYTES, map_dims
 from planners.primitives.library.primitives import Way

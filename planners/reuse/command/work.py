@@ -43,8 +43,11 @@ from csdf.outcome import because
 from csdf.time_limit import Progress, Stop
 from csdf.words import bytes_in_words
 from planners.arena.allocation import ArenaWhy
-from planners.limits import Limits
-from planners.memory.several import Together
+from planners.memory.command.beside import fit_beside
+from planners.memory.several import Together, run_in_turn
+from planners.memory_ways import Limits
+from planners.plan.plan import StreamingPlan
+from planners.plan.text import format_plans
 from planners.reuse.application.application import Application, Member, of_one_size, undivided
 from planners.reuse.application.application_files import YAML_SUFFIXES, read_application
 from planners.reuse.application.published_applications import (
@@ -52,14 +55,18 @@ from planners.reuse.application.published_applications import (
     read_published_application,
 )
 from planners.reuse.command.answer import ReusePlans, as_json, as_text, plot
-from planners.reuse.command.options import PUBLISHED
+from planners.reuse.command.main import PUBLISHED
 from planners.reuse.cost.bounds import tensor_bound
-from planners.reuse.cost.comparison import comparison
-from planners.reuse.cost.evaluation import Costs, Evaluator
+from planners.reuse.cost.evaluation import Costs, Evaluator, comparison
 from planners.reuse.cost.least_load import searched_bound
-from planners.reuse.deployment.as_plans import streaming_plans
 from planners.reuse.deployment.c_tables import format_tables
-from planners.reuse.deployment.deployment import Deployment, deployment, free_offsets, whole_buffers
+from planners.reuse.deployment.deployment import (
+    Deployment,
+    deployment,
+    free_offsets,
+    streaming_plans,
+    whole_buffers,
+)
 from planners.reuse.edge_buffers import best_shared, shared_buffers
 from planners.reuse.front.candidates import (
     Demands,
@@ -77,10 +84,6 @@ from planners.reuse.front.places.executors import cluster_place, local_place
 from planners.reuse.front.problem import Front, FrontWhy, Point, Problem
 from planners.reuse.front.search_problem import Scoring, search_problem
 from planners.reuse.partition.evaluated_partition import PhaseTimes
-from planners.streaming.at_work.in_turn import run_in_turn
-from planners.streaming.command.beside import fit_beside
-from planners.streaming.given.plan_text import format_plans
-from planners.streaming.plan import StreamingPlan
 
 
 def work(options: argparse.Namespace) -> int:

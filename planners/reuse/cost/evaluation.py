@@ -9,6 +9,10 @@ self-loop buffer beside it, as in the published worked example.
 Time: a partition carries out its firings one after another, as long as the platform says; partitions
 that are pipelined work on different frames at the same time, so the longest decides; others add up.
 Source: Minakova and Stefanov, TODAES 28(1), 2022, Algorithm 10 of the thesis.
+
+An application under the methodologies that the published evaluation compares.
+
+Source: Minakova and Stefanov, TODAES 28(1), 2022, Table 6.6 of the thesis.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.platforms import NANOSECONDS, PLATFORMS, USUAL_PLATFORM, Platform
 from csdf.errors import InvalidNetwork, InvalidPlan
-from planners.reuse.application.application import Application, Genes
+from planners.reuse.application.application import Application, Genes, without_parallelism
 from planners.reuse.edge_buffers import (
     EdgeBuffer,
     Residents,
@@ -38,8 +42,7 @@ from planners.reuse.partition.evaluated_partition import (
     PartitionState,
     PhaseTimes,
 )
-from planners.reuse.partition.partition_model import Found
-from planners.reuse.partition.remember import remember
+from planners.reuse.partition.partition_model import Found, remember
 
 MOST_EVALUATIONS = 50_000  # to remember
 
@@ -371,3 +374,52 @@ def _parallel_conflicts(edges: Sequence[EdgeBuffer], groups: Sequence[int | None
                     mask |= residents[other]
         conflicts.append(mask)
     return conflicts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Bytes of buffers by methodology, and of weights, which are in none of them.
+
+    no_reduction: a buffer for each edge, double where it is cut. reuse_only: whole buffers shared
+    within one network, which knows neither pipelines nor other networks ([76] of the thesis).
+    pipelined_reuse: the same within the whole application, with its pipelines. parts_only: all
+    layers work by rows, nothing is shared ([65]). parts_and_reuse: both, by rows everywhere, which
+    is one chromosome of many.
+    """
+
+    weights: int
+    no_reduction: int
+    reuse_only: int
+    pipelined_reuse: int
+    parts_only: int
+    parts_and_reuse: int
+
+
+def comparison(
+    application: Application, costs: Costs | None = None, *, known: Evaluator | None = None
+) -> Comparison:
+    """Return what each methodology needs.
+
+    known: an evaluator of the same application and costs; what it has evaluated is used again.
+    """
+    costs = costs or Costs()
+    evaluator = known.sharing(shared_buffers) if known else Evaluator(application, costs)
+    layers = len(application.layers)
+    whole, parts = evaluator.plan((None,) * layers), evaluator.plan((1,) * layers)
+    return Comparison(
+        weights=evaluator.weights,
+        no_reduction=whole.unshared_elements * costs.element_bytes,
+        reuse_only=_reuse_within_networks(application) * costs.element_bytes,
+        pipelined_reuse=whole.elements * costs.element_bytes,
+        parts_only=parts.unshared_elements * costs.element_bytes,
+        parts_and_reuse=parts.elements * costs.element_bytes,
+    )
+
+
+def _reuse_within_networks(application: Application) -> int:
+    """Elements where each network shares its buffers, and nothing with another network."""
+    total = 0
+    for member in without_parallelism(application).members:
+        alone = Evaluator(Application(name=member.name, members=(member,)))
+        total += alone.plan((None,) * len(member.layers)).elements
+    return total

@@ -33,8 +33,7 @@ from typing import NamedTuple
 
 from csdf.time_limit import ENDS, Budget, stop_of
 from planners.reuse.application.application import Genes
-from planners.reuse.cost.bounds import PUBLISHED_GENES
-from planners.reuse.cost.choices_left import Choices, ChoicesLeft
+from planners.reuse.cost.bounds import PUBLISHED_GENES, Choices, ChoicesLeft
 from planners.reuse.cost.evaluation import Evaluator
 
 

@@ -20,10 +20,10 @@ from itertools import accumulate, combinations
 from typing import NamedTuple
 
 from cnn2csdf.network import Network
-from planners.plan import Buffer, MemoryPlan, Pair, Problem
+from planners.arena.problem import Buffer, MemoryPlan, Pair, Problem
+from planners.plan.executor import ELEMENT_BY_ELEMENT
 from planners.reuse.cost.evaluation import Evaluator, ReusePlan
 from planners.reuse.edge_buffers import EdgeBuffer
-from planners.streaming.at_work.intact import ELEMENT_BY_ELEMENT
 
 
 def offset_problem(evaluator: Evaluator, plan: ReusePlan) -> Problem:

@@ -22,7 +22,7 @@ from random import Random
 from csdf.errors import InvalidNetwork
 from csdf.time_limit import Budget, Stop, stop_of
 from planners.arena.allocation import plan_arena
-from planners.plan import Problem
+from planners.arena.problem import Problem
 from planners.reuse.application.application import Application
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.cost.offset_problem import tensor_places

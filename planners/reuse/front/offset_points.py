@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from csdf.time_limit import Budget, stop_of
 from planners.arena.allocation import plan_arena
-from planners.plan import MemoryPlan
+from planners.arena.problem import MemoryPlan
 from planners.reuse.application.application import Genes
 from planners.reuse.cost.evaluation import Evaluation, Evaluator
 from planners.reuse.cost.offset_problem import elementwise_in_place, offset_problem

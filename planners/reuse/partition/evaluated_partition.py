@@ -12,8 +12,7 @@ from cnn2csdf.platforms import Platform
 from csdf.errors import InvalidNetwork
 from planners.reuse.application.application import Genes, Partition
 from planners.reuse.edge_buffers import Residents, Stay, largest_load, overlaps
-from planners.reuse.partition.partition_model import PartitionModel, Steps
-from planners.reuse.partition.remember import remember
+from planners.reuse.partition.partition_model import PartitionModel, Steps, remember
 
 MOST_STATES = 1_000  # to remember, of one partition, or as many as have
 MOST_SPANS = 100_000  # spans together: more than a processor's cache holds are slower, not faster

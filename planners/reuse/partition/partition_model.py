@@ -12,13 +12,15 @@ layers that work by rows alternate. This is how the published tool executes a CS
 are bounded, and a pass that fires nothing would be a deadlock, which capacities without deadlock
 exclude: in a graph of this kind the order of firings never decides whether it gets stuck.
 Source: Minakova and Stefanov, TODAES 28(1), 2022, section 4, Algorithm 10.
+
+Answers that are kept to be given again, as long as there is room for them.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 from cnn2csdf.network import Network
 from csdf.errors import InvalidNetwork
@@ -40,7 +42,6 @@ from planners.reuse.partition.block_storage import (
     held_rows,
 )
 from planners.reuse.partition.partition_rows import Edge, PartitionRows
-from planners.reuse.partition.remember import Learnt, remember
 
 MOST_STRETCHES = 20_000  # to remember, of one partition
 
@@ -375,3 +376,32 @@ def firing_order(
     if steps == kernel.STUCK:
         raise InvalidNetwork("the buffers are too small: every layer waits for another one")
     return Turns(order[:steps], list(first), list(last))
+
+
+Key = TypeVar("Key", bound=Hashable)
+Answer = TypeVar("Answer")
+
+
+def remember(known: dict[Key, Answer], key: Key, answer: Answer, most: int) -> Answer:
+    """Keep the answer and return it; forget the oldest one where there would be more than `most`."""
+    if len(known) >= most:
+        del known[next(iter(known))]
+    known[key] = answer
+    return answer
+
+
+class Learnt(Generic[Answer]):
+    """Answers that were worked out since somebody asked for them; none are noted before."""
+
+    def __init__(self) -> None:
+        self._answers: list[Answer] | None = None
+
+    def note(self, answer: Answer) -> None:
+        """Note what was worked out, if somebody asks for it."""
+        if self._answers is not None:
+            self._answers.append(answer)
+
+    def taken(self) -> list[Answer]:
+        """Return what was noted since the last call; from now on all is noted."""
+        found, self._answers = self._answers or [], []
+        return found

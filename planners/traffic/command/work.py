@@ -22,12 +22,11 @@ from csdf.errors import InvalidPlan
 from csdf.outcome import Reason, Status
 from csdf.time_limit import Progress, Stop
 from csdf.words import bytes_in_words, time_in_words
-from planners.traffic.answers import LayerTraffic
 from planners.traffic.command.main import LONGEST, PUBLISHED
 from planners.traffic.fused.listing import in_short
 from planners.traffic.fused.listing import listing as fused_listing
 from planners.traffic.layer_text import is_layer_text, layers_from_text, single_layer
-from planners.traffic.nest import NestedTiles, band_loops, listing, nested_loop
+from planners.traffic.nest import LayerTraffic, NestedTiles, band_loops, listing, nested_loop
 from planners.traffic.network_traffic import GroupTraffic, NetworkSearch, NetworkTraffic
 from planners.traffic.published import network as published
 from planners.traffic.published.network import PublishedSearch, PublishedWhy

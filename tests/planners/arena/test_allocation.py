@@ -7,8 +7,8 @@ from csdf.outcome import Status
 from csdf.time_limit import Stop
 from planners.arena import portfolio
 from planners.arena.allocation import plan_arena
-from planners.check import check_plan
-from planners.plan import Buffer, Problem
+from planners.arena.checker import check_plan
+from planners.arena.problem import Buffer, Problem
 from tests.planners.problems import problem_of
 
 

@@ -11,8 +11,8 @@ from csdf.errors import GaveUp, InvalidPlan
 from csdf.outcome import Status
 from csdf.time_limit import Stop
 from planners.arena.banks import plan_banks
-from planners.check import check_plan
-from planners.plan import Bank
+from planners.arena.checker import check_plan
+from planners.arena.problem import Bank
 from tests.planners.problems import least_peak, problem_of, problems
 
 FAST, SLOW = Bank(name="fast", capacity=8), Bank(name="slow", capacity=20)

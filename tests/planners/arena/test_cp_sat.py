@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from planners.check import check_plan
+from planners.arena.checker import check_plan
 from tests.planners.problems import least_peak, problems
 
 pytest.importorskip("ortools")

@@ -4,9 +4,8 @@ import pytest
 
 from csdf.outcome import Status
 from planners.arena.allocation import plan_arena
-from planners.check import check_plan
-from planners.formats.glow import parse_traces
-from planners.formats.minimalloc import parse_buffers
+from planners.arena.checker import check_plan
+from planners.formats.allocation_traces import parse_buffers, parse_traces
 from tests.shared_data import SHARED, each
 
 TRACES = SHARED / "alloc" / "glow" / "traces.txt"

@@ -13,9 +13,9 @@ from planners.arena.bounds import clique_bound, cliques_of
 from planners.arena.exact import Field
 from planners.arena.greedy import Greedy
 from planners.arena.portfolio import PushingSearch
-from planners.formats.minimalloc import parse_buffers
+from planners.arena.problem import Buffer, Problem
+from planners.formats.allocation_traces import parse_buffers
 from planners.kernels.placement_ejection import FOUND, UNDECIDED
-from planners.plan import Buffer, Problem
 from tests.both_kernels import BOTH, needs_compiled
 from tests.planners.problems import least_peak, may_be, problems
 from tests.shared_data import SHARED

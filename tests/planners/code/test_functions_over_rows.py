@@ -7,7 +7,7 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.elements import Element
 from cnn2csdf.weights import Model, random_weights
 from planners.memory.fit import fit
-from planners.streaming.plan import Kind
+from planners.plan.plan import Kind
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.code.test_quantised_libraries import quantised
 from tests.planners.code.test_single_precision_libraries import quantised as in_single

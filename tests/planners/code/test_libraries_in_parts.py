@@ -12,7 +12,7 @@ from cnn2csdf.weights import Model, random_weights
 from planners.code.library import library, write_library
 from planners.memory.answer import IN_PARTS, OUTSIDE, ROWS
 from planners.memory.fit import fit
-from planners.streaming.plan import Kind
+from planners.plan.plan import Kind
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.code.test_library_on_target import make, needs_target, printed
 from tests.planners.code.test_quantised_libraries import everything, quantised, wide

@@ -6,9 +6,9 @@ import pytest
 
 from planners.code.library import library
 from planners.memory import making as making
-from planners.memory.offsets import rings as rings
-from planners.streaming.given.judge import require_carried_out
-from planners.streaming.machine import Machine
+from planners.memory import making as rings
+from planners.plan.checker import require_carried_out
+from planners.plan.executor import Machine
 from tests.planners.code import compiling
 from tests.planners.code.calibrated import integer_model
 from tests.planners.code.compiling import COMPILERS, libraries, needs_compiler, run_all

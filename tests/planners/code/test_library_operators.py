@@ -9,9 +9,8 @@ from cnn2csdf.weights import Model, random_weights
 from csdf.errors import UnsupportedOperator
 from planners.code.library import library
 from planners.memory.making import plan_of
-from planners.memory.search.chains import GroupWay
-from planners.memory.search.moves import WHOLE
-from planners.streaming.stage import Manner
+from planners.memory.moves import WHOLE, GroupWay
+from planners.plan.plan import Manner
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.streaming.streamed import random_plan, space
 

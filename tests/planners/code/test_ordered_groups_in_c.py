@@ -6,14 +6,14 @@ from hypothesis import given
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.weights import Model
-from planners.fusion.chains import chain_of
+from planners.fusion.configurations import chain_of
 from planners.fusion.planning import best_plan
 from planners.fusion.search import Terms
 from planners.fusion.ways import Scratch, Way
+from planners.plan.plan import Kind
+from planners.plan.text import format_plans, parse_plans
 from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.deployment.as_plans import streaming_plans
-from planners.streaming.given.plan_text import format_plans, parse_plans
-from planners.streaming.plan import Kind
+from planners.reuse.deployment.deployment import streaming_plans
 from tests.planners.code.calibrated import real_model
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.code.drawing import same_in_each_run

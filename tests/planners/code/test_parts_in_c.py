@@ -5,8 +5,8 @@ import pytest
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.granularity import ROWS, Granularity
 from planners.network_arena import parts_arena, parts_plan, whole_arena, whole_plan
-from planners.streaming.given.plan_text import format_plans, parse_plans
-from planners.streaming.plan import Kind
+from planners.plan.plan import Kind
+from planners.plan.text import format_plans, parse_plans
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.code.test_random_libraries import drawn

@@ -8,7 +8,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from csdf.errors import InvalidPlan
 from planners.network_arena import whole_arena, whole_plan
-from planners.streaming.given.judge import require_carried_out
+from planners.plan.checker import require_carried_out
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.code.compiling import FLAGS, libraries, needs_compiler, run_all
 

@@ -16,15 +16,13 @@ from planners.code.c_text import Tables
 from planners.code.library import write_library
 from planners.code.schedule import tiling_of
 from planners.code.vectors import placed, random_frame
-from planners.fusion.chains import chain_of
-from planners.fusion.configurations import Way, configuration
+from planners.fusion.configurations import Way, chain_of, configuration
 from planners.fusion.planning import fusion_plan
 from planners.fusion.tiles import Scratch
-from planners.streaming.computing import ModelComputing
-from planners.streaming.given.plan_text import format_plans, parse_plans
-from planners.streaming.machine import Machine
-from planners.streaming.plan import Kind
-from planners.streaming.stage import Manner, Stage, Tiles
+from planners.plan.computing import ModelComputing
+from planners.plan.executor import Machine
+from planners.plan.plan import Kind, Manner, Stage, Tiles
+from planners.plan.text import format_plans, parse_plans
 from tests.planners.code import compiling
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.code.compiling import COMPILERS, FLAGS, libraries, needs_compiler, run_all

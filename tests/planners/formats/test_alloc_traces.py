@@ -3,7 +3,7 @@
 import pytest
 
 from csdf.errors import UnreadableFile
-from planners.formats.glow import parse_traces
+from planners.formats.allocation_traces import parse_traces
 
 TRACE = """# two models
 MODEL first net

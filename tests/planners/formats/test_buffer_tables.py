@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 
 from csdf.errors import UnreadableFile
-from planners.formats.minimalloc import format_buffers, format_offsets, parse_buffers
-from planners.plan import MemoryPlan
+from planners.arena.problem import MemoryPlan
+from planners.formats.allocation_traces import format_buffers, format_offsets, parse_buffers
 from tests.planners.problems import problem_of, problems
 
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from csdf.errors import InvalidPlan, UnreadableFile
+from planners.arena.problem import MemoryPlan, Problem
 from planners.formats.c_header import format_header
 from planners.formats.tflite_micro import offline_plan, parse_offline_plan
-from planners.plan import MemoryPlan, Problem
 from tests.planners.formats.odd_names import odd_names
 from tests.planners.problems import problem_of
 

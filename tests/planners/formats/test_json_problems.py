@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 
 from csdf.errors import UnreadableFile
+from planners.arena.problem import Bank
 from planners.formats.json_problems import format_problems, parse_problems
-from planners.plan import Bank
 from tests.planners.problems import problem_of, problems
 
 

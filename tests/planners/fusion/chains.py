@@ -12,8 +12,7 @@ from cnn2csdf.elements import Element
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
-from planners.fusion.chains import chain_of
-from planners.fusion.configurations import Group, single
+from planners.fusion.configurations import Group, chain_of, single
 from planners.fusion.search import Terms
 from planners.fusion.tiles import Grid
 from planners.fusion.ways import Scratch, Way

@@ -18,14 +18,13 @@ from csdf.errors import InvalidPlan, UnreadableFile
 from figures.published.mafat import paper_configuration
 from figures.published.mafat_execution import run_fused as run_as_darknet
 from planners.code.library import library
-from planners.fusion.chains import chain_of
-from planners.fusion.configurations import configuration, single
+from planners.fusion.configurations import chain_of, configuration, single
 from planners.fusion.planning import fusion_plan, run_fused
 from planners.fusion.ways import Scratch, Way
-from planners.memory.given_plans import fit_of
-from planners.streaming.given.judge import require_carried_out
-from planners.streaming.given.plan_text import format_plans, parse_plans
-from planners.streaming.plan import Kind
+from planners.memory.fit import fit_of
+from planners.plan.checker import require_carried_out
+from planners.plan.plan import Kind
+from planners.plan.text import format_plans, parse_plans
 from tests.planners.fusion.chains import TERMS, model_of, plain_chain, planned, yolo_chain
 from tests.shared_data import SHARED, each
 

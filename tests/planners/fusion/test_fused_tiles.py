@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from cnn2csdf.parameters import multiply_accumulates
 from csdf.errors import InvalidPlan
-from planners.fusion.chains import chain_of
+from planners.fusion.configurations import chain_of
 from planners.fusion.tiles import Grid, tiled_group
-from planners.tiling.cuts import fresh
-from planners.tiling.regions import COLUMNS, ROWS, Needs, can_be_tiled, even_ends, length
+from planners.tiling.regions import COLUMNS, ROWS, Needs, can_be_tiled, even_ends, fresh, length
 from tests.planners.fusion.chains import grids, networks, plain_chain
 from tests.reference.shared_borders import reuse_multiply_accumulates, reuse_order, shared_elements
 

@@ -13,14 +13,13 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp, InvalidNetwork, InvalidPlan
 from csdf.time_limit import Stop
-from planners.fusion.chains import chain_of
-from planners.fusion.configurations import configuration
+from planners.fusion.configurations import chain_of, configuration
 from planners.fusion.planning import best_plan, fusion_plan
 from planners.fusion.plans import necessary_work
 from planners.fusion.search import NOTHING, best_under, front, least_memory, merged, options
 from planners.fusion.ways import Scratch, Way
-from planners.streaming.given.judge import require_carried_out
-from planners.tiling.layer_ranges import layer_range
+from planners.plan.checker import require_carried_out
+from planners.tiling.regions import layer_range
 from tests.planners.fusion.chains import TERMS, mixed, networks, plain_chain, yolo_chain
 
 ways = st.sampled_from(list(Way))

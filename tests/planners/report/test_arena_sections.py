@@ -1,8 +1,8 @@
 """Sections of a report on the arenas of a network, from plans made by hand."""
 
 from csdf.outcome import Status
+from planners.arena.problem import Buffer, MemoryPlan, Problem
 from planners.network_arena import NetworkArena
-from planners.plan import Buffer, MemoryPlan, Problem
 from planners.report.arena import TitledArena, arena_contribution
 
 

@@ -10,8 +10,7 @@ from planners.reuse.application.published_applications import (
     as_published,
     read_published_application,
 )
-from planners.reuse.cost.bounds import memory_bound, tensor_bound
-from planners.reuse.cost.choices_left import ChoicesLeft, begun_before_end
+from planners.reuse.cost.bounds import ChoicesLeft, begun_before_end, memory_bound, tensor_bound
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.cost.least_load import LeastLoad, searched_bound
 from planners.reuse.deployment.deployment import free_offsets

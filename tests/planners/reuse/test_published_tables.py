@@ -13,8 +13,7 @@ from planners.reuse.application.published_applications import (
     published_applications,
     read_published_application,
 )
-from planners.reuse.cost.comparison import comparison
-from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.cost.evaluation import Evaluator, comparison
 from planners.reuse.edge_buffers import best_shared
 from tests.shared_data import SHARED
 

@@ -11,7 +11,7 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidPlan
 from planners.arena.allocation import plan_arena
-from planners.check import check_plan
+from planners.arena.checker import check_plan
 from planners.reuse.application.application import Application, divided, undivided
 from planners.reuse.cost.bounds import memory_bound, tensor_bound
 from planners.reuse.cost.evaluation import Evaluator

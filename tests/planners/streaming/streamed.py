@@ -5,13 +5,12 @@ from random import Random
 import numpy as np
 
 from planners.memory.making import plan_of
-from planners.memory.search.chains import GroupWay, collecting
-from planners.memory.search.moves import WHOLE, Moves
-from planners.streaming.again import worked_model
-from planners.streaming.computing import ModelComputing
-from planners.streaming.course import course_of
-from planners.streaming.machine import Machine
-from planners.streaming.stages import StageTable
+from planners.memory.moves import WHOLE, GroupWay, Moves, collecting
+from planners.memory.order import course_of
+from planners.memory.stages import StageTable
+from planners.plan.computing import ModelComputing
+from planners.plan.executor import Machine
+from planners.plan.rematerialisation import worked_model
 
 
 def space(network, *, element_bytes=4, ends=(), parts=()):

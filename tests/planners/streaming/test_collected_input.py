@@ -12,12 +12,11 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import UnreadableFile
 from planners.memory.answer import RESIDENT, ROWS, SEARCHED, WHOLE_LAYERS
-from planners.memory.fit import fit
-from planners.memory.given_plans import fit_of
-from planners.memory.search.front import front
-from planners.streaming.command.main import main
-from planners.streaming.given.judge import require_carried_out
-from planners.streaming.given.plan_text import format_plans, parse_plans
+from planners.memory.command.main import main
+from planners.memory.fit import fit, fit_of
+from planners.memory.labels import front
+from planners.plan.checker import require_carried_out
+from planners.plan.text import format_plans, parse_plans
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.streaming.gated import gated_block, gated_network
 from tests.planners.streaming.streamed import outputs, random_frame

@@ -16,14 +16,13 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import CsdfError, ExecutionError, InvalidPlan, UnreadableFile
 from planners.memory.answer import INPUTS, SEARCHED
-from planners.memory.fit import fit
-from planners.memory.given_plans import fit_of
+from planners.memory.fit import fit, fit_of
+from planners.memory.stages import StageTable
 from planners.network_arena import whole_arena, whole_plan
-from planners.streaming.given.judge import require_carried_out
-from planners.streaming.given.plan_text import format_plans, parse_plans
-from planners.streaming.machine import Machine
-from planners.streaming.plan import Kind, Span
-from planners.streaming.stages import StageTable
+from planners.plan.checker import require_carried_out
+from planners.plan.executor import Machine
+from planners.plan.plan import Kind, Span
+from planners.plan.text import format_plans, parse_plans
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.streaming.streamed import random_plan
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from planners.streaming.firing import Firings, Reading
-from planners.streaming.lines import Keeping, kept_rows
+from planners.memory.line_buffers import Keeping, kept_rows
+from planners.plan.firing import Firings, Reading
 
 
 @pytest.mark.parametrize("rows", [1, 2**40, 2**62, 2**70])

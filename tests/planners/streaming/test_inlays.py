@@ -13,18 +13,16 @@ from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import ExecutionError, InvalidPlan
-from planners.inlays import inlays_of, most_bytes, worth_it
 from planners.memory import making as making
+from planners.memory import making as rings
 from planners.memory.making import plan_of
-from planners.memory.offsets import rings as rings
-from planners.memory.search.chains import GroupWay
-from planners.memory.search.moves import Move
-from planners.streaming import machine
-from planners.streaming.given.judge import require_carried_out
-from planners.streaming.given.plan_text import format_plans, parse_plans
-from planners.streaming.machine import Machine
-from planners.streaming.plan import Inlay, Kind
-from planners.streaming.stage import Stage
+from planners.memory.moves import GroupWay, Move
+from planners.plan import executor
+from planners.plan.aliases import inlays_of, most_bytes, worth_it
+from planners.plan.checker import require_carried_out
+from planners.plan.executor import Machine
+from planners.plan.plan import Inlay, Kind, Stage
+from planners.plan.text import format_plans, parse_plans
 from tests.planners.streaming.joined import Drawing, joined_model, joined_network
 from tests.planners.streaming.streamed import outputs, random_frame, random_plan, space
 from tests.planners.streaming.test_streamed_runs import require_equal
@@ -242,13 +240,13 @@ def test_by_rows_densenet_has_a_ring_for_each_block():
 @pytest.mark.usefixtures("everywhere")
 def test_a_ring_that_is_a_row_short_is_refused(monkeypatch):
     """Brute force of the rows of rings: one row fewer, and a row is overwritten before it is read."""
-    has_no_room = machine._GroupRun._has_no_room
+    has_no_room = executor._GroupRun._has_no_room
     short = {}  # a ring has no other place for a row
 
     def stages(group, tensor, rows):
         return tensor.buffer.tensor not in short and has_no_room(group, tensor, rows)
 
-    monkeypatch.setattr(machine._GroupRun, "_has_no_room", stages)
+    monkeypatch.setattr(executor._GroupRun, "_has_no_room", stages)
     refused = []
     for seed in range(60):
         model = joined_model(seed)

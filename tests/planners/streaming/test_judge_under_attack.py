@@ -15,10 +15,9 @@ from cnn2csdf.execution.whole import run_whole
 from csdf.errors import CsdfError
 from planners.code.library import library
 from planners.code.vectors import random_frame
-from planners.memory.given_plans import fit_of
-from planners.streaming.at_work.in_turn import outputs_of
-from planners.streaming.given.files import worked_part
-from planners.streaming.given.plan_text import parse_plans
+from planners.memory.fit import fit_of
+from planners.memory.several import outputs_of
+from planners.plan.text import parse_plans, worked_part
 from tests.planners.code.compiling import needs_compiler, run_all
 from tests.planners.streaming.wrong_plans import right_plans, spoiled
 

@@ -11,17 +11,16 @@ from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidPlan
 from planners.memory.answer import LINES, SEARCHED, STRIPS, TWICE
 from planners.memory.fit import fit
+from planners.memory.labels import front
 from planners.memory.making import plan_of
-from planners.memory.search.chains import GroupWay
-from planners.memory.search.front import front
-from planners.memory.search.moves import WHOLE
-from planners.memory.search.spaces import TwiceMoves
-from planners.streaming.again import worked_model, worked_network
-from planners.streaming.course import course_of
-from planners.streaming.given.judge import require_carried_out
-from planners.streaming.given.plan_text import format_plans, parse_plans
-from planners.streaming.plan import Span
-from planners.streaming.stages import StageTable
+from planners.memory.moves import WHOLE, GroupWay
+from planners.memory.order import course_of
+from planners.memory.search import TwiceMoves
+from planners.memory.stages import StageTable
+from planners.plan.checker import require_carried_out
+from planners.plan.plan import Span
+from planners.plan.rematerialisation import worked_model, worked_network
+from planners.plan.text import format_plans, parse_plans
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.streaming.gated import gated_block, gated_network
 from tests.planners.streaming.streamed import outputs, random_frame

@@ -8,9 +8,9 @@ from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.granularity import ROWS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
+from planners.memory.command.picture import lifetimes
 from planners.memory.fit import fit
 from planners.network_arena import parts_arena, parts_plan, whole_arena, whole_plan
-from planners.streaming.given.lifetimes import lifetimes
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import ExecutionError
 from planners.memory.fit import fit
-from planners.streaming.machine import Machine
-from planners.streaming.plan import Kind
+from planners.plan.executor import Machine
+from planners.plan.plan import Kind
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planners.memory.offsets.pieces import GroupBytes, Lead
-from planners.memory.offsets.placement import placed
-from planners.memory.search.labels import undominated
+from planners.memory.labels import undominated
+from planners.memory.placement import GroupBytes, Lead, placed
 
 TRIPLES = st.lists(st.tuples(*(st.integers(0, 6),) * 3), min_size=1, max_size=40)
 

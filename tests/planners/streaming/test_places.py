@@ -9,10 +9,10 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from planners.memory.answer import ROWS
 from planners.memory.fit import fit
+from planners.memory.labels import ANY_WORK, front
 from planners.memory.making import plan_of
-from planners.memory.search.chains import GroupWay
-from planners.memory.search.front import ANY_WORK, front
-from planners.memory.search.places import PlacedChains
+from planners.memory.moves import GroupWay
+from planners.memory.placed_chains import PlacedChains
 from tests.planners.streaming.streamed import space
 
 SIZE = st.integers(0, 6)

@@ -18,11 +18,11 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidPlan, UnreadableFile
 from planners.network_arena import parts_arena, parts_plan, whole_arena, whole_plan
-from planners.streaming.given.judge import require_carried_out
-from planners.streaming.given.plan_text import format_plans, parse_plans
-from planners.streaming.machine import Machine
-from planners.streaming.ordered.turns import results_in_order, turns_of
-from planners.streaming.plan import Kind, Turns
+from planners.plan.checker import require_carried_out
+from planners.plan.executor import Machine
+from planners.plan.firing import results_in_order, turns_of
+from planners.plan.plan import Kind, Turns
+from planners.plan.text import format_plans, parse_plans
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.streaming.streamed import outputs, random_frame
 

@@ -19,10 +19,9 @@ from figures.branched_networks import lraspp_like, yolov8n_like
 from planners.memory.answer import INPUTS, RESULTS, SEARCHED
 from planners.memory.fit import fit
 from planners.memory.making import plan_of
-from planners.memory.search.chains import GroupWay
-from planners.memory.search.moves import WHOLE
-from planners.streaming.machine import Machine
-from planners.streaming.plan import Kind
+from planners.memory.moves import WHOLE, GroupWay
+from planners.plan.executor import Machine
+from planners.plan.plan import Kind
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.code.test_quantised_libraries import quantised
 from tests.planners.streaming.streamed import outputs, random_frame, random_plan, space

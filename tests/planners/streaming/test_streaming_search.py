@@ -12,12 +12,11 @@ from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.operators import Activation, Convolution, Elementwise, GlobalPooling, Window
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
+from planners.memory.labels import front
+from planners.memory.line_buffers import Keeping, kept_rows, least_lead
 from planners.memory.making import plan_of
-from planners.memory.overlap import least_lead
-from planners.memory.search.front import front
-from planners.memory.search.moves import WHOLE, made_by_rows
-from planners.streaming.lines import Keeping, kept_rows
-from planners.streaming.plan import Kind
+from planners.memory.moves import WHOLE, made_by_rows
+from planners.plan.plan import Kind
 from tests.planners.streaming.streamed import random_moves, space
 
 

@@ -9,19 +9,18 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.weights import Model
-from planners.fusion.chains import chain_of
-from planners.fusion.configurations import Way, configuration
+from planners.fusion.configurations import Way, chain_of, configuration
 from planners.fusion.planning import fusion_plan
 from planners.fusion.ways import Scratch
 from planners.memory.answer import SEARCHED
 from planners.memory.fit import fit
 from planners.network_arena import parts_arena, parts_plan, whole_arena, whole_plan
+from planners.plan.plan import Kind
 from planners.primitives.execution.planned import planned_primitives
 from planners.primitives.library.layers import prepared_layer
 from planners.reuse.application.application import Application, divided
 from planners.reuse.cost.evaluation import Costs, Evaluator
-from planners.reuse.deployment.as_plans import streaming_plans
-from planners.streaming.plan import Kind
+from planners.reuse.deployment.deployment import streaming_plans
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.fusion.chains import TERMS
 from tests.planners.primitives.execution.test_selected_networks import SMALL, plain

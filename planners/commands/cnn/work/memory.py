@@ -23,13 +23,13 @@ from csdf.names import quoted
 from csdf.outcome import Status
 from csdf.time_limit import Progress
 from csdf.words import bytes_in_words
+from planners.memory.command.answer import remark_on_elements
+from planners.memory.command.beside import as_json as fit_as_json
+from planners.memory.command.beside import fit_beside, in_words
 from planners.memory.several import Together
 from planners.memory_ways import LINES, RINGS
 from planners.parts_memory import MemoryComparison, memory_comparison
-from planners.streaming.command.answer import remark_on_elements
-from planners.streaming.command.beside import as_json as fit_as_json
-from planners.streaming.command.beside import fit_beside, in_words
-from planners.streaming.given.plan_text import format_plans
+from planners.plan.text import format_plans
 
 NANOSECONDS = 10**9
 HEADER = (

@@ -37,8 +37,7 @@ from planners.reuse.front.guided.local_search import (
     gains_of,
     genes_at,
 )
-from planners.reuse.front.guided.rationed import Rationed
-from planners.reuse.front.places.evaluation import Place, Serial
+from planners.reuse.front.places.evaluation import Place, Rationed, Serial
 from planners.reuse.front.problem import Chromosome, Front, Problem
 from planners.reuse.front.search_problem import PUBLISHED_ALLELES, WHOLE, score, search_problem
 

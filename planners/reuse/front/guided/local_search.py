@@ -36,8 +36,7 @@ from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 from planners.reuse.application.application import Genes
 from planners.reuse.cost.evaluation import Buffers, Evaluator
 from planners.reuse.front.archive import Archive
-from planners.reuse.front.guided.rationed import BATCH, Rationed, Spent, evaluated_points
-from planners.reuse.front.places.evaluation import Place
+from planners.reuse.front.places.evaluation import BATCH, Place, Rationed, Spent, evaluated_points
 from planners.reuse.front.problem import (
     Chromosome,
     Front,

@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 from csdf.errors import plural
 from csdf.outcome import Reason, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
-from planners.reuse.front.archive import Archive
-from planners.reuse.front.nsga2.domination import survivors
+from planners.reuse.front.archive import Archive, survivors
 from planners.reuse.front.places.evaluation import Place, scored
 from planners.reuse.front.problem import (
     Chromosome,

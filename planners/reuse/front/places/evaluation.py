@@ -1,4 +1,7 @@
-"""Sources of scores: the protocol of all places, this process, and a cache in front of any."""
+"""Sources of scores: the protocol of all places, this process, and a cache in front of any.
+
+A place with a limited number of evaluations, and points that are not lost when it is spent.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,16 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from typing import Protocol
 
-from csdf.errors import CsdfError
+from csdf.errors import CsdfError, GaveUp, plural
+from csdf.outcome import because
 from csdf.time_limit import Stop
+from planners.reuse.front.archive import Archive
 from planners.reuse.front.problem import (
     Chromosome,
     Evaluate,
     EvaluationFailed,
+    FrontWhy,
+    InvalidSearch,
     Point,
     Score,
     shown,
@@ -86,3 +93,69 @@ def evaluated(evaluate: Evaluate, chromosome: Chromosome) -> Score:
         return evaluate(chromosome)
     except CsdfError as error:
         raise EvaluationFailed(f"chromosome {shown(chromosome)}: {error}") from error
+
+
+BATCH = 64  # chromosomes that are evaluated together
+
+
+class Spent(GaveUp):
+    """No evaluation is left."""
+
+
+class Rationed:
+    """A place in front of another, which evaluates no more than `most` different chromosomes there."""
+
+    def __init__(self, place: Place, most: int | None) -> None:
+        if most is not None and most < 1:
+            raise InvalidSearch(f"evaluations: found {most}; expected at least 1")
+        self._cached = Cached(place)
+        self._most = most
+        self._beside = 0
+
+    @property
+    def evaluations(self) -> int:
+        """How many different chromosomes were evaluated, and what was charged."""
+        return self.seen + self._beside
+
+    @property
+    def seen(self) -> int:
+        """How many different chromosomes the place has answered."""
+        return self._cached.evaluations
+
+    def share(self, parts: int) -> int | None:
+        """Return the evaluations of one of so many equal parts of all; None where there is no limit."""
+        return None if self._most is None else self._most // parts
+
+    def charge(self) -> None:
+        """Count an evaluation that was made beside this place. Raises Spent when none is left."""
+        self._room()
+        self._beside += 1
+
+    def scores(self, chromosomes: Sequence[Chromosome], stop: Stop) -> Generator[Score, None, None]:
+        """Yield the score of each chromosome. Raises Spent when the last evaluation is used."""
+        place = 0
+        while place < len(chromosomes):
+            some = chromosomes[place : place + self._room()]
+            yield from self._cached.scores(some, stop)
+            place += len(some)
+
+    def _room(self) -> int:
+        if self._most is None:
+            return BATCH
+        if self.evaluations >= self._most:
+            raise Spent(
+                because(FrontWhy.EVALUATIONS, count=self.evaluations, s=plural(self.evaluations))
+            )
+        return min(BATCH, self._most - self.evaluations)
+
+
+def evaluated_points(
+    place: Place, chromosomes: Sequence[Chromosome], archive: Archive, stop: Stop
+) -> list[Point]:
+    """Return the points, in order; points found before an error go to the archive as well."""
+    points: list[Point] = []
+    try:
+        points.extend(scored(place, chromosomes, stop))
+    finally:
+        archive.add(points)
+    return points

@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 
 from cnn2csdf.execution.whole import run_whole
 from csdf.errors import ExecutionError, InvalidPlan
+from planners.memory.several import outputs_of
+from planners.plan.checker import require_carried_out
+from planners.plan.executor import Machine
+from planners.plan.plan import Kind
+from planners.plan.text import format_plans, parse_plans
 from planners.primitives.execution import planned as planned_module
 from planners.primitives.execution.planned import planned_primitives, run_planned
 from planners.primitives.execution.selected import largest_difference
 from planners.primitives.library.layers import prepared_layer, ways_of
 from planners.primitives.library.winograd import ROUNDING
 from planners.primitives.profiling.profiler import random_frame
-from planners.streaming.at_work.in_turn import outputs_of
-from planners.streaming.given.judge import require_carried_out
-from planners.streaming.given.plan_text import format_plans, parse_plans
-from planners.streaming.machine import Machine
-from planners.streaming.plan import Kind
 from tests.planners.primitives.execution.test_selected_networks import SMALL, plain
 
 FRAME = random_frame(SMALL.network, 2)

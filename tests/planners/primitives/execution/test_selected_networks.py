@@ -11,7 +11,7 @@ from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import ExecutionError, InvalidPlan
-from planners.check import check_plan
+from planners.arena.checker import check_plan
 from planners.primitives.execution.selected import (
     SelectedNetwork,
     changes_of,

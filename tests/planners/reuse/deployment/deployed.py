@@ -6,11 +6,14 @@ from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp
 from csdf.time_limit import Progress, Stop
-from planners.reuse.deployment.as_plans import streaming_plans
-from planners.reuse.deployment.deployment import deployment, free_offsets, whole_buffers
-from planners.streaming.at_work.in_turn import run_in_turn
-from planners.streaming.given.apart import require_apart
-from planners.streaming.given.judge import require_carried_out
+from planners.memory.several import run_in_turn
+from planners.plan.checker import require_apart, require_carried_out
+from planners.reuse.deployment.deployment import (
+    deployment,
+    free_offsets,
+    streaming_plans,
+    whole_buffers,
+)
 
 TOLERANCE = 1e-4  # sums of up to thousands of products, in another order
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
+from planners.plan.executor import Machine
+from planners.plan.text import format_plans, parse_plans
 from planners.reuse.application.application import Application, divided
 from planners.reuse.cost.evaluation import Evaluator
-from planners.streaming.given.plan_text import format_plans, parse_plans
-from planners.streaming.machine import Machine
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.reuse.deployment.deployed import (
     TOLERANCE,

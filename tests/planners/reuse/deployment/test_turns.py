@@ -7,11 +7,10 @@ import pytest
 
 from csdf.errors import ExecutionError, InvalidPlan
 from figures.published.reuse_example import example_cnn1, worked_example
+from planners.plan.checker import require_apart, require_carried_out
 from planners.reuse.application.application import Application, divided
 from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.deployment.as_plans import teams
-from planners.streaming.given.apart import require_apart
-from planners.streaming.given.judge import require_carried_out
+from planners.reuse.deployment.deployment import teams
 from tests.planners.reuse.deployment.deployed import TOLERANCE, as_published, judged, run
 
 TWO = (  # of five layers each, in two partitions

@@ -8,7 +8,7 @@ import pytest
 from csdf.errors import InvalidPlan
 from figures.published.reuse_example import worked_example
 from planners.arena.allocation import plan_arena
-from planners.check import check_plan
+from planners.arena.checker import check_plan
 from planners.reuse.cost.evaluation import Costs, Evaluator
 from planners.reuse.cost.offset_problem import offset_problem
 from planners.reuse.deployment.deployment import deployment, whole_buffers

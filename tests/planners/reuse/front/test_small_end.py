@@ -20,9 +20,8 @@ from planners.reuse.front.guided.beyond_search import (
     smallest_of_each,
 )
 from planners.reuse.front.guided.local_search import climbed, free_genes, genes_at
-from planners.reuse.front.guided.rationed import Rationed
 from planners.reuse.front.offset_points import offset_point
-from planners.reuse.front.places.evaluation import Serial
+from planners.reuse.front.places.evaluation import Rationed, Serial
 from planners.reuse.front.problem import Problem
 from planners.reuse.front.search_problem import score, search_problem
 from tests.planners.reuse.front.small_applications import all_genes, together

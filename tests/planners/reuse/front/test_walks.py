@@ -8,8 +8,7 @@ from csdf.errors import GaveUp
 from csdf.time_limit import Stop
 from planners.reuse.front.archive import Archive
 from planners.reuse.front.guided.local_search import GuidedSearch, Moves, WalkSettings, descend
-from planners.reuse.front.guided.rationed import Rationed, Spent
-from planners.reuse.front.places.evaluation import Serial
+from planners.reuse.front.places.evaluation import Rationed, Serial, Spent
 from planners.reuse.front.problem import InvalidSearch, Problem, Score
 
 SAVED = (5, 9, 2, 7, 4, 8)  # bytes that each gene saves

@@ -1,0 +1,209 @@
+"""GoogLeNet, the first Inception network, without its auxiliary classifiers.
+
+Source: Szegedy et al., Going Deeper with Convolutions, CVPR 2015, table 1. Poolings round up, as
+the sizes of the table ask for.
+
+SqueezeNet 1.0 and 1.1.
+
+Source: Iandola et al., SqueezeNet: AlexNet-Level Accuracy with 50x Fewer Parameters and <0.5 MB
+Model Size, arXiv 1602.07360, 2016, table 1; version 1.1 is of the authors' release, which gives its
+differences: a smaller first convolution and poolings further in front. Poolings round up, as in
+the release; 227 x 227 is the image of which the sizes of the table follow.
+
+DenseNet-121.
+
+Source: Huang et al., Densely Connected Convolutional Networks, CVPR 2017, table 1 (growth rate 32,
+bottlenecks of four times the growth rate, compression 1/2).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.catalogue import blocks
+from cnn2csdf.network import Network
+
+
+class Inception(NamedTuple):
+    """Filters of one inception module, by the columns of the table."""
+
+    name: str
+    direct: int  # 1x1
+    reduce3: int  # 1x1 in front of 3x3
+    wide3: int
+    reduce5: int  # 1x1 in front of 5x5
+    wide5: int
+    pooled: int  # 1x1 behind the pooling
+
+
+MODULES = (
+    Inception("3a", 64, 96, 128, 16, 32, 32),
+    Inception("3b", 128, 128, 192, 32, 96, 64),
+    Inception("4a", 192, 96, 208, 16, 48, 64),
+    Inception("4b", 160, 112, 224, 24, 64, 64),
+    Inception("4c", 128, 128, 256, 24, 64, 64),
+    Inception("4d", 112, 144, 288, 32, 64, 64),
+    Inception("4e", 256, 160, 320, 32, 128, 128),
+    Inception("5a", 256, 160, 320, 32, 128, 128),
+    Inception("5b", 384, 192, 384, 48, 128, 128),
+)
+POOLED_AFTER = ("3b", "4e")
+
+
+def googlenet(*, classes: int = 1000, resolution: int = 224) -> Network:
+    """Return GoogLeNet without its auxiliary classifiers."""
+    builder = NetworkBuilder("googlenet")
+    features = _stem(builder, builder.input((3, resolution, resolution)))
+    for module in MODULES:
+        features = _inception(builder, features, module)
+        if module.name in POOLED_AFTER:
+            features = _pooled(builder, features, f"pool{module.name[0]}")
+    blocks.classified(builder, blocks.global_average(builder, features, "pool5"), classes)
+    return builder.network()
+
+
+def _stem(builder: NetworkBuilder, image: str) -> str:
+    features = blocks.biased_convolution(
+        builder, image, "conv1", filters=64, window=blocks.centred(7, 2)
+    )
+    features = _pooled(builder, features, "pool1")
+    features = builder.add(op.LocalResponseNormalization(size=5), features, name="pool1_lrn")
+    features = blocks.biased_convolution(
+        builder, features, "conv2_reduce", filters=64, window=blocks.unpadded(1)
+    )
+    features = blocks.biased_convolution(
+        builder, features, "conv2", filters=192, window=blocks.centred(3)
+    )
+    features = builder.add(op.LocalResponseNormalization(size=5), features, name="conv2_lrn")
+    return _pooled(builder, features, "pool2")
+
+
+def _pooled(builder: NetworkBuilder, source: str, name: str) -> str:
+    window = blocks.rounded_up(builder.shape(source), 3, 2)
+    return blocks.max_pooling(builder, source, name, window)
+
+
+def _inception(builder: NetworkBuilder, source: str, module: Inception) -> str:
+    def branch(behind: str, part: str, filters: int, kernel: int) -> str:
+        name = f"inception{module.name}_{part}"
+        window = blocks.centred(kernel)
+        return blocks.biased_convolution(builder, behind, name, filters=filters, window=window)
+
+    direct = branch(source, "1x1", module.direct, 1)
+    wide3 = branch(branch(source, "3x3_reduce", module.reduce3, 1), "3x3", module.wide3, 3)
+    wide5 = branch(branch(source, "5x5_reduce", module.reduce5, 1), "5x5", module.wide5, 5)
+    pool = blocks.max_pooling(builder, source, f"inception{module.name}_pool", blocks.centred(3))
+    pooled = branch(pool, "pool_projection", module.pooled, 1)
+    name = f"inception{module.name}"
+    return builder.add(op.Concatenation(), direct, wide3, wide5, pooled, name=name)
+
+
+FIRES = (  # number, squeeze filters, filters of each expand layer
+    (2, 16, 64),
+    (3, 16, 64),
+    (4, 32, 128),
+    (5, 32, 128),
+    (6, 48, 192),
+    (7, 48, 192),
+    (8, 64, 256),
+    (9, 64, 256),
+)
+
+
+def squeezenet1_0(*, classes: int = 1000, resolution: int = 227) -> Network:
+    """Return SqueezeNet 1.0."""
+    builder = NetworkBuilder("squeezenet1_0")
+    image = builder.input((3, resolution, resolution))
+    features = blocks.biased_convolution(
+        builder, image, "conv1", filters=96, window=blocks.unpadded(7, 2)
+    )
+    return _finished(builder, features, (1, 4, 8), classes)
+
+
+def squeezenet1_1(*, classes: int = 1000, resolution: int = 224) -> Network:
+    """Return SqueezeNet 1.1."""
+    builder = NetworkBuilder("squeezenet1_1")
+    image = builder.input((3, resolution, resolution))
+    features = blocks.biased_convolution(
+        builder, image, "conv1", filters=64, window=blocks.unpadded(3, 2)
+    )
+    return _finished(builder, features, (1, 3, 5), classes)
+
+
+def _finished(
+    builder: NetworkBuilder, features: str, pooled_after: tuple[int, ...], classes: int
+) -> Network:
+    features = _pooled(builder, features, "pool1")
+    for number, squeezed, expanded in FIRES:
+        features = _fire(builder, features, f"fire{number}", squeezed, expanded)
+        if number in pooled_after:
+            features = _pooled(builder, features, f"pool{number}")
+    scores = blocks.biased_convolution(
+        builder, features, "conv10", filters=classes, window=blocks.unpadded(1)
+    )
+    means = blocks.global_average(builder, scores, "pool10")
+    builder.output(builder.add(op.Softmax(axis=0), means, name="softmax"))
+    return builder.network()
+
+
+def _fire(builder: NetworkBuilder, source: str, name: str, squeezed: int, expanded: int) -> str:
+    narrow = blocks.biased_convolution(
+        builder, source, f"{name}_squeeze", filters=squeezed, window=blocks.unpadded(1)
+    )
+    expansions = [
+        blocks.biased_convolution(
+            builder,
+            narrow,
+            f"{name}_expand{kernel}x{kernel}",
+            filters=expanded,
+            window=blocks.centred(kernel),
+        )
+        for kernel in (1, 3)
+    ]
+    return builder.add(op.Concatenation(), *expansions, name=name)
+
+
+GROWTH = 32
+BLOCK_LAYERS = (6, 12, 24, 16)
+
+
+def densenet121(*, classes: int = 1000, resolution: int = 224) -> Network:
+    """Return DenseNet-121."""
+    builder = NetworkBuilder("densenet121")
+    image = builder.input((3, resolution, resolution))
+    features = blocks.normalized_convolution(
+        builder, image, "conv1", filters=64, window=blocks.centred(7, 2)
+    )
+    features = blocks.max_pooling(builder, features, "pool1", blocks.centred(3, 2))
+    for block, layers in enumerate(BLOCK_LAYERS, start=1):
+        if block > 1:
+            features = _transition(builder, features, f"transition{block - 1}")
+        for layer in range(1, layers + 1):
+            features = _dense_layer(builder, features, f"dense{block}_{layer}")
+    features = _normalized(builder, features, "last")
+    blocks.classified(builder, blocks.global_average(builder, features), classes)
+    return builder.network()
+
+
+def _normalized(builder: NetworkBuilder, source: str, name: str) -> str:
+    normalized = builder.add(op.BatchNormalization(), source, name=f"{name}_normalization")
+    return blocks.activated(builder, normalized, blocks.RELU, name)
+
+
+def _convolved(builder: NetworkBuilder, source: str, name: str, filters: int, kernel: int) -> str:
+    """Normalisation and activation stand in front of the convolution (pre-activation)."""
+    convolution = op.Convolution(filters=filters, window=blocks.centred(kernel), has_bias=False)
+    return builder.add(convolution, _normalized(builder, source, name), name=name)
+
+
+def _dense_layer(builder: NetworkBuilder, source: str, prefix: str) -> str:
+    narrow = _convolved(builder, source, f"{prefix}_a", 4 * GROWTH, 1)
+    new = _convolved(builder, narrow, f"{prefix}_b", GROWTH, 3)
+    return builder.add(op.Concatenation(), source, new, name=f"{prefix}_concatenation")
+
+
+def _transition(builder: NetworkBuilder, source: str, name: str) -> str:
+    narrow = _convolved(builder, source, name, builder.shape(source).channels // 2, 1)
+    return blocks.average_pooling(builder, narrow, f"{name}_pool", blocks.unpadded(2, 2))

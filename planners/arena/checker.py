@@ -1,0 +1,77 @@
+"""The judge of memory plans: slow, complete, and a stranger to all planners."""
+
+from __future__ import annotations
+
+from csdf.errors import InvalidPlan
+from csdf.outcome import Status
+from planners.arena.problem import Buffer, MemoryPlan, Problem
+
+
+def check_plan(plan: MemoryPlan, *, capacity: int | None = None) -> None:
+    """Raise InvalidPlan unless every buffer has its bytes to itself while it lives.
+
+    Compares all pairs, O(n^2): planners may be clever, their judge may not. Looks at alignment, fixed
+    offsets, the capacity if there is one, and that the bound and the status do not contradict the
+    peak.
+    """
+    buffers = plan.problem.buffers
+    for buffer in buffers:
+        _check_place(plan, buffer, capacity)
+    rules = _Rules(plan.problem)
+    for position, first in enumerate(buffers):
+        for second in buffers[position + 1 :]:
+            _check_pair(plan, rules, first, second)
+    if plan.peak < plan.lower_bound:
+        raise InvalidPlan(f"peak {plan.peak} is below its lower bound {plan.lower_bound}")
+    if plan.status == Status.OPTIMAL and plan.peak != plan.lower_bound:
+        raise InvalidPlan(f"called optimal at {plan.peak}, but only {plan.lower_bound} is proved")
+
+
+class _Rules:
+    """The three lists of pairs, each pair in both orders."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.conflicts = _both_ways(problem.conflicts)
+        self.shares = _both_ways(problem.shares)
+        self.in_place = _both_ways(problem.in_place)
+
+
+def _both_ways(pairs: tuple[tuple[str, str], ...]) -> set[tuple[str, str]]:
+    return set(pairs) | {(second, first) for first, second in pairs}
+
+
+def _check_place(plan: MemoryPlan, buffer: Buffer, capacity: int | None) -> None:
+    if buffer.name not in plan.offsets:
+        raise InvalidPlan(f"buffer {buffer.name!r} has no offset")
+    offset = plan.offsets[buffer.name]
+    if offset < 0 or offset % buffer.alignment != 0:
+        raise InvalidPlan(
+            f"buffer {buffer.name!r} lies at {offset}; expected a multiple of {buffer.alignment}"
+        )
+    if buffer.offset is not None and offset != buffer.offset:
+        raise InvalidPlan(f"buffer {buffer.name!r} lies at {offset}; expected {buffer.offset}")
+    is_needed = buffer.size > 0 and buffer.end > buffer.start
+    if capacity is not None and is_needed and offset + buffer.size > capacity:
+        raise InvalidPlan(
+            f"buffer {buffer.name!r} ends at {offset + buffer.size}, beyond capacity {capacity}"
+        )
+
+
+def _check_pair(plan: MemoryPlan, rules: _Rules, first: Buffer, second: Buffer) -> None:
+    if first.size == 0 or second.size == 0:
+        return
+    if first.start == first.end or second.start == second.end:
+        return
+    pair = (first.name, second.name)
+    meets = first.start < second.end and second.start < first.end
+    if pair in rules.shares or not (meets or pair in rules.conflicts):
+        return
+    one, other = plan.offsets[first.name], plan.offsets[second.name]
+    if one + first.size <= other or other + second.size <= one:
+        return
+    if pair in rules.in_place and one == other:
+        return
+    raise InvalidPlan(
+        f"buffers {first.name!r} ({one} to {one + first.size}) and {second.name!r} "
+        f"({other} to {other + second.size}) share bytes at a time when both are needed"
+    )

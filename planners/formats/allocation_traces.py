@@ -1,0 +1,233 @@
+"""The CSV files of MiniMalloc: a header `id,lower,upper,size` and a line for each buffer.
+
+Lifetimes are half-open: from `lower` to before `upper`. The columns `alignment`, `offset` (fixed)
+and `hint` may be added, and be empty; columns may stand in any order.
+
+Allocation traces in the format of the Glow compiler's allocator test.
+
+    MODEL <name>          a new problem
+    ALIGN <bytes>         alignment of all its buffers
+    ALLOC <id> <bytes>    the buffer lives from this instruction
+    FREE <id>             to this one
+    MEM <bytes>           what the trace expects to need; EFF <ratio> its efficiency
+
+Time is counted in ALLOC and FREE instructions. Text from `#` to the end of a line is a comment.
+
+Lines that know their place in a file, for messages.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from csdf.errors import InvalidPlan, UnreadableFile, counted
+from csdf.io.csv_text import csv_text, unguarded
+from csdf.model.exact import MalformedText, natural, shown
+from planners.arena.problem import Buffer, MemoryPlan, Problem
+
+NEEDED = ("id", "lower", "upper", "size")
+OPTIONAL = ("alignment", "offset", "hint")
+
+
+def parse_buffers(text: str, name: str, problem_name: str) -> Problem:
+    """Return the problem of a CSV file. Raises UnreadableFile with the line."""
+    rows = csv.reader(io.StringIO(text.removeprefix("\ufeff")))
+    columns: list[str] = []
+    buffers: dict[str, Buffer] = {}
+    try:
+        for row in rows:
+            line = Line("", rows.line_num, name)
+            cells = [cell.strip() for cell in row]
+            if not any(cells):
+                continue
+            if not columns:
+                columns = _columns(cells, line)
+                continue
+            buffer = _buffer(_by_column(cells, columns, line), line)
+            if buffer.name in buffers:
+                raise line.refusal(f"two buffers have the id {buffer.name!r}")
+            buffers[buffer.name] = buffer
+    except csv.Error as error:
+        raise Line("", rows.line_num, name).refusal(f"not CSV: {error}") from None
+    if not columns:
+        raise Line("", 1, name).refusal(f"is empty; expected the header {','.join(NEEDED)}")
+    return Problem(name=problem_name, buffers=tuple(buffers.values()))
+
+
+def _columns(cells: list[str], line: Line) -> list[str]:
+    for column in NEEDED:
+        if column not in cells:
+            raise line.refusal(
+                f"the header has no column {column!r}; found {','.join(cells)[:80]!r}"
+            )
+    for column in cells:
+        if column not in NEEDED + OPTIONAL or cells.count(column) > 1:
+            raise line.refusal(f"the header has the column {column!r}, unknown or twice")
+    return cells
+
+
+def _by_column(cells: list[str], columns: list[str], line: Line) -> dict[str, str]:
+    if len(cells) != len(columns):
+        raise line.refusal(f"found {counted(len(cells), 'value')}; expected {len(columns)}")
+    return dict(zip(columns, cells, strict=True))
+
+
+def _buffer(cells: dict[str, str], line: Line) -> Buffer:
+    own = unguarded(cells["id"])
+    numbers = {
+        column: line.natural(word, f"buffer {own!r}, {column}")
+        for column, word in cells.items()
+        if column != "id" and (column in NEEDED or word)
+    }
+    try:
+        return Buffer(
+            name=own,
+            size=numbers["size"],
+            start=numbers["lower"],
+            end=numbers["upper"],
+            alignment=numbers.get("alignment", 1),
+            offset=numbers.get("offset"),
+            hint=numbers.get("hint"),
+        )
+    except InvalidPlan as error:
+        raise line.refusal(str(error)) from None
+
+
+def format_buffers(problem: Problem) -> str:
+    """Return the problem as CSV, with the optional columns that some buffer needs."""
+    columns = [*NEEDED]
+    columns += ["alignment"] if any(b.alignment > 1 for b in problem.buffers) else []
+    columns += ["offset"] if any(b.offset is not None for b in problem.buffers) else []
+    columns += ["hint"] if any(b.hint is not None for b in problem.buffers) else []
+    rows = ([_cell(buffer, column) for column in columns] for buffer in problem.buffers)
+    return _as_csv(columns, rows)
+
+
+def format_offsets(plan: MemoryPlan) -> str:
+    """Return the plan as MiniMalloc writes it: the columns of the problem, and offsets."""
+    rows = (
+        (buffer.name, buffer.start, buffer.end, buffer.size, plan.offsets[buffer.name])
+        for buffer in plan.problem.buffers
+    )
+    return _as_csv([*NEEDED, "offset"], rows)
+
+
+def _cell(buffer: Buffer, column: str) -> str | int:
+    values: dict[str, str | int | None] = {
+        "id": buffer.name,
+        "lower": buffer.start,
+        "upper": buffer.end,
+        "size": buffer.size,
+        "alignment": buffer.alignment,
+        "offset": buffer.offset,
+        "hint": buffer.hint,
+    }
+    found = values[column]
+    return "" if found is None else found
+
+
+def _as_csv(columns: list[str], rows: Iterable[Sequence[str | int]]) -> str:
+    return csv_text([columns, *rows])
+
+
+WORDS = {"MODEL": 2, "ALIGN": 2, "ALLOC": 3, "FREE": 2, "MEM": 2, "EFF": 2}
+
+
+def parse_traces(text: str, name: str) -> list[Problem]:
+    """Return a problem for each model. Raises UnreadableFile with the line.
+
+    A buffer that is never freed, or freed twice, is refused.
+    """
+    traces: list[_Trace] = []
+    for line in lines_of(text, name, comment="#"):
+        words = line.text.split()
+        if words[0] not in WORDS:
+            raise line.refusal(f"found {words[0]!r}; expected one of {', '.join(WORDS)}")
+        if words[0] == "MODEL":
+            traces.append(_Trace(line.text.split(maxsplit=1)[-1] if len(words) > 1 else "", line))
+            continue
+        if len(words) != WORDS[words[0]]:
+            raise line.refusal(f"found {counted(len(words) - 1, 'value')} after {words[0]}")
+        if not traces:
+            raise line.refusal(f"{words[0]} stands before the first MODEL")
+        traces[-1].take(words, line)
+    return [trace.problem() for trace in traces]
+
+
+class _Trace:
+    """A model while it is read."""
+
+    def __init__(self, name: str, line: Line) -> None:
+        if not name:
+            raise line.refusal("MODEL without a name")
+        self._name = name
+        self._line = line
+        self._alignment = 1
+        self._sizes: dict[str, int] = {}
+        self._starts: dict[str, int] = {}
+        self._ends: dict[str, int] = {}
+
+    def take(self, words: list[str], line: Line) -> None:
+        time = len(self._starts) + len(self._ends)
+        if words[0] == "ALIGN":
+            self._alignment = line.natural(words[1], "ALIGN", least=1)
+        elif words[0] == "ALLOC":
+            if words[1] in self._starts:
+                raise line.refusal(f"buffer {words[1]!r} is allocated twice")
+            self._sizes[words[1]] = line.natural(words[2], f"buffer {words[1]!r}")
+            self._starts[words[1]] = time
+        elif words[0] == "FREE":
+            if words[1] not in self._starts:
+                raise line.refusal(f"buffer {words[1]!r} is freed, but was not allocated")
+            if words[1] in self._ends:
+                raise line.refusal(f"buffer {words[1]!r} is freed twice")
+            self._ends[words[1]] = time
+
+    def problem(self) -> Problem:
+        for name in self._starts:
+            if name not in self._ends:
+                raise self._line.refusal(f"MODEL {self._name!r}: buffer {name!r} is never freed")
+        buffers = (
+            Buffer(
+                name=name,
+                size=self._sizes[name],
+                start=start,
+                end=self._ends[name],
+                alignment=self._alignment,
+            )
+            for name, start in self._starts.items()
+        )
+        return Problem(name=self._name, buffers=tuple(buffers))
+
+
+class Line(NamedTuple):
+    """A line without its comment, and where it stands."""
+
+    text: str
+    number: int
+    file: str
+
+    def refusal(self, complaint: str) -> UnreadableFile:
+        """Return the error that blames this line."""
+        return UnreadableFile(f"{self.file}:{self.number}: {complaint}")
+
+    def natural(self, word: str, what: str, least: int = 0) -> int:
+        """Return the whole number that the word is; `what` says of what."""
+        try:
+            found = natural(word)
+        except MalformedText:
+            found = -1
+        if found < least:
+            raise self.refusal(f"{what}: found {shown(word)}; expected a whole number >= {least}")
+        return found
+
+
+def lines_of(text: str, file: str, comment: str) -> Iterator[Line]:
+    """Yield the lines that hold more than a comment."""
+    for number, whole in enumerate(text.splitlines(), start=1):
+        line = whole.partition(comment)[0].strip()
+        if line:
+            yield Line(line, number, file)

@@ -1,0 +1,162 @@
+"""The answer of `csdf fit` in words and as JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from cnn2csdf.execution.compare import Difference
+from cnn2csdf.network import Network
+from cnn2csdf.quantized_layers import stores_integers
+from csdf.cli import answers
+from csdf.outcome import Status
+from csdf.words import bytes_in_words, nanoseconds_in_words, time_in_words
+from planners.memory.answer import BY_ROWS, OUTSIDE, RESIDENT, ROWS, Fit, FitWay
+from planners.memory.fit import GIVEN
+from planners.memory.several import Together
+from planners.memory_ways import RINGS
+from planners.plan.plan import StreamingPlan
+
+HEADER = ("way", "RAM", "work", "predicted")
+BY_PARTS = f"  others   in csdf cnn memory by parts {RINGS}, so its bytes differ from these by rows"
+REAL_BYTES = 4  # of an element of a network of real numbers, in C
+WHERE = {RESIDENT: "in the arena", ROWS: "row by row", OUTSIDE: "elsewhere"}
+
+
+def remark_on_elements(
+    command: str, path: str, plans: Sequence[tuple[Network, StreamingPlan]]
+) -> None:
+    """Say which plans of a file count other bytes for an element than C computes it in.
+
+    `csdf deploy` refuses them; they tell what the network would take, quantised.
+    """
+    for network, plan in plans:
+        is_real = not stores_integers(network)
+        for layer in network.layers:
+            counted = plan.element_bytes or layer.element_bytes
+            computed = REAL_BYTES if is_real else layer.element_bytes
+            if counted != computed:
+                print(
+                    f"{command}: {path}: the plan of {network.name} counts "
+                    f"{answers.counted(counted, 'byte')} for an element of {layer.name!r}, which C "
+                    f"computes in {computed}; csdf deploy takes it only with a model whose elements "
+                    f"have {counted}. For this model plan with --element-bytes {computed}",
+                    file=sys.stderr,
+                )
+                break
+
+
+def as_text(
+    all_of: Together, checks: Sequence[Difference], seconds: float, tolerance: float
+) -> str:
+    """Return the answer in one line, then the ways, for each network; then what runs showed."""
+    lines: list[str] = []
+    fits = all_of.fits
+    for one in fits:
+        lines += [_headline(one), *_table(one), f"  because  {one.reason}", _counted(one)]
+        lines += [BY_PARTS] if any(way.name == BY_ROWS for way in one.ways) else []
+    if len(fits) > 1:
+        lines += _together(all_of)
+    for one, check in zip(fits, checks, strict=False):
+        way = one.best or one.least
+        verdict = "equal" if check.relative <= tolerance else "DIFFERENT"
+        lines.append(
+            f"{one.network}: {verdict}: the whole network and its run in {way.ram_bytes} bytes, "
+            f"largest difference {check.relative:.3g} of the largest output"
+        )
+    return answers.one_text([*lines, f"  time     {time_in_words(seconds)}"])
+
+
+def _headline(one: Fit) -> str:
+    way = one.best or one.least
+    figures = (
+        f"{bytes_in_words(way.ram_bytes)} of RAM, {float(way.work):.4g} times the work, "
+        f"{bytes_in_words(one.flash_bytes)} of flash"
+    )
+    if one.ram is None and one.status == Status.FEASIBLE:
+        words = "as planned" if way.name == GIVEN else "with the least work"
+        return f"{one.network}: {words}: {figures}"
+    if one.status == Status.FEASIBLE:
+        spare = bytes_in_words((one.ram or 0) - way.ram_bytes)
+        return f"{one.network}: fits: {figures}; {spare} of RAM to spare"
+    verdict = "does not fit" if one.status == Status.INFEASIBLE else "gave up"
+    if one.flash is not None and one.flash_bytes > one.flash:
+        verdict += (
+            f": {bytes_in_words(one.flash_bytes)} of flash needed, "
+            f"{bytes_in_words(one.flash)} are there"
+        )
+    words = "the plan takes" if way.name == GIVEN else "the least found is"
+    return f"{one.network}: {verdict}: {words} {figures}"
+
+
+def _counted(one: Fit) -> str:
+    """Return what the bytes are those of, and the bound that no plan is below."""
+    collects = (one.best or one.least).plan.collects_input
+    source = WHERE[one.input] + (", collected before the first layer" if collects else "")
+    return (
+        f"  counted  tensors, sums and staged rows; input {source}, result "
+        f"{WHERE[one.result]}; no plan needs less than {bytes_in_words(one.lower_bound)}"
+    )
+
+
+def _table(one: Fit) -> list[str]:
+    rows = [HEADER, *(_cells(way) for way in one.ways)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADER))]
+    return [
+        "  "
+        + "  ".join(
+            cell.rjust(width) if i else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        + (" <" if row is not HEADER and way is one.best else "")
+        for row, way in zip(rows, (None, *one.ways), strict=True)
+    ]
+
+
+def _cells(way: FitWay) -> tuple[str, ...]:
+    return (
+        way.name,
+        bytes_in_words(way.ram_bytes),
+        f"{float(way.work):.4g}",
+        "" if way.nanoseconds is None else nanoseconds_in_words(way.nanoseconds),
+    )
+
+
+def _together(all_of: Together) -> list[str]:
+    status, reason = all_of.verdict
+    word = {
+        Status.FEASIBLE: "fit",
+        Status.INFEASIBLE: "do not fit",
+        Status.GAVE_UP: "gave up",
+    }[status]
+    time = all_of.nanoseconds
+    each = "" if time is None else f", {nanoseconds_in_words(time)} for a frame of each"
+    how = "partly at the same time" if all_of.is_at_once else "in turn"
+    return [
+        f"{answers.counted(len(all_of.fits), 'network')} {how} in one arena: {word}: "
+        f"{bytes_in_words(all_of.ram_bytes)} of RAM, {bytes_in_words(all_of.flash_bytes)} of flash"
+        f"{each}",
+        f"  because  {reason}",
+    ]
+
+
+def as_json(all_of: Together, checks: Sequence[Difference], seconds: float) -> dict[str, Any]:
+    """Return one object: that of the network, or of several with each in `networks`."""
+    values = [one.to_json() for one in all_of.fits]
+    for value, check in zip(values, checks, strict=False):
+        value["verified"] = {"largest": check.largest, "relative": check.relative}
+    if len(values) == 1:
+        return {**values[0], "seconds": round(seconds, 6)}
+    status, reason = all_of.verdict
+    return {
+        "networks": values,
+        "fits": None if status == Status.GAVE_UP else status == Status.FEASIBLE,
+        "ram_bytes": all_of.ram_bytes,
+        "flash_bytes": all_of.flash_bytes,
+        "predicted_nanoseconds": all_of.nanoseconds,
+        "lower_bound_bytes": all_of.lower_bound,
+        "status": str(status),
+        "reason": reason,
+        "seconds": round(seconds, 6),
+    }

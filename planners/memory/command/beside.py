@@ -1,0 +1,112 @@
+"""The answer of `csdf fit`, told beside that of a command that looks at fewer plans.
+
+`csdf cnn memory`, `csdf plan arena`, `fusion` and `reuse`, and the page of a report look at some of the
+plans that `csdf fit` looks at. Where it knows a better one, it stands beside theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cnn2csdf.network import Network
+from cnn2csdf.platforms import PLATFORMS, USUAL_PLATFORM, Platform
+from csdf.cli import answers
+from csdf.cli.frame.long_work import limited
+from csdf.errors import GaveUp, InvalidNetwork
+from csdf.outcome import Status
+from csdf.time_limit import Stop
+from csdf.words import bytes_in_words, nanoseconds_in_words
+from planners.memory.answer import RESIDENT, ROWS, SEARCHED
+from planners.memory.fit import fit
+from planners.memory.search import WIDTHS
+from planners.memory.several import Together
+
+SECONDS = 9.0  # for all networks, as csdf fit has by default for one
+PLACES = {RESIDENT: "input in the arena", ROWS: "--input rows"}
+
+
+def fit_beside(
+    networks: Sequence[Network],
+    stop: Stop,
+    *,
+    ram: int | None = None,
+    element_bytes: int | None = None,
+    parameter_bytes: int | None = None,
+    is_streamed: bool = False,
+    platform: Platform = PLATFORMS[USUAL_PLATFORM],
+) -> Together | None:
+    """Return what `csdf fit` finds for networks that work in turn, in the time that is left.
+
+    Within some RAM, or, without it, the least RAM in which nothing is computed twice. is_streamed:
+    whether inputs come row by row, where they can. None where the stop has ended, or nothing was found.
+    """
+    left = stop.seconds_of_all
+    if stop.is_over():
+        return None
+    try:
+        with limited(SECONDS if left is None else min(left, SECONDS)) as own:
+            fits = [
+                fit(
+                    network,
+                    ram=ram,
+                    element_bytes=element_bytes,
+                    parameter_bytes=parameter_bytes,
+                    input=ROWS if is_streamed else RESIDENT,
+                    searched=() if ram is None else SEARCHED,
+                    labels=WIDTHS[:1] if ram is None else WIDTHS,
+                    platform=platform,
+                    budget=own,
+                )
+                for network in networks
+            ]
+    except (GaveUp, InvalidNetwork):
+        return None
+    return Together(fits=tuple(fits), flash=None, longest=None)
+
+
+def in_words(found: Together) -> str:
+    """Return the answer in one line, with the words of `csdf fit`."""
+    status, _ = found.verdict
+    shown = [one.best or one.least for one in found.fits]
+    work = max(way.work for way in shown)
+    ways = list(dict.fromkeys(way.name for way in shown))
+    places = list(dict.fromkeys(PLACES[one.input] for one in found.fits))
+    time = "" if found.nanoseconds is None else f", {nanoseconds_in_words(found.nanoseconds)}"
+    each = "" if len(shown) == 1 else f" for {answers.counted(len(shown), 'network')} in turn"
+    figures = (
+        f"{bytes_in_words(found.ram_bytes)} of RAM{each}, {float(work):.4g} times the work{time} "
+        f"({', '.join(ways)}; {' or '.join(places)})"
+    )
+    limits = {one.ram for one in found.fits}
+    if status == Status.FEASIBLE:
+        return figures if limits == {None} else f"fits: {figures}"
+    verdict = "does not fit" if status == Status.INFEASIBLE else "gave up"
+    return f"{verdict}: the least found is {figures}"
+
+
+def as_json(found: Together | None) -> dict[str, Any] | None:
+    """Return the answer as a JSON value; null where there is none."""
+    if found is None:
+        return None
+    status, reason = found.verdict
+    limits = {one.ram for one in found.fits}
+    fits = {Status.FEASIBLE: True, Status.INFEASIBLE: False}.get(status)
+    return {
+        "fits": None if limits == {None} else fits,
+        "ram_bytes": found.ram_bytes,
+        "predicted_nanoseconds": found.nanoseconds,
+        "status": str(status),
+        "reason": str(found.fits[0].reason if len(found.fits) == 1 else reason),
+        "networks": [
+            {
+                "network": one.network,
+                "input": one.input,
+                "way": way.name,
+                "ram_bytes": way.ram_bytes,
+                "work": str(way.work),
+            }
+            for one in found.fits
+            for way in (one.best or one.least,)
+        ],
+    }

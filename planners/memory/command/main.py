@@ -1,0 +1,106 @@
+"""`csdf fit`: whether a network fits into some memory, and how.
+
+Options of a plan that `csdf fit` and `csdf deploy` share.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from cnn2csdf.commands.cnn import options as shared
+from csdf.cli import answers, loading, parsers
+from csdf.cli.loading import worked
+from csdf.cli.parsers import add_limit_options
+from csdf.errors import UnwritableFile
+from planners.memory.answer import INPUTS, OUTSIDE, RESIDENT, RESULTS, ROWS
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the answer; return the exit code: 0 fits, 1 does not, 3 gave up."""
+    options = command_parser().parse_args(argv)
+    loading.require_drawing(options.plot)
+    if options.output and loading.suffix_of(options.output) != "json":
+        raise UnwritableFile(f"{options.output}: expected .json")
+    return worked("planners.memory.command.work", options)
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf fit",
+        "Does a network fit into some RAM and flash, and how? Whole layers, all layers by rows, and "
+        "groups of lines and strips are planned in one arena; of the ways that fit the one with the "
+        "least work is taken, and of several the fastest. Without --ram, every trade-off between RAM "
+        "and work. Several networks work in turn in one arena. Ctrl-C and the budget "
+        "give the best by then.",
+        "csdf fit person_detection --element-bytes 1 --ram 16kB --input rows",
+        "csdf fit keyword_spotting --plot front.svg -o plan.json",
+        notes="Work counts multiply-accumulates; 1 is the network computed once. Strips repeat rows "
+        "of the layers inside them, lines repeat nothing. The bytes are those of the arena: all "
+        "tensors, sums and what is staged, the input included where it is resident.",
+    )
+    shared.add_model_argument(
+        parser,
+        "models",
+        nargs="+",
+        help="model files (.onnx, .tflite, .cfg, .json) or networks of the catalogue",
+    )
+    shared.add_reading_options(parser)
+    add_plan_options(parser)
+    parser.set_defaults(input=None, result=None)  # which with --plan are the plan's
+    parser.add_argument(
+        "--plan",
+        metavar="FILE",
+        help="judge this plan and search none: what csdf fit, csdf cnn memory, or csdf plan "
+        "fusion, reuse or primitives wrote with -o; --plot draws it over time",
+    )
+    parser.add_argument(
+        "--fps",
+        type=answers.above_zero,
+        metavar="N",
+        help="frames per second at least, as the platform predicts",
+    )
+    shared.add_platform_option(parser)
+    shared.add_element_bytes_option(parser, is_by_tensor=True)
+    parser.add_argument(
+        "--parameter-bytes",
+        type=answers.positive,
+        metavar="N",
+        help="of each parameter, where it is not an element's",
+    )
+    parser.add_argument(
+        "--verify", action="store_true", help="run the plan in its arena, compare with the whole"
+    )
+    parser.add_argument(
+        "--seed", type=answers.from_zero, default=0, metavar="N", help="of random weights, frames"
+    )
+    parsers.add_budget_option(parser, "for each network; then the best by then", 9.0)
+    parsers.add_json_option(parser)
+    parsers.add_plot_option(parser, "RAM against work; of --plan, offsets over time")
+    parsers.add_output_option(parser, "the plan, in JSON", required=False)
+    return parser
+
+
+WHERE_INPUTS_ARE = {
+    RESIDENT: "resident: whole in the arena before the first layer",
+    ROWS: "rows: row by row, as a camera sends it",
+    OUTSIDE: "outside: whole in other memory, which layers may read as they like",
+}
+
+
+def add_plan_options(parser: argparse.ArgumentParser) -> None:
+    """Add --ram, --flash, --input and --result."""
+    add_limit_options(parser)
+    parser.add_argument(
+        "--input",
+        choices=INPUTS,
+        default=RESIDENT,
+        help="; ".join(WHERE_INPUTS_ARE[one] for one in INPUTS) + "; default: resident",
+    )
+    parser.add_argument(
+        "--result",
+        choices=RESULTS,
+        default=RESIDENT,
+        help="resident: whole in the arena; outside: written to other memory; default: resident",
+    )

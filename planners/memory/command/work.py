@@ -1,0 +1,156 @@
+"""The work of `csdf fit`: plans are searched or judged, told, run and written."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from cnn2csdf.commands.cnn import chosen
+from cnn2csdf.commands.cnn import options as shared
+from cnn2csdf.commands.cnn.chosen import with_weights
+from cnn2csdf.execution.compare import Difference, difference, random_frames, worst_of
+from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.network import Network
+from cnn2csdf.platforms import NANOSECONDS, PLATFORMS
+from cnn2csdf.weights import Model
+from csdf.cli import answers, loading
+from csdf.cli.frame import output
+from csdf.cli.frame.long_work import stop_after
+from csdf.errors import CsdfError, InvalidPlan
+from csdf.outcome import Status
+from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitWay
+from planners.memory.command.answer import as_json, as_text, remark_on_elements
+from planners.memory.fit import fit, fit_of
+from planners.memory.several import Together, outputs_of
+from planners.plan.plan import StreamingPlan
+from planners.plan.text import format_plans, plans_for, worked_part
+
+TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
+
+
+class Fitted(NamedTuple):
+    """A network, the answer, and what a run of its plan gave, if there was one."""
+
+    network: Network
+    fit: Fit
+    check: Difference | None
+
+
+def work(options: argparse.Namespace) -> int:
+    """Print the answer; return the exit code: 0 fits, 1 does not, 3 gave up."""
+    begin = time.perf_counter()
+    found = [
+        _fitted(*one, options) for one in zip(options.models, _given_plans(options), strict=True)
+    ]
+    seconds = time.perf_counter() - begin
+    if options.plan is None:
+        shared.remark_on_platform("csdf fit", options)
+    fits = [one.fit for one in found]
+    all_of = Together(fits=tuple(fits), flash=options.flash, longest=_longest(options))
+    checks = [one.check for one in found if one.check is not None]
+    if options.json:
+        print(json.dumps(as_json(all_of, checks, seconds), indent=2))
+    else:
+        print(as_text(all_of, checks, seconds, TOLERANCE))
+    if options.output:
+        _write(options.output, fits)
+        plans = [(one.network, (one.fit.best or one.fit.least).plan) for one in found]
+        remark_on_elements("csdf fit", options.output, plans)
+    if options.plot:
+        _draw(options, found)
+    return _exit_code(all_of, checks)
+
+
+def _given_plans(options: argparse.Namespace) -> Sequence[StreamingPlan | None]:
+    """The plans of the file that is given, one for each model; of each model none where no file is."""
+    if options.plan is None:
+        return [None for _ in options.models]
+    for name in ("input", "result", "fps"):
+        if getattr(options, name) is not None:
+            raise CsdfError(f"--{name} is for the search; leave out --{name} or --plan")
+    if options.is_element_given or options.parameter_bytes is not None:
+        name = "--element-bytes" if options.is_element_given else "--parameter-bytes"
+        raise CsdfError(f"{name} is for the search, a plan has its own; leave out {name} or --plan")
+    return plans_for(options.plan, len(options.models))
+
+
+def _draw(options: argparse.Namespace, found: Sequence[Fitted]) -> None:
+    """Draw given plans over time, or RAM against work."""
+    draw = loading.drawing("planners.memory.command.picture")
+    suffix = loading.suffix_of(options.plot)
+    if options.plan is None:
+        text = draw.fit_picture([one.fit for one in found], suffix)
+    else:
+        fits = [one.fit for one in found]
+        text = draw.plan_picture([one.network for one in found], fits, suffix)
+    output.write("csdf fit", options.plot, text)
+
+
+def _longest(options: argparse.Namespace) -> Fraction | None:
+    """Nanoseconds of a frame at most."""
+    return None if options.fps is None else NANOSECONDS / options.fps
+
+
+def _fitted(source: str, plan: StreamingPlan | None, options: argparse.Namespace) -> Fitted:
+    options.model = source
+    options.element_bytes = options.element_bytes if options.is_element_given else None
+    model = chosen.read_source(source, options, with_weights=options.verify)
+    if plan is not None:
+        model = worked_part(model, plan)
+        found = _judged(model.network, plan, options)
+    else:
+        found = _searched(model.network, options)
+    check = _verified(model, found.best or found.least, options) if options.verify else None
+    return Fitted(model.network, found, check)
+
+
+def _judged(network: Network, plan: StreamingPlan, options: argparse.Namespace) -> Fit:
+    try:
+        with answers.working(f"judging the plan of {plan.network}"):
+            return fit_of(network, plan, ram=options.ram, flash=options.flash)
+    except InvalidPlan as error:
+        raise InvalidPlan(f"{options.plan}: {error}") from None
+
+
+def _searched(network: Network, options: argparse.Namespace) -> Fit:
+    return fit(
+        network,
+        ram=options.ram,
+        flash=options.flash,
+        nanoseconds=_longest(options),
+        element_bytes=options.element_bytes,
+        parameter_bytes=options.parameter_bytes,
+        input=options.input or RESIDENT,
+        result=options.result or RESIDENT,
+        searched=SEARCHED,
+        platform=PLATFORMS[options.platform],
+        budget=stop_after(options.budget, f"{options.model}: lines and strips"),
+    )
+
+
+def _verified(model: Model, way: FitWay, options: argparse.Namespace) -> Difference:
+    """Run the plan in one arena on a random frame, and the network as a whole."""
+    network = model.network
+    known = with_weights("csdf fit", model, options.seed)
+    frame = random_frames(network, 1, options.seed)[0]
+    with answers.working(f"running {network.name} in {way.ram_bytes} bytes"):
+        found = outputs_of(known, way.plan, frame)
+        wanted = run_whole(known, frame)
+    return worst_of([{name: difference(found[name], wanted[name]) for name in wanted}])
+
+
+def _write(path: str, fits: Sequence[Fit]) -> None:
+    output.write("csdf fit", path, format_plans([(one.best or one.least).plan for one in fits]))
+
+
+def _exit_code(all_of: Together, checks: Sequence[Difference]) -> int:
+    if any(check.relative > TOLERANCE for check in checks):
+        return answers.NO
+    status, _ = all_of.verdict
+    if status == Status.GAVE_UP:
+        return answers.GAVE_UP
+    return answers.ANSWERED if status == Status.FEASIBLE else answers.NO

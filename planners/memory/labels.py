@@ -1,0 +1,388 @@
+"""The least work within some bytes, and the front of the two: groups, stages, rows a firing.
+
+A plan carries out one group after the other; what passes between two groups lies whole. The most
+bytes that a group needs are those of the tensors that lie whole beside it, of its lines, and of
+what comes and goes; the plan needs as many as its neediest group. Inside a group lines add up, what
+comes and goes does not, work adds up: so the ways to each cut are extended by one move after the
+other, and of those that end alike only the triples survive that no other improves on. An input that
+comes row by row is taken by the first group as it comes, or collected first: then all plans of a
+resident input follow. Exact in the space of moves.Moves, unless the number of labels at a place is
+limited.
+
+Ways from one cut of a course onward inside one group, as labels: bytes that stay or pass, work.
+
+A label stands for the moves of a group up to a cut. Of the labels that reach the same cut with
+the same rows a batch only those are kept that no other is at least as good as in all three numbers.
+Labels are kept as arrays, and all moves behind a cut are tried on all labels at once.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from cnn2csdf.weights import Array
+from csdf.time_limit import Budget, Stop, stop_of
+from planners.kernels import ranges
+from planners.memory.line_buffers import least_lead
+from planners.memory.moves import WHOLE, Choices, GroupWay, Move, Moves, PlanWay, collecting
+from planners.memory.placed_chains import PlacedChains
+
+ALL = 10**9  # labels at a place: more than there ever are
+ANY_WORK = 2**60  # multiply-accumulates: more than any plan has
+
+
+Chains = dict[int, list[PlanWay]]  # to each cut, those that no other improves on
+
+
+OtherGroups = Callable[[int], Mapping[int, Sequence[GroupWay]]]
+
+
+class PlanFront(NamedTuple):
+    """Plans by growing memory, and whether none is missing within the limits.
+
+    Behind the plans of an input that comes row by row are those that collect it first, again by
+    growing memory: their offsets decide which are better. chains: the same groups, for chains whose
+    offsets fit together within some bytes.
+    """
+
+    plans: list[PlanWay]
+    is_complete: bool
+    chains: PlacedChains
+
+
+def front(
+    moves: Moves,
+    limit: int,
+    *,
+    is_streamed: bool,
+    most_work: int = ANY_WORK,
+    labels: int = ALL,
+    others: OtherGroups | None = None,
+    budget: Budget = None,
+) -> PlanFront:
+    """Return the plans within a limit that no other improves on.
+
+    is_streamed: whether the input comes row by row. most_work: of a plan. labels: kept at a place at
+    most. others: groups behind a cut, by their end, that are not made of moves: somebody else's.
+    budget: ends the search by GaveUp.
+    """
+    limits = Limits(limit, most_work, labels)
+    search = _GroupSearch(moves, limits, stop_of(budget), others, is_streamed=is_streamed)
+    return search.front()
+
+
+class _GroupSearch:
+    """A search over groups, from the input to the end."""
+
+    def __init__(
+        self,
+        moves: Moves,
+        limits: Limits,
+        stop: Stop,
+        others: OtherGroups | None,
+        *,
+        is_streamed: bool,
+    ) -> None:
+        self._moves = moves
+        self._limits = limits
+        self._is_streamed = is_streamed
+        self._stop = stop
+        self._others = others
+        self._is_complete = True
+        last = len(moves.course.cuts)
+        self._chains = PlacedChains(tuple(moves.whole_bytes(cut) for cut in range(last)), {})
+
+    def front(self) -> PlanFront:
+        """Return the plans from the first cut to the last."""
+        last = len(self._moves.course.cuts) - 1
+        chains = self._begun()
+        for cut in range(last):
+            self._stop.look()
+            for is_streamed, alike in self._to_extend(chains, cut):
+                least = min(plan.work for best in alike for plan in best[cut])
+                groups = self._groups(cut, self._limits.work - least, is_streamed=is_streamed)
+                self._chains.groups[cut, is_streamed] = groups
+                for best in alike:
+                    for end, some in groups.items():
+                        best[end] = _improving(best[end] + _joined(best[cut], some))
+        plans = [plan for best in chains for plan in best[last]]
+        return PlanFront(plans, self._is_complete, self._chains)
+
+    def _begun(self) -> list[Chains]:
+        """The plans to the first cut: nothing, and behind it an input that was collected."""
+        ways = [PlanWay(0, 0, ())]
+        collected = collecting(self._moves.whole_bytes(0))
+        if self._is_streamed and collected.memory <= self._limits.memory:
+            ways += _joined(ways, [collected])
+        return [defaultdict(list, {0: [way]}) for way in ways]
+
+    def _to_extend(
+        self, chains: Sequence[Chains], cut: int
+    ) -> Iterator[tuple[bool, Sequence[Chains]]]:
+        """The chains that have come to a cut, by whether its tensor comes row by row."""
+        if cut == 0 and self._is_streamed:
+            yield True, chains[:1]
+            chains = chains[1:]
+        come = [best for best in chains if best[cut]]
+        if come:
+            yield False, come
+
+    def _groups(self, begin: int, work: int, *, is_streamed: bool) -> dict[int, list[GroupWay]]:
+        """The groups behind a cut that no other improves on, by their end."""
+        limits = self._limits._replace(work=work)
+        search = GroupLabels(self._moves, begin, limits, is_streamed=is_streamed)
+        found: dict[int, list[Labels]] = defaultdict(list)
+        for end, labels in search.ends():
+            self._stop.look()
+            found[end].append(labels)
+        self._is_complete &= not search.has_left_out
+        groups = {
+            end: self._best(search, (begin, end), some, is_streamed=is_streamed)
+            for end, some in found.items()
+        }
+        if not is_streamed:
+            groups.setdefault(begin + 1, []).extend(self._apart(begin))
+            for end, some in (self._others(begin) if self._others else {}).items():
+                fitting = [group for group in some if group.memory <= self._limits.memory]
+                groups.setdefault(end, []).extend(fitting)
+        return groups
+
+    def _apart(self, begin: int) -> list[GroupWay]:
+        """The layers up to the next cut one after the other, if there are several and they fit."""
+        move, peak = self._moves.apart(begin)
+        if len(move.stages) == 1 or peak > self._limits.memory:
+            return []
+        work = sum(self._moves.table.geometry(stage).work for stage in move.stages)
+        return [GroupWay(peak, work, begin, begin + 1, (move,), is_apart=True)]
+
+    def _best(
+        self, search: GroupLabels, ends: tuple[int, int], found: list[Labels], *, is_streamed: bool
+    ) -> list[GroupWay]:
+        """The groups that no other improves on, each with the bytes that it really needs."""
+        begin, end = ends
+        labels = Labels(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+        order = np.lexsort((labels.lines, labels.work))
+        memory = labels.lines[order]
+        kept: list[GroupWay] = []
+        place, least = 0, self._limits.memory + 1
+        while place < len(order):
+            number = int(order[place])
+            moves = search.moves_of(labels, number)
+            lead = 0 if is_streamed else self._lead(begin, end, moves)
+            exact = int(memory[place]) + self._beyond(begin, end, lead)
+            if exact < least:
+                pool = int(labels.passing[number])
+                lines = (
+                    int(memory[place]) - pool - self._larger(begin, end, is_streamed=is_streamed)
+                )
+                work = int(labels.work[number])
+                group = GroupWay(exact, work, begin, end, moves)
+                kept.append(group._replace(lines=lines, pool=pool, lead=lead))
+                least = exact
+            place += 1
+            better = memory[place:] < least
+            place = place + int(better.argmax()) if better.any() else len(order)
+        return kept
+
+    def _lead(self, begin: int, end: int, moves: tuple[Move, ...]) -> int:
+        """Bytes by which what a group reads has to begin behind its result, to lie over it."""
+        known, table = self._moves, self._moves.table
+        if known.course.at(begin) in known.course.results:  # it goes out, and is not written over
+            return known.whole_bytes(end)
+        return least_lead(
+            [known.pace(move) for move in moves],
+            table.row_bytes(known.course.at(begin)),
+            table.row_bytes(known.course.at(end)),
+        )
+
+    def _larger(self, begin: int, end: int, *, is_streamed: bool) -> int:
+        """Bytes of the larger of the two ends of a group."""
+        source = 0 if is_streamed else self._moves.whole_bytes(begin)
+        return max(source, self._moves.whole_bytes(end))
+
+    def _beyond(self, begin: int, end: int, lead: int) -> int:
+        """Bytes that the two ends of a group need beyond the larger of them."""
+        source, result = self._moves.whole_bytes(begin), self._moves.whole_bytes(end)
+        larger = max(source, result)
+        return max(source + min(lead, result), larger) - larger
+
+
+def _joined(plans: Iterable[PlanWay], groups: Iterable[GroupWay]) -> list[PlanWay]:
+    groups = list(groups)
+    return [
+        PlanWay(max(plan.memory, group.memory), plan.work + group.work, (*plan.groups, group))
+        for plan in plans
+        for group in groups
+    ]
+
+
+def _improving(ways: Iterable[PlanWay]) -> list[PlanWay]:
+    kept: list[PlanWay] = []
+    for way in sorted(ways, key=lambda one: (one.memory, one.work)):
+        if not kept or way.work < kept[-1].work:
+            kept.append(way)
+    return kept
+
+
+class Labels(NamedTuple):
+    """Labels at one place, one in each row of the arrays.
+
+    before: number of the place they come from; label and move: which label and move led here.
+    """
+
+    lines: Array
+    passing: Array
+    work: Array
+    before: Array
+    label: Array
+    move: Array
+
+    def chosen(self, numbers: Array) -> Labels:
+        """Return some of the labels."""
+        return Labels(*(column[numbers] for column in self))
+
+
+class _Place(NamedTuple):
+    """A cut that was reached with some rows a batch, its labels, and the moves behind it."""
+
+    labels: Labels
+    choices: Choices
+
+
+class Limits(NamedTuple):
+    """The limits that labels have to stay within.
+
+    memory: bytes. work: multiply-accumulates of the whole plan. labels: most labels that are kept
+    at one place; above it some are left out, and the search is a heuristic.
+    """
+
+    memory: int
+    work: int
+    labels: int
+
+
+class GroupLabels:
+    """All labels of groups that begin at one cut."""
+
+    def __init__(self, moves: Moves, begin: int, limits: Limits, *, is_streamed: bool) -> None:
+        """Take the limits for this group alone: work counts from its begin to the network's end."""
+        self._moves = moves
+        self._limits = limits
+        self._begin = begin
+        streams = begin == 0 and is_streamed
+        beside = 0 if streams else moves.whole_bytes(begin)
+        self._beside = np.array(beside, ranges.number_type(4 * beside))
+        self._places: list[_Place] = []
+        self._open: dict[tuple[int, int], list[Labels]] = defaultdict(list)
+        nought = np.zeros(1, np.int64)
+        self._open[begin, 1 if streams else WHOLE].append(Labels(*(nought,) * 6))
+        self.has_left_out = False  # whether some labels were not followed
+
+    def ends(self) -> Iterator[tuple[int, Labels]]:
+        """Yield the labels that end a group: their cut, and labels with all bytes as `lines`.
+
+        The bytes count the tensors at both ends as if the one lay over the other as far as it can.
+        """
+        last = len(self._moves.course.cuts) - 1
+        for cut in range(self._begin, last):
+            for key in sorted(key for key in self._open if key[0] == cut):
+                yield from self._follow(key, self._open.pop(key))
+
+    def _follow(self, key: tuple[int, int], found: list[Labels]) -> Iterator[tuple[int, Labels]]:
+        labels = self._pruned(found)
+        choices = self._moves.arrays(*key)
+        if not len(choices.moves):
+            return
+        number = len(self._places)
+        self._places.append(_Place(labels, choices))
+        lines = labels.lines + choices.lines[:, None]
+        work = labels.work + choices.work[:, None]
+        passing = np.maximum(labels.passing, choices.most[:, None])
+        memory = lines + passing + np.maximum(self._beside, choices.result)[:, None]
+        is_cheap = work + choices.left[:, None] <= self._limits.work
+        done = _Extended(number, lines, passing, work, choices.end)
+        yield from done.split((memory <= self._limits.memory) & is_cheap, memory)
+        passing = np.maximum(labels.passing, choices.onward[:, None])
+        last = len(self._moves.course.cuts) - 1
+        goes_on = is_cheap & (choices.end < last)[:, None]
+        goes_on &= self._beside + lines + passing <= self._limits.memory
+        onward = _Extended(number, lines, passing, work, choices.key)
+        for place, some in onward.split(goes_on, lines):
+            self._open[choices.keys[place]].append(some)
+
+    def _pruned(self, found: list[Labels]) -> Labels:
+        labels = Labels(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+        kept = undominated(labels.lines, labels.passing, labels.work)
+        if len(kept) > self._limits.labels:
+            self.has_left_out = True
+            order = kept[np.argsort((labels.lines + labels.passing)[kept], kind="stable")]
+            spread = np.linspace(0, len(order) - 1, self._limits.labels)
+            kept = order[np.unique(spread.astype(np.int64))]
+        return labels.chosen(kept)
+
+    def moves_of(self, labels: Labels, number: int) -> tuple[Move, ...]:
+        """Return the moves that a label stands for."""
+        moves: list[Move] = []
+        while True:
+            place = self._places[int(labels.before[number])]
+            moves.append(place.choices.moves[int(labels.move[number])])
+            if len(moves) > 1 and moves[-1].begin >= moves[-2].begin:
+                raise AssertionError("labels lead in a circle")
+            number, labels = int(labels.label[number]), place.labels
+            if moves[-1].begin == self._begin:
+                return tuple(reversed(moves))
+
+
+class _Extended(NamedTuple):
+    """All moves (rows) tried on all labels (columns) of a place."""
+
+    number: int
+    lines: Array
+    passing: Array
+    work: Array
+    target: Array  # of each move, not falling
+
+    def split(self, wanted: Array, lines: Array) -> Iterator[tuple[int, Labels]]:
+        """Yield the wanted ones for each target, with `lines` as their first number."""
+        move, label = np.nonzero(wanted)
+        if not len(move):
+            return
+        targets = self.target[move]
+        bounds = np.flatnonzero(np.diff(targets)) + 1
+        before = np.full(len(move), self.number)
+        columns = (lines[wanted], self.passing[wanted], self.work[wanted], before, label, move)
+        begin = 0
+        for end in (*bounds.tolist(), len(move)):
+            yield int(targets[begin]), Labels(*(column[begin:end] for column in columns))
+            begin = end
+
+
+def undominated(first: Array, second: Array, third: Array) -> Array:
+    """Return the numbers of the triples that no other is at most equal to in all three.
+
+    Of equal triples the first stays. O(n log n) for short staircases: triples are taken by their
+    third number, and compared with the staircase of the first two.
+    """
+    order = np.lexsort((second, first, third))
+    firsts: list[int] = []
+    seconds: list[int] = []
+    kept: list[int] = []
+    pairs = zip(first[order].tolist(), second[order].tolist(), order.tolist(), strict=True)
+    for one, two, number in pairs:
+        place = bisect_right(firsts, one)
+        if place and seconds[place - 1] <= two:
+            continue
+        end = place
+        while end < len(seconds) and seconds[end] >= two:
+            end += 1
+        if place and firsts[place - 1] == one:
+            place -= 1
+        firsts[place:end] = [one]
+        seconds[place:end] = [two]
+        kept.append(number)
+    return np.array(kept, np.int64)

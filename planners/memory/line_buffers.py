@@ -1,0 +1,152 @@
+"""How much of each tensor stays while the stages of a group fire, and how much comes and goes.
+
+A result lies whole, or in a line; a strip is a ring, with room for all columns that are ever there.
+A line only has room for the rows that outlive the next firing: a batch of rows that the next firing
+reads, and for which the line has no room, is staged; when that firing has released what it used up,
+the rest of the batch moves into the line. (A staged batch that the next firing does not read, because
+nothing ever reads it, is dropped before.) A window of three rows so keeps two, and one staging place
+serves all tensors of the group: at most two batches are staged at a time, the one that a firing
+reads and the one that it makes.
+
+How far the result of a group may lie over its input, row by row as the input's rows die.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from csdf.kernels import firing_rows as kernel
+from planners.plan.firing import FiringGroup, Firings, firing_order
+
+
+class Keeping(Enum):
+    """How the result of a stage is kept."""
+
+    WHOLE = "whole"
+    RING = "ring"
+    LINE = "line"
+
+
+KINDS = {Keeping.WHOLE: kernel.WHOLE, Keeping.RING: kernel.RING, Keeping.LINE: kernel.LINE}
+
+
+class Kept(NamedTuple):
+    """The rows that the firings of a group keep.
+
+    rows: rows of each ring and line. passing: for each stage the most bytes that come and go with
+    one of its firings: its strips, and the batches that it reads from and writes to the staging
+    place.
+    """
+
+    rows: Mapping[str, int]
+    passing: tuple[int, ...]
+
+
+def kept_rows(
+    stages: Sequence[Firings],
+    row_bytes: Mapping[str, int],
+    strips: Sequence[int],
+    keeping: Mapping[str, Keeping],
+) -> Kept:
+    """Return what a frame keeps, fired in the order of planners.plan.firing.
+
+    row_bytes: of each result; strips: bytes of the strips of each stage; keeping: of each result.
+    """
+    most_bytes = max(row_bytes[stage.result] for stage in stages)
+    group = FiringGroup(stages, row_bytes=most_bytes, strips=max(strips))
+    kinds, rows = _counted(group, stages, keeping)
+    make = group.backend.array
+    sizes = make([row_bytes[stage.result] for stage in stages])
+    passing = make([*strips, *(0 for _ in stages)])
+    count = group.backend.kernel(kernel.count_passing)
+    count(group.group, group.order, group.total, kinds, rows, sizes, passing)
+    return Kept(rows=_by_result(stages, keeping, rows), passing=tuple(passing[len(stages) :]))
+
+
+def kept_places(stages: Sequence[Firings], keeping: Mapping[str, Keeping]) -> dict[str, int]:
+    """Return the places of each ring and line along one axis: rows, or the columns of strips."""
+    return _by_result(stages, keeping, _counted(FiringGroup(stages), stages, keeping)[1])
+
+
+def _counted(
+    group: FiringGroup, stages: Sequence[Firings], keeping: Mapping[str, Keeping]
+) -> tuple[Any, Any]:
+    """How each result is kept, and its places: all as the kernel has them."""
+    kinds = group.backend.array([KINDS[keeping[stage.result]] for stage in stages])
+    rows = group.backend.blank(len(stages))
+    group.backend.kernel(kernel.count_rows)(group.group, group.order, group.total, kinds, rows)
+    return kinds, rows
+
+
+def _by_result(
+    stages: Sequence[Firings], keeping: Mapping[str, Keeping], rows: Sequence[int]
+) -> dict[str, int]:
+    """The places of the results that do not lie whole."""
+    return {
+        stage.result: count
+        for stage, count in zip(stages, rows, strict=True)
+        if keeping[stage.result] is not Keeping.WHOLE
+    }
+
+
+class Pace(NamedTuple):
+    """How far stages are with the tensor that the first of them reads.
+
+    For each firing of the last stage: needed, rows that have come by then; dead, rows that neither
+    this firing nor anything after it reads; and made, rows of the result after it. over: dead rows
+    after each firing, from none on.
+    """
+
+    needed: tuple[int, ...]
+    dead: tuple[int, ...]
+    made: tuple[int, ...]
+    over: tuple[int, ...]
+
+
+def pace_of(stages: Sequence[Firings], source: str) -> Pace:
+    """Return the pace of stages that are carried out in the firing order."""
+    fired = [0] * len(stages)
+    readers = [
+        (place, reading)
+        for place, stage in enumerate(stages)
+        for reading in stage.readings
+        if reading.tensor == source
+    ]
+    needed, dead, over = [0], [], [0]
+    last = len(stages) - 1
+    for place in firing_order(stages):
+        for reader, reading in readers:
+            if reader == place:
+                needed[-1] = max(needed[-1], reading.upto[fired[place]])
+        if place == last:
+            dead.append(min(reading.first[fired[reader]] for reader, reading in readers))
+            needed.append(needed[-1])
+        fired[place] += 1
+        if place == last:
+            over.append(min(reading.first[fired[reader]] for reader, reading in readers))
+    return Pace(tuple(needed[:-1]), tuple(dead), stages[last].made[1:], tuple(over))
+
+
+def least_lead(paces: Sequence[Pace], source_row: int, result_row: int) -> int:
+    """Return how many bytes the input of a group has to begin behind its result, at least.
+
+    paces: of the moves of the group, each of which reads only what the one before it makes. The
+    result lies below: when rows of it are written, its end must not lie beyond the first byte of
+    the input that this firing or a later one reads. source_row, result_row: bytes of a row.
+    """
+    dead, over = paces[0].dead, paces[0].over
+    for before, pace in pairwise(paces):
+        fired = [bisect_left((0, *before.made), rows) for rows in pace.needed]
+        dead = tuple(over[count] for count in fired)
+        over = (0, *dead)
+    return max(
+        0,
+        *(
+            made * result_row - gone * source_row
+            for made, gone in zip(paces[-1].made, dead, strict=True)
+        ),
+    )

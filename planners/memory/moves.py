@@ -1,0 +1,420 @@
+"""The ways from one cut of a course to a later one, inside a group, and what each keeps.
+
+Groups and chains of groups, with what they need: values.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from cnn2csdf.parameters import multiply_accumulates
+from cnn2csdf.weights import Array
+from planners.kernels import ranges
+from planners.memory.line_buffers import Keeping, Pace, kept_rows, pace_of
+from planners.memory.order import Course
+from planners.memory.stages import StageTable
+from planners.plan.accumulators import sums_over_rows
+from planners.plan.aliases import most_bytes, worth_it
+from planners.plan.firing import Firings
+from planners.plan.plan import Manner, Stage
+
+ROWS_AT_A_TIME = (1, 2, 4, 8, 16)  # of stages of several layers
+LONGEST_STAGE = 10  # layers
+PARTS = (2, 4, 8, 16)  # into which the channels of a stage are cut
+MOST_ROWS_IN_PARTS = 2  # a firing
+MOST_PARTITIONS = 128  # into stages, of layers between two cuts: all of them, or none
+
+
+WHOLE = 0  # rows a batch of a tensor that lies whole
+
+
+class Move(NamedTuple):
+    """Stages from the layer after one cut to the layer of a later cut."""
+
+    begin: int  # numbers of cuts
+    end: int
+    stages: tuple[Stage, ...]
+    is_again: bool = (
+        False  # whether layers that sums need work twice, as in planners.plan.rematerialisation
+    )
+
+    @property
+    def rows(self) -> int:
+        """Result rows of the last stage a firing."""
+        return self.stages[-1].rows
+
+
+class Section(NamedTuple):
+    """Layers between two cuts in an order that a table knows, the last the layer of the later cut."""
+
+    begin: int  # numbers of cuts
+    end: int
+    layers: tuple[str, ...]
+    table: StageTable
+    is_again: bool = False
+
+    def stage(self, layers: tuple[str, ...], rows: int) -> Stage:
+        """Return the stage of some of the layers; sums add up what the section makes as it comes."""
+        network = self.table.network
+        layer = network.layer(layers[0])
+        if len(layers) == 1 and layer.inputs[0] in self.layers and sums_over_rows(network, layer):
+            return Stage(layers=layers, manner=Manner.SUMS)
+        return Stage(layers=layers, rows=rows)
+
+    def channels(self, stage: Stage) -> int:
+        """Return the channels of the first layer of a stage, which are those that parts share."""
+        return self.table.network.layer(stage.layers[0]).shape.channels
+
+    def move(self, stages: Iterable[Stage]) -> Move:
+        """Return the move of some stages."""
+        return Move(self.begin, self.end, tuple(stages), self.is_again)
+
+
+class MoveCost(NamedTuple):
+    """The needs of a move.
+
+    lines: bytes that stay for the whole group. passing: the most bytes that come and go with a
+    firing of any but the last stage; last: with one of the last stage, its own batch aside.
+    """
+
+    lines: int
+    passing: int
+    last: int
+    work: int
+
+
+class Choices(NamedTuple):
+    """The moves behind a cut as arrays, ordered by where they lead.
+
+    keys: cuts and rows a batch they lead to; key: the number of that, end: the cut. lines and work:
+    as in MoveCost. most: bytes that come and go where the group ends with the move, onward: where it
+    goes on. result: bytes of the tensor at the end. left: the least work behind the end.
+    """
+
+    moves: tuple[Move, ...]
+    keys: tuple[tuple[int, int], ...]
+    key: Array
+    end: Array
+    lines: Array
+    work: Array
+    most: Array
+    onward: Array
+    result: Array
+    left: Array
+
+
+class Moves:
+    """All moves of a course, and what they cost."""
+
+    longest_stage = LONGEST_STAGE
+    most_partitions = MOST_PARTITIONS
+
+    def __init__(self, course: Course, table: StageTable, parts: Sequence[int] = ()) -> None:
+        """Take the parts, beside one, into which the channels of a stage may be cut."""
+        self.course = course
+        self.table = table
+        self._parts = parts
+        self._left = _work_left(course)
+        self._arrays: dict[tuple[int, int], Choices] = {}
+        self._paces: dict[Move, Pace] = {}
+        self._sections: dict[int, tuple[Move, int]] = {}
+        self._choices: dict[
+            tuple[int, int], dict[tuple[int, int], list[tuple[MoveCost, Move]]]
+        ] = {}
+
+    def from_cut(self, begin: int, entry: int) -> Iterator[Move]:
+        """Yield the moves that begin behind a cut whose tensor comes so many rows a batch."""
+        course = self.course
+        first = course.cuts[begin] + 1
+        for end in range(begin + 1, len(course.cuts)):
+            layers = course.layers[first : course.cuts[end] + 1]
+            if len(layers) > self.longest_stage and end > begin + 1:
+                return
+            if len(layers) == 1 and sums_over_rows(course.network, course.network.layer(layers[0])):
+                yield Move(begin, end, (Stage(layers=layers, manner=Manner.SUMS),))
+            if entry == WHOLE and self.table.can_go_by_channels(layers):
+                yield Move(begin, end, (Stage(layers=layers, manner=Manner.CHANNELS),))
+            if self._is_stage(layers, self.table) and len(layers) <= self.longest_stage:
+                for stage in self._stages(layers):
+                    yield Move(begin, end, (stage,))
+            if end == begin + 1 and len(layers) > 1:
+                yield from self.partitions(Section(begin, end, layers, self.table))
+
+    def _stages(self, layers: tuple[str, ...]) -> Iterator[Stage]:
+        """The rows a firing, and the parts, that are worth a try."""
+        summing = self.table.summing_layer(layers) if self._parts else None
+        for rows in _batches(layers, self.table):
+            yield Stage(layers=layers, rows=rows)
+            if summing is not None and rows <= MOST_ROWS_IN_PARTS:
+                channels = self.table.network.layer(layers[0]).shape.channels
+                for parts in self._parts:
+                    if parts <= channels:
+                        yield Stage(layers=layers, rows=rows, parts=parts, summing=summing)
+
+    def _is_stage(self, layers: Sequence[str], table: StageTable) -> bool:
+        return not self.course.results & set(layers[:-1]) and table.can_be_stage(layers)
+
+    def partitions(self, section: Section) -> Iterator[Move]:
+        """Yield the moves whose stages, several of them, share a section."""
+        found = list(islice(self._runs(section.layers, section.table), self.most_partitions + 1))
+        if len(found) > self.most_partitions:
+            yield section.move(section.stage((name,), 1) for name in section.layers)
+            return
+        for runs in sorted(found, key=len):
+            if len(runs) > 1:
+                yield from self._with_rows(section, runs)
+
+    def _runs(
+        self, layers: tuple[str, ...], table: StageTable
+    ) -> Iterator[tuple[tuple[str, ...], ...]]:
+        """All partitions of layers into runs that can be stages."""
+        if not layers:
+            yield ()
+        for end in range(1, len(layers) + 1):
+            if self._is_stage(layers[:end], table):
+                for rest in self._runs(layers[end:], table):
+                    yield (layers[:end], *rest)
+
+    def _with_rows(self, section: Section, runs: Sequence[tuple[str, ...]]) -> Iterator[Move]:
+        """The same rows a firing in all stages of several layers of a section."""
+        counts = {run: _batches(run, section.table) for run in runs}
+        for rows in sorted({rows for every in counts.values() for rows in every}):
+            stages = tuple(section.stage(run, rows if rows in counts[run] else 1) for run in runs)
+            if max(stage.rows for stage in stages) == rows:
+                yield section.move(stages)
+                if rows <= MOST_ROWS_IN_PARTS:
+                    yield from self._in_parts(section, stages)
+
+    def _in_parts(self, section: Section, stages: Sequence[Stage]) -> Iterator[Move]:
+        """The same parts in all stages of a section that can work so."""
+        summing = [section.table.summing_layer(stage.layers) for stage in stages]
+        for parts in self._parts:
+            can = [
+                layer is not None and section.channels(stage) >= parts
+                for stage, layer in zip(stages, summing, strict=True)
+            ]
+            if any(can):
+                yield section.move(
+                    replace(stage, parts=parts, summing=layer) if is_cut else stage
+                    for stage, layer, is_cut in zip(stages, summing, can, strict=True)
+                )
+
+    def table_of(self, move: Move) -> StageTable:  # noqa: ARG002 - TwiceMoves looks at it
+        """Return the table that has the stages of a move."""
+        return self.table
+
+    def choices(self, begin: int, entry: int) -> dict[tuple[int, int], list[tuple[MoveCost, Move]]]:
+        """Return the moves behind a cut that no other improves on, by their end and batch.
+
+        entry: rows a batch of the tensor at the cut, or WHOLE.
+        """
+        if (begin, entry) not in self._choices:
+            found = defaultdict(list)
+            for move in self.from_cut(begin, entry):
+                found[move.end, move.rows].append((self.cost(move, entry), move))
+            self._choices[begin, entry] = {key: _best(every) for key, every in found.items()}
+        return self._choices[begin, entry]
+
+    def whole_bytes(self, cut: int) -> int:
+        """Bytes of the arena that the tensor at a cut takes where it lies whole."""
+        return self.table.arena_bytes(self.course.at(cut))
+
+    def arrays(self, begin: int, entry: int) -> Choices:
+        """Return the choices behind a cut as arrays."""
+        if (begin, entry) not in self._arrays:
+            self._arrays[begin, entry] = self._as_arrays(self.choices(begin, entry))
+        return self._arrays[begin, entry]
+
+    def _as_arrays(self, choices: dict[tuple[int, int], list[tuple[MoveCost, Move]]]) -> Choices:
+        keys = tuple(sorted(choices))
+        every = [(key, *one) for key, place in enumerate(keys) for one in choices[place]]
+        rows = []
+        for key, cost, move in every:
+            batch = move.rows * self.table.row_bytes(self.course.at(move.end))
+            most = max(cost.passing, cost.last)
+            onward = max(cost.passing, cost.last + batch)
+            whole, left = self.whole_bytes(move.end), self._left[move.end]
+            rows.append((key, move.end, cost.lines, cost.work, most, onward, whole, left))
+        largest = max((number for row in rows for number in row), default=0)
+        # A label adds up a row for each cut, and its numbers are added to one another.
+        kind = ranges.number_type(4 * largest * (len(self.course.cuts) + 1))
+        columns = np.array(rows, kind).reshape(-1, 8).T
+        return Choices(tuple(move for _, _, move in every), keys, *columns)
+
+    def cost(self, move: Move, entry: int) -> MoveCost:
+        """Return what a move keeps: the tensor it begins with, and all up to its own result."""
+        if len(move.stages) == 1:
+            return self._single(move, entry)
+        table = self.table_of(move)
+        found = [table.geometry(stage) for stage in move.stages]
+        firings = [one.firings for one in found]
+        strips = [one.strip_bytes for one in found]
+        source = self.course.at(move.begin)
+        kept = {stage.result: Keeping.LINE for stage in move.stages}
+        kept |= {name: Keeping.WHOLE for name in kept if name in self.course.results}
+        result = move.stages[-1].result
+        kept[result] = kept[""] = Keeping.WHOLE
+        if entry != WHOLE:
+            kept[source] = Keeping.WHOLE if source in self.course.results else Keeping.LINE
+            firings.insert(0, made_by_rows(source, table.height(source), entry))
+            strips.insert(0, 0)
+        sizes = {one.result: table.row_bytes(one.result) for one in firings}
+        rows, passing = kept_rows(firings, sizes, strips, kept)
+        return MoveCost(
+            sum(count * sizes[name] for name, count in rows.items())
+            + sum(one.accumulator for one in found)
+            + self._beside(move, entry),
+            max(passing[:-1]),
+            passing[-1],
+            sum(one.work for one in found),
+        )
+
+    def _single(self, move: Move, entry: int) -> MoveCost:
+        """The same for one stage, whose firings follow from the rows it needs alone."""
+        found = self.table.geometry(move.stages[0])
+        source = self.course.at(move.begin)
+        beside = found.accumulator + self._beside(move, entry)
+        if entry == WHOLE or source in self.course.results:
+            return MoveCost(beside, 0, found.strip_bytes, found.work)
+        size = self.table.row_bytes(source)
+        height = self.table.height(source)
+        reading = found.firings.readings[0]
+        line = staged = made = 0
+        for upto, first, after in zip(reading.upto, reading.first, reading.first[1:], strict=False):
+            if upto > made:
+                made = min(-(-upto // entry) * entry, height)
+                batch = made - (made - 1) // entry * entry
+                line = max(line, made - batch - first, made - after)
+                staged = max(staged, batch)
+            else:
+                line = max(line, made - after)
+        return MoveCost(
+            line * size + beside,
+            staged * size,
+            found.strip_bytes + staged * size,
+            found.work,
+        )
+
+    def _beside(self, move: Move, entry: int) -> int:
+        """Bytes of tensors that lie whole beside the two ends of a group, by the move behind them.
+
+        Results of the network do, also where the group goes on with their rows.
+        """
+        inside = {stage.result for stage in move.stages[:-1]}
+        if entry != WHOLE:
+            inside.add(self.course.at(move.begin))
+        names = [
+            *sorted(self.course.results & inside),
+            *(self.course.others if move.begin == 0 else ()),
+        ]
+        return sum(self.table.arena_bytes(name) for name in names)
+
+    def apart(self, section: int) -> tuple[Move, int]:
+        """Return the layers between a cut and the next one after another, each whole, and the peak."""
+        if section not in self._sections:
+            self._sections[section] = self._one_after_another(section)
+        return self._sections[section]
+
+    def _one_after_another(self, section: int) -> tuple[Move, int]:
+        """The layers between two cuts as a move, and their peak.
+
+        The peak is in bytes, of all tensors that are alive while a layer works, the cut's included;
+        concatenations between the cuts copy nothing, where that is less.
+        """
+        course, table = self.course, self.table
+        first, upto = course.cuts[section] + 1, course.cuts[section + 1] + 1
+        layers = course.layers[first:upto]
+        before = course.at(section)
+        last_read = {before: len(layers) if before in course.results else 0}
+        for number, name in enumerate(layers):
+            last_read[name] = len(layers) if name in course.results else number
+            for source in course.network.layer(name).inputs:
+                last_read[source] = max(last_read.get(source, 0), number)
+        begun = {name: number for number, name in enumerate(layers)}
+        lives = {name: (begun.get(name, 0), end + 1) for name, end in last_read.items()}
+        sizes = {name: table.arena_bytes(name) for name in lives}
+        inlays = {name: one for name, one in table.inlays.items() if {name, one.host} <= set(begun)}
+        peak = most_bytes(worth_it(inlays, lives, sizes), lives, sizes)
+        stages = tuple(Stage(layers=(name,), rows=table.height(name)) for name in layers)
+        return Move(section, section + 1, stages), peak
+
+    def pace(self, move: Move) -> Pace:
+        """Return how far a move is with the tensor it begins with, firing by firing of its result."""
+        if move not in self._paces:
+            table = self.table_of(move)
+            firings = [table.geometry(stage).firings for stage in move.stages]
+            source = self.course.at(move.begin)
+            self._paces[move] = pace_of(firings, source)
+        return self._paces[move]
+
+
+def _batches(layers: Sequence[str], table: StageTable) -> Sequence[int]:
+    """Rows a firing that are worth a try: a stage of one layer repeats nothing."""
+    height = table.height(layers[-1])
+    if len(layers) == 1 or height == 1:
+        return (1,)
+    return [rows for rows in ROWS_AT_A_TIME if rows < height] + [height]
+
+
+def _work_left(course: Course) -> tuple[int, ...]:
+    """Multiply-accumulates behind each cut, nothing done twice."""
+    network = course.network
+    work = [
+        multiply_accumulates(one, network.input_shapes(one))
+        for one in map(network.layer, course.layers)
+    ]
+    return tuple(sum(work[place + 1 :]) for place in course.cuts)
+
+
+def _best(every: list[tuple[MoveCost, Move]]) -> list[tuple[MoveCost, Move]]:
+    """Return the moves that no other move equals or beats in all that counts."""
+    kept: list[tuple[MoveCost, Move]] = []
+    for cost, move in sorted(every, key=lambda one: (one[0], len(one[1].stages))):
+        if not any(all(a <= b for a, b in zip(one, cost, strict=True)) for one, _ in kept):
+            kept.append((cost, move))
+    return kept
+
+
+def made_by_rows(name: str, height: int, rows: int) -> Firings:
+    """Return the firings of whatever brings a tensor some rows at a time."""
+    return Firings(result=name, readings=(), made=(0, *range(rows, height, rows), height))
+
+
+class GroupWay(NamedTuple):
+    """A group: its bytes, what lies whole at its ends included, its work, its cuts and moves.
+
+    pool: bytes that come and go, in one piece; lines: all others inside. lead: bytes by which what the
+    group reads has to begin behind its result, to lie over it.
+    """
+
+    memory: int
+    work: int
+    begin: int
+    end: int
+    moves: tuple[Move, ...]
+    is_apart: bool = False  # whether its layers work one after the other, each as a whole
+    lines: int = 0
+    pool: int = 0
+    lead: int = 0
+
+
+def collecting(size: int) -> GroupWay:
+    """Return the group in which no layer works: the input comes row by row until it lies whole.
+
+    size: bytes of the input.
+    """
+    return GroupWay(size, 0, 0, 0, ())
+
+
+class PlanWay(NamedTuple):
+    """A chain of groups with its peak and its work."""
+
+    memory: int
+    work: int
+    groups: tuple[GroupWay, ...]

@@ -1,1 +1,0 @@
-"""Offsets for the buffers of streaming plans."""

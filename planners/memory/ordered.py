@@ -1,0 +1,262 @@
+"""Plans of networks by parts, whose firings have an order: groups of layers, tensors in rings.
+
+Plans of layers that work one after another, each whole: no search, offsets that are known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from cnn2csdf.network import Network
+from cnn2csdf.operators import Input, Output
+from csdf.errors import InvalidNetwork
+from planners.memory.making import behind, plan_of
+from planners.memory.moves import GroupWay, Move, collecting
+from planners.memory.order import Course
+from planners.memory.stages import StageTable
+from planners.plan.firing import turns_of
+from planners.plan.plan import (
+    HandOver,
+    Kind,
+    PlannedGroup,
+    PlannedStage,
+    Stage,
+    StreamBuffer,
+    StreamingPlan,
+)
+
+
+class Ring(NamedTuple):
+    """Room for rows of a tensor that some layers read.
+
+    last: the last firing that needs it, of all groups. begin, end: the groups that have it. is_whole:
+    it has room for all rows, which stay from group to group.
+    """
+
+    name: str
+    tensor: str
+    readers: tuple[str, ...]
+    size: int
+    offset: int
+    last: int
+    begin: int = 0
+    end: int = 1
+    is_whole: bool = False
+
+
+class GroupInOrder(NamedTuple):
+    """Layers that fire in an order: the layer of each firing, inputs and outputs too."""
+
+    order: tuple[str, ...]
+    hand_overs: tuple[HandOver, ...] = ()
+    at_once: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartsInOrder:
+    """A network by parts, each tensor in rings.
+
+    rows: of a part of each layer. outside: inputs and outputs that lie whole in other memory, and do
+    not fire.
+    """
+
+    network: Network
+    element_bytes: int | None
+    rings: tuple[Ring, ...]
+    rows: Mapping[str, int]
+    groups: tuple[GroupInOrder, ...]
+    arena_bytes: int
+    outside: frozenset[str] = frozenset()
+
+
+def in_order(parts: PartsInOrder) -> StreamingPlan:
+    """Return the plan of a network by parts: groups, whose orders are those of the firings.
+
+    Inputs come row by row. Results that a ring holds whole until the end stay in the arena, others go
+    out as they are made. Raises InvalidNetwork where a layer that is neither an input nor an output
+    is outside.
+    """
+    return _Writing(parts).plan()
+
+
+def read_once(rings: Sequence[Ring]) -> Iterator[Ring]:
+    """Yield rings in which a layer that reads a tensor more than once reads it in the largest.
+
+    What it reads anywhere is there: rows come to all rings at once, and none is given back before
+    all of its reads are done. A ring that nobody reads any more is left out.
+    """
+    largest: dict[tuple[str, str, int], Ring] = {}
+    for ring in rings:
+        for reader in ring.readers:
+            known = largest.get((ring.tensor, reader, ring.begin))
+            if known is None or ring.size > known.size:
+                largest[ring.tensor, reader, ring.begin] = ring
+    for ring in rings:
+        readers = tuple(
+            one for one in ring.readers if largest[ring.tensor, one, ring.begin] is ring
+        )
+        if readers:
+            yield ring._replace(readers=readers)
+
+
+class _Writing:
+    """A network by parts on its way to a plan."""
+
+    def __init__(self, parts: PartsInOrder) -> None:
+        self._parts = parts
+        self._network = parts.network
+        for name in sorted(parts.outside):
+            if not isinstance(self._network.layer(name).operator, Input | Output):
+                raise InvalidNetwork(
+                    f"network {self._network.name!r}: layer {name!r} is outside, but no input and no "
+                    "output; a plan has all layers between them"
+                )
+        self._table = StageTable(self._network, element_bytes=parts.element_bytes)
+        self._arriving = self._only_input()
+        self._rings = tuple(read_once(parts.rings))
+        self._staying = dict(self._results_that_stay())
+
+    def _only_input(self) -> str | None:
+        """The input of the network, where it has one, which the first group brings."""
+        inputs = [layer.name for layer in self._network.inputs]
+        is_first = len(inputs) == 1 and inputs[0] in self._parts.groups[0].order
+        return inputs[0] if is_first else None
+
+    def _results_that_stay(self) -> Iterator[tuple[str, str]]:
+        """Outputs whose rows all lie in a ring at the end, with the name of the ring."""
+        last = sum(len(group.order) for group in self._parts.groups) - 1
+        may_stay = self._outputs_behind_others()
+        for ring in self._rings:
+            height = self._table.height(ring.tensor)
+            has_all = ring.size == height * self._table.row_bytes(ring.tensor)
+            is_input = isinstance(self._network.layer(ring.tensor).operator, Input)
+            for layer in self._network.outputs:
+                if layer.name in may_stay.intersection(ring.readers) and has_all:
+                    if ring.last == last and not is_input:
+                        yield layer.name, ring.name
+
+    def _outputs_behind_others(self) -> set[str]:
+        """Outputs that fire in a group where something else fires too."""
+        outputs = {layer.name for layer in self._network.outputs}
+        orders = [set(group.order) for group in self._parts.groups]
+        return {name for order in orders if order - outputs for name in order & outputs}
+
+    def plan(self) -> StreamingPlan:
+        groups = tuple(self._group(number) for number in range(len(self._parts.groups)))
+        stages = [one.stage for group in groups for one in group.stages]
+        return StreamingPlan(
+            network=self._network.name,
+            element_bytes=self._parts.element_bytes,
+            groups=groups,
+            buffers=tuple(self._buffers(groups)),
+            arena_bytes=self._parts.arena_bytes,
+            multiply_accumulates=sum(self._table.geometry(one).work for one in stages),
+        )
+
+    def _group(self, number: int) -> PlannedGroup:
+        group = self._parts.groups[number]
+        known = {ring.name for ring in self._rings}
+        fired = set(group.order) - set(self._staying)
+        stages = [
+            PlannedStage(
+                stage=Stage(layers=(layer.name,), rows=self._parts.rows[layer.name]), strips=()
+            )
+            for layer in self._network.layers
+            if layer.name in fired and layer.name != self._arriving
+        ]
+        return PlannedGroup(
+            stages=tuple(stages),
+            arriving=self._arriving if self._arriving in fired else None,
+            order=turns_of(list(self._firings(group))),
+            hand_overs=tuple(one for one in group.hand_overs if one.source in known),
+            at_once=group.at_once,
+        )
+
+    def _firings(self, group: GroupInOrder) -> Iterator[str]:
+        """The layers that fire, in order; the input that arrives comes a row at a time."""
+        left = 0 if self._arriving is None else self._table.height(self._arriving)
+        for name in group.order:
+            if name == self._arriving:
+                rows = min(self._parts.rows[name], left)
+                left -= rows
+                yield from (name for _ in range(rows))
+            elif name not in self._staying:
+                yield name
+
+    def _buffers(self, groups: Sequence[PlannedGroup]) -> Iterator[StreamBuffer]:
+        staying = set(self._staying.values())
+        out = list(self._outside(len(groups)))
+        rings = sorted(self._rings, key=lambda one: (one.name not in staying, not one.is_whole))
+        copies = Counter([one.tensor for one in rings] + [one.tensor for one in out])
+        offsets = behind(self._parts.arena_bytes, out)
+        for one in out:
+            readers = one.readers if copies[one.tensor] > 1 else ()
+            yield replace(one, offset=offsets[one.name], readers=readers)
+        for ring in rings:
+            rows = ring.size // self._table.row_bytes(ring.tensor)
+            is_whole = ring.is_whole or ring.name in staying
+            yield StreamBuffer(
+                name=ring.name,
+                kind=Kind.WHOLE if is_whole else Kind.RING,
+                tensor=ring.tensor,
+                rows=rows,
+                size=ring.size,
+                offset=ring.offset,
+                begin=ring.begin,
+                end=len(groups) if ring.name in staying else ring.end,
+                readers=ring.readers if copies[ring.tensor] > 1 else (),
+            )
+        for number, group in enumerate(groups):
+            result = group.stages[-1].stage.result if group.stages else group.arriving
+            yield _buffer("pool", Kind.POOL, result or "", begin=number, end=number + 1)
+
+    def _outside(self, groups: int) -> Iterator[StreamBuffer]:
+        """Buffers in other memory: outputs whose rows go out, and ends that the parts have outside."""
+        for layer in self._network.outputs:
+            if layer.name in self._parts.outside:
+                (tensor,) = layer.inputs
+                if tensor not in self._parts.outside:
+                    yield self._all_of(f"{layer.name} outside", tensor, groups, (layer.name,))
+            elif layer.name not in self._staying:
+                yield self._all_of(layer.name, layer.name, groups)
+        for layer in self._network.inputs:
+            if layer.name in self._parts.outside:
+                yield self._all_of(layer.name, layer.name, groups)
+
+    def _all_of(
+        self, name: str, tensor: str, groups: int, readers: tuple[str, ...] = ()
+    ) -> StreamBuffer:
+        found = _buffer(name, Kind.OUTSIDE, tensor, begin=0, end=groups)
+        size, rows = self._table.tensor_bytes(tensor), self._table.height(tensor)
+        return replace(found, size=size, rows=rows, readers=readers)
+
+
+def _buffer(name: str, kind: Kind, tensor: str, *, begin: int, end: int) -> StreamBuffer:
+    """A buffer without bytes."""
+    return StreamBuffer(
+        name=name, kind=kind, tensor=tensor, rows=0, size=0, offset=0, begin=begin, end=end
+    )
+
+
+def whole_layers(
+    course: Course, table: StageTable, offsets: Mapping[str, int], *, is_streamed: bool = False
+) -> StreamingPlan:
+    """Return the plan of layers that work one after another, each whole, at known offsets.
+
+    is_streamed: the input comes row by row, and is collected before the first layer works.
+    """
+    begun = [collecting(table.arena_bytes(course.at(0)))] if is_streamed else []
+    groups = begun + [
+        GroupWay(0, 0, cut, cut + 1, (Move(cut, cut + 1, stages),), is_apart=True)
+        for cut, stages in enumerate(_stages_apart(course, table))
+    ]
+    return plan_of(course, table, groups, is_streamed=is_streamed, offsets=offsets)
+
+
+def _stages_apart(course: Course, table: StageTable) -> Iterator[tuple[Stage, ...]]:
+    for before, end in zip(course.cuts, course.cuts[1:], strict=False):
+        layers = course.layers[before + 1 : end + 1]
+        yield tuple(Stage(layers=(name,), rows=table.height(name)) for name in layers)

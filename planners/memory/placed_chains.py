@@ -1,0 +1,213 @@
+"""Chains of groups whose tensors find places beside one another, within an arena of some bytes.
+
+The count of a chain is that of its neediest group, as if each group could lay its result over its
+input. But a result goes below what it lies over: a group whose input already lies at the bottom has to
+put its result beside it. So here a chain goes through the cuts with the places that the tensor at each
+may have, as ranges: behind each group those that are left to its result. The pool of a group lies in
+one piece, below the two tensors at its ends, between them or above them; its lines fill what is left,
+in any pieces. Real lines do not split, so that offsets of the chain have to be looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cnn2csdf.weights import Array
+from planners.kernels import ranges
+from planners.memory.moves import GroupWay, PlanWay, collecting
+
+BEFORE = -1  # stands for a cut in front of the first
+MOST_RANGES = 48  # at a cut, those with the least work
+
+
+class _Ranges(NamedTuple):
+    """Ways to a cut: work, the lowest and the highest offset of its tensor, and how they came about.
+
+    before: the number of the way to the cut where the last group begins; group: that group.
+    """
+
+    work: Array
+    low: Array
+    high: Array
+    before: list[tuple[int, int]]  # cut and number; BEFORE, where nothing comes before
+    group: list[GroupWay | None]
+
+
+Found = tuple[Array, Array, Array, Array, Array]  # low, high, work, number of group, of range
+
+
+class PlacedChains(NamedTuple):
+    """The groups of a search, and the bytes of the tensors at the cuts.
+
+    groups: by the cut that they begin at, and whether its tensor comes row by row; then by their end.
+    """
+
+    sizes: tuple[int, ...]
+    groups: dict[tuple[int, bool], dict[int, list[GroupWay]]]
+
+    def within(self, cap: int, most_work: int) -> PlanWay | None:
+        """Return the chain with the least work, below some, that finds places within `cap` bytes."""
+        return _Places(self, cap, most_work).best()
+
+
+class _Places:
+    """The places of tensors within one arena."""
+
+    def __init__(self, chains: PlacedChains, cap: int, most_work: int) -> None:
+        self._sizes, self._groups = chains
+        self._cap, self._most_work = cap, most_work
+        largest = max(cap, *self._sizes)
+        for groups in self._groups.values():
+            for one in (one for some in groups.values() for one in some):
+                largest = max(largest, one.lines, one.pool, one.lead, one.work)
+        self._kind = ranges.number_type(8 * largest * len(self._sizes))  # work adds up over cuts
+        self._open: dict[int, list[tuple[Found, int, Sequence[GroupWay | None]]]] = {}
+        self._known: dict[int, _Ranges] = {}
+
+    def best(self) -> PlanWay | None:
+        """Return the chain of the least work, if there is one."""
+        last = len(self._sizes) - 1
+        self._begin()
+        for cut in range(last):
+            self._known[cut] = kept = self._kept(cut)
+            for end, groups in self._groups.get((cut, False), {}).items():
+                self._extend(cut, end, kept, groups)
+        self._known[last] = found = self._kept(last)
+        return self._chain(last, int(found.work.argmin())) if len(found.work) else None
+
+    def _begin(self) -> None:
+        """The input lies anywhere; or comes row by row, into groups or until it lies whole."""
+        nought, size = np.zeros(1, self._kind), self._sizes[0]
+        streamed = self._groups.get((0, True))
+        nothing = _Ranges(nought, nought, nought, [(BEFORE, 0)], [None])
+        if size <= self._cap:
+            whole = [None if streamed is None else collecting(size)]
+            self._add(BEFORE, 0, whole, [(nought, nought + self._cap - size, *(nought,) * 3)])
+        for end, groups in (streamed or {}).items():
+            self._extend(BEFORE, end, nothing, groups)
+
+    def _extend(self, begin: int, end: int, found: _Ranges, groups: Sequence[GroupWay]) -> None:
+        some = [one for one in groups if one.memory <= self._cap]
+        if some and len(found.work):
+            source = 0 if begin == BEFORE else self._sizes[begin]
+            pairs = _Pairs(self._cap, (source, self._sizes[end]), found, some, self._kind)
+            self._add(begin, end, some, list(pairs.found()))
+
+    def _add(
+        self, begin: int, end: int, groups: Sequence[GroupWay | None], cases: Sequence[Found]
+    ) -> None:
+        columns = tuple(np.concatenate(column) for column in zip(*cases, strict=True))
+        low, high, work, group, before = columns
+        fits = (low <= high) & (work < self._most_work)
+        found = low[fits], high[fits], work[fits], group[fits], before[fits]
+        self._open.setdefault(end, []).append((found, begin, groups))
+
+    def _kept(self, cut: int) -> _Ranges:
+        """The ways to a cut of which none has less work and all places of another."""
+        kept: list[tuple[int, int, int, tuple[int, int], GroupWay | None]] = []
+        every = [
+            (*numbers, begin, groups)
+            for found, begin, groups in self._open.pop(cut, [])
+            for numbers in zip(*(column.tolist() for column in found), strict=True)
+        ]
+        every.sort(key=lambda one: (one[2], one[0] - one[1]))
+        for low, high, work, group, number, begin, groups in every:
+            if any(other[1] <= low and other[2] >= high for other in kept):
+                continue
+            kept.append((work, low, high, (begin, number), groups[group]))
+            if len(kept) == MOST_RANGES:
+                break
+        columns = list(zip(*kept, strict=True)) or [()] * 5
+        work, low, high = (np.array(column, self._kind) for column in columns[:3])
+        return _Ranges(work, low, high, list(columns[3]), list(columns[4]))
+
+    def _chain(self, cut: int, number: int) -> PlanWay:
+        groups: list[GroupWay] = []
+        while cut >= 0:
+            known = self._known[cut]
+            group = known.group[number]
+            if group is not None:
+                groups.append(group)
+            cut, number = known.before[number]
+        groups.reverse()
+        return PlanWay(
+            max(one.memory for one in groups), sum(one.work for one in groups), tuple(groups)
+        )
+
+
+class _Pairs:
+    """All groups (rows) behind all ranges of what they read (columns), within an arena."""
+
+    def __init__(
+        self,
+        cap: int,
+        sizes: tuple[int, int],
+        source: _Ranges,
+        groups: Sequence[GroupWay],
+        kind: Any,
+    ) -> None:
+        """Take the bytes of what is read, and of the result; kind: of numbers, as numpy says it."""
+        self._cap = cap
+        self._source, self._result = sizes
+        needs = [(one.lines, one.pool, one.lead, one.work) for one in groups]
+        lines, self._pool, lead, work = np.array(needs, kind).T[:, :, None]
+        self._inner = lines + self._pool
+        self._lead = np.minimum(lead, self._result)
+        self._low, self._high = source.low[None, :], source.high[None, :]
+        self._is_apart = np.array([one.is_apart for one in groups])[:, None]
+        self._work = work + source.work[None, :]
+
+    def found(self) -> Iterator[Found]:
+        """The ranges of the results."""
+        yield self._told(0, self._cap - self._result, self._is_apart)
+        if not self._source:
+            yield from self._alone()
+            return
+        below = np.minimum(self._high, self._cap - self._pool - self._source)
+        yield from self._over(below)
+        yield from self._beside(below)
+
+    def _alone(self) -> Iterator[Found]:
+        """The result lies above the pool, or below."""
+        cap, result, pool = self._cap, self._result, self._pool
+        can = (self._inner + result <= cap) & ~self._is_apart
+        yield self._told(pool, cap - result, can)
+        yield self._told(0, cap - result - pool, can)
+
+    def _over(self, below: Array) -> Iterator[Found]:
+        """The result lies over what is read, both above the pool, or below.
+
+        below: the highest offset of what is read, with the pool above.
+        """
+        cap, source, result = self._cap, self._source, self._result
+        least = self._low + source + self._inner - cap  # so that lines find room
+        can = self._inner + np.maximum(self._lead + source, result) <= cap
+        can = can & ~self._is_apart
+        highest = np.minimum(self._high - self._lead, cap - result)
+        yield self._told(np.maximum(self._pool, least), highest, can)
+        highest = np.minimum(below - self._lead, cap - self._pool - result)
+        yield self._told(least, highest, can & (self._low <= below))
+
+    def _beside(self, below: Array) -> Iterator[Found]:
+        """The result lies above what is read, or below, with the pool at any of three places."""
+        cap, source, result = self._cap, self._source, self._result
+        low, high, pool = self._low, self._high, self._pool
+        can = (self._inner + source + result <= cap) & ~self._is_apart
+        raised = np.maximum(low, pool)  # what is read, with the pool below
+        yield self._told(low + source, cap - result - pool, can)
+        yield self._told(low + source + pool, cap - result, can)
+        yield self._told(raised + source, cap - result, can & (raised <= high))
+        yield self._told(pool, high - result, can)
+        yield self._told(0, high - result - pool, can)
+        yield self._told(0, below - result, can & (low <= below))
+
+    def _told(self, lowest: Array | int, highest: Array | int, can: Array) -> Found:
+        """The ranges from the lowest to the highest offset, where they can be."""
+        first, last, mask, work = np.broadcast_arrays(
+            np.maximum(lowest, 0), highest, can, self._work
+        )
+        group, before = np.nonzero(mask)
+        return first[mask], last[mask], work[mask], group, before

@@ -1,0 +1,430 @@
+"""Offsets for the buffers of a plan, where a result may lie over rows of its input that are dead.
+
+Offsets for a chain of groups, of which each reads one whole tensor and writes one.
+
+What lies inside a group is packed below the lower of its two tensors and above the upper one. For an
+arena of some bytes all places of each tensor from which the chain can go on are found, on a grid:
+exact for it, but for the bytes between two tensors that lie apart, which are left empty.
+
+Offsets within an arena of some bytes, by the exact search of planners.arena.
+
+A lead makes a pair that conflicts otherwise than by its sizes: if the one lies lower, the other begins
+the lead above it, and not the whole size. The search takes blocks by their offsets, and of equal
+offsets in an order of its own. So a lead of nought counts as a small part of a unit, which is cut off
+again from the offsets that are found.
+
+Pieces that are placed in an arena, and leads: how far a piece may lie over another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import gcd
+from typing import NamedTuple
+
+import numpy as np
+
+from cnn2csdf.weights import Array
+from csdf.kernels import compile as compiler
+from planners.arena.blocks import Blocks
+from planners.arena.bounds import Clique
+from planners.arena.exact import Field
+from planners.arena.portfolio import Attempt
+from planners.arena.problem import Buffer
+from planners.kernels import ranges
+from planners.kernels.placement_search import FOUND, NONE
+
+NEAR = 1024  # an arena above the least that could be by this part of it is near enough
+GRID = 256  # the same along the chain, where places are on a grid
+
+
+def placed(pieces: Sequence[GroupBytes], leads: Sequence[Lead], *, enough: int) -> dict[str, int]:
+    """Return an offset for each piece, such that the arena is small.
+
+    Pieces alive at one time do not overlap, unless a lead allows it. enough: an arena of so many
+    bytes cannot be improved on. First the exact search looks for such an arena; then it halves the
+    arenas between that and one along the chain of groups, or in an order of the pieces. A heuristic:
+    the exact search ends early, so a smaller arena may be there nevertheless.
+    """
+    search = ExactPlacement(pieces, leads)
+    found = search.within(enough)
+    if found is not None:
+        return found
+    room = sum(piece.size + piece.alignment for piece in pieces)
+    best = _along_the_chain(pieces, leads, enough, room) or _in_some_order(pieces, leads)
+    lower, upper = enough + 1, _end(pieces, best)
+    while lower + lower // NEAR < upper:
+        cap = (lower + upper - 1) // 2
+        found = search.within(cap)
+        if found is None:
+            lower = cap + 1
+        else:
+            best, upper = found, _end(pieces, found)
+    return best
+
+
+def _along_the_chain(
+    pieces: Sequence[GroupBytes], leads: Sequence[Lead], enough: int, room: int
+) -> dict[str, int]:
+    """Offsets where each group reads one whole tensor and writes one; none where that is not so."""
+    groups = _chain(pieces, leads)
+    if groups is None:
+        return {}
+    unit = max(piece.alignment for piece in pieces)
+    sizes = {piece.name: -(-piece.size // unit) * unit for piece in pieces if not piece.is_inner}
+    best: dict[str, int] = {}
+    lower, upper = enough, room
+    while lower <= upper:
+        cap = lower if lower == enough else (lower + upper) // 2
+        found = chain_offsets(groups, sizes, cap, unit)
+        if found is None:
+            lower = cap + 1 + lower // GRID
+        else:
+            found = {piece.name: found.get(piece.name, 0) for piece in pieces}  # nought: no bytes
+            best, upper = found, min(_end(pieces, found), cap) - 1 - lower // GRID
+    return best
+
+
+def _chain(pieces: Sequence[GroupBytes], leads: Sequence[Lead]) -> list[ChainGroup] | None:
+    known = {(lead.below, lead.above): lead.bytes for lead in leads}
+    unit = max((piece.alignment for piece in pieces), default=1)
+    groups: list[ChainGroup] = []
+    for number in range(max((piece.end for piece in pieces), default=0)):
+        alive = [piece for piece in pieces if piece.begin <= number < piece.end]
+        whole = sorted((one for one in alive if not one.is_inner), key=lambda one: one.begin)
+        old = [one.name for one in whole if one.begin < number or one.end == number + 1]
+        new = [one.name for one in whole if one.name not in old]
+        is_last = not new and len(old) == 2
+        source, result = (old[0], old[1]) if is_last else (_only(old), _only(new))
+        if source is None or result is None or (groups and source != groups[-1].result):
+            return None
+        inner = tuple(
+            (one.name, -(-one.size // unit) * unit) for one in alive if one.is_inner and one.size
+        )
+        whole_size = {one.name: one.size for one in whole}.get(result, 0)
+        lead = known.get((result, source), whole_size)
+        groups.append(ChainGroup(source, result, -(-lead // unit) * unit, inner))
+    return groups or None
+
+
+def _only(names: Sequence[str]) -> str | None:
+    """The only one of some names, "" of none, None of several."""
+    return None if len(names) > 1 else "".join(names)
+
+
+def _end(pieces: Sequence[GroupBytes], offsets: Mapping[str, int]) -> int:
+    return max((offsets[piece.name] + piece.size for piece in pieces), default=0)
+
+
+def _in_some_order(pieces: Sequence[GroupBytes], leads: Sequence[Lead]) -> dict[str, int]:
+    """The least of a few orders in which each piece lies as low as those before it leave room."""
+    allowed = {(lead.below, lead.above): lead.bytes for lead in leads}
+    orders = (
+        sorted(pieces, key=lambda one: (-one.size, one.begin)),
+        sorted(pieces, key=lambda one: (one.begin, -one.size)),
+        sorted(pieces, key=lambda one: (one.is_inner, one.begin, -one.size)),
+        sorted(pieces, key=lambda one: (one.is_inner, -one.end, -one.size)),
+    )
+    return min((_tried(order, allowed) for order in orders), key=lambda one: _end(pieces, one))
+
+
+def _tried(order: Sequence[GroupBytes], allowed: Mapping[tuple[str, str], int]) -> dict[str, int]:
+    """Offsets, one piece after the other, each as low as it can be."""
+    offsets: dict[str, int] = {}
+    done: list[GroupBytes] = []
+    for piece in order:
+        barred = [
+            _barred(piece, other, offsets[other.name], allowed)
+            for other in done
+            if piece.meets(other) and other.size
+        ]
+        offsets[piece.name] = _lowest(piece, barred)
+        done.append(piece)
+    return offsets
+
+
+def _lowest(piece: GroupBytes, barred: list[tuple[int, int]]) -> int:
+    offset = 0
+    for first, end in sorted(barred):  # offsets from first + 1 to end - 1 are taken
+        if first < offset < end:
+            offset = -(-end // piece.alignment) * piece.alignment
+    return offset
+
+
+def _barred(
+    piece: GroupBytes, other: GroupBytes, at: int, allowed: Mapping[tuple[str, str], int]
+) -> tuple[int, int]:
+    """The open interval of offsets at which a piece would lie over another, and may not."""
+    first, end = at - piece.size, at + other.size
+    if (piece.name, other.name) in allowed:  # the piece may lie below, reaching into the other
+        first = max(first, at - allowed[piece.name, other.name])
+    if (other.name, piece.name) in allowed:
+        end = min(end, at + allowed[other.name, piece.name])
+    return first, max(first, end)
+
+
+PLACES = 500  # of the grid at most, about
+MOST_SUMS = 2**30  # sums of sizes inside a group, a bit each
+
+
+class ChainGroup(NamedTuple):
+    """A group: bytes of what it reads and writes, nought for none, and names and bytes inside it.
+
+    lead: bytes by which what it reads has to begin behind what it writes, to lie over it.
+    """
+
+    source: str
+    result: str
+    lead: int
+    inner: tuple[tuple[str, int], ...]
+
+
+def chain_offsets(
+    groups: Sequence[ChainGroup], sizes: Mapping[str, int], cap: int, alignment: int
+) -> dict[str, int] | None:
+    """Return offsets within a cap; None where the grid has none. Sizes are of whole alignments.
+
+    None too where too many numbers may be sums of sizes. A source or result that is not in `sizes`
+    lies elsewhere.
+    """
+    if any(_bits(group, cap) > MOST_SUMS for group in groups):
+        return None
+    step = alignment * max(1, cap // (PLACES * alignment))
+    grid = np.array(range(0, cap + 1, step), ranges.number_type(4 * cap))
+    before: list[Array] = []
+    reached: Array = np.ones(1 if groups[0].source not in sizes else len(grid), bool)
+    for group in groups:
+        places = np.flatnonzero(reached)
+        possible = _possible(group, sizes, cap, grid, places)
+        before.append(places[possible.argmax(axis=0)])
+        reached = np.asarray(possible.any(axis=0))
+        if not reached.any():
+            return None
+    return _traced(groups, sizes, before, int(reached.argmax()), grid, alignment)
+
+
+def _possible(
+    group: ChainGroup, sizes: Mapping[str, int], cap: int, grid: Array, places: Array
+) -> Array:
+    """Whether a group works with its source (rows) and its result (columns) at places of the grid.
+
+    places: numbers of those where the source may lie.
+    """
+    nowhere = np.full((1, 1), cap, grid.dtype)
+    source = grid[places, None] if group.source in sizes else nowhere
+    result = grid[None, :] if group.result in sizes else nowhere
+    one, two = sizes.get(group.source, 0), sizes.get(group.result, 0)
+    has_both = group.source in sizes and group.result in sizes
+    top = np.maximum(
+        source + one if group.source in sizes else 0, result + two if group.result in sizes else 0
+    )
+    sums = _sums([size for _, size in group.inner], cap).astype(grid.dtype)
+    packed = np.minimum(_largest(sums, source), _largest(sums, result))  # below the lower of them
+    total = sum(size for _, size in group.inner)
+    found = (top <= cap) & (total - packed <= cap - top)
+    if has_both:
+        found &= (result + min(group.lead, two) <= source) | (result >= source + one)
+    return np.asarray(found)
+
+
+def _bits(group: ChainGroup, cap: int) -> int:
+    """How many numbers up to the cap, in the largest unit of all sizes, may be a sum of some sizes."""
+    sizes = [size for _, size in group.inner]
+    return min(cap, sum(sizes)) // max(1, gcd(*sizes))
+
+
+def _sums(sizes: Sequence[int], cap: int) -> Array:
+    """The sums of some of the sizes up to a cap, growing; 0 is the first."""
+    unit = max(1, gcd(*sizes))
+    most = min(cap, sum(sizes)) // unit
+    sums = 1  # bit n: whether n units are a sum
+    for size in sizes:
+        sums |= sums << size // unit
+    bits = np.frombuffer(
+        (sums & ((1 << (most + 1)) - 1)).to_bytes(most // 8 + 1, "little"), np.uint8
+    )
+    found = np.flatnonzero(np.unpackbits(bits, bitorder="little")[: most + 1])
+    return found.astype(ranges.number_type(cap)) * unit
+
+
+def _largest(sums: Array, most: Array) -> Array:
+    """The largest of growing sums that is at most each number."""
+    return np.asarray(sums[np.searchsorted(sums, most, side="right") - 1])
+
+
+def _traced(
+    groups: Sequence[ChainGroup],
+    sizes: Mapping[str, int],
+    before: Sequence[Array],
+    place: int,
+    grid: Array,
+    alignment: int,
+) -> dict[str, int]:
+    """The offsets of all tensors, from the last back to the first, and of what lies inside."""
+    offsets: dict[str, int] = {}
+    for group, found in zip(reversed(groups), reversed(before), strict=True):
+        if group.result in sizes:
+            offsets[group.result] = int(grid[place])
+        place = int(found[place])
+        if group.source in sizes:
+            offsets[group.source] = int(grid[place])
+    for group in groups:
+        offsets.update(_inside(group, sizes, offsets, alignment))
+    return offsets
+
+
+def _inside(
+    group: ChainGroup, sizes: Mapping[str, int], offsets: Mapping[str, int], alignment: int
+) -> dict[str, int]:
+    ends = [name for name in (group.source, group.result) if name in sizes]
+    bottom = min((offsets[name] for name in ends), default=0)
+    top = max((offsets[name] + sizes[name] for name in ends), default=0)
+    low = _some_below(group.inner, bottom)
+    found, at = {}, 0
+    for name, size in group.inner:
+        if name in low:
+            found[name], at = at, at + size
+    at = -(-top // alignment) * alignment
+    for name, size in group.inner:
+        if name not in low:
+            found[name], at = at, at + size
+    return found
+
+
+def _some_below(inner: Sequence[tuple[str, int]], room: int) -> set[str]:
+    """Names of pieces with the largest sum that fits into a room."""
+    known: dict[int, tuple[str, ...]] = {0: ()}
+    for name, size in inner:
+        for total, names in list(known.items()):
+            if total + size <= room and total + size not in known:
+                known[total + size] = (*names, name)
+    return set(known[max(known)])
+
+
+TURNS = 16  # of searches in different orders, of a thousand placements and more each
+
+
+class ExactPlacement:
+    """The search for offsets of some pieces, in arenas of any size."""
+
+    def __init__(self, pieces: Sequence[GroupBytes], leads: Sequence[Lead]) -> None:
+        """Take pieces and leads. Pieces without bytes lie at nought."""
+        self._resting = {piece.name: 0 for piece in pieces if not piece.size}
+        self._pieces = [piece for piece in pieces if piece.size]
+        self._leads = {(lead.below, lead.above): lead.bytes for lead in leads}
+        self._unit = gcd(*(number for one in self._pieces for number in (one.size, one.alignment)))
+        self._part = (
+            len(self._pieces) + 1
+        )  # of a unit is a step; more than there are leads in a row
+        self._blocks = self._conflicting()
+        self._cliques = self._alive_together()
+        self._fields: dict[bool, Field] = {}
+
+    def within(self, cap: int, turns: int = TURNS) -> dict[str, int] | None:
+        """Return offsets within an arena of `cap` bytes; None where none are found."""
+        if not self._pieces:
+            return self._resting
+        capacity = cap // self._unit * self._part + self._part - 1
+        attempt = Attempt(self._field(capacity), capacity)
+        for _ in range(turns):
+            outcome = attempt.step()
+            if outcome == FOUND:
+                found = zip(self._pieces, attempt.offsets, strict=True)
+                offsets = {one.name: at // self._part * self._unit for one, at in found}
+                return {**self._resting, **offsets}
+            if outcome == NONE:
+                break
+        return None
+
+    def _field(self, capacity: int) -> Field:
+        """Return the pieces for the backend that holds the sums of a search within the capacity."""
+        blocks = self._blocks
+        lies = blocks.size, blocks.alignment, blocks.lowest
+        backend = compiler.backend(fits=ranges.placement_search(*lies, capacity) <= compiler.SAFE)
+        if backend.is_compiled not in self._fields:
+            self._fields[backend.is_compiled] = Field(blocks, self._cliques, backend)
+        return self._fields[backend.is_compiled]
+
+    def _steps(self, size: int) -> int:
+        """Steps of so many bytes."""
+        return -(-size // self._unit) * self._part
+
+    def _rise(self, low: GroupBytes, high: GroupBytes) -> int:
+        """Steps by which a piece begins above another that lies lower."""
+        lead = min(self._leads.get((low.name, high.name), low.size), low.size)
+        return max(1, self._steps(lead))
+
+    def _conflicting(self) -> Blocks:
+        start, near, rise, lift = [0], list[int](), list[int](), list[int]()
+        for one in self._pieces:
+            for number, other in enumerate(self._pieces):
+                if one is not other and one.meets(other):
+                    near.append(number)
+                    rise.append(self._rise(one, other))
+                    lift.append(self._rise(other, one))
+            start.append(len(near))
+        sizes = [self._steps(one.size) for one in self._pieces]
+        return Blocks(
+            members=tuple((_buffer(one),) for one in self._pieces),
+            by_lifetime=False,
+            unit=1,
+            grain=1,
+            room=sizes,
+            size=sizes,
+            alignment=[
+                self._steps(one.alignment) if one.alignment > self._unit else 1
+                for one in self._pieces
+            ],
+            lowest=[0] * len(sizes),
+            is_fixed=[False] * len(sizes),
+            neighbour_start=start,
+            neighbour=near,
+            rise=rise,
+            lift=lift,
+        )
+
+    def _alive_together(self) -> list[Clique]:
+        """The pieces of each group, also without those that a result may lie over."""
+        numbers = {one.name: number for number, one in enumerate(self._pieces)}
+        found: set[Clique] = set()
+        for group in range(max((one.end for one in self._pieces), default=0)):
+            alive = [one for one in self._pieces if one.begin <= group < one.end]
+            names = {one.name for one in alive}
+            covered = {above for below, above in self._leads if {below, above} <= names}
+            for some in (alive, [one for one in alive if one.name not in covered]):
+                if some:
+                    weights = (self._weight(one, some) for one in some)
+                    found.add(Clique(tuple(numbers[one.name] for one in some), tuple(weights)))
+        return sorted(found)
+
+    def _weight(self, piece: GroupBytes, clique: Sequence[GroupBytes]) -> int:
+        """Steps from a piece to any other of the clique above it."""
+        rises = (self._rise(piece, other) for other in clique if other is not piece)
+        return min(rises, default=self._steps(piece.size))
+
+
+def _buffer(piece: GroupBytes) -> Buffer:
+    return Buffer(name=piece.name, size=piece.size, start=piece.begin, end=piece.end)
+
+
+class GroupBytes(NamedTuple):
+    """Bytes over some groups. is_inner: whether they are of one group alone."""
+
+    name: str
+    size: int
+    begin: int
+    end: int
+    alignment: int
+    is_inner: bool = False
+
+    def meets(self, other: GroupBytes) -> bool:
+        """Whether a group has both."""
+        return self.begin < other.end and other.begin < self.end
+
+
+class Lead(NamedTuple):
+    """A buffer may lie over another if that begins at least so many bytes behind it."""
+
+    below: str
+    above: str
+    bytes: int

@@ -1,0 +1,352 @@
+"""The ways of a network in an arena, found one after the other until a stop.
+
+First the plain ones: whole layers, and all layers by rows. Then the search of groups, with more and
+more labels at a place: lines alone, and strips below what lines need. Where the plan of a chain of
+groups takes more bytes than are counted, chains whose tensors find places are looked for beside it.
+
+Spaces of moves: those that compute nothing twice, a few for a first answer, layers worked twice.
+
+The time of a frame, as a model of the platform predicts it for a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from cnn2csdf.parameters import layer_parameter_bytes, multiply_accumulates, operations
+from cnn2csdf.platforms import Platform
+from csdf.outcome import Reason
+from csdf.time_limit import ENDS, Stop, reason_of
+from planners.memory.answer import (
+    BY_ROWS,
+    IN_PARTS,
+    LINES,
+    PLAIN,
+    STRIPS,
+    TWICE,
+    WHOLE_LAYERS,
+    FitWay,
+)
+from planners.memory.labels import ALL, ANY_WORK, front
+from planners.memory.making import plan_of, smaller_plan
+from planners.memory.moves import PARTS, WHOLE, GroupWay, Move, Moves, PlanWay, Section
+from planners.memory.order import Course
+from planners.memory.ordered import whole_layers
+from planners.memory.placed_chains import PlacedChains
+from planners.memory.stages import StageTable
+from planners.network_arena import whole_arena
+from planners.plan.plan import Stage, StreamingPlan
+from planners.plan.rematerialisation import LONGEST_SPAN, Again, done_twice, worked_network
+
+ANY_BYTES = 2**62  # more than any arena has
+SMALL_GAP = 256  # part of the bytes counted; no other chain is looked for
+PARTS_OF_GAP = 4  # arenas that are tried between what is counted and what is taken
+MOST_CAPS = 12  # arenas that are tried after a search
+WIDTHS = (12, 100, ALL)  # labels at a place, one search after the other
+
+
+class Finding:
+    """The ways of a network. ended: the reason, where the stop ended the search."""
+
+    def __init__(
+        self,
+        course: Course,
+        table: StageTable,
+        *,
+        is_streamed: bool,
+        searched: Sequence[str],
+        labels: Sequence[int],
+        ram: int | None,
+        times: PlanTimes | None,
+        stop: Stop,
+    ) -> None:
+        """Take where the input comes from, the spaces to search, and the RAM that is asked for."""
+        self.ways: list[FitWay] = []
+        self.ended: Reason | None = None
+        self._course, self._table = course, table
+        self._is_streamed = is_streamed
+        self._spaces = {name: moves for name, moves in self._all_spaces() if name in searched}
+        self._widths = labels
+        self._ram = ram
+        self._times = times
+        self._stop = stop
+        self._planned: set[tuple[object, ...]] = set()  # plans that were made, by their moves
+        network = course.network
+        self._once = sum(
+            multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers
+        )
+
+    def _all_spaces(self) -> Iterator[tuple[str, Moves]]:
+        """The spaces with strips; that in which gates are computed twice only if there are gates."""
+        yield STRIPS, Moves(self._course, self._table)
+        twice = TwiceMoves(self._course, self._table)
+        if twice.has_spans:
+            yield TWICE, twice
+        yield IN_PARTS, Moves(self._course, self._table, PARTS)
+
+    def run(self) -> None:
+        """Find the plain ways, and as many others as the stop allows."""
+        self._add_whole_layers()
+        self._add(BY_ROWS, self._by_rows())
+        try:
+            self._search()
+        except ENDS as end:
+            self.ended = reason_of(end)
+
+    def _add(self, name: str, groups: Sequence[GroupWay]) -> None:
+        plan = plan_of(self._course, self._table, groups, is_streamed=self._is_streamed)
+        self._add_plan(name, plan)
+
+    def _add_plan(self, name: str, plan: StreamingPlan) -> None:
+        work = Fraction(plan.multiply_accumulates, max(self._once, 1))
+        nanoseconds = None if self._times is None else self._times.of(plan)
+        self.ways.append(FitWay(name=name, plan=plan, work=work, nanoseconds=nanoseconds))
+
+    def _add_whole_layers(self) -> None:
+        """Add one arena of whole tensors: the answer of planners.network_arena, as a plan."""
+        size, outside = self._table.element_bytes, self._table.outside
+        arena = whole_arena(self._course.network, element_bytes=size, outside=outside).plan
+        plan = whole_layers(self._course, self._table, arena.offsets, is_streamed=self._is_streamed)
+        self._add_plan(WHOLE_LAYERS, plan)
+
+    def _by_rows(self) -> list[GroupWay]:
+        stages = tuple(Stage(layers=(name,)) for name in self._course.layers[1:])
+        last = len(self._course.cuts) - 1
+        return [GroupWay(0, 0, 0, last, (Move(0, last, stages),))]
+
+    def _search(self) -> None:
+        """Lines alone first, strips below what lines need; with more and more labels at a place."""
+        once = OnceMoves(self._course, self._table)
+        most = min(way.ram_bytes for way in self.ways)
+        self._take(LINES, PlainMoves(self._course, self._table), most, self._widths[0])
+        for labels in self._widths:
+            most = min(way.ram_bytes for way in self.ways if way.name in PLAIN)
+            is_complete = self._take(LINES, once, most, labels)
+            lowest = min(way.work for way in self.ways)  # 1, or 0 where nothing multiplies
+            least = min(way.ram_bytes for way in self.ways if way.work == lowest)
+            if self._ram is not None and least <= self._ram:
+                return
+            is_complete &= self._strips(least, labels)
+            if is_complete:
+                return
+
+    def _strips(self, least: int, labels: int) -> bool:
+        """Look for strips below the least bytes of lines; return whether nothing was left out."""
+        is_complete = True
+        is_first = labels == self._widths[0]
+        for name, moves in self._spaces.items():
+            for limit in _limits(least, self._ram):
+                before = len(self.ways)
+                is_complete &= self._take(name, moves, limit, labels)
+                if self._ram is not None and len(self.ways) > before and not is_first:
+                    break
+        return is_complete
+
+    def _take(self, name: str, moves: Moves, limit: int, labels: int) -> bool:
+        """Add the plans of a front that are new; return whether none is missing."""
+        found = front(moves, limit, is_streamed=self._is_streamed, labels=labels, budget=self._stop)
+        gaps: list[tuple[int, int]] = []
+        for way in found.plans:
+            plan = self._tried(name, way)
+            if plan is not None and plan.arena_bytes > way.memory:
+                gaps.append((way.memory, plan.arena_bytes))
+        for cap in _caps(gaps, self._ram):
+            self._stop.look()
+            works = (one.plan.multiply_accumulates for one in self.ways if one.ram_bytes <= cap)
+            chain = found.chains.within(cap, min(works, default=ANY_WORK))
+            if chain is not None:
+                self._tried(name, chain)
+        if gaps:
+            self._sink(name, found.chains, min(counted for counted, _ in gaps))
+        return found.is_complete
+
+    def _sink(self, name: str, chains: PlacedChains, counted: int) -> None:
+        """Halve what lies between the bytes that are counted and those of the smallest way.
+
+        With a limit of RAM only as long as no way is within it.
+        """
+        lower, upper = counted, min(way.ram_bytes for way in self.ways)
+        if self._ram is not None and upper <= self._ram:
+            return
+        while lower + lower // SMALL_GAP < upper:
+            self._stop.look()
+            cap = (lower + upper) // 2
+            chain = chains.within(cap, ANY_WORK)
+            if chain is None:
+                lower = cap + 1
+                continue
+            self._tried(name, chain)
+            upper = min(cap, *(way.ram_bytes for way in self.ways))
+
+    def _tried(self, name: str, way: PlanWay) -> StreamingPlan | None:
+        """Add the plan of a chain of groups that is new, unless others are as good; return it."""
+        self._stop.look()
+        key = (name, *(group.moves for group in way.groups))
+        if key in self._planned:
+            return None
+        self._planned.add(key)
+        known = (one for one in self.ways if one.plan.multiply_accumulates <= way.work)
+        plan = smaller_plan(
+            self._course,
+            self._table,
+            way.groups,
+            is_streamed=self._is_streamed,
+            than=min((one.ram_bytes for one in known), default=ANY_BYTES),
+        )
+        if plan is not None:
+            self._add_plan(name, plan)
+        return plan
+
+
+def _limits(least: int, ram: int | None) -> Iterator[int]:
+    """Limits for the search of strips, each giving all ways below it.
+
+    Of equal counts the search keeps one, another under each limit, and their bytes differ when they
+    are placed. So the limits are steps that do not depend on the RAM, and the first search takes all
+    from the RAM on: what it finds with more RAM, and fits, it finds with less.
+    """
+    if ram is None:
+        yield from (least // 4, least // 2, least - 1)
+        return
+    lowest = ram + ram // 8  # the count of the search is above the bytes of its plan here and there
+    steps = [least - 1]
+    while (below := steps[-1] - steps[-1] // 10 - 1) >= lowest:
+        steps.append(below)
+    yield from reversed(steps)
+
+
+def _caps(gaps: Sequence[tuple[int, int]], ram: int | None) -> list[int]:
+    """Arenas in which other chains might be placed, where some take more bytes than are counted.
+
+    gaps: bytes that are counted, and those of the plan.
+    """
+    steps = {
+        counted + (taken - counted) * part // PARTS_OF_GAP
+        for counted, taken in gaps
+        if taken > counted + counted // SMALL_GAP
+        for part in range(PARTS_OF_GAP)
+    }
+    if ram is not None and any(counted <= ram < taken for counted, taken in gaps):
+        steps.add(ram)
+    some = sorted(steps)
+    return some[:: -(-len(some) // MOST_CAPS) or 1]
+
+
+class OnceMoves(Moves):
+    """The moves that compute nothing twice."""
+
+    def from_cut(self, begin: int, entry: int) -> Iterator[Move]:
+        """Yield the moves that begin behind a cut whose tensor comes so many rows a batch."""
+        for move in super().from_cut(begin, entry):
+            if not any(self.table.repeats(stage) for stage in move.stages):
+                yield move
+
+
+class PlainMoves(OnceMoves):
+    """The moves of layers on their own, or in pairs, that compute nothing twice: a first answer."""
+
+    longest_stage = 2
+    most_partitions = 1
+
+
+class TwiceMoves(Moves):
+    """All moves, and those in which the layers in front of sums over a whole map work twice."""
+
+    longest_way = 3  # cuts beyond the first behind which the sums have been used
+
+    def __init__(self, course: Course, table: StageTable) -> None:
+        super().__init__(course, table)
+        self._spans: dict[tuple[int, int], tuple[Again, StageTable] | None] = {}
+
+    @property
+    def has_spans(self) -> bool:
+        """Whether there are layers between two cuts that might work twice."""
+        return any(
+            self._span(begin, end) is not None
+            for begin in range(len(self.course.cuts))
+            for end in self._ends(begin)
+        )
+
+    def from_cut(self, begin: int, entry: int) -> Iterator[Move]:
+        """Yield the moves that begin behind a cut whose tensor comes so many rows a batch."""
+        yield from super().from_cut(begin, entry)
+        for end in self._ends(begin) if entry == WHOLE else ():  # it is read twice, all of it
+            found = self._span(begin, end)
+            if found is not None:
+                again, table = found
+                section = Section(begin, end, again.layers, table, is_again=True)
+                yield from self.partitions(section)
+
+    def _ends(self, begin: int) -> Iterator[int]:
+        """Cuts to which layers might work twice from a cut on."""
+        left = self.longest_way
+        for end in range(begin + 1, len(self.course.cuts)):
+            if self.course.cuts[end] - self.course.cuts[begin] > LONGEST_SPAN or not left:
+                return
+            left -= self._span(begin, end) is not None
+            yield end
+
+    def _span(self, begin: int, end: int) -> tuple[Again, StageTable] | None:
+        """The layers between two cuts, some of them twice, where the first tensor is thin."""
+        if (begin, end) not in self._spans:
+            found = done_twice(self.course, begin, end)
+            is_worth_it = found is not None and self._is_thin(begin, found)
+            self._spans[begin, end] = (
+                (found, self.table.of(found.network)) if found is not None and is_worth_it else None
+            )
+        return self._spans[begin, end]
+
+    def _is_thin(self, begin: int, again: Again) -> bool:
+        """Whether what is computed twice is larger than what it is computed from."""
+        widest = max(self.table.tensor_bytes(name) for name in again.copies.values())
+        return self.whole_bytes(begin) < widest
+
+    def table_of(self, move: Move) -> StageTable:
+        """Return the table that has the stages of a move."""
+        found = self._span(move.begin, move.end) if move.is_again else None
+        return self.table if found is None else found[1]
+
+
+class PlanTimes:
+    """Predicted times of the plans of a network on a platform."""
+
+    def __init__(
+        self, table: StageTable, platform: Platform, parameter_bytes: int | None = None
+    ) -> None:
+        """Take the bytes of each trained number, if they are not its element's."""
+        self._table = table
+        self._platform = platform
+        self._parameter_bytes = parameter_bytes
+
+    def of(self, plan: StreamingPlan) -> int:
+        """Return the nanoseconds of a frame."""
+        table = self._table
+        if plan.again:
+            table = table.of(worked_network(table.network, plan.again))
+        return sum(self.of_stage(one.stage, table) for group in plan.groups for one in group.stages)
+
+    def of_stage(self, stage: Stage, table: StageTable | None = None) -> int:
+        """Return the nanoseconds of a stage in a frame.
+
+        It starts with each firing, reads its parameters and rows, and writes rows. table: which has
+        the stage, if it is not that of the network.
+        """
+        table = table or self._table
+        network, found = table.network, table.geometry(stage)
+        firings = found.firings.count
+        work, parameters = Fraction(0), 0
+        for name in stage.layers:
+            layer = network.layer(name)
+            inputs = network.input_shapes(layer)
+            parameters += layer_parameter_bytes(layer, inputs, self._parameter_bytes)
+            if found.accumulator:
+                work += operations(layer, inputs)
+            else:
+                of_row = Fraction(operations(layer, inputs), layer.shape.rows)
+                work += of_row * sum(end - first for first, end in found.ranges[name])
+        moved = table.tensor_bytes(stage.result) + sum(
+            table.tensor_bytes(reading.tensor) for reading in found.firings.readings
+        )
+        each = self._platform.nanoseconds(work / firings, Fraction(moved, firings) + parameters)
+        return each * firings

@@ -1,1 +1,0 @@
-"""The search for plans of lines and strips: moves, spaces of moves, labels, fronts."""

@@ -1,0 +1,396 @@
+"""Stages: runs of layers that make rows of one tensor from rows of others, column by column.
+
+A stage makes `rows` rows of its result a firing. A stage of one layer reads its inputs where they
+lie. A stage of several layers goes along the columns of its result: each tensor inside is a strip,
+which holds as many columns as its readers look back, and as many rows as the result rows need;
+columns are computed once, rows that neighbouring strips share are computed again. A layer that sums
+over all places of a map (global pooling, fully connected) is a stage of its own that takes a row a
+firing and holds its sums.
+
+Spans of rows or columns that firings need of a tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from cnn2csdf import operators as op
+from cnn2csdf.granularity import require_few_parts
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.parameters import multiply_accumulates
+from planners.memory.line_buffers import Keeping, kept_places
+from planners.plan.accumulators import has_wide_sums, sums_over_rows, works_by_channels
+from planners.plan.aliases import inlays_of
+from planners.plan.firing import Firings, Reading
+from planners.plan.plan import ACCUMULATOR_BYTES, Inlay, Manner, Stage
+from planners.plan.tile_ranges import TileRanges
+from planners.tiling.regions import COLUMNS, Needs, Range, can_be_tiled, hull
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strip:
+    """Rows and columns of a tensor inside a stage that are there at a time."""
+
+    layer: str
+    rows: int
+    columns: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Geometry:
+    """The needs and the work of a stage.
+
+    strips: one for each tensor inside. sums: bytes of the sums over parts, during a firing.
+    accumulator: bytes of sums that stay from the first firing to the last. work: multiply-accumulates
+    of a frame, rows computed again included. ranges: for each layer and firing the rows of its output
+    that are computed.
+    """
+
+    stage: Stage
+    firings: Firings
+    strips: tuple[Strip, ...]
+    sums: int
+    accumulator: int
+    work: int
+    ranges: dict[str, tuple[Range, ...]]
+
+    @property
+    def strip_bytes(self) -> int:
+        """Bytes of all strips and sums that come and go with a firing."""
+        return sum(strip.bytes for strip in self.strips) + self.sums
+
+
+class StageTable:
+    """The geometry of the stages of a network, each worked out once.
+
+    element_bytes: of every tensor; by default each has its own. outside: inputs, and results that no
+    layer reads, which lie in memory that is not the arena's.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        *,
+        element_bytes: int | None = None,
+        outside: frozenset[str] = frozenset(),
+    ) -> None:
+        """Take the network. Raises InvalidNetwork where its rows are too many to be listed."""
+        require_few_parts(network)
+        self.network = network
+        self.element_bytes = element_bytes
+        self.outside = outside
+        self._needs = Needs(network)
+        self._readers = network.consumers
+        self._found: dict[Stage, Geometry] = {}
+        self._row_needs: dict[tuple[str, int], tuple[Range, ...]] = {}
+        self._columns: dict[tuple[str, ...], dict[str, int]] = {}
+        self._inlays: Mapping[str, Inlay] | None = None
+
+    @property
+    def inlays(self) -> Mapping[str, Inlay]:
+        """Tensors of the arena that may lie inside others."""
+        if self._inlays is None:
+            self._inlays = inlays_of(self.network, self.bytes_of, self.outside)
+        return self._inlays
+
+    def of(self, network: Network) -> StageTable:
+        """Return the table of another network, whose tensors have the same elements and places."""
+        return StageTable(network, element_bytes=self.element_bytes, outside=self.outside)
+
+    def height(self, tensor: str) -> int:
+        """Rows of a tensor."""
+        return self.network.layer(tensor).shape.rows
+
+    def bytes_of(self, tensor: str) -> int:
+        """Bytes of one element of a tensor."""
+        return self.element_bytes or self.network.layer(tensor).element_bytes
+
+    def row_bytes(self, tensor: str) -> int:
+        """Bytes of one row of a tensor, of all its feature maps."""
+        return self.network.layer(tensor).shape.row_elements * self.bytes_of(tensor)
+
+    def tensor_bytes(self, tensor: str) -> int:
+        """Bytes of a whole tensor."""
+        return self.network.layer(tensor).shape.elements * self.bytes_of(tensor)
+
+    def arena_bytes(self, tensor: str) -> int:
+        """Bytes of the arena that a tensor takes where it lies whole."""
+        return 0 if tensor in self.outside else self.tensor_bytes(tensor)
+
+    def can_be_stage(self, layers: Sequence[str]) -> bool:
+        """Whether these layers make one tensor only, and all can work on some rows and columns."""
+        if len(layers) == 1:
+            return True
+        inside = set(layers)
+        if self._is_one_place(layers[0]) and not self._is_one_place(layers[-1]):
+            return False  # its result would be made again and again
+        return all(can_be_tiled(self.network, self.network.layer(name)) for name in layers) and all(
+            set(self._readers[name]) <= inside and self._readers[name] for name in layers[:-1]
+        )
+
+    def _is_one_place(self, tensor: str) -> bool:
+        shape = self.network.layer(tensor).shape
+        return shape.rows == shape.width == 1
+
+    def repeats(self, stage: Stage) -> bool:
+        """Whether a stage computes rows of a layer more than once."""
+        if stage.manner is not Manner.ROWS or len(stage.layers) == 1:
+            return False
+        ranges = self.geometry(stage).ranges
+        return any(
+            sum(end - first for first, end in ranges[name]) > self.height(name)
+            for name in stage.layers
+        )
+
+    def can_go_by_channels(self, layers: Sequence[str]) -> bool:
+        """Whether these are a convolution and a layer that sums up each of its feature maps."""
+        if len(layers) != 2 or self._readers[layers[0]] != (layers[1],):
+            return False
+        first, last = (self.network.layer(name) for name in layers)
+        return (
+            isinstance(first.operator, op.Convolution)
+            and sums_over_rows(self.network, last)
+            and not isinstance(last.operator, op.FullyConnected)
+        )
+
+    def geometry(self, stage: Stage) -> Geometry:
+        """Return what a stage needs and does, for layers that can be one."""
+        if stage not in self._found:
+            self._found[stage] = self._worked_out(stage)
+        return self._found[stage]
+
+    def _worked_out(self, stage: Stage) -> Geometry:
+        last = self.network.layer(stage.result)
+        if stage.manner is Manner.SUMS:
+            return self._summing(stage, last)
+        if stage.manner is Manner.CHANNELS:
+            return self._by_channels(stage)
+        if stage.manner is Manner.TILES:
+            return self._by_tiles(stage)
+        height = last.shape.rows
+        ends = (*range(stage.rows, height, stage.rows), height)
+        wanted = tuple(zip((0, *ends[:-1]), ends, strict=True))
+        ranges, outside = self._ranges(stage, wanted)
+        return Geometry(
+            stage=stage,
+            firings=Firings(
+                result=stage.result,
+                readings=tuple(
+                    reading_of(tensor, found, self.network.layer(tensor).shape.rows)
+                    for tensor, found in outside.items()
+                ),
+                made=(0, *ends),
+            ),
+            strips=self._strips(stage, ranges),
+            sums=self._sums(stage, ranges),
+            accumulator=0,
+            work=sum(self._work(name, ranges[name]) for name in stage.layers),
+            ranges=ranges,
+        )
+
+    def _summing(self, stage: Stage, layer: Layer) -> Geometry:
+        """A layer that adds up its input row by row, and has its result when the last has come."""
+        source = layer.inputs[0]
+        needs = self.row_needs(layer, 0)
+        first, end = needs[0][0], needs[-1][1]
+        uptos = tuple(range(first + 1, end + 1))
+        reading = Reading(tensor=source, upto=uptos, first=(0, *uptos[:-1], self.height(source)))
+        made = (*(0 for _ in uptos), layer.shape.rows)
+        return Geometry(
+            stage=stage,
+            firings=Firings(result=stage.result, readings=(reading,), made=made),
+            strips=(),
+            sums=0,
+            accumulator=layer.shape.elements * ACCUMULATOR_BYTES,
+            work=multiply_accumulates(layer, self.network.input_shapes(layer)),
+            ranges={stage.result: tuple((0, layer.shape.rows) for _ in uptos)},
+        )
+
+    def _by_channels(self, stage: Stage) -> Geometry:
+        """Two layers, of which the second sums up each feature map of the first."""
+        layer, last = (self.network.layer(name) for name in stage.layers)
+        readings = tuple(
+            Reading(tensor=source, upto=(self.height(source),), first=(0, self.height(source)))
+            for source in dict.fromkeys(layer.inputs)
+        )
+        return Geometry(
+            stage=stage,
+            firings=Firings(result=stage.result, readings=readings, made=(0, last.shape.rows)),
+            strips=(),
+            sums=0,
+            accumulator=0,
+            work=sum(
+                multiply_accumulates(one, self.network.input_shapes(one)) for one in (layer, last)
+            ),
+            ranges={
+                layer.name: ((0, layer.shape.rows),),
+                last.name: ((0, last.shape.rows),),
+            },
+        )
+
+    def _by_tiles(self, stage: Stage) -> Geometry:
+        """All tiles as one firing, which reads what lies whole."""
+        made = set(stage.layers)
+        layers = [self.network.layer(name) for name in stage.layers]
+        sources = dict.fromkeys(name for one in layers for name in one.inputs if name not in made)
+        readings = tuple(
+            Reading(tensor=name, upto=(self.height(name),), first=(0, self.height(name)))
+            for name in sources
+        )
+        height = self.height(stage.result)
+        return Geometry(
+            stage=stage,
+            firings=Firings(result=stage.result, readings=readings, made=(0, height)),
+            strips=(),
+            sums=0,
+            accumulator=0,
+            work=TileRanges(self.network, stage).work,
+            ranges={name: ((0, self.height(name)),) for name in stage.layers},
+        )
+
+    def _ranges(
+        self, stage: Stage, wanted: tuple[Range, ...]
+    ) -> tuple[dict[str, tuple[Range, ...]], dict[str, list[Range]]]:
+        """Rows computed by each layer in each firing, and rows needed of tensors outside."""
+        inside = set(stage.layers)
+        needed: dict[str, list[Range | None]] = {stage.result: list(wanted)}
+        for name in reversed(stage.layers):
+            layer = self.network.layer(name)
+            for index, source in enumerate(layer.inputs):
+                row_of = self.row_needs(layer, index)
+                before = needed.get(source)
+                found = [rows_behind(row_of, span) for span in needed[name]]
+                needed[source] = (
+                    found
+                    if before is None
+                    else [joined(one, two) for one, two in zip(before, found, strict=True)]
+                )
+        ranges = {name: tuple(span or (0, 0) for span in needed[name]) for name in stage.layers}
+        order = dict.fromkeys(
+            source
+            for name in stage.layers
+            for source in self.network.layer(name).inputs
+            if source not in inside
+        )
+        return ranges, {name: [span or (0, 0) for span in needed[name]] for name in order}
+
+    def row_needs(self, layer: Layer, index: int) -> tuple[Range, ...]:
+        """Rows of input `index` that each output row needs, clipped."""
+        key = layer.name, index
+        if key not in self._row_needs:
+            inputs = self.network.input_shapes(layer)
+            needed = layer.operator.rows_needed(index, inputs, layer.shape)
+            height = inputs[index].rows
+            self._row_needs[key] = (
+                tuple((0, height) for _ in range(layer.shape.rows))
+                if needed is None
+                else tuple(within(needed(row), height) for row in range(layer.shape.rows))
+            )
+        return self._row_needs[key]
+
+    def _strips(self, stage: Stage, ranges: dict[str, tuple[Range, ...]]) -> tuple[Strip, ...]:
+        if len(stage.layers) == 1:
+            return ()
+        columns = self._strip_columns(stage.layers)
+        strips = []
+        for name in stage.layers[:-1]:
+            rows = max(end - first for first, end in ranges[name])
+            channels = self.network.layer(name).shape.channels
+            if stage.summing and name in stage.layers[: stage.layers.index(stage.summing)]:
+                channels = -(-channels // stage.parts)
+            size = rows * columns[name] * channels * self.bytes_of(name)
+            strips.append(Strip(layer=name, rows=rows, columns=columns[name], bytes=size))
+        return tuple(strips)
+
+    def _sums(self, stage: Stage, ranges: dict[str, tuple[Range, ...]]) -> int:
+        """Bytes of the sums over parts in the rows of a firing, and to begin them at a word."""
+        if stage.summing is None:
+            return 0
+        rows = max(end - first for first, end in ranges[stage.summing])
+        shape = self.network.layer(stage.summing).shape
+        units = (self.bytes_of(layer.name) for layer in self.network.layers)
+        least = min(units, default=ACCUMULATOR_BYTES)
+        return rows * shape.row_elements * ACCUMULATOR_BYTES + max(ACCUMULATOR_BYTES - least, 0)
+
+    def summing_layer(self, layers: Sequence[str]) -> str | None:
+        """Return the first layer of a stage that may sum over parts of the channels before it.
+
+        The layers before it work channel by channel, each on the one before; only the first, which
+        reads outside the stage, may need all channels of what it reads. No other layer reads theirs:
+        it would find one part of the channels. None where there is none.
+        """
+        if not works_by_channels(self.network.layer(layers[0]), is_first=True):
+            return None
+        for before, name in pairwise(layers):
+            layer = self.network.layer(name)
+            if layer.inputs != (before,) or self._readers[before] != (name,):
+                return None
+            if isinstance(layer.operator, op.Convolution) and layer.operator.groups == 1:
+                return None if has_wide_sums(self.network, layer) else name
+            if not works_by_channels(layer, is_first=False):
+                return None
+        return None
+
+    def _strip_columns(self, layers: tuple[str, ...]) -> dict[str, int]:
+        """Columns that each strip holds while the stage goes along its result's columns."""
+        if layers not in self._columns:
+            inside = set(layers)
+            nodes = [self._column_firings(name, inside) for name in layers]
+            rings = dict.fromkeys(layers, Keeping.RING)
+            self._columns[layers] = dict(kept_places(nodes, rings))
+        return self._columns[layers]
+
+    def _column_firings(self, name: str, inside: set[str]) -> Firings:
+        layer = self.network.layer(name)
+        width = layer.shape.width
+        readings = [
+            reading_of(
+                need.source,
+                [need.clipped((place, place + 1)) for place in range(width)],
+                need.limit,
+            )
+            for need in self._needs.of(layer, COLUMNS)
+            if need.source in inside
+        ]
+        return Firings(result=name, readings=tuple(readings), made=tuple(range(width + 1)))
+
+    def _work(self, name: str, ranges: Sequence[Range]) -> int:
+        layer = self.network.layer(name)
+        of_row = multiply_accumulates(layer, self.network.input_shapes(layer)) // layer.shape.rows
+        return of_row * sum(end - first for first, end in ranges)
+
+
+def within(span: Range, limit: int) -> Range:
+    """Return the part of a range in [0, limit); empty at the nearest place where there is none."""
+    first = min(max(span[0], 0), limit)
+    return first, max(first, min(span[1], limit))
+
+
+def rows_behind(row_of: tuple[Range, ...], span: Range | None) -> Range | None:
+    """Return rows of an input for a range of rows of the output: needs grow with the row."""
+    if span is None or span[0] == span[1]:
+        return None
+    first, end = row_of[span[0]][0], row_of[span[1] - 1][1]
+    return (first, end) if first < end else None
+
+
+def joined(one: Range | None, other: Range | None) -> Range | None:
+    """Return the hull of two ranges, either of which may be missing."""
+    if one is None or other is None:
+        return one or other
+    return hull(one, other)
+
+
+def reading_of(tensor: str, spans: Sequence[Range], limit: int) -> Reading:
+    """Return what firings need, given the range that each needs; an empty range needs nothing."""
+    uptos = [end if first < end else 0 for first, end in spans]
+    firsts = [first if first < end else limit for first, end in spans]
+    firsts.append(limit)
+    return Reading(
+        tensor=tensor,
+        upto=tuple(accumulate(uptos, max)),
+        first=tuple(reversed(tuple(accumulate(reversed(firsts), min)))),
+    )

@@ -1,0 +1,250 @@
+"""Tensors that lie inside others: a concatenation or slice then moves nothing.
+
+The inputs of a concatenation may be written where the result wants them: each place of the result
+holds those of the inputs side by side. So a tensor has a *place stride*, the elements from one place
+(row, column) to the next, apart from its own channels. Concatenations of concatenations, each a longer
+one of the same tensors (DenseNet), all lie in the longest. Along rows, or of vectors, they follow one
+another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from math import prod
+from typing import NamedTuple
+
+from cnn2csdf import operators as op
+from cnn2csdf.network import Layer, Network, Shape
+from planners.arena.problem import loads
+from planners.plan.plan import Inlay
+
+CHANNELS, ROWS, COLUMNS = 0, 1, 2  # axes
+BY_PLACES = (  # that read and write the channels of one place after another
+    *(op.Convolution, op.TransposedConvolution, op.Pooling, op.GlobalPooling, op.Reduction),
+    *(op.BatchNormalization, op.LocalResponseNormalization, op.Activation, op.Elementwise),
+    *(op.Concatenation, op.Slice, op.ChannelShuffle, op.SpaceToDepth, op.DepthToSpace),
+    *(op.Pad, op.Resize, op.Identity, op.Conversion),
+)
+
+
+class _Run(NamedTuple):
+    """Some of a tensor along an axis: from a first channel, row or column on."""
+
+    tensor: str
+    first: int
+    length: int
+
+
+def channels_of(shape: Shape) -> int:
+    """Return the elements of one place; a tensor that is no map is a place of its own."""
+    return shape.row_elements // shape.width
+
+
+def inlays_of(
+    network: Network, element_bytes: Callable[[str], int], barred: Collection[str] = ()
+) -> dict[str, Inlay]:
+    """Return for each tensor that may lie inside another where that is, the longest host first.
+
+    Hosts are results of concatenations and what slices are cut from. barred: tensors in other memory,
+    or that come row by row. Inputs lie by themselves, and results of the network, which go out as they
+    lie, are in no host.
+    """
+    found: dict[str, Inlay] = {}
+    for axis in (CHANNELS, ROWS, COLUMNS):
+        _Along(network, axis, element_bytes, barred).add_to(found)
+    return found
+
+
+class _Along:
+    """The tensors that follow one another along an axis."""
+
+    def __init__(
+        self,
+        network: Network,
+        axis: int,
+        element_bytes: Callable[[str], int],
+        barred: Collection[str],
+    ) -> None:
+        self._network, self._axis, self._element_bytes = network, axis, element_bytes
+        self._results = {source for layer in network.outputs for source in layer.inputs}
+        ends = {layer.name for layer in (*network.inputs, *network.outputs)}
+        self._barred = ends | set(barred)
+        self._hosts: list[str] = []
+        self._contents: dict[str, tuple[_Run, ...]] = {}
+        for layer in network.layers:
+            self._contents[layer.name] = _merged(self._content(layer))
+
+    def _content(self, layer: Layer) -> Iterator[_Run]:
+        """The pieces of a tensor: itself, unless it is a concatenation or a slice."""
+        alike = [self._network.layer(name) for name in layer.inputs]
+        moves = not layer.epilogue and all(self._are_alike(layer, one) for one in alike)
+        match layer.operator:
+            case op.Concatenation(axis=axis) if moves and self._is_along(axis, layer.shape):
+                self._hosts.append(layer.name)
+                for source in layer.inputs:
+                    yield from self._contents[source]
+            case op.Slice(axis=axis, start=start, step=1) if moves and self._is_along(
+                axis, alike[0].shape
+            ):
+                self._hosts.append(layer.inputs[0])
+                behind = prod(layer.shape.dims[axis + 1 :]) if not layer.shape.is_map else 1
+                runs, length = self._contents[layer.inputs[0]], self._length(layer.shape)
+                yield from _cut(runs, start * behind, start * behind + length)
+            case _:
+                yield _Run(layer.name, 0, self._length(layer.shape))
+
+    def _are_alike(self, one: Layer, other: Layer) -> bool:
+        """Whether the elements of one are those of the other, bit by bit."""
+        same = (one.element, one.quantization) == (other.element, other.quantization)
+        return same and self._element_bytes(one.name) == self._element_bytes(other.name)
+
+    def _is_along(self, axis: int, shape: Shape) -> bool:
+        if shape.is_map:
+            return axis == self._axis
+        return self._axis == CHANNELS and prod(shape.dims[:axis]) == 1
+
+    def _length(self, shape: Shape) -> int:
+        lengths = (channels_of(shape), shape.height, shape.width)
+        return lengths[self._axis]
+
+    def add_to(self, found: dict[str, Inlay]) -> None:
+        """Add the tensors that lie in a host, hosts with most elements first."""
+        elements = {name: self._network.layer(name).shape.elements for name in self._hosts}
+        for host in sorted(elements, key=lambda name: -elements[name]):
+            if host not in found and host not in self._barred:
+                self._fill(host, found)
+
+    def _fill(self, host: str, found: dict[str, Inlay]) -> None:
+        hosts = {one.host for one in found.values()}
+        for layer in self._network.layers:
+            if layer.name in found or layer.name in hosts:
+                continue
+            place = _place_in(self._contents[host], self._contents[layer.name])
+            if place is not None and self._may_lie(layer, host):
+                at = [place if axis == self._axis else 0 for axis in (ROWS, COLUMNS, CHANNELS)]
+                found[layer.name] = Inlay(layer.name, host, *at)
+
+    def _may_lie(self, layer: Layer, host: str) -> bool:
+        if layer.name in self._barred | self._results or layer.name == host:
+            return False
+        other = self._network.layer(host)
+        return (
+            self._fits(layer.shape, other.shape)
+            and self._are_alike(layer, other)
+            and is_reached(self._network, layer, in_one_piece=self._axis == ROWS)
+        )
+
+    def _fits(self, one: Shape, other: Shape) -> bool:
+        if one.is_map != other.is_map:
+            return False
+        return all(
+            a == b or axis == self._axis
+            for axis, (a, b) in enumerate(
+                zip(_lengths(one), _lengths(other), strict=True),
+            )
+        )
+
+
+def is_reached(network: Network, layer: Layer, *, in_one_piece: bool) -> bool:
+    """Whether the maker and all readers of a tensor reach it where it lies in a host.
+
+    in_one_piece: whether its places follow one another there; otherwise they have to go from place to
+    place. A tensor of one place is always in one piece.
+    """
+    if in_one_piece or layer.shape.height * layer.shape.width == 1:
+        return True
+    if isinstance(layer.operator, op.Reduction):  # folds are written in one piece
+        return False
+    readers = [network.layer(name) for name in network.consumers[layer.name]]
+    return all(isinstance(one.operator, BY_PLACES) for one in (layer, *readers))
+
+
+def _lengths(shape: Shape) -> tuple[int, int, int]:
+    return channels_of(shape), shape.height, shape.width
+
+
+def _merged(runs: Iterator[_Run]) -> tuple[_Run, ...]:
+    """Runs that go on where the one before ends, as one."""
+    found: list[_Run] = []
+    for run in runs:
+        if found and found[-1].tensor == run.tensor and sum(found[-1][1:]) == run.first:
+            found[-1] = found[-1]._replace(length=found[-1].length + run.length)
+        else:
+            found.append(run)
+    return tuple(found)
+
+
+def _cut(runs: tuple[_Run, ...], first: int, end: int) -> Iterator[_Run]:
+    """The part of some runs from a place to another."""
+    place = 0
+    for run in runs:
+        begin, upto = max(first, place), min(end, place + run.length)
+        if begin < upto:
+            yield _Run(run.tensor, run.first + begin - place, upto - begin)
+        place += run.length
+
+
+def _place_in(outer: tuple[_Run, ...], inner: tuple[_Run, ...]) -> int | None:
+    """The first place at which some runs stand in others."""
+    length, place = sum(run.length for run in inner), 0
+    for run in outer:
+        if run.tensor == inner[0].tensor and run.first <= inner[0].first < run.first + run.length:
+            first = place + inner[0].first - run.first
+            if _merged(_cut(outer, first, first + length)) == inner:
+                return first
+        place += run.length
+    return None
+
+
+def worth_it(
+    inlays: Mapping[str, Inlay],
+    lives: Mapping[str, tuple[int, int]],
+    sizes: Mapping[str, int],
+) -> dict[str, Inlay]:
+    """Return the inlays without those that make the most bytes alive at one time more.
+
+    A host lives as long as all that lie in it; lives and sizes are of all tensors by themselves. Takes
+    out hosts, then single inlays, as long as that helps.
+    """
+    kept = dict(inlays)
+    most = most_bytes(kept, lives, sizes)
+    is_less = True
+    while is_less:
+        is_less = False
+        for fewer in _fewer(kept):
+            bytes_ = most_bytes(fewer, lives, sizes)
+            if bytes_ < most:
+                kept, most, is_less = fewer, bytes_, True
+                break
+    return kept
+
+
+def _fewer(inlays: Mapping[str, Inlay]) -> Iterator[dict[str, Inlay]]:
+    for host in dict.fromkeys(one.host for one in inlays.values()):
+        yield {name: one for name, one in inlays.items() if one.host != host}
+    for left in inlays:
+        yield {name: one for name, one in inlays.items() if name != left}
+
+
+def most_bytes(
+    inlays: Mapping[str, Inlay],
+    lives: Mapping[str, tuple[int, int]],
+    sizes: Mapping[str, int],
+) -> int:
+    """Return the most bytes of all tensors that are alive at one time."""
+    joint = joint_lives(inlays, lives)
+    return max(
+        loads((*life, sizes[name]) for name, life in joint.items()).values(),
+        default=0,
+    )
+
+
+def joint_lives(
+    inlays: Mapping[str, Inlay], lives: Mapping[str, tuple[int, int]]
+) -> dict[str, tuple[int, int]]:
+    """Return the lives of tensors that are in no host; a host's with those of all in it."""
+    joint = {name: life for name, life in lives.items() if name not in inlays}
+    for name, one in inlays.items():
+        begin, end = joint[one.host]
+        joint[one.host] = min(begin, lives[name][0]), max(end, lives[name][1])
+    return joint

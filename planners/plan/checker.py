@@ -1,0 +1,681 @@
+"""The judge of plans that come from elsewhere: whether a network can be worked in this way.
+
+First what a plan says is compared with the network: layers, their order, the manners in which they
+may work, the sizes of buffers, which buffer each layer reads, and when that is written; all of it
+found anew, from the plan and the network alone. Then planners.plan.executor carries the plan out
+without computing, in an arena whose bytes know what they hold.
+
+Layouts of tensors in a plan: a primitive reads and writes what lies as it says.
+
+Groups that work at the same time in one arena have bytes of their own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations, pairwise
+from typing import NamedTuple
+
+from cnn2csdf.network import Network
+from cnn2csdf.operators import Convolution, FullyConnected, Input, Output
+from cnn2csdf.parameters import multiply_accumulates
+from csdf.errors import ExecutionError, InvalidPlan, counted
+from planners.plan.accumulators import has_wide_sums, sums_over_rows, works_by_channels
+from planners.plan.aliases import channels_of, is_reached
+from planners.plan.executor import Machine
+from planners.plan.plan import (
+    ACCUMULATOR_BYTES,
+    Inlay,
+    Kind,
+    Manner,
+    PlannedStage,
+    Stage,
+    StreamBuffer,
+    StreamingPlan,
+)
+from planners.plan.rematerialisation import worked_network
+from planners.plan.running_stage import RunningStage
+from planners.plan.tile_ranges import TileRanges
+from planners.tiling.regions import can_be_tiled
+
+AGAIN = " again"  # behind the name of a layer: of its copy
+WITH_OTHERS = 2**27  # bytes of an arena that any network may have: larger ones may share it
+
+
+def require_carried_out(network: Network, plan: StreamingPlan) -> None:
+    """Raise InvalidPlan, naming the layer or buffer, unless the plan works this network.
+
+    Every byte that is read is judged, which for large networks takes a while: bytes of all tensors.
+    """
+    worked = worked_network(network, plan.again)
+    _require_same(network, worked)
+    _Judged(worked, plan).require()
+    require_apart([plan])
+    machine = Machine(network, plan)
+    try:
+        machine.run()
+        for layer in network.outputs:
+            machine.output(layer.inputs[0])
+    except ExecutionError as error:
+        raise InvalidPlan(f"the plan cannot be carried out: {error}") from None
+
+
+def _require_same(network: Network, worked: Network) -> None:
+    """Require that a network with copies computes what the network does.
+
+    Each layer is one of the network, or a copy of one, and reads what that reads, or copies of it.
+    """
+    known = {layer.name: layer for layer in network.layers}
+    original: dict[str, str] = {}
+    for layer in worked.layers:
+        name = layer.name
+        while name not in known and name.endswith(AGAIN):
+            name = name.removesuffix(AGAIN)
+        one = known.get(name)
+        inputs = tuple(original.get(source, "") for source in layer.inputs)
+        if one is None or one != replace(layer, name=name, inputs=inputs, stored=one.stored):
+            raise InvalidPlan(f"layer {layer.name!r} is no copy of a layer of {network.name!r}")
+        original[layer.name] = name
+    if not set(known) <= set(original):
+        raise InvalidPlan(f"layers of {network.name!r} are missing among those that work twice")
+
+
+class _Judged:
+    """A plan beside its network."""
+
+    def __init__(self, network: Network, plan: StreamingPlan) -> None:
+        self._network, self._plan = network, plan
+        self._works = {
+            layer.name: layer
+            for layer in network.layers
+            if not isinstance(layer.operator, Input | Output)
+        }
+        self._inputs = {layer.name for layer in network.inputs}
+        self._outputs = {layer.name: layer for layer in network.outputs}
+        self._results = {source for layer in network.outputs for source in layer.inputs}
+        # a stage may bring an input, one of several, and an output whose rows go out one by one
+        ends = {layer.name: layer for layer in network.inputs} | self._outputs
+        self._worked = self._works | ends
+        self._group_of: dict[str, int] = {}
+
+    def _height(self, tensor: str) -> int:
+        return self._network.layer(tensor).shape.rows
+
+    def _element_bytes(self, tensor: str) -> int:
+        return self._plan.element_bytes or self._network.layer(tensor).element_bytes
+
+    def require(self) -> None:
+        """Raise InvalidPlan for what can be told without carrying the plan out."""
+        self._require_layers()
+        self._require_arriving()
+        for _, planned in self._stages():
+            self._require_stage(planned)
+        for buffer in self._plan.buffers:
+            self._require_buffer(buffer)
+        for inlay in self._plan.inlays:
+            self._require_inlay(inlay)
+        self._require_arena()
+        self._require_whole()
+        self._require_one_each()
+        self._require_filled()
+        self._require_read()
+        self._require_orders()
+        self._require_work()
+        require_layouts(self._network, self._plan)
+
+    def _stages(self) -> Iterator[tuple[int, PlannedStage]]:
+        for number, group in enumerate(self._plan.groups):
+            for planned in group.stages:
+                yield number, planned
+
+    def _require_layers(self) -> None:
+        """Each layer once, behind those that it reads."""
+        of = f"the plan of network {self._plan.network!r}"
+        known = self._worked
+        for number, planned in self._stages():
+            for name in planned.stage.layers:
+                if name in self._inputs and planned.stage != Stage(
+                    layers=(name,), rows=planned.stage.rows
+                ):
+                    raise InvalidPlan(f"{of} works input {name!r} with others, or not by rows")
+                if name not in known:
+                    raise InvalidPlan(
+                        f"{of} works layer {name!r}, which network {self._network.name!r} has "
+                        "not; give the model, and the options of reading, that it was planned with"
+                    )
+                if name in self._group_of:
+                    raise InvalidPlan(f"{of} works layer {name!r} twice")
+                for source in known[name].inputs:
+                    if source not in self._group_of and source not in self._inputs:
+                        raise InvalidPlan(f"{of} works layer {name!r} before {source!r}")
+                self._group_of[name] = number
+        for name in self._works:
+            if name not in self._group_of:
+                raise InvalidPlan(f"{of} does not work layer {name!r}")
+
+    def _require_arriving(self) -> None:
+        for number, group in enumerate(self._plan.groups):
+            if group.arriving is None or self._plan.is_copied(number):
+                continue
+            if number or self._inputs != {group.arriving}:
+                raise InvalidPlan(
+                    f"group {number + 1} takes {group.arriving!r} row by row; only the one input "
+                    "of a network can come so, and only to the first group"
+                )
+
+    def _whole(self) -> set[str]:
+        """Tensors that lie whole."""
+        whole = {one.tensor for one in self._plan.buffers if one.has_all_rows}
+        return whole | {one.tensor for one in self._plan.inlays if one.host in whole}
+
+    def _require_stage(self, planned: PlannedStage) -> None:
+        stage = planned.stage
+        named = f"the stage that makes {stage.result!r}"
+        if not 1 <= stage.rows <= self._height(stage.result):
+            raise InvalidPlan(
+                f"{named} makes {counted(stage.rows, 'row')} of {self._height(stage.result)}"
+            )
+        manners = {
+            Manner.SUMS: len(stage.layers) == 1
+            and sums_over_rows(self._network, self._network.layer(stage.result)),
+            Manner.CHANNELS: self._can_go_by_channels(stage.layers),
+            Manner.ROWS: self._can_be_stage(stage.layers),
+            Manner.TILES: self._can_be_stage(stage.layers) and self._are_tiled(stage.layers),
+        }
+        if not manners[stage.manner]:
+            raise InvalidPlan(f"{named} cannot work by {stage.manner.value}")
+        if (stage.manner is Manner.TILES) != (stage.tiles is not None):
+            raise InvalidPlan(f"{named} works by {stage.manner.value}, and tiles are another way")
+        if stage.tiles is not None:
+            shape = self._network.layer(stage.result).shape
+            ends = stage.tiles.rows[-1], stage.tiles.columns[-1]
+            if ends != (shape.height, shape.width) or stage.rows != shape.rows:
+                raise InvalidPlan(f"{named} has tiles that end at {ends}; the result is {shape}")
+        self._require_parts(planned, named)
+        is_swept = stage.manner is Manner.ROWS
+        inside = stage.layers[:-1] if is_swept else ()
+        if tuple(name for name, _, _ in planned.strips) != inside:
+            raise InvalidPlan(f"{named} has strips of other layers than those before its last")
+        for name, rows, columns in planned.strips:
+            shape = self._network.layer(name).shape
+            if not (rows <= shape.rows and 1 <= columns <= shape.width):
+                raise InvalidPlan(
+                    f"{named} has a strip of {counted(rows, 'row')} and "
+                    f"{counted(columns, 'column')} of {name!r}, "
+                    f"which has {shape.rows} and {shape.width}"
+                )
+
+    def _can_be_stage(self, layers: tuple[str, ...]) -> bool:
+        """Whether the layers, if several, make one tensor, each rectangle of it from rectangles."""
+        if len(layers) == 1:
+            return True
+        first, *_, last = (self._network.layer(name).shape for name in layers)
+        if first.rows == first.width == 1 and not last.rows == last.width == 1:
+            return False  # its result would be made again and again
+        consumers = self._network.consumers
+        is_inside = all(
+            consumers[one] and set(consumers[one]) <= set(layers) for one in layers[:-1]
+        )
+        return is_inside and self._are_tiled(layers)
+
+    def _are_tiled(self, layers: tuple[str, ...]) -> bool:
+        return all(can_be_tiled(self._network, self._network.layer(name)) for name in layers)
+
+    def _can_go_by_channels(self, layers: tuple[str, ...]) -> bool:
+        """Whether these are a convolution and a layer that sums up each of its feature maps."""
+        if len(layers) != 2 or self._network.consumers[layers[0]] != (layers[1],):
+            return False
+        first, last = (self._network.layer(name) for name in layers)
+        return (
+            isinstance(first.operator, Convolution)
+            and sums_over_rows(self._network, last)
+            and not isinstance(last.operator, FullyConnected)
+        )
+
+    def _may_sum_parts(self, layers: tuple[str, ...], summing: str) -> bool:
+        """Whether a layer may sum over parts of the channels that the layers before it make.
+
+        Each of these works channel by channel on the one before it alone; the first, which reads
+        outside the stage, may need all channels. No other layer reads theirs.
+        """
+        if summing not in layers[1:]:
+            return False
+        place = layers.index(summing)
+        chain = [self._network.layer(name) for name in layers[: place + 1]]
+        for before, layer in pairwise(chain):
+            is_next = self._network.consumers[before.name] == (layer.name,)
+            if layer.inputs != (before.name,) or not is_next:
+                return False
+        operator = chain[-1].operator
+        return (
+            isinstance(operator, Convolution)
+            and operator.groups == 1
+            and not has_wide_sums(self._network, chain[-1])
+            and works_by_channels(chain[0], is_first=True)
+            and all(works_by_channels(layer, is_first=False) for layer in chain[1:-1])
+        )
+
+    def _require_parts(self, planned: PlannedStage, named: str) -> None:
+        stage = planned.stage
+        if stage.summing is None:
+            if stage.parts != 1:
+                raise InvalidPlan(
+                    f"{named} works in {counted(stage.parts, 'part')}, but no layer sums them"
+                )
+            return
+        if stage.manner is not Manner.ROWS or not self._may_sum_parts(stage.layers, stage.summing):
+            raise InvalidPlan(f"{named} cannot sum parts in {stage.summing!r}")
+        channels = self._network.layer(stage.layers[0]).shape.channels
+        if not 2 <= stage.parts <= channels:
+            raise InvalidPlan(
+                f"{named} works in {counted(stage.parts, 'part')} of {counted(channels, 'channel')}"
+            )
+
+    def _require_buffer(self, buffer: StreamBuffer) -> None:
+        """Its size is that of its rows, and it lies in the arena where it is no outside one."""
+        named = f"buffer {buffer.name!r}"
+        if buffer.tensor not in {*self._works, *self._inputs, *self._outputs}:
+            raise InvalidPlan(f"{named} holds tensor {buffer.tensor!r}, which the network has not")
+        if buffer.end > len(self._plan.groups):
+            raise InvalidPlan(f"{named} lives to group {buffer.end} of {len(self._plan.groups)}")
+        shape = self._network.layer(buffer.tensor).shape
+        unit = self._element_bytes(buffer.tensor)
+        sizes = {
+            Kind.WHOLE: shape.elements * unit,
+            Kind.OUTSIDE: shape.elements * unit,
+            Kind.LINE: buffer.rows * shape.row_elements * unit,
+            Kind.RING: buffer.rows * shape.row_elements * unit,
+            Kind.SUMS: shape.elements * ACCUMULATOR_BYTES,
+        }
+        for name in buffer.readers if buffer.kind is not Kind.SCRATCH else ():
+            if name not in self._network.consumers[buffer.tensor]:
+                raise InvalidPlan(f"{named}: layer {name!r} does not read {buffer.tensor!r}")
+        if buffer.size != sizes.get(buffer.kind, buffer.size):
+            raise InvalidPlan(
+                f"{named} has {counted(buffer.size, 'byte')}; its rows take {sizes[buffer.kind]}"
+            )
+        if buffer.kind is Kind.RING and not 1 <= buffer.rows <= shape.rows:
+            raise InvalidPlan(
+                f"{named} has {counted(buffer.rows, 'row')} of {buffer.tensor!r}, which has "
+                f"{shape.rows}"
+            )
+        if buffer.has_all_rows and buffer.rows != self._height(buffer.tensor):
+            raise InvalidPlan(f"{named} has {counted(buffer.rows, 'row')} of {buffer.tensor!r}")
+        if buffer.kind is Kind.OUTSIDE:
+            self._require_outside(buffer)
+        elif buffer.offset + buffer.size > self._plan.arena_bytes:
+            raise InvalidPlan(f"{named} leaves the arena of {self._plan.arena_bytes} bytes")
+
+    def _require_outside(self, buffer: StreamBuffer) -> None:
+        tensor = buffer.tensor
+        readers = buffer.readers or self._network.consumers[tensor]
+        is_read = bool(set(readers) & set(self._works))
+        ends = self._inputs | set(self._outputs)
+        if tensor not in ends and (tensor not in self._results or is_read):
+            raise InvalidPlan(
+                f"tensor {tensor!r} lies outside the arena; only inputs may, and results that no "
+                "layer reads"
+            )
+
+    def _require_inlay(self, inlay: Inlay) -> None:
+        """Require a place within a host that has the buffer, which maker and readers reach."""
+        named = f"tensor {inlay.tensor!r} lies in {inlay.host!r}"
+        for name in inlay[:2]:
+            if name not in self._works:
+                raise InvalidPlan(f"{named}, but no layer makes {name!r}")
+        own = {one.tensor for one in self._plan.buffers if one.kind is not Kind.POOL}
+        twice = [one for one in self._plan.inlays if one.tensor in (inlay.tensor, inlay.host)]
+        if inlay.tensor in own or inlay.tensor == inlay.host or len(twice) > 1:
+            raise InvalidPlan(f"{named}, but also elsewhere, or that one in another")
+        layer, host = self._works[inlay.tensor], self._works[inlay.host]
+        ends = (
+            inlay.row + layer.shape.height - host.shape.height,
+            inlay.column + layer.shape.width - host.shape.width,
+            inlay.channel + channels_of(layer.shape) - channels_of(host.shape),
+        )
+        sizes = {self._element_bytes(name) for name in inlay[:2]}
+        if max(ends) > 0 or len(sizes) > 1:
+            raise InvalidPlan(f"{named}, but does not fit into it")
+        in_one_piece = not any((*ends[1:], inlay.column, inlay.channel))
+        if layer.name in self._results or not is_reached(
+            self._network, layer, in_one_piece=in_one_piece
+        ):
+            raise InvalidPlan(f"{named}; who reads it needs its rows in one piece")
+
+    def _require_arena(self) -> None:
+        """No larger than all tensors and their sums beside one another, so that it can be judged."""
+        most = sum(
+            layer.shape.elements * (self._element_bytes(layer.name) + 2 * ACCUMULATOR_BYTES)
+            for layer in self._network.layers
+        )
+        if self._plan.all_bytes > max(2 * most, WITH_OTHERS):
+            raise InvalidPlan(
+                f"the plan takes {self._plan.all_bytes} bytes; all tensors of the network and their "
+                f"sums together take {most}"
+            )
+
+    def _require_whole(self) -> None:
+        """Require that tensors which another group reads, and results, lie whole."""
+        whole = self._whole()
+        arriving = {
+            group.arriving
+            for number, group in enumerate(self._plan.groups)
+            if not self._plan.is_copied(number)
+        }
+        going = {name: layer for name, layer in self._outputs.items() if name in self._group_of}
+        kept = {one.inputs[0] for name, one in self._outputs.items() if name not in going}
+        wanted = kept | set(going) | (self._inputs - arriving - set(self._group_of))
+        for name, number in self._group_of.items():
+            for source in self._worked[name].inputs:
+                if self._group_of.get(source, number) != number or (
+                    source in arriving and number > 0
+                ):
+                    wanted.add(source)
+        for name in sorted(wanted):
+            if name not in whole:
+                raise InvalidPlan(f"tensor {name!r} outlives its group, but does not lie whole")
+
+    def _require_one_each(self) -> None:
+        """Require that no buffer stands for the same as another one in a group.
+
+        Two with rows of a tensor are for different readers, or one is for the readers that no other
+        names; a ring beside a whole tensor, neither of which names any, is read by nobody. A line
+        stands alone: rows are staged for one line only. What lies outside is one piece of the
+        caller's memory for the whole frame. A host has one buffer.
+        """
+        hosts = {one.host for one in self._plan.inlays}
+        for one, other in combinations(self._plan.buffers, 2):
+            if one.tensor != other.tensor or Kind.SCRATCH in (one.kind, other.kind):
+                continue
+            both = f"buffers {one.name!r} and {other.name!r} both hold {one.tensor!r}"
+            if one.has_rows and other.has_rows:
+                kinds = {one.kind, other.kind}
+                if one.tensor in hosts:
+                    raise InvalidPlan(f"{both}, in which another tensor lies; expected one buffer")
+                if one.kind is other.kind is Kind.OUTSIDE:
+                    raise InvalidPlan(f"{both} outside the arena; expected one buffer")
+                if one.begin >= other.end or other.begin >= one.end:
+                    continue
+                if Kind.LINE in kinds:
+                    raise InvalidPlan(f"{both}, of which one is a line; expected one buffer")
+                spare = one if one.kind is Kind.RING else other
+                is_unread = kinds == {Kind.WHOLE, Kind.RING} and not self._is_copied_into(spare)
+                both_read = set(one.readers) & set(other.readers)
+                if both_read or not (one.readers or other.readers or is_unread):
+                    raise InvalidPlan(f"{both} for the same readers; expected different readers")
+                if Kind.OUTSIDE in kinds and not (one.readers and other.readers):
+                    raise InvalidPlan(f"{both}, one of them outside; expected the readers of each")
+            elif one.kind is other.kind and one.begin < other.end and other.begin < one.end:
+                raise InvalidPlan(f"{both}, as {one.kind.value}; expected one buffer in a group")
+
+    def _is_copied_into(self, ring: StreamBuffer) -> bool:
+        """Whether rows of a tensor that lies whole are copied into the ring, for layers to read."""
+        return any(
+            self._plan.groups[number].arriving == ring.tensor
+            for number in range(ring.begin, min(ring.end, len(self._plan.groups)))
+        )
+
+    def _require_filled(self) -> None:
+        """Require that each buffer with rows is written before it is read.
+
+        A ring or line in each of its groups, a whole tensor as it is made or comes in, or taken over
+        by the first group that has the buffer.
+        """
+        plan = self._plan
+        copied = {
+            (group.arriving, number)
+            for number, group in enumerate(plan.groups)
+            if plan.is_copied(number)
+        }
+        made = dict.fromkeys(self._inputs, 0)
+        made |= {planned.stage.result: number for number, planned in self._stages()}
+        self._require_hand_overs(made)
+        for buffer in plan.buffers:
+            if not buffer.has_rows:
+                continue
+            named = f"buffer {buffer.name!r} of {buffer.tensor!r}"
+            if buffer.tensor not in made:
+                raise InvalidPlan(f"{named}: its rows lie in the strips of a stage only")
+            at = made[buffer.tensor]
+            if buffer.has_all_rows:
+                taken = {copy.target for copy in plan.groups[buffer.begin].hand_overs}
+                if at < buffer.begin and buffer.name not in taken:
+                    raise InvalidPlan(
+                        f"buffer {buffer.name!r} begins with group {buffer.begin + 1}, behind the "
+                        f"making of {buffer.tensor!r}, but does not take it over"
+                    )
+                if at >= buffer.end:
+                    raise InvalidPlan(f"{named} ends before its tensor is made")
+            elif any(
+                number != at and (buffer.tensor, number) not in copied
+                for number in range(buffer.begin, buffer.end)
+            ):
+                raise InvalidPlan(f"{named} is there in a group that writes no rows to it")
+        self._require_ends()
+
+    def _require_ends(self) -> None:
+        """Require one buffer for each input that is there at first; others come into the arena."""
+        plan = self._plan
+        brought = {name for name in self._group_of if name in self._inputs}
+        if not plan.is_copied(0) and plan.groups[0].arriving is not None:
+            brought.add(plan.groups[0].arriving)
+        for name in sorted(self._inputs):
+            here = [one for one in plan.buffers if one.tensor == name and one.has_all_rows]
+            taken = {copy.target for copy in plan.groups[0].hand_overs}
+            first = [one for one in here if one.begin == 0 and one.name not in taken]
+            if name not in brought and len(first) != 1:
+                raise InvalidPlan(
+                    f"input {name!r} lies in {counted(len(first), 'buffer')} before the first group; "
+                    "expected one"
+                )
+            if name in brought and any(one.kind is Kind.OUTSIDE for one in here):
+                raise InvalidPlan(
+                    f"input {name!r} comes row by row, but lies outside the arena, where the plan "
+                    "writes no input"
+                )
+
+    def _require_hand_overs(self, made: Mapping[str, int]) -> None:
+        """Require that each copy is from one buffer of a whole tensor to another one in the arena."""
+        for number, group in enumerate(self._plan.groups):
+            for copy in group.hand_overs:
+                named = f"group {number + 1} takes over {copy.source!r} in {copy.target!r}"
+                source, target = (
+                    self._whole_buffer(name, named) for name in (copy.source, copy.target)
+                )
+                if source.tensor != target.tensor or source is target:
+                    raise InvalidPlan(f"{named}; expected two buffers of one tensor")
+                if not target.begin <= number < target.end:
+                    raise InvalidPlan(
+                        f"{named}, which lives from group {target.begin + 1} on, or ended"
+                    )
+                if target.kind is Kind.OUTSIDE:
+                    raise InvalidPlan(f"{named}, which is outside the arena")
+                is_there = target.tensor in self._inputs - set(self._group_of)
+                if made.get(target.tensor, number) >= number and not is_there:
+                    raise InvalidPlan(f"{named}, before {target.tensor!r} is made")
+
+    def _whole_buffer(self, name: str, named: str) -> StreamBuffer:
+        found = [one for one in self._plan.buffers if one.name == name and one.has_all_rows]
+        if len(found) != 1:
+            raise InvalidPlan(f"{named}: {len(found)} buffers with all rows have the name {name!r}")
+        return found[0]
+
+    def _require_read(self) -> None:
+        """Require that each layer that reads a tensor outside its stage finds one buffer of it.
+
+        Where none names the layer, that is the one without readers, in which the tensor was made.
+        """
+        readers = [
+            (self._worked[name], number, planned.stage.layers)
+            for number, planned in self._stages()
+            for name in planned.stage.layers
+        ]
+        last = len(self._plan.groups) - 1
+        readers += [
+            (layer, last, ()) for name, layer in self._outputs.items() if name not in self._group_of
+        ]
+        hosts = {one.tensor: one.host for one in self._plan.inlays}
+        for layer, group, inside in readers:
+            for source in layer.inputs:
+                if source in inside:
+                    continue
+                host = hosts.get(source, source)
+                found = [one for one in self._plan.buffers if one.tensor == host and one.has_rows]
+                for_it = [one for one in found if layer.name in one.readers or not one.readers]
+                if any(one.begin <= group < one.end for one in for_it):
+                    continue
+                where = "".join(
+                    f" in buffer {one.name!r}, which groups {one.begin + 1} to {one.end} have"
+                    for one in for_it[:1]
+                )
+                raise InvalidPlan(
+                    f"group {group + 1}: layer {layer.name!r} reads {source!r}"
+                    + (where or ", and no buffer of it is for that layer")
+                )
+
+    def _require_orders(self) -> None:
+        """Each stage of a group with an order has as many turns as it fires."""
+        for number, group in enumerate(self._plan.groups):
+            if not group.order:
+                continue
+            turns: Counter[str] = Counter()
+            for one in group.order:
+                for name, count in Counter(one.results).items():
+                    turns[name] += one.times * count
+            firings = {
+                one.stage.result: len(RunningStage(one, self._network, None).targets)
+                for one in group.stages
+            }
+            if group.arriving is not None:
+                firings[group.arriving] = self._height(group.arriving)
+            for name in sorted({*turns, *firings}):
+                if turns[name] != firings.get(name, 0):
+                    raise InvalidPlan(
+                        f"group {number + 1}: {name!r} has {counted(turns[name], 'turn')}; "
+                        f"it is made in {counted(firings.get(name, 0), 'firing')}"
+                    )
+
+    def _require_work(self) -> None:
+        work = sum(self._work(planned) for _, planned in self._stages())
+        if self._plan.multiply_accumulates != work:
+            raise InvalidPlan(
+                f"the plan counts {self._plan.multiply_accumulates} multiply-accumulates; of this "
+                f"network it takes {work}"
+            )
+
+    def _work(self, planned: PlannedStage) -> int:
+        """Multiply-accumulates of a stage, rows and tiles that are computed again included."""
+        stage = planned.stage
+        if stage.manner is Manner.TILES:
+            return TileRanges(self._network, stage).work
+        layers = [self._network.layer(name) for name in stage.layers]
+        every = [multiply_accumulates(one, self._network.input_shapes(one)) for one in layers]
+        if stage.manner is not Manner.ROWS or isinstance(layers[0].operator, Input):
+            return sum(every)
+        ranges = RunningStage(planned, self._network, None).ranges
+        return sum(
+            macs
+            // layer.shape.rows
+            * sum(end - first for first, end in (r[layer.name] for r in ranges))
+            for layer, macs in zip(layers, every, strict=True)
+        )
+
+
+PLACES = "HWC"  # the feature maps of a place side by side, as all planners but one lay them
+
+
+def require_layouts(network: Network, plan: StreamingPlan) -> None:
+    """Raise InvalidPlan unless tensors lie as the primitives that read and write them want.
+
+    Other stages have places side by side. Primitives work whole layers on tensors that lie whole.
+    """
+    for buffer in plan.buffers:
+        if buffer.layout is not None and buffer.kind is not Kind.WHOLE:
+            raise InvalidPlan(f"buffer {buffer.name!r} has a layout, but is no whole tensor")
+    for number, group in enumerate(plan.groups):
+        for planned in group.stages:
+            _require_whole(network, planned)
+            _require_stage(network, plan, number, planned)
+
+
+def _require_whole(network: Network, planned: PlannedStage) -> None:
+    stage, primitive = planned.stage, planned.primitive
+    rows = network.layer(stage.result).shape.rows
+    if primitive is not None and stage != Stage(layers=(stage.result,), rows=rows):
+        raise InvalidPlan(
+            f"primitive {primitive.name!r} makes {stage.result!r}, which does not work whole"
+        )
+
+
+def _require_stage(
+    network: Network, plan: StreamingPlan, number: int, planned: PlannedStage
+) -> None:
+    primitive = planned.primitive
+    reads = PLACES if primitive is None else primitive.reads
+    writes = PLACES if primitive is None else primitive.writes
+    result = planned.stage.result
+    for buffer in _here(plan, result, number):
+        _require(network, buffer, writes, f"{result!r} is written in {writes}")
+    for name in planned.stage.layers:
+        for source in network.layer(name).inputs:
+            found = _here(plan, source, number)
+            own = [one for one in found if name in one.readers]
+            for buffer in own or [one for one in found if not one.readers]:
+                _require(network, buffer, reads, f"{name!r} reads {source!r} in {reads}")
+
+
+def _here(plan: StreamingPlan, tensor: str, group: int) -> list[StreamBuffer]:
+    """Buffers in a group in which a tensor lies whole."""
+    return [
+        one
+        for one in plan.buffers
+        if one.tensor == tensor and one.kind is Kind.WHOLE and one.begin <= group < one.end
+    ]
+
+
+def _require(network: Network, buffer: StreamBuffer, layout: str, named: str) -> None:
+    is_map = network.layer(buffer.tensor).shape.is_map
+    if is_map and (buffer.layout or PLACES) != layout:
+        raise InvalidPlan(
+            f"{named}, but buffer {buffer.name!r} has it in {buffer.layout or PLACES}"
+        )
+
+
+class _Place(NamedTuple):
+    """A group of a plan."""
+
+    plan: StreamingPlan
+    group: int
+
+    def __str__(self) -> str:
+        return f"group {self.group + 1} of network {self.plan.network!r}"
+
+    @property
+    def buffers(self) -> Iterator[StreamBuffer]:
+        """The buffers with bytes of the arena that the group has."""
+        return (one for one in self.plan.buffers if self.plan.is_live(one, self.group))
+
+
+def require_apart(plans: Sequence[StreamingPlan]) -> None:
+    """Raise InvalidPlan where groups that may work at the same time have a byte in common.
+
+    plans: of networks in one arena, with offsets from its first byte. Compares all pairs.
+    """
+    places = [_Place(plan, number) for plan in plans for number in range(len(plan.groups))]
+    for one, other in combinations(places, 2):
+        at_once = one.plan.groups[one.group].at_once
+        if at_once is not None and at_once == other.plan.groups[other.group].at_once:
+            _require_no_byte_in_common(one, other)
+
+
+def _require_no_byte_in_common(one: _Place, other: _Place) -> None:
+    for first in one.buffers:
+        for second in other.buffers:
+            ends = min(first.offset + first.size, second.offset + second.size)
+            if max(first.offset, second.offset) < ends:
+                raise InvalidPlan(
+                    f"{one} and {other} may work at the same time, but buffers {first.name!r} and "
+                    f"{second.name!r} have byte {max(first.offset, second.offset)} in common"
+                )

@@ -1,0 +1,339 @@
+"""Computations of the machine, in real numbers or integers, by the operators of cnn2csdf.
+
+A region of the output of a layer, computed from regions of its inputs into a place given.
+
+A region of a layer is all of a smaller layer: the same operator on what the region needs, padded
+where it reaches over the border of the map. So the operators of cnn2csdf compute it. They make
+arrays of their own for what they compute; here that is a few rows at a time, CHUNK elements or one
+row. Only a convolution with a matrix of its windows works without: on scratch, straight into place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from cnn2csdf import operators as op
+from cnn2csdf.execution.whole import Computation, Step, computation
+from cnn2csdf.geometry import Axis, meeting
+from cnn2csdf.network import Layer, Shape
+from cnn2csdf.part import HeldRows, Reader, along_channels
+from cnn2csdf.weights import Array, Model
+from csdf.errors import ExecutionError
+from planners.tiling.regions import COLUMNS, ROWS, Need, Needs, Range, Region
+
+
+class ModelComputing:
+    """The layers of a model on one frame."""
+
+    def __init__(self, model: Model, frame: Mapping[str, Array]) -> None:
+        """Take a model with weights, and an array for each of its inputs, by name."""
+        self._model = model
+        self._needs = Needs(model.network)
+        self._rows: dict[str, list[Array]] = {}
+        self._frame = {
+            layer.name: _placed(np.asarray(frame[layer.name], layer.array_type))
+            for layer in model.network.inputs
+        }
+
+    def frame_row(self, name: str, row: int) -> Array:
+        """Return a row of an input, (columns, channels)."""
+        found: Array = self._frame[name][row]
+        return found
+
+    def region(self, layer: Layer, target: Region, inputs: Sequence[tuple[Region, Array]]) -> Array:
+        """Return a region of a layer's output, (rows, columns, channels)."""
+        network = self._model.network
+        are_whole_rows = all(
+            region.columns == (0, network.layer(source).shape.width)
+            for source, (region, _) in zip(layer.inputs, inputs, strict=True)
+        )
+        if target.columns == (0, layer.shape.width) and are_whole_rows:
+            readers = [
+                _Rows(network.layer(source).shape, region, array)
+                for source, (region, array) in zip(layer.inputs, inputs, strict=True)
+            ]
+            found = computation(self._model, layer).rows(readers, *target.rows)
+            return _placed(found)
+        if layer.quantization is not None:
+            return self._integers(layer, target, inputs)
+        out = np.empty(
+            (
+                layer.shape.channels,
+                target.rows[1] - target.rows[0],
+                target.columns[1] - target.columns[0],
+            ),
+            layer.array_type,
+        )
+        pieces = {
+            need.source: self._piece(need, target, region, array)
+            for need, (region, array) in zip(self._needs.of(layer, ROWS), inputs, strict=True)
+        }
+        compute_region(self._model, self._needs, layer, pieces, TensorPiece(target, out), None)
+        return out.transpose(1, 2, 0)
+
+    def _integers(
+        self, layer: Layer, target: Region, inputs: Sequence[tuple[Region, Array]]
+    ) -> Array:
+        """Some columns of integers: of whole rows, in which what was not read is nought."""
+        readers = []
+        for source, (region, array) in zip(layer.inputs, inputs, strict=True):
+            shape = self._model.network.layer(source).shape
+            rows = np.zeros((array.shape[0], shape.width, array.shape[2]), array.dtype)
+            rows[:, slice(*region.columns)] = array
+            readers.append(_Rows(shape, region, rows))
+        found = _placed(computation(self._model, layer).rows(readers, *target.rows))
+        return found[:, slice(*target.columns)]
+
+    def _finished_integers(self, layer: Layer) -> Array:
+        shape = self._model.network.input_shapes(layer)[0]
+        rows = np.stack(self._rows.pop(layer.name))
+        unread = np.zeros((shape.rows - len(rows), *rows.shape[1:]), rows.dtype)
+        array = np.concatenate([rows, unread])
+        region = Region((0, shape.rows), (0, shape.width))
+        reader = _Rows(shape, region, array)
+        return _placed(computation(self._model, layer).rows([reader], 0, layer.shape.rows))
+
+    def _piece(self, need: Need, target: Region, region: Region, array: Array) -> TensorPiece:
+        """Return what was read; where only padding is needed, an input row that nothing sees."""
+        if region.rows[0] < region.rows[1]:
+            return TensorPiece(region, array.transpose(2, 0, 1))
+        unseen = np.zeros((array.shape[2], 1, array.shape[1]), array.dtype)
+        return TensorPiece(Region(need.clipped(target.rows), region.columns), unseen)
+
+    def add_row(self, layer: Layer, row: int, values: Array, sums: Array) -> None:
+        """Add a row of the input to the sums of a layer.
+
+        Sums of integers do not depend on their order, so of integers the rows are remembered and
+        computed at the end, by the one function that knows how they are rounded.
+        """
+        if layer.quantization is not None:
+            self._rows.setdefault(layer.name, []).append(values.copy())
+            return
+        source = self._model.network.input_shapes(layer)[0]
+        match layer.operator:
+            case op.FullyConnected():
+                weights = computation(self._model, layer).own.weights
+                matrix = weights["matrix"].reshape(-1, *source.dims)
+                sums += np.einsum("ucw,wc->u", matrix[:, :, row], values)
+            case op.GlobalPooling(function="max") | op.Reduction(function="max"):
+                _keep_largest(sums, values, row)
+            case op.Pooling(function="max", window=window):
+                _keep_largest(sums, values[: window.extent[1] : window.dilation[1]], row)
+            case op.Pooling(window=window):
+                sums += values[: window.extent[1]].sum(axis=0)
+            case _:
+                sums += values.sum(axis=0)
+
+    def finished(self, layer: Layer, sums: Array) -> Array:
+        """Return the output that sums stand for."""
+        if layer.quantization is not None:
+            return self._finished_integers(layer)
+        source = self._model.network.input_shapes(layer)[0]
+        own = computation(self._model, layer).own
+        found = sums.reshape(layer.shape.dims)
+        match layer.operator:
+            case op.FullyConnected(has_bias=has_bias):
+                found = found + own.weights["bias"] if has_bias else found
+            case op.GlobalPooling(function="average") | op.Reduction(function="mean"):
+                found = found / np.float32(source.height * source.width)
+            case op.Pooling(function="average", window=window):
+                found = found / np.float32(window.kernel[0] * window.kernel[1])
+        rest = replace(computation(self._model, layer), own=Step(op.Identity(), {}))
+        whole = HeldRows(shape=layer.shape, array=found.astype(np.float32))
+        return _placed(rest.rows([whole], 0, layer.shape.rows))
+
+
+def _keep_largest(sums: Array, values: Array, row: int) -> None:
+    best = values.max(axis=0)
+    sums[:] = best if row == 0 else np.maximum(sums, best)
+
+
+class _Rows:
+    """Rows of a tensor that were read out of the arena."""
+
+    def __init__(self, shape: Shape, region: Region, array: Array) -> None:
+        self.shape = shape
+        self._first = region.rows[0]
+        self._array = array
+
+    def rows(self, first: int, upto: int) -> Array:
+        """Return rows, as the operators take them."""
+        found = self._array[first - self._first : upto - self._first]
+        if self.shape.is_map:
+            return np.ascontiguousarray(found.transpose(2, 0, 1))
+        return found.reshape(self.shape.dims)
+
+
+def _placed(found: Array) -> Array:
+    """Rows of the operators as rows of the arena: (rows, columns, channels)."""
+    return found.transpose(1, 2, 0) if found.ndim == 3 else found.reshape(1, 1, -1)
+
+
+CHUNK = 1 << 16  # elements
+
+
+class TensorPiece(NamedTuple):
+    """A region of a tensor that is there: (channels, rows, columns)."""
+
+    region: Region
+    array: Array
+
+    def cut(self, region: Region) -> Array:
+        """Return a view of a region inside. Raises ExecutionError outside."""
+        for wanted, here in zip(region, self.region, strict=True):
+            if not here[0] <= wanted[0] <= wanted[1] <= here[1]:
+                raise ExecutionError(f"region {region} asked for, {self.region} is there")
+        (top, bottom), (left, right) = region
+        first, before = self.region.rows[0], self.region.columns[0]
+        return self.array[:, top - first : bottom - first, left - before : right - before]
+
+
+def compute_region(
+    model: Model,
+    needs: Needs,
+    layer: Layer,
+    pieces: Mapping[str, TensorPiece],
+    target: TensorPiece,
+    scratch: Array | None,
+) -> None:
+    """Compute what the target is to hold of the output of a layer that can be tiled.
+
+    pieces: what is there of its inputs. scratch: elements for the windows of a convolution; integers
+    are computed without.
+    """
+    rows, columns = target.region
+    inputs, borders = [], []
+    for down, across in zip(needs.of(layer, ROWS), needs.of(layer, COLUMNS), strict=True):
+        region = Region(down.clipped(rows), across.clipped(columns))
+        inputs.append(pieces[down.source].cut(region))
+        borders.append(
+            (_beyond(down.of(rows), region.rows), _beyond(across.of(columns), region[1]))
+        )
+    small = replace(
+        layer,
+        operator=_bordered(layer.operator, needs, layer, borders[0], target.region),
+        shape=Shape(dims=target.array.shape),
+    )
+    is_real = computation(model, small).own.types is None
+    if is_real and isinstance(small.operator, op.Convolution) and scratch is not None:
+        _multiply(model, small, small.operator, inputs[0], target.array, scratch)
+        return
+    _compute_rows(computation(model, small), _readers(inputs), target.array)
+
+
+def compute_whole(
+    model: Model, layer: Layer, inputs: Sequence[HeldRows], out: Array, *, by_rows: bool
+) -> None:
+    """Compute the whole output of any layer; some rows at a time where it works by rows."""
+    computed = computation(model, layer)
+    if by_rows:
+        _compute_rows(computed, inputs, out)
+    else:
+        out[...] = computed.rows(inputs, 0, layer.shape.rows)
+
+
+def _readers(inputs: Sequence[Array]) -> list[HeldRows]:
+    return [HeldRows(shape=Shape(dims=array.shape), array=array) for array in inputs]
+
+
+def _compute_rows(computed: Computation, inputs: Sequence[Reader], out: Array) -> None:
+    for begin, end in _chunks(out):
+        out[:, begin:end] = computed.rows(inputs, begin, end)
+
+
+def _chunks(array: Array) -> list[Range]:
+    channels, rows, columns = array.shape
+    count = max(1, CHUNK // (channels * columns))
+    return [(first, min(first + count, rows)) for first in range(0, rows, count)]
+
+
+def _beyond(wanted: Range, there: Range) -> Range:
+    """Places asked for before what is there, and behind it; negative where more is there."""
+    return there[0] - wanted[0], wanted[1] - there[1]
+
+
+def _bordered(
+    operator: op.Operator, needs: Needs, layer: Layer, border: tuple[Range, Range], region: Region
+) -> op.Operator:
+    """The operator with the padding that a region of its output sees."""
+    (top, bottom), (left, right) = border
+    match operator:
+        case op.Pad():
+            return replace(operator, padding=(top, left, bottom, right))
+        case op.Convolution(window=window) | op.Pooling(window=window):
+            bottom -= _overhanging(needs.of(layer, ROWS)[0], region.rows, window.padding[2])
+            right -= _overhanging(needs.of(layer, COLUMNS)[0], region.columns, window.padding[3])
+            return replace(operator, window=replace(window, padding=(top, left, bottom, right)))
+    return operator
+
+
+def _overhanging(need: Need, wanted: Range, padding: int) -> int:
+    """Places beyond the padding that the windows cover: they do not count in a mean."""
+    return max(0, need.of(wanted)[1] - need.limit - padding)
+
+
+def _multiply(
+    model: Model,
+    layer: Layer,
+    operator: op.Convolution,
+    cells: Array,
+    out: Array,
+    scratch: Array,
+) -> None:
+    """Write a convolution as products of its kernel and a matrix of what its windows see."""
+    filters, rows, columns = out.shape
+    channels = len(cells) // operator.groups
+    each = filters // operator.groups
+    computed = computation(model, layer)
+    kernel = computed.own.weights["kernel"].reshape(operator.groups, each, -1)
+    seen = scratch[: kernel.shape[2] * rows * columns]
+    for group in range(operator.groups):
+        _fill(
+            seen.reshape(channels, *operator.window.kernel, rows, columns),
+            cells[group * channels : (group + 1) * channels],
+            operator.window,
+        )
+        part = out[group * each : (group + 1) * each]
+        if part.flags.c_contiguous:
+            np.matmul(
+                kernel[group],
+                seen.reshape(-1, rows * columns),
+                out=part.reshape(each, rows * columns),
+            )
+            continue
+        by_rows = seen.reshape(-1, rows, columns)
+        for row in range(rows):
+            np.matmul(kernel[group], by_rows[:, row], out=part[:, row])
+    if operator.has_bias:
+        out += along_channels(computed.own.weights["bias"], 3)
+    if computed.epilogue:
+        rest = replace(computed, own=Step(op.Identity(), {}))
+        _compute_rows(rest, _readers([out]), out)
+
+
+def _fill(seen: Array, cells: Array, window: op.Window) -> None:
+    """Write into (channels, kernel rows, kernel columns, rows, columns) what windows see."""
+    if any(window.padding) or not _lie_inside(window, seen, cells):
+        seen.fill(0.0)
+    for down in range(window.kernel[0]):
+        rows = _meeting(window.rows, down, seen.shape[3], cells.shape[1])
+        for across in range(window.kernel[1]):
+            columns = _meeting(window.columns, across, seen.shape[4], cells.shape[2])
+            seen[:, down, across, rows[0], columns[0]] = cells[:, rows[1], columns[1]]
+
+
+def _lie_inside(window: op.Window, seen: Array, cells: Array) -> bool:
+    """Whether no window without padding reaches beyond the cells, as one that overhangs does."""
+    return all(
+        axis.covered((0, seen.shape[number + 3]))[1] <= cells.shape[number + 1]
+        for number, axis in enumerate((window.rows, window.columns))
+    )
+
+
+def _meeting(axis: Axis, tap: int, places: int, limit: int) -> tuple[slice, slice]:
+    """Output places at which one tap of the kernel meets a cell, and those cells."""
+    return meeting(tap * axis.dilation - axis.before, axis.stride, places, limit)

@@ -1,0 +1,496 @@
+"""The machine that carries out a plan in one arena: every byte knows what it holds.
+
+It takes from the plan which stages work together, and where buffers lie; from the network which
+rows a layer needs. It finds the order of firings, the staging of batches and their way into the
+lines anew. Of the planners' code it shares the values of a plan, the network's geometry (which rows
+and columns a layer needs) and the network with copies of layers, which the judge compares with the
+network. It refuses every read of a byte that does not hold what the layer is to read. Without a
+computation it is the judge of a plan; with it, the plan runs.
+
+Tensors that pass between groups that work at the same time: copied from buffer to buffer.
+
+Inputs of a firing stay until it has ended: a layer may write at any time while it works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from cnn2csdf import operators as op
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.weights import Array
+from csdf.errors import ExecutionError
+from planners.plan.firing import fire_in_turn, results_in_order
+from planners.plan.fused_stages import Sweep, TileWork
+from planners.plan.plan import (
+    ACCUMULATOR_BYTES,
+    HandOver,
+    Inlay,
+    Kind,
+    Manner,
+    PlannedGroup,
+    StreamBuffer,
+    StreamingPlan,
+)
+from planners.plan.rematerialisation import worked_network
+from planners.plan.running_stage import RunningStage, arriving_stage, rows_of_input
+from planners.plan.shadow_arena import Computing, HeldTensor, MarkedArena
+from planners.tiling.regions import Needs, Range, Region
+
+SUMS = -2  # what bytes hold that are sums of the first group, one less for each further group
+
+
+class Machine:
+    """A plan at work on one frame.
+
+    computing: of the model that the plan works on, as rematerialisation.worked_model gives it.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        plan: StreamingPlan,
+        computing: Computing | None = None,
+        *,
+        memory: Array | None = None,
+    ) -> None:
+        """Take a plan for the network. memory: bytes that others have used before."""
+        self.network = worked_network(network, plan.again)
+        self.plan = plan
+        self.arena = MarkedArena(plan, self.network, memory)
+        self.computing = computing
+        self.needs = Needs(self.network)
+        self._inlays = {one.tensor: one for one in plan.inlays}
+        self._whole: dict[str, HeldTensor] = {}
+        self.group = self.firings = 0  # where it stands; firings that have begun
+
+    def run(self) -> None:
+        """Carry out all groups. Raises ExecutionError where the plan cannot be carried out."""
+        made = {one.stage.result for group in self.plan.groups for one in group.stages}
+        for layer in self.network.inputs:
+            if layer.name == self.plan.groups[0].arriving and not self.plan.is_copied(0):
+                continue
+            if layer.name in made:
+                continue
+            tensor = self.held(layer.name, *self._whole_at_start(layer.name))
+            self._whole[layer.name] = tensor
+            for row in range(layer.shape.rows):
+                self.put(tensor, row, self._frame_row(layer.name, row))
+            tensor.made = layer.shape.rows
+        for number, group in enumerate(self.plan.groups):
+            self.group = number
+            self._whole |= hand_over(self, group.hand_overs, number, self._whole)
+            _GroupRun(self, group, number).run()
+
+    def output(self, name: str) -> Array:
+        """Return a tensor that lies whole, or of which all rows went out; (rows, columns, channels)."""
+        ends = [one.name for one in self.network.outputs if one.inputs == (name,)]
+        went = [one for one in ends if one in self._whole]
+        stay = [one for one in ends if one not in went]
+        found = [self._all_of(one, None) for one in went] + [
+            self._all_of(name, one) for one in stay
+        ]
+        return found[0]
+
+    def _all_of(self, name: str, reader: str | None) -> Array:
+        """All rows of a tensor, from the buffer in which a layer reads it."""
+        if name not in self._whole:
+            raise ExecutionError(f"tensor {name!r} does not lie whole")
+        tensor = self._whole[name]
+        return np.stack([self.get(tensor, row, reader) for row in range(tensor.layer.shape.rows)])
+
+    def _frame_row(self, name: str, row: int) -> Array | None:
+        return None if self.computing is None else self.computing.frame_row(name, row)
+
+    def _buffer(self, tensor: str, kind: Kind, group: int) -> StreamBuffer:
+        for buffer in self.plan.buffers:
+            if (buffer.tensor, buffer.kind) == (
+                tensor,
+                kind,
+            ) and buffer.begin <= group < buffer.end:
+                return buffer
+        raise ExecutionError(f"group {group + 1}: there is no {kind.value} buffer for {tensor!r}")
+
+    def held(self, name: str, *buffers: StreamBuffer) -> HeldTensor:
+        """Return a tensor in buffers of its own or of its host."""
+        inlay = self._inlays.get(name, Inlay(name, name))
+        layer, host = self.network.layer(name), self.network.layer(inlay.host)
+        return HeldTensor(layer, host, inlay, self.arena.element_bytes(name), *buffers)
+
+    def host_of(self, name: str) -> str:
+        """The tensor in whose buffer a tensor lies: itself, or another."""
+        return self._inlays[name].host if name in self._inlays else name
+
+    def _whole_at_start(self, name: str) -> list[StreamBuffer]:
+        found = [one for one in self.plan.written(name, 0) if one.has_all_rows]
+        if not found:
+            raise ExecutionError(f"there is no buffer for the input {name!r}")
+        return found
+
+    def spoil_scratch(self, layer: str, group: int) -> None:
+        """Write over what a layer may use while it computes."""
+        for one in self.plan.buffers:
+            if one.kind is Kind.SCRATCH and one.begin <= group < one.end and layer in one.readers:
+                self.arena.spoil(one.offset, one.size)
+
+    def put(self, tensor: HeldTensor, row: int, values: Array | None) -> None:
+        """Write a row of a tensor in its first buffer, or where it is staged."""
+        size = tensor.layer.shape.row_elements
+        self.arena.write(tensor.place(row), tensor.layer.name, row * size, values, size)
+
+    def give_copies(self, tensor: HeldTensor, rows: Range) -> None:
+        """Copy rows from the first buffer of a tensor to its others."""
+        size = tensor.layer.shape.row_elements
+        for row in range(*rows) if len(tensor.buffers) > 1 else ():
+            values = self.get(tensor, row).copy()
+            for at in tensor.places(row)[1:]:
+                self.arena.write(at, tensor.layer.name, row * size, values, size)
+
+    def get(self, tensor: HeldTensor, row: int, reader: str | None = None) -> Array:
+        """Return a row, (columns, channels). Raises ExecutionError where it is not there."""
+        shape = tensor.layer.shape
+        at = tensor.place(row, reader)
+        found = self.arena.read(at, tensor.layer.name, row * shape.row_elements, shape.row_elements)
+        return found.reshape(shape.width, -1)
+
+
+class _Staged(NamedTuple):
+    """A batch of rows in the pool. bottom: its bytes, if it lies at the pool's bottom, else 0."""
+
+    tensor: HeldTensor
+    first: int
+    end: int
+    bottom: int
+
+
+class _GroupRun:
+    """A group of stages at work."""
+
+    def __init__(self, machine: Machine, group: PlannedGroup, number: int) -> None:
+        self.machine = machine
+        self.group = group
+        self.number = number
+        network = machine.network
+        self.stages = [RunningStage(one, network, None) for one in group.stages]
+        if group.arriving is not None:
+            self.stages.insert(0, arriving_stage(network, group.arriving))
+        self.tensors = dict(machine._whole)
+        for stage in self.stages:
+            self.tensors[stage.result] = self._new_tensor(stage)
+        for stage in self.stages:
+            for source in stage.needs:
+                height = machine.network.layer(source).shape.rows
+                self.tensors[source].done[stage.result] = stage.still_needs(source, height)
+        self._require_buffers()
+        self.pool = machine._buffer(self.stages[-1].result, Kind.POOL, number)
+        self.pending: _Staged | None = None
+
+    def _require_buffers(self) -> None:
+        """Require that the group has the buffers in which its layers read."""
+        working = [stage for stage in self.stages if not self._is_copied(stage)]
+        for layer in (one for stage in working for one in stage.layers):
+            for source in layer.inputs:
+                if source not in self.tensors:
+                    continue
+                buffer = self.tensors[source].read_in(layer.name)
+                if not buffer.begin <= self.number < buffer.end:
+                    raise ExecutionError(
+                        f"group {self.number + 1}: layer {layer.name!r} reads {source!r} in buffer "
+                        f"{buffer.name!r}, which groups {buffer.begin + 1} to {buffer.end} have"
+                    )
+
+    def _is_copied(self, stage: RunningStage) -> bool:
+        """Whether rows of a tensor that lies whole are copied into rings."""
+        arrives = stage.result == self.group.arriving
+        return arrives and self.machine.plan.is_copied(self.number)
+
+    def _new_tensor(self, stage: RunningStage) -> HeldTensor:
+        machine = self.machine
+        host = machine.host_of(stage.result)
+        written = machine.plan.written(host, self.number)
+        is_copied = self._is_copied(stage)
+        found = [one for one in written if not (is_copied and one.has_all_rows)]
+        if not found:
+            raise ExecutionError(
+                f"group {self.number + 1}: no buffer for the result {stage.result!r}"
+            )
+        return machine.held(stage.result, *found)
+
+    def run(self) -> None:
+        """Fire until every stage has made its result."""
+        maker = {stage.result: stage for stage in self.stages}
+        for result in results_in_order(self.group.order):
+            fire_in_turn(self, maker.get(result), result)
+        for last in reversed(self.stages):
+            while not last.is_done:
+                stage = last
+                while (lacking := self.lacking(stage)) is not None:
+                    stage = maker[lacking]
+                self.fire(stage)
+        for name, tensor in self.tensors.items():
+            if kept := [one for one in tensor.buffers if one.has_all_rows]:
+                self.machine._whole[name] = self.machine.held(name, *kept)
+                self.machine._whole[name].made = tensor.made
+
+    def lacking(self, stage: RunningStage) -> str | None:
+        """Return a tensor of which the next firing of a stage lacks rows; None where it lacks none."""
+        for source in stage.needs:
+            if self.tensors[source].made < stage.wants(source):
+                return source
+        return None
+
+    def fire(self, stage: RunningStage) -> None:
+        """Carry out the next firing of a stage."""
+        self.machine.firings += 1
+        if self.pending is not None and self.pending.tensor.layer.name not in stage.needs:
+            self._settle()
+        tensor = self.tensors[stage.result]
+        first, end = stage.targets[stage.fired]
+        before, staged = self.pending, None
+        bottom = 0 if before is None else before.bottom
+        if end > first and self._has_no_room(tensor, end - first):
+            size = (end - first) * tensor.row_bytes
+            at = self.pool.offset + (self.pool.size - size if bottom else 0)
+            tensor.staged = first, at
+            staged = _Staged(tensor, first, end, 0 if bottom else size)
+            bottom = bottom or size
+        self._work(stage, self.pool.offset + bottom)
+        self.machine.give_copies(tensor, (first, end))
+        require_intact(self.machine, self.tensors, stage, (first, end))
+        tensor.made = max(tensor.made, end)
+        stage.fired += 1
+        for source in stage.needs:
+            height = self.machine.network.layer(source).shape.rows
+            self.tensors[source].done[stage.result] = stage.still_needs(source, height)
+        if before is not None:
+            self._settle()
+        self.pending = staged
+
+    def _has_no_room(self, tensor: HeldTensor, rows: int) -> bool:
+        if tensor.buffer.has_all_rows or tensor.buffer.kind is Kind.RING:
+            return False
+        return tensor.made - tensor.first + rows > tensor.buffer.rows
+
+    def _settle(self) -> None:
+        """Move the rows of the staged batch that are still needed into the line."""
+        assert self.pending is not None
+        tensor, first, end, _ = self.pending
+        self.pending = None
+        rows = [
+            (row, self.machine.get(tensor, row).copy())
+            for row in range(max(first, tensor.first), end)
+        ]
+        tensor.staged = None
+        if rows and end - tensor.first > tensor.buffer.rows:
+            raise ExecutionError(
+                f"group {self.number + 1}: {end - tensor.first} rows of {tensor.layer.name!r} are "
+                f"needed, but its line has room for {tensor.buffer.rows}"
+            )
+        for row, values in rows:
+            self.machine.put(tensor, row, values)
+
+    def _work(self, stage: RunningStage, strips: int) -> None:
+        machine, computing = self.machine, self.machine.computing
+        tensor = self.tensors[stage.result]
+        first, end = stage.targets[stage.fired]
+        if stage.is_arriving:
+            for row in range(first, end):
+                machine.put(tensor, row, self._arriving_row(stage, row))
+            return
+        if stage.planned.stage.manner is Manner.TILES:
+            TileWork(
+                machine,
+                self.tensors,
+                stage.planned.stage,
+                lambda name, kind: machine._buffer(name, kind, self.number),
+                self.number,
+            ).run()
+            return
+        for one in stage.layers:
+            machine.spoil_scratch(one.name, self.number)
+        if stage.planned.stage.manner is Manner.SUMS:
+            self._add(stage, tensor)
+            return
+        if stage.planned.stage.manner is Manner.CHANNELS:
+            self._sum_channels(stage, tensor)
+            return
+        if len(stage.layers) > 1:
+            room = strips, self.pool.offset + self.pool.size
+            Sweep(machine, self.tensors, stage, room).run()
+            return
+        layer = stage.layers[0]
+        inputs = self.whole_rows(layer, stage.ranges[stage.fired])
+        found = None
+        if computing is not None:
+            found = computing.region(layer, Region((first, end), (0, layer.shape.width)), inputs)
+        for row in range(first, end):
+            machine.put(tensor, row, None if found is None else found[row - first])
+
+    def _arriving_row(self, stage: RunningStage, row: int) -> Array | None:
+        machine = self.machine
+        if self._is_copied(stage):
+            return machine.get(machine._whole[stage.result], row).copy()
+        return machine._frame_row(stage.result, row)
+
+    def whole_rows(self, layer: Layer, ranges: Mapping[str, Range]) -> list[tuple[Region, Array]]:
+        """The rows of its inputs that a layer reads, from the first column to the last."""
+        machine = self.machine
+        inputs = []
+        for source in layer.inputs:
+            span = ranges[source]
+            rows = [machine.get(self.tensors[source], row, layer.name) for row in range(*span)]
+            shape = machine.network.layer(source).shape
+            empty = np.empty((0, shape.width, shape.row_elements // shape.width))
+            inputs.append((Region(span, (0, shape.width)), np.stack(rows) if rows else empty))
+        return inputs
+
+    def _sum_channels(self, stage: RunningStage, tensor: HeldTensor) -> None:
+        """The first layer, map by map, each summed up by the second at once."""
+        machine, computing = self.machine, self.machine.computing
+        layer, last = stage.layers
+        inputs = self.whole_rows(layer, stage.ranges[0])
+        found = None
+        if computing is not None:
+            shape = layer.shape
+            maps = computing.region(layer, Region((0, shape.rows), (0, shape.width)), inputs)
+            sums = np.zeros(last.shape.elements, np.float32)
+            for row in range(*rows_of_input(machine.network, last, 0, (0, last.shape.rows))):
+                computing.add_row(last, row, maps[row], sums)
+            found = computing.finished(last, sums)
+        for row in range(last.shape.rows):
+            machine.put(tensor, row, None if found is None else found[row])
+
+    def _add(self, stage: RunningStage, tensor: HeldTensor) -> None:
+        machine, computing = self.machine, self.machine.computing
+        layer = stage.layers[0]
+        row = stage.needs[layer.inputs[0]][stage.fired][0]
+        values = machine.get(self.tensors[layer.inputs[0]], row)
+        buffer = machine._buffer(layer.name, Kind.SUMS, self.number)
+        place = slice(buffer.offset, buffer.offset + buffer.size)
+        mark = SUMS - self.number
+        if buffer.offset % ACCUMULATOR_BYTES or place.stop > len(machine.arena.held):
+            raise ExecutionError(f"the sums of {layer.name!r} lie at byte {buffer.offset}")
+        if stage.fired == 0:
+            machine.arena.held[place] = mark
+            self.sums = np.zeros(layer.shape.elements, np.float32)
+        if not np.all(machine.arena.held[place] == mark):
+            raise ExecutionError(f"the sums of {layer.name!r} are overwritten")
+        if computing is not None:
+            computing.add_row(layer, row, values, self.sums)
+        if stage.fired + 1 == len(stage.targets):
+            found = None if computing is None else computing.finished(layer, self.sums)
+            for line in range(layer.shape.rows):
+                machine.put(tensor, line, None if found is None else found[line])
+
+
+class TransferMemory(Protocol):
+    """A machine: tensors that lie in buffers, and their rows."""
+
+    plan: StreamingPlan
+
+    def held(self, name: str, *buffers: StreamBuffer) -> HeldTensor:
+        """Return a tensor in buffers."""
+
+    def put(self, tensor: HeldTensor, row: int, values: Array | None) -> None:
+        """Write a row to all buffers of a tensor."""
+
+    def get(self, tensor: HeldTensor, row: int, reader: str | None = None) -> Array:
+        """Return a row. Raises ExecutionError where it is not there."""
+
+
+def hand_over(
+    memory: TransferMemory, copies: Sequence[HandOver], group: int, whole: Mapping[str, HeldTensor]
+) -> dict[str, HeldTensor]:
+    """Copy tensors before a group works, and return where they lie for it and for those behind it.
+
+    Raises ExecutionError where a tensor is not there, or a buffer that the copy names.
+    """
+    found: dict[str, HeldTensor] = {}
+    for one in copies:
+        source, target = (_named(memory.plan, name) for name in (one.source, one.target))
+        before = found.get(source.tensor, whole.get(source.tensor))
+        if before is None or source.tensor != target.tensor:
+            raise ExecutionError(
+                f"group {group + 1} takes over {source.tensor!r} from {one.source!r} to "
+                f"{one.target!r}, where it does not lie whole"
+            )
+        old, new = (memory.held(source.tensor, buffer) for buffer in (source, target))
+        for row in range(old.layer.shape.rows):
+            memory.put(new, row, memory.get(old, row).copy())
+        kept = [
+            buffer
+            for buffer in before.buffers
+            if buffer.has_all_rows and buffer.begin <= group < buffer.end
+        ]
+        found[source.tensor] = memory.held(source.tensor, *kept, target)
+        found[source.tensor].made = before.made
+    return found
+
+
+def _named(plan: StreamingPlan, name: str) -> StreamBuffer:
+    for buffer in plan.buffers:
+        if buffer.name == name and buffer.has_all_rows:
+            return buffer
+    raise ExecutionError(f"a tensor is taken over in buffer {name!r}, which is not there")
+
+
+ELEMENT_BY_ELEMENT = (op.Elementwise, op.Activation, op.BatchNormalization, op.Identity)
+
+
+class Memory(Protocol):
+    """A machine with the rows of tensors."""
+
+    def get(self, tensor: HeldTensor, row: int, reader: str | None = None) -> Array:
+        """Return a row. Raises ExecutionError where something else lies there."""
+
+
+def require_intact(
+    memory: Memory, tensors: Mapping[str, HeldTensor], stage: RunningStage, made: Range
+) -> None:
+    """Raise ExecutionError unless all that a firing read is there behind it.
+
+    A layer that works element by element may write each element over the one that it reads. Sums are
+    written when all has been read. made: rows of the result.
+    """
+    if stage.is_arriving or stage.planned.stage.manner is Manner.SUMS:
+        return
+    result = tensors[stage.result]
+    inside = {layer.name for layer in stage.layers}
+    for layer in stage.layers:
+        for source in layer.inputs:
+            if source in inside or not _may_meet(result, tensors[source]):
+                continue
+            if not _is_in_place(layer, stage, result, tensors[source], made):
+                first, end = stage.ranges[stage.fired][source]
+                for row in range(first, end):
+                    memory.get(tensors[source], row, layer.name)
+
+
+def _may_meet(result: HeldTensor, source: HeldTensor) -> bool:
+    """Whether bytes of both are the same, as far as their buffers tell."""
+    if result.staged is not None or source.staged is not None:
+        return True
+    return any(
+        one.offset < other.offset + other.size and other.offset < one.offset + one.size
+        for one in result.buffers
+        for other in source.buffers
+    )
+
+
+def _is_in_place(
+    layer: Layer, stage: RunningStage, result: HeldTensor, source: HeldTensor, made: Range
+) -> bool:
+    """Whether each element of the result lies where that of the source lies."""
+    return (
+        len(stage.layers) == 1
+        and isinstance(layer.operator, ELEMENT_BY_ELEMENT)
+        and source.layer.name not in layer.inputs[2:]  # read when the first two are combined
+        and (source.layer.shape, source.row_bytes) == (layer.shape, result.row_bytes)
+        and source.read_in(layer.name).layout == result.buffer.layout
+        and all(
+            result.places(row) == [source.place(row, layer.name)] for row in range(made[0], made[1])
+        )
+    )

@@ -1,0 +1,224 @@
+"""The firing order of a group of stages: the last stage asks, and whoever has what it asks for fires.
+
+A stage makes its result some rows at a time. It fires when the rows that it needs are there; where
+they are not, the stage that makes them fires first. So no stage works ahead of those behind it, and
+little is kept. The order follows from the needs alone: the generated code finds it anew as it runs,
+with a counter for each stage.
+
+Firings in an order that a plan gives: found, written as turns, and carried out.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from cnn2csdf.weights import Array
+from csdf.errors import ExecutionError, InvalidPlan
+from csdf.kernels import compile as compiler
+from csdf.kernels import firing_rows as kernel
+from csdf.kernels import ranges
+from planners.plan.plan import Turns
+from planners.plan.running_stage import RunningStage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Which rows of one tensor each firing of a stage needs, of rows counted from the first.
+
+    upto: one past the last row that has to be there, for each firing; it never falls. first: the
+    first row that this firing or a later one needs, for each firing and, as the last entry, after
+    the last firing (all rows, then); it never falls either.
+    """
+
+    tensor: str
+    upto: tuple[int, ...]
+    first: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Firings:
+    """All firings of one stage.
+
+    made: rows of the result that are there after so many firings, from 0 firings on. numbers: made,
+    then upto and first of each reading, one behind the other.
+    """
+
+    result: str
+    readings: tuple[Reading, ...]
+    made: tuple[int, ...]
+    numbers: array[int] | list[int] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        every = list(self.made) if self.most_rows > compiler.SAFE else array("q", self.made)
+        for reading in self.readings:
+            every.extend(reading.upto)
+            every.extend(reading.first)
+        object.__setattr__(self, "numbers", every)
+
+    @property
+    def count(self) -> int:
+        """Firings for one frame."""
+        return len(self.made) - 1
+
+    @property
+    def most_rows(self) -> int:
+        """The most rows of a tensor that are ever counted."""
+        return max(
+            self.made[-1],
+            *(rows for one in self.readings for rows in (*one.upto[-1:], one.first[-1])),
+            0,
+        )
+
+
+class FiringGroup:
+    """Stages that fire for one another, each after those whose results it reads.
+
+    A tensor that no stage makes is there from the start. row_bytes, strips: the most of a stage, where
+    bytes are to be counted too.
+    """
+
+    def __init__(self, stages: Sequence[Firings], *, row_bytes: int = 1, strips: int = 0) -> None:
+        self._stages = stages
+        rows = max(stage.most_rows for stage in stages)
+        largest = ranges.firing_rows(rows, row_bytes, strips)
+        self.backend = compiler.backend(fits=largest <= compiler.SAFE)
+        self._maker = {stage.result: place for place, stage in enumerate(stages)}
+        self.group = self._group()
+        self.total = 0
+        self.order = self._order()
+
+    def _group(self) -> Any:
+        """The stages as the kernel takes them."""
+        numbers = self.backend.array(())
+        count, made, reading, maker, upto, first, user = [], [], [0], [], [], [], []
+        for place, stage in enumerate(self._stages):
+            begin = len(numbers)
+            numbers.extend(stage.numbers)
+            count.append(stage.count)
+            made.append(begin)
+            begin += len(stage.made)
+            for one in stage.readings:
+                if one.tensor in self._maker:
+                    maker.append(self._maker[one.tensor])
+                    upto.append(begin)
+                    first.append(begin + len(one.upto))
+                    user.append(place)
+                begin += len(one.upto) + len(one.first)
+            reading.append(len(maker))
+        use = sorted(range(len(maker)), key=maker.__getitem__)
+        reader = [0]
+        for place in range(len(self._stages)):
+            reader.append(reader[-1] + maker.count(place))
+        make = self.backend.array
+        users = tuple(map(make, (reader, use, user, [0] * len(count))))
+        columns = map(make, (count, made, reading, maker, upto, first))
+        return self.backend.kernel(kernel.Group)(self.backend.view(numbers), *columns, users)
+
+    def _order(self) -> Any:
+        order = self.backend.blank(sum(stage.count for stage in self._stages))
+        self.total = self.backend.kernel(kernel.firing_order)(self.group, order)
+        if self.total == kernel.STUCK:
+            self._refuse(self.group.lacking)
+        return order
+
+    def _refuse(self, lacking: int) -> None:
+        inner = (
+            (stage, one)
+            for stage in self._stages
+            for one in stage.readings
+            if one.tensor in self._maker
+        )
+        stage, reading = list(inner)[lacking]
+        raise InvalidPlan(
+            f"stage {stage.result!r} needs up to {reading.upto[-1]} rows of {reading.tensor!r}, "
+            "which has fewer"
+        )
+
+
+def firing_order(stages: Sequence[Firings]) -> Sequence[int]:
+    """Return the places of the stages in the order in which they fire, for one frame.
+
+    The last stage that is not done asks; a stage whose needed rows are not there asks the maker of
+    the first tensor that lacks rows. Raises InvalidPlan where a tensor never has the rows.
+    """
+    found: Sequence[int] = FiringGroup(stages).order
+    return found
+
+
+LONGEST = 1024  # firings that are looked at as one turn
+FEWEST = 4  # firings that turns are written for
+
+
+def turns_of(results: Sequence[str]) -> tuple[Turns, ...]:
+    """Return firings as turns: wherever some firings repeat at once, those that cover the most.
+
+    Greedy from the first firing on; of turns that cover as many firings the shortest.
+    """
+    known = {name: number for number, name in enumerate(dict.fromkeys(results))}
+    numbers = np.array([known[name] for name in results], np.int64)
+    found: list[Turns] = []
+    alone: list[str] = []  # firings that have not been found to repeat
+    place = 0
+    while place < len(results):
+        length, times = _repeating(numbers[place:])
+        if times == 1:
+            alone.append(results[place])
+            place += 1
+            continue
+        if alone:
+            found.append(Turns(times=1, results=tuple(alone)))
+            alone = []
+        found.append(Turns(times=times, results=tuple(results[place : place + length])))
+        place += length * times
+    return (*found, Turns(times=1, results=tuple(alone))) if alone else tuple(found)
+
+
+def _repeating(numbers: Array) -> tuple[int, int]:
+    """The length and the times of what repeats from the first number on, and covers the most."""
+    best, covered = (1, 1), FEWEST - 1
+    for length in range(1, min(len(numbers) // 2, LONGEST) + 1):
+        if numbers[length] != numbers[0]:
+            continue
+        differs = np.flatnonzero(numbers[length:] != numbers[:-length])
+        same = int(differs[0]) if len(differs) else len(numbers) - length
+        times = same // length + 1
+        if times > 1 and times * length > covered:
+            best, covered = (length, times), times * length
+    return best
+
+
+def results_in_order(order: Sequence[Turns]) -> Iterator[str]:
+    """Yield the results of the stages that fire, one firing after the other."""
+    for turns in order:
+        for _ in range(turns.times):
+            yield from turns.results
+
+
+class Group(Protocol):
+    """The stages that take turns."""
+
+    number: int
+
+    def lacking(self, stage: RunningStage) -> str | None:
+        """Return a tensor of which the next firing lacks rows."""
+
+    def fire(self, stage: RunningStage) -> None:
+        """Carry out the next firing."""
+
+
+def fire_in_turn(group: Group, stage: RunningStage | None, result: str) -> None:
+    """Fire a stage whose turn it is.
+
+    Raises ExecutionError where it has nothing left to make, or what it reads is not there.
+    """
+    named = f"group {group.number + 1}: {result!r}"
+    if stage is None or stage.is_done:
+        raise ExecutionError(f"{named} is to be made once more than it can be")
+    if (lacking := group.lacking(stage)) is not None:
+        raise ExecutionError(f"{named} is to be made before {lacking!r} is there")
+    group.fire(stage)

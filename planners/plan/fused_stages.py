@@ -1,0 +1,417 @@
+"""A firing of a stage of several layers, column by column of whoever lacks them.
+
+Where the stage works in parts, the layers before its summing layer hold some channels at a time:
+each part goes along all columns and adds to the sums of the summing layer, and the last part ends
+the sums and goes on to the result.
+
+A stage of tiles at work, in the bytes of an arena that know what they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.weights import Array
+from csdf.errors import ExecutionError
+from planners.plan.plan import ACCUMULATOR_BYTES, Kind, Stage, StreamBuffer
+from planners.plan.running_stage import RunningStage, rows_of_input
+from planners.plan.shadow_arena import Computing, HeldStrip, HeldTensor, MarkedArena
+from planners.plan.tile_ranges import TileRanges
+from planners.tiling.regions import COLUMNS, ROWS, Needs, Range, Region
+
+SUMS_OF_PARTS = -(2**40)  # what bytes hold that are the first sum of a stage, one less for the next
+
+
+class Surroundings(Protocol):
+    """The surroundings of a firing."""
+
+    network: Network
+    arena: MarkedArena
+    needs: Needs
+    computing: Computing | None
+
+
+class _Sums(NamedTuple):
+    """The sums of a layer in the rows of a firing: where they lie, and channels of its input."""
+
+    layer: Layer
+    offset: int
+    rows: Range
+
+    def place(self, row: int, column: int) -> slice:
+        """The bytes of the sums of one place."""
+        size = self.layer.shape.channels * ACCUMULATOR_BYTES
+        at = ((row - self.rows[0]) * self.layer.shape.width + column) * size
+        return slice(self.offset + at, self.offset + at + size)
+
+    def mark(self, row: int, column: int) -> int:
+        """The number that the bytes of one place hold."""
+        return SUMS_OF_PARTS - row * self.layer.shape.width - column
+
+
+class Sweep:
+    """A firing of a stage of several layers."""
+
+    def __init__(
+        self,
+        around: Surroundings,
+        tensors: Mapping[str, HeldTensor],
+        stage: RunningStage,
+        room: Range,
+    ) -> None:
+        """Take the tensors of the group, and the bytes in which strips and sums may lie."""
+        self._around = around
+        self._tensors = tensors
+        self._stage = stage
+        self._ranges = stage.ranges[stage.fired]
+        self._parts = stage.planned.stage.parts
+        self._inside = {layer.name: layer for layer in stage.layers}
+        names = list(self._inside)
+        summing = stage.planned.stage.summing
+        self._sliced = set(names[: names.index(summing)]) if summing else set()
+        for layer in stage.layers[len(self._sliced) + 1 :]:
+            for source in self._sliced.intersection(layer.inputs):
+                raise ExecutionError(
+                    f"{layer.name!r} reads {source!r}, of which one part of the channels is there"
+                )
+        self._held = {name: self._share(name, 0)[1] for name in self._sliced}
+        self._strips, end = self._placed_strips(room[0])
+        self._sums: _Sums | None = None
+        self._collected: dict[tuple[int, int], Array] = {}
+        if summing:
+            offset = -(-end // ACCUMULATOR_BYTES) * ACCUMULATOR_BYTES
+            layer = self._inside[summing]
+            self._sums = _Sums(layer, offset, self._ranges[summing])
+            rows = self._sums.rows[1] - self._sums.rows[0]
+            end = self._sums.place(self._sums.rows[0] + rows, 0).start
+        if end > room[1]:
+            raise ExecutionError(f"the strips of {stage.result!r} leave the pool")
+
+    def _placed_strips(self, base: int) -> tuple[dict[str, HeldStrip], int]:
+        strips: dict[str, HeldStrip] = {}
+        for name, rows, columns in self._stage.planned.strips:
+            layer = self._inside[name]
+            channels = self._held.get(name, layer.shape.channels)
+            strips[name] = HeldStrip(layer, self._ranges[name], rows, columns, base, channels)
+            base += rows * columns * channels * self._around.arena.element_bytes(name)
+        return strips, base
+
+    def _share(self, name: str, part: int) -> Range:
+        """The channels of a tensor that are there in a part."""
+        channels = self._inside[name].shape.channels
+        if name not in self._sliced:
+            return 0, channels
+        size = -(-channels // self._parts)
+        return min(part * size, channels), min((part + 1) * size, channels)
+
+    def run(self) -> None:
+        """Make the rows of the firing."""
+        for part in range(self._parts):
+            is_last = part + 1 == self._parts
+            goal = self._stage.layers[-1]
+            if self._sums is not None and not is_last:
+                goal = self._sums.layer
+            made = dict.fromkeys(self._inside, 0)
+            while made[goal.name] < goal.shape.width:
+                layer = goal
+                while (lacking := self._lacking(layer, made)) is not None:
+                    layer = self._inside[lacking]
+                self._column(layer, made[layer.name], part)
+                made[layer.name] += 1
+
+    def _lacking(self, layer: Layer, made: Mapping[str, int]) -> str | None:
+        """The tensor inside the stage whose columns a layer lacks for its next one."""
+        for index, source in enumerate(layer.inputs):
+            if source not in self._inside:
+                continue
+            if made[source] < self._columns(layer, index, made[layer.name])[1]:
+                return source
+        return None
+
+    def _columns(self, layer: Layer, index: int, column: int) -> Range:
+        need = self._around.needs.of(layer, COLUMNS)[index]
+        return need.clipped((column, column + 1))
+
+    def _column(self, layer: Layer, column: int, part: int) -> None:
+        rows = self._ranges[layer.name]
+        if rows[0] >= rows[1]:
+            return
+        inputs = []
+        for index, source in enumerate(layer.inputs):
+            columns = self._columns(layer, index, column)
+            span = rows_of_input(self._around.network, layer, index, rows)
+            inputs.append((Region(span, columns), self._cells(source, span, columns, part)))
+        if self._sums is not None and layer is self._sums.layer:
+            self._add(column, part)
+            if part + 1 < self._parts:
+                return
+            inputs = [(region, self._whole_cells(region, cells)) for region, cells in inputs]
+        found = None
+        if self._around.computing is not None:
+            target = Region(rows, (column, column + 1))
+            found = self._around.computing.region(layer, target, inputs)
+        for row in range(*rows):
+            values = None if found is None else found[row - rows[0], 0]
+            self._put_cell(layer, row, column, values, part)
+
+    def _add(self, column: int, part: int) -> None:
+        """Mark the sums of a column as those of this stage; later parts must find them."""
+        assert self._sums is not None
+        held = self._around.arena.held
+        for row in range(*self._sums.rows):
+            place, mark = self._sums.place(row, column), self._sums.mark(row, column)
+            if part and not np.all(held[place] == mark):
+                raise ExecutionError(f"the sums of {self._sums.layer.name!r} are overwritten")
+            held[place] = mark
+
+    def _whole_cells(self, region: Region, like: Array) -> Array:
+        """Return the sums of the summing layer, all channels; they do not depend on their order.
+
+        like: the cells of the last part, which have the same shape and type.
+        """
+        found = np.zeros_like(like)
+        (top, _), (left, _) = region
+        for row in range(*region.rows):
+            for column in range(*region.columns):
+                found[row - top, column - left] = self._collected[row, column]
+        return found
+
+    def _cells(self, source: str, rows: Range, columns: Range, part: int) -> Array:
+        """The cells of a tensor, all channels; those that are not there in this part are nought."""
+        layer = self._around.network.layer(source)
+        shape, kind = layer.shape, layer.array_type
+        first, end = self._share(source, part) if source in self._inside else (0, shape.channels)
+        found = np.zeros((rows[1] - rows[0], columns[1] - columns[0], shape.channels), kind)
+        for row in range(*rows):
+            for column in range(*columns):
+                values = self._around.arena.read(
+                    self._cell(source, row, column),
+                    source,
+                    (row * shape.width + column) * shape.channels + first,
+                    end - first,
+                )
+                found[row - rows[0], column - columns[0], first:end] = values
+                if self._sums is not None and source == self._sums.layer.inputs[0]:
+                    kept = self._collected.setdefault((row, column), np.zeros(shape.channels, kind))
+                    kept[first:end] = values
+        return found
+
+    def _cell(self, tensor: str, row: int, column: int) -> int:
+        unit = self._around.arena.element_bytes(tensor)
+        if tensor in self._strips:
+            return self._strips[tensor].place(row, column, unit)
+        held = self._tensors[tensor]
+        return held.place(row) + column * held.place_bytes
+
+    def _put_cell(
+        self, layer: Layer, row: int, column: int, values: Array | None, part: int
+    ) -> None:
+        shape = layer.shape
+        first, end = self._share(layer.name, part)
+        self._around.arena.write(
+            self._cell(layer.name, row, column),
+            layer.name,
+            (row * shape.width + column) * shape.channels + first,
+            None if values is None else values[first:end],
+            end - first,
+        )
+
+
+Room = Callable[[str, Kind], StreamBuffer]  # of a tensor, as the plan has it
+
+
+class TileSurroundings(Protocol):
+    """The surroundings of a stage."""
+
+    network: Network
+    arena: MarkedArena
+    needs: Needs
+    computing: Computing | None
+
+    def spoil_scratch(self, layer: str, group: int) -> None:
+        """Write over what a layer may use while it computes."""
+
+
+class Rectangle(NamedTuple):
+    """A region of a tensor, row by row from an offset on."""
+
+    arena: MarkedArena
+    layer: Layer
+    region: Region
+    offset: int
+
+    def read(self, region: Region) -> Array:
+        """Return a region inside, (rows, columns, channels). Raises ExecutionError where it is gone."""
+        channels = self._channels
+        found = np.empty((region.height, region.width, channels), self.layer.array_type)
+        for row in range(*region.rows):
+            at, first = self._places(row, region.columns)
+            values = self.arena.read(at, self.layer.name, first, region.width * channels)
+            found[row - region.rows[0]] = values.reshape(region.width, channels)
+        return found
+
+    def write(self, region: Region, values: Array | None) -> None:
+        """Write a region inside."""
+        for row in range(*region.rows):
+            at, first = self._places(row, region.columns)
+            part = None if values is None else values[row - region.rows[0]]
+            self.arena.write(at, self.layer.name, first, part, region.width * self._channels)
+
+    def meets(self, other: Rectangle) -> bool:
+        """Whether bytes of both are the same."""
+        return self.offset < other.offset + other._size and other.offset < self.offset + self._size
+
+    @property
+    def _channels(self) -> int:
+        return self.layer.shape.channels
+
+    @property
+    def _size(self) -> int:
+        """Bytes."""
+        unit = self.arena.element_bytes(self.layer.name) * self._channels
+        return self.region.places * unit
+
+    def _places(self, row: int, columns: Range) -> tuple[int, int]:
+        """The place of a part of a row, and the number of its first element."""
+        (top, bottom), (left, right) = self.region
+        if not (top <= row < bottom and left <= columns[0] <= columns[1] <= right):
+            raise ExecutionError(
+                f"row {row}, columns {columns[0]} to {columns[1]} of {self.layer.name!r} are "
+                f"wanted, but a tile has {self.region}"
+            )
+        unit = self.arena.element_bytes(self.layer.name) * self._channels
+        at = self.offset + ((row - top) * (right - left) + columns[0] - left) * unit
+        return at, (row * self.layer.shape.width + columns[0]) * self._channels
+
+
+def _require_intact(reads: Iterable[tuple[Rectangle, Region]], written: Rectangle) -> None:
+    """Raise ExecutionError unless what was read is there behind what was written."""
+    for source, region in reads:
+        if source.meets(written):
+            source.read(region)
+
+
+def _copy(source: Rectangle, target: Rectangle, region: Region) -> None:
+    target.write(region, source.read(region))
+    _require_intact([(source, region)], target)
+
+
+class TileWork:
+    """All tiles of a stage, row by row of tiles, from left to right."""
+
+    def __init__(
+        self,
+        around: TileSurroundings,
+        tensors: Mapping[str, HeldTensor],
+        stage: Stage,
+        room: Room,
+        group: int,
+    ) -> None:
+        self._around, self._tensors, self._stage = around, tensors, stage
+        self._room, self._group = room, group
+        self._ranges = TileRanges(around.network, stage, around.needs)
+
+    def run(self) -> None:
+        """Carry out all tiles."""
+        tiles = self._ranges.tiles
+        for down in range(len(tiles.rows)):
+            for across in range(len(tiles.columns)):
+                self._work(down, across)
+
+    def _work(self, down: int, across: int) -> None:
+        there: dict[str, Rectangle] = {}
+        for layer in self._ranges.layers:
+            for source in layer.inputs:
+                if source not in there:
+                    there[source] = self._whole(source)
+            if layer.name == self._stage.result:
+                target = self._ranges.held(layer.name, down, across)
+                self._compute(layer, target, there, self._whole(layer.name))
+                continue
+            tile = self._tile(layer, down, across)
+            there[layer.name] = tile
+            self._restore(tile, down, across)
+            region = self._ranges.computed(layer.name, down, across)
+            if region.places:
+                self._compute(layer, region, there, tile)
+            self._keep(tile, down, across)
+
+    def _compute(
+        self, layer: Layer, target: Region, there: Mapping[str, Rectangle], out: Rectangle
+    ) -> None:
+        around = self._around
+        around.spoil_scratch(layer.name, self._group)
+        reads = []
+        needs = zip(around.needs.of(layer, ROWS), around.needs.of(layer, COLUMNS), strict=True)
+        for down, across in needs:
+            region = Region(down.clipped(target.rows), across.clipped(target.columns))
+            reads.append((there[down.source], region))
+        inputs = [(region, source.read(region)) for source, region in reads]
+        found = None
+        if around.computing is not None:
+            found = around.computing.region(layer, target, inputs)
+        out.write(target, found)
+        _require_intact(reads, out)
+
+    def _whole(self, name: str) -> Rectangle:
+        held = self._tensors[name]
+        if not held.buffer.has_all_rows:
+            raise ExecutionError(f"tiles need tensor {name!r} whole")
+        shape = held.layer.shape
+        region = Region((0, shape.height), (0, shape.width))
+        return Rectangle(self._around.arena, held.layer, region, held.buffer.offset)
+
+    def _tile(self, layer: Layer, down: int, across: int) -> Rectangle:
+        return self._placed(layer, Kind.TILE, self._ranges.held(layer.name, down, across))
+
+    def _placed(self, layer: Layer, kind: Kind, region: Region) -> Rectangle:
+        buffer = self._room(layer.name, kind)
+        elements = region.places * layer.shape.channels
+        needed = elements * self._around.arena.element_bytes(layer.name)
+        if needed > buffer.size:
+            raise ExecutionError(
+                f"buffer {buffer.name!r} of {buffer.size} bytes is asked for {needed} bytes"
+            )
+        return Rectangle(self._around.arena, layer, region, buffer.offset)
+
+    def _rows_below(self, layer: Layer, down: int) -> Rectangle | None:
+        region = self._ranges.rows_below(layer.name, down)
+        return None if region is None else self._placed(layer, Kind.TILE_ROWS, region)
+
+    def _columns_beside(self, layer: Layer, down: int, across: int) -> Rectangle | None:
+        region = self._ranges.columns_beside(layer.name, down, across)
+        return None if region is None else self._placed(layer, Kind.TILE_COLUMNS, region)
+
+    def _restore(self, tile: Rectangle, down: int, across: int) -> None:
+        """Put into a tile what tiles before it have computed, where they keep it."""
+        if not self._ranges.tiles.keeps:
+            return
+        (top, bottom), (left, right) = tile.region
+        known = left
+        beside = self._columns_beside(tile.layer, down, across - 1) if across else None
+        if beside is not None:
+            known = beside.region.columns[1]
+            region = Region((top, bottom), (left, known))
+            _copy(beside, tile, region)
+        above = self._rows_below(tile.layer, down - 1) if down else None
+        if above is not None:
+            region = Region(above.region.rows, (known, right))
+            _copy(above, tile, region)
+
+    def _keep(self, tile: Rectangle, down: int, across: int) -> None:
+        """Keep what tiles after this one need."""
+        if not self._ranges.tiles.keeps:
+            return
+        columns, (left, right) = self._ranges.columns[tile.layer.name], tile.region.columns
+        begin = max(left, columns[across - 1][1] if across else 0)
+        below = self._rows_below(tile.layer, down)
+        if below is not None:
+            region = Region(below.region.rows, (begin, right))
+            _copy(tile, below, region)
+        beside = self._columns_beside(tile.layer, down, across)
+        if beside is not None:
+            _copy(tile, beside, beside.region)

@@ -1,0 +1,173 @@
+"""Layers that are computed twice, so that what a gate sums up need not wait as a whole map.
+
+A gate (squeeze-and-excitation) multiplies a map with numbers that were computed from all of that map.
+Either the map waits, or the layers that make it work twice: once for the sums, which need a few rows
+at a time, and once more behind them, row by row into the multiplication. The second way is a network
+of its own: the layers in front of the sums are there twice, with the same trained numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from cnn2csdf.elements import Stored
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.parameters import parameter_shapes
+from cnn2csdf.weights import Model
+from csdf.errors import InvalidPlan
+from planners.memory.order import Course, course_of
+from planners.plan.accumulators import sums_over_rows
+from planners.plan.plan import Span
+
+MOST_AGAIN = 6  # layers in front of the sums
+LONGEST_SPAN = 14  # layers between the two tensors, each counted once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """A network in which the layers of a span that sums need are there twice.
+
+    layers: of the span, in an order in which all copies and sums come first. copies: the name of
+    each copy, and of the layer whose trained numbers it has.
+    """
+
+    network: Network
+    layers: tuple[str, ...]
+    copies: Mapping[str, str]
+
+
+def done_twice(course: Course, begin: int, end: int) -> Again | None:
+    """Return the network where sums between two cuts have layers of their own in front of them.
+
+    None where nothing between the cuts needs both a map and sums of all its rows, or where sums need
+    what other sums have been multiplied with.
+    """
+    network = course.network
+    inside = course.layers[course.cuts[begin] + 1 : course.cuts[end] + 1]
+    if len(inside) > LONGEST_SPAN or course.results & set(inside[:-1]):
+        return None
+    sums = _sums(network, inside)
+    before = _needed(network, inside, sums) - sums
+    after = _needed(network, inside, {inside[-1]})
+    if not 0 < len(before) <= MOST_AGAIN or not before <= after or inside[-1] in sums:
+        return None
+    if any(sums & set(network.layer(name).inputs) for name in before):
+        return None
+    if not sums <= after:
+        return None
+    names = {name: _free(network, name) for name in inside if name in before}
+    order = (
+        *names.values(),
+        *(name for name in inside if name in sums),
+        *(name for name in inside if name not in sums),
+    )
+    return Again(
+        network=_written(network, inside, sums, names),
+        layers=order,
+        copies={copy: name for name, copy in names.items()},
+    )
+
+
+def worked_network(network: Network, spans: tuple[Span, ...]) -> Network:
+    """Return the network that a plan works on: with copies of the layers that it has twice.
+
+    Raises InvalidPlan where there is no such span.
+    """
+    return _worked(network, spans)[0]
+
+
+def worked_model(model: Model, spans: tuple[Span, ...]) -> Model:
+    """Return the model that a plan works on; copies have the trained numbers of their layers."""
+    network, copies = _worked(model.network, spans)
+    weights = model.weights
+    if weights is not None:
+        weights = {
+            **weights,
+            **{copy: weights[name] for copy, name in copies.items() if name in weights},
+        }
+    return Model(network=network, weights=weights)
+
+
+def _worked(network: Network, spans: tuple[Span, ...]) -> tuple[Network, Mapping[str, str]]:
+    copies: dict[str, str] = {}
+    if not spans:
+        return network, copies
+    course = course_of(network)
+    cuts = {course.at(cut): cut for cut in range(len(course.cuts))}
+    for span in spans:
+        found = None
+        if span.source in cuts and cuts[span.source] < cuts.get(span.result, 0):
+            # The spans of a plan follow one another, so none changes the cuts of the next.
+            part = replace(course, network=network)
+            found = done_twice(part, cuts[span.source], cuts[span.result])
+        if found is None:
+            raise InvalidPlan(
+                f"network {network.name!r} has no sums of a map between {span.source!r} and "
+                f"{span.result!r} that could be computed twice"
+            )
+        network = found.network
+        copies |= found.copies
+    return network, copies
+
+
+def _sums(network: Network, inside: tuple[str, ...]) -> set[str]:
+    """Layers that sum over all rows of a tensor of the span, and what is computed from sums alone."""
+    made: set[str] = set()
+    known = set(inside)
+    for name in inside:
+        layer = network.layer(name)
+        of_sums = bool(layer.inputs) and set(layer.inputs) <= made
+        if of_sums or (layer.inputs[0] in known and sums_over_rows(network, layer)):
+            made.add(name)
+    return made
+
+
+def _needed(network: Network, inside: tuple[str, ...], wanted: set[str]) -> set[str]:
+    """Layers of the span from which others are computed, these included."""
+    needed = set(wanted)
+    for name in reversed(inside):
+        if name in needed:
+            needed |= set(network.layer(name).inputs) & set(inside)
+    return needed
+
+
+def _free(network: Network, name: str) -> str:
+    known = {layer.name for layer in network.layers}
+    copy = f"{name} again"
+    while copy in known:
+        copy += " again"
+    return copy
+
+
+def _written(
+    network: Network, inside: tuple[str, ...], sums: set[str], names: Mapping[str, str]
+) -> Network:
+    """The network with copies and sums in front of the span, whose sums read the copies."""
+    early = [
+        replace(
+            _sharing(network, network.layer(name)),
+            name=names.get(name, name),
+            inputs=tuple(names.get(source, source) for source in network.layer(name).inputs),
+        )
+        for chosen in (names, sums)
+        for name in inside
+        if name in chosen
+    ]
+    layers: list[Layer] = []
+    for layer in network.layers:
+        if layer.name == inside[0]:
+            layers += early
+        if layer.name not in sums:
+            layers.append(_sharing(network, layer) if layer.name in names else layer)
+    return replace(network, layers=tuple(layers))
+
+
+def _sharing(network: Network, layer: Layer) -> Layer:
+    """The layer whose arrays have names, so that they are stored once for it and its copy."""
+    roles = parameter_shapes(layer, network.input_shapes(layer))
+    return replace(layer, stored=tuple(_named(layer.stored_as(role), layer) for role in roles))
+
+
+def _named(stored: Stored, layer: Layer) -> Stored:
+    return replace(stored, name=stored.name or f"{layer.name} {stored.role}")

@@ -1,0 +1,262 @@
+"""The bytes of an arena, each of which knows what it holds, and where tensors lie in them.
+
+Computations: the questions of a machine to whoever computes its layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from cnn2csdf import operators as op
+from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.weights import Array
+from csdf.errors import ExecutionError
+from planners.plan.plan import Inlay, Kind, StreamBuffer, StreamingPlan
+from planners.tiling.regions import Range, Region
+
+NOTHING = -1
+POISON = 0xFF  # a float of such bytes is no number
+
+
+class MarkedArena:
+    """Bytes, with what each of them holds: a number for every byte of every element.
+
+    What a concatenation or slice only moves keeps its numbers, so a tensor may be read wherever its
+    elements lie. Elements that are counted with fewer or more bytes than they are computed in have
+    their values beside the bytes: who may read those bytes reads these values.
+    """
+
+    def __init__(self, plan: StreamingPlan, network: Network, memory: Array | None = None) -> None:
+        """Take a plan. memory: the bytes, as others have left them; by default poisoned ones."""
+        if memory is None:
+            memory = np.full(plan.all_bytes, POISON, np.uint8)
+        self.memory = memory
+        self.held = np.full(plan.all_bytes, NOTHING, np.int64)
+        self.most = 0  # one past the last byte of the arena that was written
+        self._bounds = {
+            one.tensor: (plan.arena_bytes, plan.all_bytes)
+            for one in plan.buffers
+            if one.kind is Kind.OUTSIDE
+        }
+        self._inside = 0, plan.arena_bytes
+        self._network = network
+        self._layers = {layer.name: layer for layer in network.layers}
+        self._element_bytes = plan.element_bytes
+        self._strides = {one.tensor: _place_elements(self._layers[one.host]) for one in plan.inlays}
+        self._moved: dict[str, Array] = {}
+        self._first: dict[str, int] = {}
+        total = 0
+        for layer in network.layers:
+            self._first[layer.name] = total
+            total += layer.shape.elements
+        self._widest = max(self.element_bytes(name) for name in self._layers)
+        self._beside = np.zeros(0 if all(map(self._fits, self._layers)) else total)
+
+    def element_bytes(self, tensor: str) -> int:
+        """Bytes of one element of a tensor."""
+        return self._element_bytes or self._layers[tensor].element_bytes
+
+    def write(self, offset: int, tensor: str, first: int, values: Array | None, count: int) -> None:
+        """Write elements of a tensor, in its order from `first` on, at an offset in bytes."""
+        place, numbers = self._span(offset, tensor, first, count)
+        self.held[place] = self._marks(tensor, numbers)
+        if values is not None:
+            flat = np.ascontiguousarray(values, self._layers[tensor].array_type).reshape(-1)
+            if self._fits(tensor):
+                self.memory[place] = flat.view(np.uint8)
+            else:
+                self._beside[numbers] = flat
+        if tensor not in self._bounds:
+            self.most = max(self.most, place.stop if isinstance(place, slice) else place[-1] + 1)
+
+    def read(self, offset: int, tensor: str, first: int, count: int) -> Array:
+        """Return elements of a tensor. Raises ExecutionError where something else lies there."""
+        place, numbers = self._span(offset, tensor, first, count)
+        if not np.array_equal(self.held[place], self._marks(tensor, numbers)):
+            raise ExecutionError(
+                f"the bytes from {offset} on do not hold elements {first} to {first + count} of "
+                f"{tensor!r}"
+            )
+        kind = self._layers[tensor].array_type
+        if not self._fits(tensor):
+            return self._beside[numbers].astype(kind)
+        return self.memory[place].view(kind)
+
+    def spoil(self, offset: int, size: int) -> None:
+        """Write over bytes; what they hold from now on is nobody's."""
+        if offset < 0 or offset + size > self._inside[1]:
+            raise ExecutionError(f"scratch from byte {offset} to {offset + size} leaves the arena")
+        self.held[offset : offset + size] = NOTHING
+        self.memory[offset : offset + size] = POISON
+        self.most = max(self.most, offset + size)
+
+    def _fits(self, tensor: str) -> bool:
+        """Whether elements are counted with the bytes that they are computed in."""
+        kind = np.dtype(self._layers[tensor].array_type)
+        return kind.itemsize == self.element_bytes(tensor)
+
+    def _span(
+        self, offset: int, tensor: str, first: int, count: int
+    ) -> tuple[slice | Array, Array]:
+        """The bytes of elements of one row, and the numbers of the elements."""
+        size = self.element_bytes(tensor)
+        first_byte, end = self._bounds.get(tensor, self._inside)
+        numbers = self._numbers(tensor, first, count)
+        length = count
+        if tensor in self._strides:
+            within = _place_elements(self._layers[tensor])
+            places, beside = np.divmod(np.arange(first, first + count), within)
+            steps = (places - places[:1]) * self._strides[tensor] + beside - beside[:1]
+            length = int(steps[-1]) + 1 if count else 0
+        if offset < first_byte or offset % size or offset + length * size > end:
+            raise ExecutionError(
+                f"{count} elements of {tensor!r} at byte {offset} leave the arena or its grid"
+            )
+        if length == count:
+            return slice(offset, offset + count * size), numbers
+        return (offset + steps[:, None] * size + np.arange(size)).reshape(-1), numbers
+
+    def _marks(self, tensor: str, numbers: Array) -> Array:
+        """The marks of the bytes of elements."""
+        found = numbers[:, None] * self._widest + np.arange(self.element_bytes(tensor))
+        return np.asarray(found.reshape(-1))
+
+    def _numbers(self, tensor: str, first: int, count: int) -> Array:
+        """The numbers of some elements of a tensor: where it was moved, those of what was moved."""
+        if not _only_moves(self._network, self._layers[tensor]):
+            begin = self._first[tensor] + first
+            return np.arange(begin, begin + count)
+        if tensor not in self._moved:
+            self._moved[tensor] = self._all_numbers(tensor).reshape(-1)
+        return self._moved[tensor][first : first + count]
+
+    def _all_numbers(self, tensor: str) -> Array:
+        """The numbers of all elements, as they lie."""
+        layer = self._layers[tensor]
+        shapes = self._network.input_shapes(layer)
+        given = [
+            _as_dims(self._numbers(name, 0, shape.elements), shape)
+            for name, shape in zip(layer.inputs, shapes, strict=True)
+        ]
+        match layer.operator:
+            case op.Concatenation(axis=axis):
+                return _as_it_lies(np.concatenate(given, axis))
+            case op.Slice(axis=axis, start=start, stop=stop, step=step):
+                return _as_it_lies(
+                    np.moveaxis(np.moveaxis(given[0], axis, 0)[start:stop:step], 0, axis)
+                )
+        raise AssertionError(layer)
+
+
+def _only_moves(network: Network, layer: Layer) -> bool:
+    """Whether a layer is a concatenation or slice whose elements are those of its inputs."""
+    if layer.epilogue or not isinstance(layer.operator, op.Concatenation | op.Slice):
+        return False
+    types = {(one.element, one.quantization) for one in map(network.layer, layer.inputs)}
+    return types == {(layer.element, layer.quantization)}
+
+
+def _as_dims(numbers: Array, shape: Shape) -> Array:
+    """Elements as they lie, in the order of the dims."""
+    if not shape.is_map:
+        return numbers.reshape(shape.dims)
+    channels, height, width = shape.dims
+    return numbers.reshape(height, width, channels).transpose(2, 0, 1)
+
+
+def _as_it_lies(numbers: Array) -> Array:
+    """Elements in the order of the dims, as they lie."""
+    return numbers.transpose(1, 2, 0) if numbers.ndim == 3 else numbers
+
+
+def _place_elements(layer: Layer) -> int:
+    """Elements of one place of a tensor."""
+    return layer.shape.row_elements // layer.shape.width
+
+
+class HeldTensor:
+    """A tensor on its way: rows made, rows that readers are done with, and where rows lie."""
+
+    def __init__(
+        self, layer: Layer, host: Layer, inlay: Inlay, unit: int, *buffers: StreamBuffer
+    ) -> None:
+        """Take the buffers in which it lies; each of several is read by some layers.
+
+        host: the tensor that the buffers are for; inlay: how this one lies in it. unit: bytes of an
+        element.
+        """
+        self.layer = layer
+        self.buffer = buffers[0]
+        self.buffers = buffers
+        self._of_reader = {name: one for one in buffers for name in one.readers}
+        self.made = 0
+        self.done: dict[str, int] = {}  # first row that each reader still needs
+        self.staged: tuple[int, int] | None = None  # first staged row, and where it lies
+        self.place_bytes = _place_elements(host) * unit
+        self.row_bytes = host.shape.row_elements * unit
+        self._first_row = inlay.row
+        self._within = inlay.column * self.place_bytes + inlay.channel * unit
+
+    @property
+    def first(self) -> int:
+        """The first row that a reader still needs."""
+        return min(min(self.done.values(), default=self.made), self.made)
+
+    def read_in(self, reader: str | None) -> StreamBuffer:
+        """Return the buffer in which a layer reads it; by default the first."""
+        return self._of_reader.get(reader or "", self.buffer)
+
+    def place(self, row: int, reader: str | None = None) -> int:
+        """Return the place of a row, where a layer reads it; by default in the first buffer."""
+        if self.staged is not None and row >= self.staged[0]:
+            return self.staged[1] + (row - self.staged[0]) * self.row_bytes
+        return self._place(self.read_in(reader), row)
+
+    def places(self, row: int) -> list[int]:
+        """Return all places of a row that is written."""
+        if len(self.buffers) == 1:
+            return [self.place(row)]
+        return [self._place(one, row) for one in self.buffers]
+
+    def _place(self, buffer: StreamBuffer, row: int) -> int:
+        row += self._first_row
+        if not buffer.has_all_rows:
+            row %= max(buffer.rows, 1)
+        return buffer.offset + self._within + row * self.row_bytes
+
+
+class HeldStrip(NamedTuple):
+    """Return the place of the columns of a strip during a firing."""
+
+    layer: Layer
+    rows: Range
+    room: int  # rows
+    columns: int
+    offset: int
+    channels: int  # that are there at a time
+
+    def place(self, row: int, column: int, unit: int) -> int:
+        """Return the place of an element."""
+        if not 0 <= row - self.rows[0] < self.room:
+            raise ExecutionError(f"row {row} of the strip of {self.layer.name!r} has no room")
+        at = (row - self.rows[0]) * self.columns + column % self.columns
+        return self.offset + at * self.channels * unit
+
+
+class Computing(Protocol):
+    """The values that fill the regions; the judge computes none."""
+
+    def frame_row(self, name: str, row: int) -> Array:
+        """Return a row of an input, (columns, channels)."""
+
+    def region(self, layer: Layer, target: Region, inputs: Sequence[tuple[Region, Array]]) -> Array:
+        """Return a region of a layer's output, (rows, columns, channels), from those it needs."""
+
+    def add_row(self, layer: Layer, row: int, values: Array, sums: Array) -> None:
+        """Add a row of the input, (columns, channels), to the sums of a layer."""
+
+    def finished(self, layer: Layer, sums: Array) -> Array:
+        """Return the output that sums stand for, (rows, columns, channels)."""

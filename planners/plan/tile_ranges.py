@@ -1,0 +1,70 @@
+"""The parts of tensors that each tile of a stage holds and computes, from the needs of its layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.parameters import multiply_accumulates
+from planners.plan.plan import Stage, Tiles
+from planners.tiling.regions import COLUMNS, ROWS, Needs, Range, Region, bands, fresh
+
+
+class TileRanges:
+    """The rectangles of a stage of tiles: a tile is named by its place down and across."""
+
+    def __init__(self, network: Network, stage: Stage, needs: Needs | None = None) -> None:
+        """Raise InvalidNetwork for a layer that needs all of an input at once."""
+        assert stage.tiles is not None
+        self._network = network
+        self.tiles: Tiles = stage.tiles
+        self.layers = [network.layer(name) for name in stage.layers]
+        needs = needs or Needs(network)
+        self.rows = bands(needs, self.layers, self.tiles.rows, ROWS)
+        self.columns = bands(needs, self.layers, self.tiles.columns, COLUMNS)
+
+    def held(self, name: str, down: int, across: int) -> Region:
+        """Return what a tile holds of a tensor."""
+        return Region(self.rows[name][down], self.columns[name][across])
+
+    def computed(self, name: str, down: int, across: int) -> Region:
+        """Return what a tile computes of a tensor."""
+        if not self.tiles.keeps:
+            return self.held(name, down, across)
+        rows, columns = fresh(self.rows[name]), fresh(self.columns[name])
+        return Region(rows[down], columns[across])
+
+    def rows_below(self, name: str, down: int) -> Region | None:
+        """Return the rows, of the whole width, that tiles share with those below them."""
+        if down + 1 == len(self.tiles.rows):
+            return None
+        rows = (self.rows[name][down + 1][0], self.rows[name][down][1])
+        return _unless_empty(Region(rows, (self.columns[name][0][0], self.columns[name][-1][1])))
+
+    def columns_beside(self, name: str, down: int, across: int) -> Region | None:
+        """Return the columns that a tile shares with the next one."""
+        if across + 1 == len(self.tiles.columns):
+            return None
+        columns = (self.columns[name][across + 1][0], self.columns[name][across][1])
+        return _unless_empty(Region(self.rows[name][down], columns))
+
+    @property
+    def work(self) -> int:
+        """Multiply-accumulates of all tiles together."""
+        return sum(self._work_of(layer) for layer in self.layers)
+
+    def _work_of(self, layer: Layer) -> int:
+        every = multiply_accumulates(layer, self._network.input_shapes(layer))
+        places = layer.shape.height * layer.shape.width
+        rows, columns = self.rows[layer.name], self.columns[layer.name]
+        if self.tiles.keeps:
+            rows, columns = fresh(rows), fresh(columns)
+        return every // places * _places(rows) * _places(columns)
+
+
+def _places(ranges: Sequence[Range]) -> int:
+    return sum(end - first for first, end in ranges)
+
+
+def _unless_empty(region: Region) -> Region | None:
+    return None if min(region.height, region.width) <= 0 else region

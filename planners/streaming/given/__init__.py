@@ -1,1 +1,0 @@
-"""Plans that were made before: read back, judged, and taken as an answer."""

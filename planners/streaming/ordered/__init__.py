@@ -1,1 +1,0 @@
-"""Plans whose stages fire in a given order, and plans that need no search."""
