@@ -188,7 +188,7 @@ def refusal(module, name, root):
     return None
 
 
-JUDGE = "planners.arena.problem.checker"  # of plans, with the executor
+JUDGE = "planners.plan.checker"  # of plans, with the executor
 OF_THE_JUDGE = {  # all that it reaches of the planners: the plan, the executor, the network's geometry
     *(f"planners.plan.{name}" for name in ("plan", "executor", "shadow_arena", "running_stage")),
     *(
@@ -353,7 +353,7 @@ def test_a_clean_tree_passes(tmp_path):
         ("cnn2csdf/lowering.py", "import cnn2csdf.commands.show", "may not import"),
         ("cnn2csdf/commands/show.py", "import planners.arena.problem", "may not import"),
         ("planners/parts.py", "import csdf.io.sdf3", "may not import"),
-        ("planners/check.py", "import planners.arena.search", "may not import"),
+        ("planners/arena/checker.py", "import planners.arena.search", "may not import"),
         ("planners/kernels/loop.py", "from csdf.errors import CsdfError", "may not import"),
         ("planners/stripes/search.py", "import planners.stripes.command.main", "may not import"),
         ("planners/loops/search.py", "import planners.stripes.search", "which is another"),

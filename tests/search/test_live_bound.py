@@ -13,9 +13,9 @@ from csdf.model.builder import GraphBuilder
 from csdf.search import named_search
 from csdf.search.evaluator import Evaluator
 from csdf.search.moments import branching, highs, live_bound
-from csdf.search.moments.branching import Branching, SingleMoment, exchanges
+from csdf.search.moments.branching import Branching, SingleMoment
 from csdf.search.moments.linear_bound import LinearProgram, priced_bound
-from csdf.search.moments.live_bound import live_bounds
+from csdf.search.moments.live_bound import exchanges, live_bounds
 from csdf.search.moments.windows import ANY, Box, Firings, Moment
 from csdf.search.sequential import SequentialRun, raised
 from csdf.search.trade_off import pareto_front, smallest_storage

@@ -15,15 +15,6 @@ All bounds are computed in integers from the prices that a solver gives. A last 
 demands at a price that no small distribution has: so a program always has a solution, and where the
 demands contradict each other its bound is too large.
 
-Smaller live capacities near known ones: space of some channels is exchanged for less in others.
-
-Large neighbourhood search. A few channels are cut to their least capacity, or part of the way. A run
-adds space wherever it deadlocks, and the result is narrowed. If it is no larger than before, the next
-exchange begins from it, so that the search moves on among capacities of one size.
-
-Source: Shaw, Using constraint programming and local search methods to solve vehicle routing problems,
-CP 1998 (parts of a solution are taken away and found again).
-
 Demands of one moment: a sum of capacities, each times its factor, that is at least a number.
 
 Factors are prices of space. Whatever they are, some state of the moment has the least of the space in
@@ -43,7 +34,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from math import gcd
-from random import Random
 from typing import NamedTuple
 
 from csdf.search.moments.highs import priced, solved
@@ -305,52 +295,6 @@ class Demanded:
         return program
 
 
-KEPT = (0, 50, 80, 90)  # per cent of what a channel has above its least capacity
-MOST_CHANNELS = 3  # that give up space at once
-
-Regrown = Callable[[Sequence[int]], Distribution | None]
-
-
-def exchanges(
-    variables: Sequence[Variable],
-    known: Distribution,
-    regrown: Regrown,
-    random: Random,
-    tries: int,
-) -> Iterator[Distribution]:
-    """Yield after each try the smallest capacities so far.
-
-    known: live capacities. regrown: live capacities that are made of some that may be too small.
-    """
-
-    def size(capacities: Distribution) -> int:
-        return size_of(variables, capacities)
-
-    here = best = known
-    for _ in range(tries):
-        start = _reduced(variables, here, random)
-        found = None if start is None else regrown(start)
-        if found is not None and size(found) <= size(here):
-            here = found
-            best = min(best, here, key=size)
-        yield best
-
-
-def _reduced(
-    variables: Sequence[Variable], capacities: Distribution, random: Random
-) -> list[int] | None:
-    """The capacities with less in a few channels; None if there is nothing to give up."""
-    more = [place for place, one in enumerate(variables) if capacities[place] > one.least]
-    if not more:
-        return None
-    reduced = list(capacities)
-    for place in random.sample(more, random.randint(1, min(MOST_CHANNELS, len(more)))):
-        one = variables[place]
-        steps = (capacities[place] - one.least) // one.step * random.choice(KEPT) // 100
-        reduced[place] = one.least + steps * one.step
-    return reduced
-
-
 UNIT = 720_720  # of factors: prices are often fractions with a small denominator
 SCALE = 1 << 34  # of prices within the program, as integers
 LEAST = 1e-6  # tokens that are lacking; less is rounding
@@ -423,14 +367,10 @@ class SingleMoment:
                 for column, tokens in use.terms:
                     weighted.costs[column] += factor * tokens
         least = priced_bound(weighted, prices, SCALE)
-        return (
-            None
-            if least is None or not by_variable
-            else _reduced_demand(by_variable, least + always)
-        )
+        return None if least is None or not by_variable else _reduced(by_variable, least + always)
 
 
-def _reduced_demand(factors: dict[int, int], least: int) -> Demand:
+def _reduced(factors: dict[int, int], least: int) -> Demand:
     shared = gcd(*factors.values())
     terms = tuple((place, factor // shared) for place, factor in sorted(factors.items()))
     return Demand(terms, -(-least // shared))

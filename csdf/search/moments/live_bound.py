@@ -5,18 +5,26 @@ that matter: an actor lacks tokens that come only when another actor has space, 
 for the first. The tokens in the channels at these markings give a lower bound, and capacities near to
 it with which the next run begins. Boxes of capacities are split until the smallest capacities are
 proved, if that does not take too long.
+
+Smaller live capacities near known ones: space of some channels is exchanged for less in others.
+
+Large neighbourhood search. A few channels are cut to their least capacity, or part of the way. A run
+adds space wherever it deadlocks, and the result is narrowed. If it is no larger than before, the next
+exchange begins from it, so that the search moves on among capacities of one size.
+
+Source: Shaw, Using constraint programming and local search methods to solve vehicle routing problems,
+CP 1998 (parts of a solution are taken away and found again).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from math import floor, inf
 from random import Random
 from typing import TYPE_CHECKING
 
-from csdf.search.moments.branching import exchanges
 from csdf.search.moments.windows import ANY, Box, Firings, Moment
 from csdf.search.narrowing import Distribution
 from csdf.search.sequential import SequentialRun
@@ -25,6 +33,7 @@ from csdf.time_limit import Stop
 
 if TYPE_CHECKING:
     from csdf.search.moments.branching import Branching
+
 
 TRIES = 30  # exchanges before the first linear program,
 MORE_TRIES = 6  # and in every round of demands
@@ -160,3 +169,49 @@ def _whole(variables: Sequence[Variable], relaxed: Sequence[float]) -> list[int]
         for variable, value in zip(variables, relaxed, strict=False)  # firings come behind
     ]
     return [one.least + count * one.step for one, count in zip(variables, steps, strict=True)]
+
+
+KEPT = (0, 50, 80, 90)  # per cent of what a channel has above its least capacity
+MOST_CHANNELS = 3  # that give up space at once
+
+Regrown = Callable[[Sequence[int]], Distribution | None]
+
+
+def exchanges(
+    variables: Sequence[Variable],
+    known: Distribution,
+    regrown: Regrown,
+    random: Random,
+    tries: int,
+) -> Iterator[Distribution]:
+    """Yield after each try the smallest capacities so far.
+
+    known: live capacities. regrown: live capacities that are made of some that may be too small.
+    """
+
+    def size(capacities: Distribution) -> int:
+        return size_of(variables, capacities)
+
+    here = best = known
+    for _ in range(tries):
+        start = _reduced(variables, here, random)
+        found = None if start is None else regrown(start)
+        if found is not None and size(found) <= size(here):
+            here = found
+            best = min(best, here, key=size)
+        yield best
+
+
+def _reduced(
+    variables: Sequence[Variable], capacities: Distribution, random: Random
+) -> list[int] | None:
+    """The capacities with less in a few channels; None if there is nothing to give up."""
+    more = [place for place, one in enumerate(variables) if capacities[place] > one.least]
+    if not more:
+        return None
+    reduced = list(capacities)
+    for place in random.sample(more, random.randint(1, min(MOST_CHANNELS, len(more)))):
+        one = variables[place]
+        steps = (capacities[place] - one.least) // one.step * random.choice(KEPT) // 100
+        reduced[place] = one.least + steps * one.step
+    return reduced
