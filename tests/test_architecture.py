@@ -313,7 +313,7 @@ CLEAN = {
     "cnn2csdf/commands/show.py": "import argparse\nimport cnn2csdf.lowering\nimport csdf.cli.main\n",
     "planners/kernels/__init__.py": "",
     "planners/kernels/loop.py": "",
-    "planners/plan.py": "import csdf.errors\n",
+    "planners/arena/problem.py": "import csdf.errors\n",
     "planners/arena/search.py": "import planners.arena.problem\nimport planners.kernels.loop\n",
     "planners/stripes/search.py": "import planners.arena.search\nimport cnn2csdf.lowering\n",
     "planners/stripes/command/main.py": "import planners.stripes.search\nimport csdf.cli.main\n",

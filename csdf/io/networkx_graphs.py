@@ -22,7 +22,7 @@ import networkx as nx
 
 from csdf.errors import InvalidGraph
 from csdf.model.exact import exact
-from csdf.model.graph import Actor, Channel, Graph, Processor
+from csdf.model.graph import Actor, Channel, Graph, Processor, require_graph
 from csdf.names import free_name
 
 ENDS = ("name", "producer", "consumer")  # said by where the edge is
@@ -32,6 +32,7 @@ CHANNEL = tuple(one.name for one in fields(Channel) if one.name not in ENDS)
 
 def to_networkx(graph: Graph) -> nx.MultiDiGraph[str]:
     """Return the graph with all that it knows as attributes."""
+    require_graph(graph)
     found: nx.MultiDiGraph[str] = nx.MultiDiGraph(
         name=graph.name,
         time_unit=graph.time_unit,

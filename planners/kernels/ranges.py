@@ -26,18 +26,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from csdf.kernels.compile import SAFE
 from planners.kernels.placement_ejection import FIXED_PRICE
 
 
 def number_type(largest: int) -> Any:
-    """Return the numpy type for arrays whose numbers and sums are at most so large.
+    """Return the type, as numpy takes it, for arrays whose numbers and sums are at most so large.
 
     64 bits, or beyond SAFE Python's integers, which are slower and have no largest value.
     """
-    return np.int64 if largest <= SAFE else object
+    return "int64" if largest <= SAFE else object
 
 
 def overlaps(sizes: Sequence[int]) -> int:

@@ -23,7 +23,7 @@ from csdf.errors import GaveUp, InvalidPlan
 from csdf.model.shown import Shown
 from csdf.outcome import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
-from planners.traffic.convolution import ArrayBytes, convolution_of, is_convolution
+from planners.traffic.convolution import ArrayBytes
 from planners.traffic.fused.bounds import (
     least_moved,
     least_of_network,
@@ -123,10 +123,11 @@ class NetworkSearch:
                     f"layer {layer.name!r} is too large to look at its rows: its maps are "
                     f"{layer.shape.height}x{layer.shape.width}"
                 )
-            if is_convolution(layer):
-                check_lengths(convolution_of(network, layer))
         self._sizes = ElementSizes(network, element_bytes)
         self.stages = stages_of(network, self._sizes)
+        for stage in self.stages:
+            if stage.convolution is not None:
+                check_lengths(stage.convolution)
         self._by_group: dict[FusedGroup, GroupSearch] = {}
         self._by_stages: dict[tuple[int, int], tuple[GroupSearch, ...]] = {}
 
