@@ -18,7 +18,7 @@ from planners.memory.answer import INPUTS
 from planners.memory.fit import fit
 from tests.planners.code.compiling import needs_compiler, run_all
 from tests.planners.code.test_quantised_libraries import golden_library, least, listed, stored
-from tests.planners.streaming.streamed import random_plan
+from tests.planners.memory.streamed import random_plan
 from tests.shared_data import each
 
 pytestmark = pytest.mark.slow

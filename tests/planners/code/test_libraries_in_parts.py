@@ -16,7 +16,7 @@ from planners.plan.plan import Kind
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.code.test_library_on_target import make, needs_target, printed
 from tests.planners.code.test_quantised_libraries import everything, quantised, wide
-from tests.planners.streaming.streamed import random_plan
+from tests.planners.memory.streamed import random_plan
 
 pytestmark = pytest.mark.slow
 

@@ -12,9 +12,9 @@ from planners.plan.executor import Machine
 from tests.planners.code import compiling
 from tests.planners.code.calibrated import integer_model
 from tests.planners.code.compiling import COMPILERS, libraries, needs_compiler, run_all
-from tests.planners.streaming.joined import joined_model, joined_network
-from tests.planners.streaming.streamed import random_plan
-from tests.planners.streaming.test_inlays import eager_alone, whole_layers
+from tests.planners.memory.joined import joined_model, joined_network
+from tests.planners.memory.streamed import random_plan
+from tests.planners.memory.test_inlays import eager_alone, whole_layers
 
 pytestmark = pytest.mark.slow
 

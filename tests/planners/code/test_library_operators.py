@@ -12,7 +12,7 @@ from planners.memory.making import plan_of
 from planners.memory.moves import WHOLE, GroupWay
 from planners.plan.plan import Manner
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
-from tests.planners.streaming.streamed import random_plan, space
+from tests.planners.memory.streamed import random_plan, space
 
 pytestmark = pytest.mark.slow
 

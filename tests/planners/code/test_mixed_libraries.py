@@ -28,7 +28,7 @@ from tests.planners.code.compiling import needs_compiler, run_all
 from tests.planners.code.drawing import same_in_each_run
 from tests.planners.code.mixed_networks import Mixing
 from tests.planners.code.test_library_on_target import make, needs_target, printed
-from tests.planners.streaming.streamed import random_plan
+from tests.planners.memory.streamed import random_plan
 
 RANDOM_NETWORKS = 14
 WINDOW = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))

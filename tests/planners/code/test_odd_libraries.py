@@ -19,7 +19,7 @@ from planners.memory.fit import fit
 from tests.cnn2csdf.execution.random_networks import _added, operators
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.code.drawing import same_in_each_run
-from tests.planners.streaming.streamed import random_plan
+from tests.planners.memory.streamed import random_plan
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ from planners.memory.answer import INPUTS
 from planners.memory.fit import fit
 from tests.cnn2csdf.readers.test_tflite_golden import READ, frames_and_outputs, golden_model
 from tests.planners.code.compiling import needs_compiler, run_all
-from tests.planners.streaming.streamed import random_plan
+from tests.planners.memory.streamed import random_plan
 from tests.shared_data import each
 
 pytestmark = pytest.mark.slow

@@ -19,7 +19,7 @@ from planners.memory.answer import INPUTS
 from planners.memory.fit import fit
 from tests.cnn2csdf.readers.tflite_cases import NAMES, case
 from tests.planners.code.compiling import needs_compiler, run_all
-from tests.planners.streaming.streamed import random_plan
+from tests.planners.memory.streamed import random_plan
 
 pytestmark = pytest.mark.slow
 

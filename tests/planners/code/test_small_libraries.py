@@ -18,7 +18,7 @@ from tests.planners.code.compiling import needs_compiler, run_all
 from tests.planners.code.mixed_networks import Mixing
 from tests.planners.code.test_quantised_libraries import quantised
 from tests.planners.code.test_weights_with_zeros import shifted
-from tests.planners.streaming.streamed import random_plan
+from tests.planners.memory.streamed import random_plan
 
 QUICKLY = ("-std=c99", "-O0", "-w")
 WINDOW = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))

@@ -13,7 +13,7 @@ from tests.planners.code import test_single_precision_libraries as single
 from tests.planners.code.compiling import needs_compiler, run_all
 from tests.planners.code.test_libraries_in_parts import expanded, in_parts
 from tests.planners.code.test_quantised_libraries import everything, quantised, summing, wide
-from tests.planners.streaming.streamed import random_plan
+from tests.planners.memory.streamed import random_plan
 
 pytestmark = pytest.mark.slow
 

@@ -23,7 +23,7 @@ from planners.code.rules import rule_of
 from planners.code.schedule import looking_ahead
 from planners.code.vectors import random_frame
 from tests.planners.code.compiling import COMPILER, FLAGS, needs_compiler, run_all
-from tests.planners.streaming.streamed import random_plan
+from tests.planners.memory.streamed import random_plan
 
 
 def small(name="small", *, rows=6, names=("input", "conv", "output")):

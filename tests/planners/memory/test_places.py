@@ -13,7 +13,7 @@ from planners.memory.labels import ANY_WORK, front
 from planners.memory.making import plan_of
 from planners.memory.moves import GroupWay
 from planners.memory.placed_chains import PlacedChains
-from tests.planners.streaming.streamed import space
+from tests.planners.memory.streamed import space
 
 SIZE = st.integers(0, 6)
 

@@ -23,10 +23,10 @@ from planners.reuse.cost.evaluation import Costs, Evaluator
 from planners.reuse.deployment.deployment import streaming_plans
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.fusion.chains import TERMS
+from tests.planners.memory.gated import gated_block
+from tests.planners.memory.streamed import random_plan
 from tests.planners.primitives.execution.test_selected_networks import SMALL, plain
 from tests.planners.reuse.deployment.deployed import as_published
-from tests.planners.streaming.gated import gated_block
-from tests.planners.streaming.streamed import random_plan
 
 VALUES = (-1, 0, 1, 2, 3, 7, 2**31 - 1, 2**31, 10**12, -(2**63), 1e300, float("nan"), 1.0, 1.5)
 VALUES += (None, True, False, "", "no such", "input", [], {}, [0, 1], [1, 0], ["input"])

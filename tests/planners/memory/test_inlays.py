@@ -23,9 +23,9 @@ from planners.plan.checker import require_carried_out
 from planners.plan.executor import Machine
 from planners.plan.plan import Inlay, Kind, Stage
 from planners.plan.text import format_plans, parse_plans
-from tests.planners.streaming.joined import Drawing, joined_model, joined_network
-from tests.planners.streaming.streamed import outputs, random_frame, random_plan, space
-from tests.planners.streaming.test_streamed_runs import require_equal
+from tests.planners.memory.joined import Drawing, joined_model, joined_network
+from tests.planners.memory.streamed import outputs, random_frame, random_plan, space
+from tests.planners.memory.test_streamed_runs import require_equal
 
 
 def places(network):

@@ -24,7 +24,7 @@ from planners.plan.executor import Machine
 from planners.plan.plan import Kind
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.code.test_quantised_libraries import quantised
-from tests.planners.streaming.streamed import outputs, random_frame, random_plan, space
+from tests.planners.memory.streamed import outputs, random_frame, random_plan, space
 
 pytestmark = pytest.mark.slow
 

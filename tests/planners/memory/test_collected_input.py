@@ -18,10 +18,10 @@ from planners.memory.labels import front
 from planners.plan.checker import require_carried_out
 from planners.plan.text import format_plans, parse_plans
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
-from tests.planners.streaming.gated import gated_block, gated_network
-from tests.planners.streaming.streamed import outputs, random_frame
-from tests.planners.streaming.test_layers_twice import twice_space
-from tests.planners.streaming.test_streamed_runs import require_equal
+from tests.planners.memory.gated import gated_block, gated_network
+from tests.planners.memory.streamed import outputs, random_frame
+from tests.planners.memory.test_layers_twice import twice_space
+from tests.planners.memory.test_streamed_runs import require_equal
 
 
 def fits(network, place):

@@ -24,7 +24,7 @@ from planners.plan.firing import results_in_order, turns_of
 from planners.plan.plan import Kind, Turns
 from planners.plan.text import format_plans, parse_plans
 from tests.cnn2csdf.execution.random_networks import models
-from tests.planners.streaming.streamed import outputs, random_frame
+from tests.planners.memory.streamed import outputs, random_frame
 
 
 def works(network):

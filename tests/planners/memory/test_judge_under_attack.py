@@ -19,7 +19,7 @@ from planners.memory.fit import fit_of
 from planners.memory.several import outputs_of
 from planners.plan.text import parse_plans, worked_part
 from tests.planners.code.compiling import needs_compiler, run_all
-from tests.planners.streaming.wrong_plans import right_plans, spoiled
+from tests.planners.memory.wrong_plans import right_plans, spoiled
 
 MUTANTS, WALKS, STEPS = 300, 6, 40
 TOLERANCE = 1e-4  # sums in another order

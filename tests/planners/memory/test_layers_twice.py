@@ -22,10 +22,10 @@ from planners.plan.plan import Span
 from planners.plan.rematerialisation import worked_model, worked_network
 from planners.plan.text import format_plans, parse_plans
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
-from tests.planners.streaming.gated import gated_block, gated_network
-from tests.planners.streaming.streamed import outputs, random_frame
-from tests.planners.streaming.test_streamed_runs import require_equal
-from tests.planners.streaming.test_streaming_search import every_plan, improved
+from tests.planners.memory.gated import gated_block, gated_network
+from tests.planners.memory.streamed import outputs, random_frame
+from tests.planners.memory.test_streamed_runs import require_equal
+from tests.planners.memory.test_streaming_search import every_plan, improved
 
 
 def twice_space(network, element_bytes=4):

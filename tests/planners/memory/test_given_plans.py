@@ -24,7 +24,7 @@ from planners.plan.executor import Machine
 from planners.plan.plan import Kind, Span
 from planners.plan.text import format_plans, parse_plans
 from tests.cnn2csdf.execution.random_networks import models
-from tests.planners.streaming.streamed import random_plan
+from tests.planners.memory.streamed import random_plan
 
 
 def network_of(name="keyword_spotting:rows=13"):

@@ -17,7 +17,7 @@ from planners.memory.line_buffers import Keeping, kept_rows, least_lead
 from planners.memory.making import plan_of
 from planners.memory.moves import WHOLE, made_by_rows
 from planners.plan.plan import Kind
-from tests.planners.streaming.streamed import random_moves, space
+from tests.planners.memory.streamed import random_moves, space
 
 
 @st.composite
