@@ -23,7 +23,8 @@ from planners.primitives.selection.baselines import (
     single_families,
 )
 from planners.primitives.selection.fronts import Pair
-from planners.primitives.selection.problem import Objective, SelectionProblem, selection_problem
+from planners.primitives.selection.objective import Objective
+from planners.primitives.selection.problem import SelectionProblem, selection_problem
 from planners.primitives.selection.trade_off import TradeOff, trade_off
 
 HERE = Path(__file__)

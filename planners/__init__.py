@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from planners.primitives.profiling.profiler import profile_network as profile_network
     from planners.primitives.profiling.table import read_profile as read_profile
     from planners.primitives.profiling.table import write_profile as write_profile
+    from planners.primitives.selection.objective import Objective as Objective
     from planners.primitives.selection.planning import Demand as Demand
     from planners.primitives.selection.planning import best_selection as best_selection
-    from planners.primitives.selection.problem import Objective as Objective
     from planners.primitives.selection.problem import selection_problem as selection_problem
     from planners.primitives.selection.trade_off import trade_off as trade_off
     from planners.reuse.application.application import Application as Application
@@ -61,7 +61,7 @@ _HOMES = {
     "MemoryPlan": "planners.arena.problem",
     "NetworkMemory": "planners.parts_memory",
     "NetworkSearch": "planners.traffic.network_traffic",
-    "Objective": "planners.primitives.selection.problem",
+    "Objective": "planners.primitives.selection.objective",
     "Problem": "planners.arena.problem",
     "Terms": "planners.fusion.search",
     "best_plan": "planners.fusion.planning",

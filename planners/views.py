@@ -9,7 +9,8 @@ from csdf.notebook import Box, boxes_picture, facts, front_picture, table
 from planners.arena.problem import MemoryPlan
 from planners.fusion.plans import FusionAnswer, FusionPlan
 from planners.parts_memory import MemoryComparison, NetworkMemory
-from planners.primitives.selection.problem import Objective, Selection
+from planners.primitives.selection.objective import Objective
+from planners.primitives.selection.problem import Selection
 from planners.primitives.selection.trade_off import TradeOff
 from planners.reuse.deployment.deployment import Deployment
 from planners.traffic.nest import LayerTraffic

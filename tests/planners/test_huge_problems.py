@@ -15,7 +15,7 @@ from planners.fifo.timing.cluster import Cluster, Port, Series, TimingOptions, W
 from planners.kernels import ranges
 from planners.memory.placement import ChainGroup, chain_offsets
 from planners.primitives.selection.fronts import added, front_of
-from planners.primitives.selection.problem import Objective
+from planners.primitives.selection.objective import Objective
 from planners.traffic.convolution import Convolution
 from planners.traffic.nested_search import tile_sizes
 from planners.traffic.one_layer import least_traffic
@@ -170,5 +170,5 @@ def test_one_window_along_an_axis_may_have_any_stride_and_dilation():
 
 
 def test_numbers_are_python_integers_beyond_the_range():
-    assert ranges.number_type(SAFE) is np.int64
+    assert np.dtype(ranges.number_type(SAFE)) == np.int64
     assert ranges.number_type(SAFE + 1) is object

@@ -9,7 +9,7 @@ from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, loading, parsers
 from csdf.cli.loading import worked
 from csdf.errors import UnwritableFile
-from planners.primitives.selection.problem import Objective
+from planners.primitives.selection.objective import Objective
 
 PUBLISHED = "published"
 BUDGETS = 50  # at which the solver gives its front, and the greedy choice is drawn

@@ -48,9 +48,9 @@ from planners.primitives.selection.baselines import (
     single_families,
 )
 from planners.primitives.selection.fronts import Pair
+from planners.primitives.selection.objective import Objective
 from planners.primitives.selection.planning import Demand, SelectionAnswer, best_selection
 from planners.primitives.selection.problem import (
-    Objective,
     Selection,
     SelectionProblem,
     alive_map_bytes,

@@ -23,7 +23,8 @@ from csdf.time_limit import Budget, stop_of
 from planners.primitives.library.primitive import ELEMENT_BYTES
 from planners.primitives.profile import LAYER, LayerProfile
 from planners.primitives.selection.fronts import Pair
-from planners.primitives.selection.problem import Link, Objective, Selection, SelectionProblem
+from planners.primitives.selection.objective import Link, Objective
+from planners.primitives.selection.problem import Selection, SelectionProblem
 from planners.primitives.selection.trade_off import TradeOff, trade_off
 
 FALLBACK = "im2col"  # the family that computes what another cannot

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planners.kernels import ranges
-from planners.primitives.selection.problem import Objective
+from planners.primitives.selection.objective import Objective
 
 Numbers = NDArray[Any]  # int64, or Python's integers where those might be too small
 

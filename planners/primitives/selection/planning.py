@@ -9,7 +9,8 @@ from csdf.errors import InvalidPlan
 from csdf.outcome import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Budget, reason_of
 from planners.primitives.selection.baselines import in_order
-from planners.primitives.selection.problem import MOST, Objective, Selection, SelectionProblem
+from planners.primitives.selection.objective import Objective
+from planners.primitives.selection.problem import MOST, Selection, SelectionProblem
 from planners.primitives.selection.trade_off import TradeOff, trade_off
 
 

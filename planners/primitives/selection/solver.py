@@ -37,6 +37,7 @@ from csdf.outcome import Status, Why, because
 from csdf.time_limit import Budget, Stop, reason_of, stop_of
 from planners.primitives.profile import LayerProfile
 from planners.primitives.selection.fronts import Pair
+from planners.primitives.selection.objective import Link, Objective
 from planners.primitives.selection.planning import (
     Demand,
     SelectionAnswer,
@@ -44,7 +45,7 @@ from planners.primitives.selection.planning import (
     quick_answer,
     too_little,
 )
-from planners.primitives.selection.problem import MOST, Link, Objective, Selection, SelectionProblem
+from planners.primitives.selection.problem import MOST, Selection, SelectionProblem
 from planners.primitives.selection.trade_off import trade_off
 
 

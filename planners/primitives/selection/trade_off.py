@@ -34,7 +34,8 @@ from planners.primitives.selection.fronts import (
     pair,
     split,
 )
-from planners.primitives.selection.problem import Link, Objective, Selection, SelectionProblem
+from planners.primitives.selection.objective import Link, Objective
+from planners.primitives.selection.problem import Selection, SelectionProblem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

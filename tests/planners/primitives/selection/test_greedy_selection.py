@@ -12,7 +12,8 @@ from planners.primitives.selection.baselines import (
     greedy_pairs,
     greedy_steps,
 )
-from planners.primitives.selection.problem import Objective, SelectionProblem
+from planners.primitives.selection.objective import Objective
+from planners.primitives.selection.problem import SelectionProblem
 from planners.primitives.selection.trade_off import trade_off
 
 
