@@ -384,6 +384,8 @@ class _GroupRun:
             found = None if computing is None else computing.finished(layer, self.sums)
             for line in range(layer.shape.rows):
                 machine.put(tensor, line, None if found is None else found[line])
+            if not np.all(machine.arena.held[place] == mark):  # C rescales one sum after another
+                raise ExecutionError(f"the result of {layer.name!r} lies over its sums")
 
 
 class TransferMemory(Protocol):

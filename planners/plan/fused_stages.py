@@ -157,16 +157,25 @@ class Sweep:
         for row in range(*rows):
             values = None if found is None else found[row - rows[0], 0]
             self._put_cell(layer, row, column, values, part)
+        if self._sums is not None and layer is self._sums.layer:
+            self._require_sums(column, "the result lies over them")
+
+    def _require_sums(self, column: int, otherwise: str) -> None:
+        """Require that the sums of a column are there; they are rescaled one after another."""
+        assert self._sums is not None
+        for row in range(*self._sums.rows):
+            found = self._around.arena.held[self._sums.place(row, column)]
+            if not np.all(found == self._sums.mark(row, column)):
+                raise ExecutionError(f"the sums of {self._sums.layer.name!r}: {otherwise}")
 
     def _add(self, column: int, part: int) -> None:
         """Mark the sums of a column as those of this stage; later parts must find them."""
         assert self._sums is not None
-        held = self._around.arena.held
+        if part:
+            self._require_sums(column, "they are overwritten")
         for row in range(*self._sums.rows):
-            place, mark = self._sums.place(row, column), self._sums.mark(row, column)
-            if part and not np.all(held[place] == mark):
-                raise ExecutionError(f"the sums of {self._sums.layer.name!r} are overwritten")
-            held[place] = mark
+            place = self._sums.place(row, column)
+            self._around.arena.held[place] = self._sums.mark(row, column)
 
     def _whole_cells(self, region: Region, like: Array) -> Array:
         """Return the sums of the summing layer, all channels; they do not depend on their order.

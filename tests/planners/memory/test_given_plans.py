@@ -385,3 +385,20 @@ def test_layers_twice_between_a_tensor_and_one_before_it_are_refused():
         wrong = replace(plan, again=(Span(source, result),))
         with pytest.raises(InvalidPlan, match="has no sums of a map between"):
             require_carried_out(network, wrong)
+
+
+def test_a_result_over_the_sums_it_is_made_of_is_refused():
+    # C rescales one sum after another: a result that begins at the third sum is written over it first.
+    network = network_of()
+    ways = fit(network, searched=SEARCHED, element_bytes=1).ways
+    plan = next(way.plan for way in ways if any(one.kind is Kind.SUMS for one in way.plan.buffers))
+    require_carried_out(network, plan)
+    (sums,) = (one for one in plan.buffers if one.kind is Kind.SUMS)
+    buffers = tuple(
+        replace(one, offset=sums.offset + 8)
+        if one.kind not in (Kind.SUMS, Kind.POOL) and one.tensor == sums.tensor
+        else one
+        for one in plan.buffers
+    )
+    with pytest.raises(InvalidPlan, match="lies over its sums"):
+        require_carried_out(network, replace(plan, buffers=buffers))
