@@ -1,7 +1,8 @@
 """Answers of all commands to the same question about memory: none contradicts another.
 
-`csdf fit` looks at all plans, the others at some of them, and report and deploy say what it says. With
-parts, an input comes row by row, as with `csdf fit --input rows`; elsewhere it lies in the arena.
+`csdf fit` looks at all plans, the others at some of them, and report and deploy say what it says.
+With parts, an input comes row by row and a result goes out, as with `csdf fit --input rows --result
+outside`; elsewhere both lie in the arena.
 """
 
 import pytest
@@ -12,10 +13,10 @@ from tests.shared_data import SHARED, each
 SHARES = (30, 60, 105)  # percent of the RAM that whole layers need
 QUICK = ("samos_example",)
 TFLITE = SHARED / "networks" / "tflite"
-JSON = SHARED / "networks" / "json"
+ONNX = SHARED / "networks" / "onnx-small"
 FILES = [
     *(TFLITE / f"{name}.tflite" for name in ("ic_resnet8_int8", "kws_int8", "micro_speech_int8")),
-    *(JSON / f"{name}.json" for name in ("mnist", "CNN1")),
+    *(ONNX / f"{name}.onnx" for name in ("chain1", "chain2")),
 ]
 SMALL_SEARCH = ("--generations", 1, "--population", 4)
 BUDGET = ("--budget", "2s")
@@ -34,7 +35,7 @@ class Answers:
         self.ram = self.arena * share // 100
         limit = ("--ram", self.ram)
         self.fit = ask("fit", network, *limit)
-        self.streamed = ask("fit", network, *limit, "--input", "rows")
+        self.streamed = ask("fit", network, *limit, "--input", "rows", "--result", "outside")
         self.memory = ask("cnn", "memory", network)["networks"][0]
         self.fusion = ask("plan", "fusion", network, *limit)
         self.reuse = ask("plan", "reuse", network, *limit, *SMALL_SEARCH)
@@ -48,7 +49,8 @@ class Answers:
 def require_one_answer(said):
     """Fail where two of the answers contradict each other."""
     whole = next(way for way in said.fit["ways"] if way["name"] == "whole layers")
-    assert said.arena == said.memory["whole_arena"]["buffer_bytes"] == whole["ram_bytes"]
+    arenas = {said.memory["whole_arena"]["buffer_bytes"], whole["ram_bytes"]}
+    assert said.arena <= min(arenas)  # others end their search for offsets after some steps
 
     plan = said.fusion["plan"]
     fitting = {  # a plan of whose kind each command found within the RAM
@@ -79,6 +81,7 @@ def require_one_answer(said):
 
 def require_what_fit_finds(said):
     """Fail where an answer has not what csdf fit finds, though all searches had their time."""
+    assert said.arena == said.memory["whole_arena"]["buffer_bytes"]
     assert said.memory["fit"]["ram_bytes"] <= said.memory["least"]["buffer_bytes"]
     assert said.fusion["fit"]["ram_bytes"] == said.fit["ram_bytes"]
     assert said.reuse["fit"]["ram_bytes"] == said.streamed["ram_bytes"]

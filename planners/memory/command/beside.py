@@ -17,13 +17,14 @@ from csdf.errors import GaveUp, InvalidNetwork
 from csdf.outcome import Status
 from csdf.time_limit import Stop
 from csdf.words import bytes_in_words, nanoseconds_in_words
-from planners.memory.answer import RESIDENT, ROWS, SEARCHED
+from planners.memory.answer import OUTSIDE, RESIDENT, ROWS, SEARCHED
 from planners.memory.fit import fit
 from planners.memory.search import WIDTHS
 from planners.memory.several import Together
 
 SECONDS = 9.0  # for all networks, as csdf fit has by default for one
 PLACES = {RESIDENT: "input in the arena", ROWS: "--input rows"}
+ENDS = {RESIDENT: "", OUTSIDE: " --result outside"}
 
 
 def fit_beside(
@@ -39,7 +40,8 @@ def fit_beside(
     """Return what `csdf fit` finds for networks that work in turn, in the time that is left.
 
     Within some RAM, or, without it, the least RAM in which nothing is computed twice. is_streamed:
-    whether inputs come row by row, where they can. None where the stop has ended, or nothing was found.
+    whether inputs come row by row, where they can, and results go out, as they do by parts. None
+    where the stop has ended, or nothing was found.
     """
     left = stop.seconds_of_all
     if stop.is_over():
@@ -53,6 +55,7 @@ def fit_beside(
                     element_bytes=element_bytes,
                     parameter_bytes=parameter_bytes,
                     input=ROWS if is_streamed else RESIDENT,
+                    result=OUTSIDE if is_streamed else RESIDENT,
                     searched=() if ram is None else SEARCHED,
                     labels=WIDTHS[:1] if ram is None else WIDTHS,
                     platform=platform,
@@ -71,7 +74,7 @@ def in_words(found: Together) -> str:
     shown = [one.best or one.least for one in found.fits]
     work = max(way.work for way in shown)
     ways = list(dict.fromkeys(way.name for way in shown))
-    places = list(dict.fromkeys(PLACES[one.input] for one in found.fits))
+    places = list(dict.fromkeys(PLACES[one.input] + ENDS[one.result] for one in found.fits))
     time = "" if found.nanoseconds is None else f", {nanoseconds_in_words(found.nanoseconds)}"
     each = "" if len(shown) == 1 else f" for {answers.counted(len(shown), 'network')} in turn"
     figures = (
@@ -102,6 +105,7 @@ def as_json(found: Together | None) -> dict[str, Any] | None:
             {
                 "network": one.network,
                 "input": one.input,
+                "result": one.result,
                 "way": way.name,
                 "ram_bytes": way.ram_bytes,
                 "work": str(way.work),
