@@ -94,7 +94,7 @@ def require_one_whole_arena(asked):
         "report": asked.arenas_of_report()["whole layers, one arena"],
     }
     assert len(set(whole.values())) == 1, whole
-    assert "input and tensors between groups whole, scratch counted" in asked.fusion_text
+    assert "input and tensors between groups whole" in asked.fusion_text
 
 
 def require_one_arena_by_parts(asked):
