@@ -370,7 +370,8 @@ def _speeds(findings: NetworkFindings) -> Iterator[tuple[tuple[str, str], str]]:
 
 def _proof_of_arena(way: MemoryWay) -> str:
     if way.title == FIT_ARENA:
-        return f"the least found; no plan is below {bytes_in_words(way.lower_bound)}"
+        bound = f"; no plan is below {bytes_in_words(way.lower_bound)}" if way.lower_bound else ""
+        return f"the least found{bound}"
     if way.buffers == way.lower_bound:
         return "the smallest arena, proved"
     gap = (way.buffers - way.lower_bound) / max(way.lower_bound, 1)

@@ -156,7 +156,9 @@ def test_the_same_bytes_are_as_many_pixels_in_every_bar(show, width):
         " return name == '.bar-limit' ? box.left : box.width; })))"
     )
     spaces, weights, marks = lists[0]
-    assert len(spaces) == len(weights) == len(marks) == 5  # whole and by parts, apart and in one; fit
+    assert (
+        len(spaces) == len(weights) == len(marks) == 5
+    )  # whole and by parts, apart and in one; fit
     for found in (spaces + lists[1][0], weights, marks):
         assert max(found) - min(found) < 0.5  # the same in all rows, of both lists
     assert min(weights) > 10
