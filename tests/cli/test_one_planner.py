@@ -5,6 +5,8 @@ With parts, an input comes row by row and a result goes out, as with `csdf fit -
 outside`; elsewhere both lie in the arena.
 """
 
+import os
+
 import pytest
 
 from cnn2csdf.catalogue.networks import CATALOGUE
@@ -12,6 +14,9 @@ from tests.shared_data import SHARED, each
 
 SHARES = (30, 60, 105)  # percent of the RAM that whole layers need
 QUICK = ("samos_example",)
+SMALL = ("keyword_spotting", "person_detection", "resnet8")
+ALL = [name for name in CATALOGUE if name not in QUICK]
+SLOW = ALL if os.environ.get("CSDF_CATALOGUE") else SMALL  # all take half an hour
 TFLITE = SHARED / "networks" / "tflite"
 ONNX = SHARED / "networks" / "onnx-small"
 FILES = [
@@ -98,7 +103,7 @@ def test_commands_agree_on_what_fits(answer, run, tmp_path, network, share):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("share", SHARES)
-@pytest.mark.parametrize("network", [name for name in CATALOGUE if name not in QUICK])
+@pytest.mark.parametrize("network", SLOW)
 def test_commands_agree_on_what_fits_for_the_catalogue(answer, run, tmp_path, network, share):
     require_one_answer(Answers(answer, run, tmp_path, network, share))
 
