@@ -4,8 +4,8 @@ They lie in a folder of their own, beside those in the checkout, which stay as t
 with them in a process of its own, since an overflow ends the process by a signal; so does an index
 outside an array, which a compiled function cannot raise. To try one by hand:
 
-    CSDF_KERNELS=sanitized python setup.py build_ext --build-lib /tmp/lib --build-temp /tmp/temp
-    python -m tests.sanitized.build /tmp/lib tests.sanitized.graphs analyze 0 1000
+    CSDF_KERNELS=sanitized python setup.py build_ext --build-lib LIB --build-temp TEMP
+    python -m tests.sanitized.build LIB tests.sanitized.graphs analyze 0 1000
 """
 
 import faulthandler
