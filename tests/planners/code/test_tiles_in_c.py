@@ -121,7 +121,8 @@ def test_random_tiles_give_in_c_what_the_whole_gives(compiler, tmp_path, monkeyp
     cases = [case for number, case in enumerate(drawn(45)) if number // 2 % 2 == half]
     assert len(cases) > 10
     assert {one.kind for _, plan in cases for one in plan.buffers}.issuperset(OF_TILES)
-    assert any(group.order for _, plan in cases for group in plan.groups)
+    stages = [one.stage for _, plan in cases for group in plan.groups for one in group.stages]
+    assert {one.manner for one in stages} == {Manner.TILES, Manner.ROWS}  # beside whole layers
     assert run_all(libraries(cases), tmp_path, (*FLAGS, *COMPILERS[compiler])) == []
 
 
