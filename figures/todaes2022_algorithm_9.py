@@ -16,7 +16,7 @@ from random import Random
 from typing import NamedTuple
 
 from figures.published.todaes import CHROMOSOME, PROPERTIES, TABLE_6_6, Printed
-from figures.todaes2022_table_6_6 import application_5
+from figures.todaes2022_table_6_6 import TX2, application_5
 from planners.reuse.application.application import Application
 from planners.reuse.application.published_applications import (
     as_published,
@@ -53,7 +53,7 @@ class Result(NamedTuple):
 
 def evolved(application: Application) -> tuple[Evaluator, tuple[Point, ...]]:
     """Return the front of the published evolution, from all layers whole and all by rows."""
-    evaluator = Evaluator(application)
+    evaluator = Evaluator(application, TX2)
     problem = search_problem(evaluator)
     seeds = [tuple(alleles[place] for alleles in problem.alleles) for place in (0, -1)]
     with local_place(functools.partial(score, evaluator), workers=1) as place:
@@ -78,7 +78,7 @@ def results(table: str, names: Sequence[str] = tuple(TABLE_6_6)) -> Iterator[Res
         yield Result(
             name=name,
             application=published,
-            methods=comparison(published, known=evaluator),
+            methods=comparison(published, TX2, known=evaluator),
             whole=uniform_points(evaluator, ())[0],
             points=points,
         )

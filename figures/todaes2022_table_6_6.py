@@ -17,6 +17,7 @@ import onnx
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.network import Network
 from cnn2csdf.onnx_files.reader import read_onnx
+from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.time_limit import stop_of
@@ -26,7 +27,7 @@ from planners.reuse.application.published_applications import (
     read_published_application,
 )
 from planners.reuse.command.picture import DrawnPlan, tradeoff_picture
-from planners.reuse.cost.evaluation import Comparison, Evaluator, comparison
+from planners.reuse.cost.evaluation import Comparison, Costs, Evaluator, comparison
 from planners.reuse.cost.least_load import searched_bound
 from planners.reuse.edge_buffers import best_shared
 from planners.reuse.front.candidates import least_points
@@ -37,6 +38,7 @@ from planners.reuse.front.search_problem import PUBLISHED_ALLELES
 EVALUATIONS = 15_000
 BOUND_STEPS = 600  # of the search for what no plan is below
 SEED = 1
+TX2 = Costs(platform=PLATFORMS["jetson-tx2"])  # the device of the paper, by our model
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 PAPER = {  # none, [76], [65], the smallest of theirs; MB
     "application 1": (58.63, 20.32, 16.2, 14.90),
@@ -87,7 +89,7 @@ def application_5() -> Application:
 
 def searched(application: Application) -> tuple[Evaluator, BeyondFront]:
     """Return the front of published genes after a fixed number of evaluations."""
-    evaluator = Evaluator(application, share=best_shared)
+    evaluator = Evaluator(application, TX2, share=best_shared)
     return evaluator, search_beyond(evaluator, random=Random(SEED), evaluations=EVALUATIONS)
 
 
@@ -112,7 +114,7 @@ def row_of(table: str, name: str) -> Row:
     )
     return Row(
         name=name,
-        published=comparison(as_published(application)),
+        published=comparison(as_published(application), TX2),
         smallest_published=smallest_of(published),
         bound_published=searched_bound(printed, steps=BOUND_STEPS),
         evaluator=evaluator,
