@@ -328,8 +328,8 @@ static void finish_region(const layer *l, const view *out, range rows, range col
     }
 }
 
-/* Define the function of a layer, which makes its result by another function: this one is given what
-   makes a place, a window or a fold. */
+/* Define the function of a layer: `by` goes over the result, and `make` makes what belongs to a
+   place, a window or a fold. */
 #define LAYER(name, by, make) \
     static void name(const run *r, const layer *l, range rows, range columns) \
     { \

@@ -383,11 +383,9 @@ typedef struct {
 
 static const element *operand_at(const operand *o, const view *in, int32_t y, int32_t x)
 {
-    if (o->values) {
-        return o->values + y * o->row + x * o->column;
+    const element *from = o->values ? o->values : row_at(in, o->is_map && o->row ? y : 0);
+    if (o->values || !o->is_map) {
+        return from + y * o->row + x * o->column;
     }
-    if (!o->is_map) {
-        return row_at(in, 0) + y * o->row + x * o->column;
-    }
-    return row_at(in, o->row ? y : 0) + (o->column ? column_at(in, x) : 0);
+    return o->column ? from + column_at(in, x) : from;
 }

@@ -78,8 +78,8 @@ static element softplus(element x)
     return x > 0 ? x + log1pf(expf(-x)) : log1pf(expf(x));
 }
 
-/* Define a step that puts `value` in the place of each element x, which belongs to channel + i;
-   s->a, s->b: the numbers of the step. */
+/* Define a step that puts `value` in the place of each element x. s->a, s->b: the numbers of the
+   step; s->values, s->more: those of the channels, of which x belongs to channel + i. */
 #define EACH_ELEMENT(name, value) \
     static void name(const step *s, element *v, int32_t count, int32_t channel, int32_t column) \
     { \
