@@ -45,29 +45,7 @@ def by_rows(source, kernel, steps, output):
 
     source, output: by channels. kernel: (filters, channels of a group, rows, columns).
     """
-    down, across, row_dilation, column_dilation, top, left = steps
-    filters, group_channels, kernel_rows, kernel_columns = kernel.shape[:4]
-    channels, height, width = source.shape[:3]
-    group_filters = filters * group_channels // channels
-    for f in range(filters):
-        first_channel = f // group_filters * group_channels
-        for y in range(output.shape[1]):
-            for x in range(output.shape[2]):
-                output[f, y, x] = 0.0
-            for c in range(group_channels):
-                for i in range(kernel_rows):
-                    row = y * down + i * row_dilation - top
-                    if row < 0 or row >= height:
-                        continue
-                    for j in range(kernel_columns):
-                        weight = kernel[f, c, i, j]
-                        shift = j * column_dilation - left
-                        first = max(0, -(shift // across))
-                        upto = min(output.shape[2], (width - 1 - shift) // across + 1)
-                        for x in range(first, upto):
-                            output[f, y, x] += (
-                                weight * source[first_channel + c, row, x * across + shift]
-                            )
+    _rows_in_turn(source, kernel, steps, output, output.shape[1], 1)
 
 
 def by_rows_of_all_filters(source, kernel, steps, output):
@@ -75,29 +53,35 @@ def by_rows_of_all_filters(source, kernel, steps, output):
 
     source, output: by channels. kernel: (filters, channels of a group, rows, columns).
     """
+    _rows_in_turn(source, kernel, steps, output, 1, kernel.shape[0])
+
+
+def _rows_in_turn(source, kernel, steps, output, filter_turns, row_turns):
+    """Finish one output row after another: so many turns with one filter, and with one row."""
     down, across, row_dilation, column_dilation, top, left = steps
     filters, group_channels, kernel_rows, kernel_columns = kernel.shape[:4]
     channels, height, width = source.shape[:3]
     group_filters = filters * group_channels // channels
-    for y in range(output.shape[1]):
-        for f in range(filters):
-            first_channel = f // group_filters * group_channels
-            for x in range(output.shape[2]):
-                output[f, y, x] = 0.0
-            for c in range(group_channels):
-                for i in range(kernel_rows):
-                    row = y * down + i * row_dilation - top
-                    if row < 0 or row >= height:
-                        continue
-                    for j in range(kernel_columns):
-                        weight = kernel[f, c, i, j]
-                        shift = j * column_dilation - left
-                        first = max(0, -(shift // across))
-                        upto = min(output.shape[2], (width - 1 - shift) // across + 1)
-                        for x in range(first, upto):
-                            output[f, y, x] += (
-                                weight * source[first_channel + c, row, x * across + shift]
-                            )
+    for turn in range(filters * output.shape[1]):
+        f = turn // filter_turns % filters
+        y = turn // row_turns % output.shape[1]
+        first_channel = f // group_filters * group_channels
+        for x in range(output.shape[2]):
+            output[f, y, x] = 0.0
+        for c in range(group_channels):
+            for i in range(kernel_rows):
+                row = y * down + i * row_dilation - top
+                if row < 0 or row >= height:
+                    continue
+                for j in range(kernel_columns):
+                    weight = kernel[f, c, i, j]
+                    shift = j * column_dilation - left
+                    first = max(0, -(shift // across))
+                    upto = min(output.shape[2], (width - 1 - shift) // across + 1)
+                    for x in range(first, upto):
+                        output[f, y, x] += (
+                            weight * source[first_channel + c, row, x * across + shift]
+                        )
 
 
 def by_four_filters(source, kernel, steps, output):

@@ -16,6 +16,14 @@ cpdef by_maps(
     const float[:, :, :] source, const float[:, :, :, ::1] kernel, steps, float[:, :, :] output,
 )
 
+cpdef by_rows(
+    const float[:, :, :] source, const float[:, :, :, ::1] kernel, steps, float[:, :, :] output,
+)
+
+cpdef by_rows_of_all_filters(
+    const float[:, :, :] source, const float[:, :, :, ::1] kernel, steps, float[:, :, :] output,
+)
+
 @cython.locals(
     group_filters=cython.Py_ssize_t, f=cython.Py_ssize_t, down=cython.Py_ssize_t,
     across=cython.Py_ssize_t, row_dilation=cython.Py_ssize_t,
@@ -26,26 +34,11 @@ cpdef by_maps(
     first_channel=cython.Py_ssize_t, y=cython.Py_ssize_t, x=cython.Py_ssize_t,
     c=cython.Py_ssize_t, i=cython.Py_ssize_t, row=cython.Py_ssize_t, j=cython.Py_ssize_t,
     weight=cython.float, shift=cython.Py_ssize_t, first=cython.Py_ssize_t,
-    upto=cython.Py_ssize_t,
+    upto=cython.Py_ssize_t, turn=cython.Py_ssize_t,
 )
-cpdef by_rows(
+cdef _rows_in_turn(
     const float[:, :, :] source, const float[:, :, :, ::1] kernel, steps, float[:, :, :] output,
-)
-
-@cython.locals(
-    group_filters=cython.Py_ssize_t, y=cython.Py_ssize_t, down=cython.Py_ssize_t,
-    across=cython.Py_ssize_t, row_dilation=cython.Py_ssize_t,
-    column_dilation=cython.Py_ssize_t, top=cython.Py_ssize_t, left=cython.Py_ssize_t,
-    filters=cython.Py_ssize_t, group_channels=cython.Py_ssize_t,
-    kernel_rows=cython.Py_ssize_t, kernel_columns=cython.Py_ssize_t,
-    channels=cython.Py_ssize_t, height=cython.Py_ssize_t, width=cython.Py_ssize_t,
-    f=cython.Py_ssize_t, first_channel=cython.Py_ssize_t, x=cython.Py_ssize_t,
-    c=cython.Py_ssize_t, i=cython.Py_ssize_t, row=cython.Py_ssize_t, j=cython.Py_ssize_t,
-    weight=cython.float, shift=cython.Py_ssize_t, first=cython.Py_ssize_t,
-    upto=cython.Py_ssize_t,
-)
-cpdef by_rows_of_all_filters(
-    const float[:, :, :] source, const float[:, :, :, ::1] kernel, steps, float[:, :, :] output,
+    Py_ssize_t filter_turns, Py_ssize_t row_turns,
 )
 
 @cython.locals(
