@@ -6,7 +6,7 @@ A ring of rows for a concatenation and all that it joins, inside a group.
 
 Kept as lines of their own, the inputs of a concatenation hold rows until it has copied them. In one
 ring they write into the rows of the result, ahead of it: the ring has as many rows as the longest wait
-takes, from the writing of a row to its last reading by whoever reads that part of it.
+takes, from the writing of a row to the last reading of any part of it.
 
 Groups of a plan, and the groups in which tensors lie whole.
 """
@@ -336,7 +336,7 @@ class _Making:
 
 
 def behind(arena: int, buffers: Sequence[StreamBuffer]) -> dict[str, int]:
-    """Return offsets of what lies outside, one behind the other from the end of the arena on."""
+    """Return offsets of tensors outside the arena, one behind the other from its end on."""
     offset, found = -(-arena // OUTSIDE_ALIGNMENT) * OUTSIDE_ALIGNMENT, {}
     for one in buffers:
         if one.kind is Kind.OUTSIDE:
@@ -465,7 +465,7 @@ def _rows(
 def _readers(
     network: Network, firings: Sequence[Firings], inlays: Sequence[Inlay]
 ) -> dict[str, list[tuple[int, Reading]]]:
-    """For each tensor of a ring whoever reads some of its bytes, as it or as another tensor."""
+    """For each tensor of a ring the stages that read some of its bytes, under its name or another's."""
     readings: dict[str, list[tuple[int, Reading]]] = {one.tensor: [] for one in inlays}
     for place, stage in enumerate(firings):
         for reading in stage.readings:

@@ -2,7 +2,7 @@
 
 Offsets for a chain of groups, of which each reads one whole tensor and writes one.
 
-What lies inside a group is packed below the lower of its two tensors and above the upper one. For an
+The buffers inside a group are packed below the lower of its two tensors and above the upper one. For an
 arena of some bytes all places of each tensor from which the chain can go on are found, on a grid:
 exact for it, but for the bytes between two tensors that lie apart, which are left empty.
 
@@ -10,7 +10,7 @@ Offsets within an arena of some bytes, by the exact search of planners.arena.
 
 A lead makes a pair that conflicts otherwise than by its sizes: if the one lies lower, the other begins
 the lead above it, and not the whole size. The search takes blocks by their offsets, and of equal
-offsets in an order of its own. So a lead of nought counts as a small part of a unit, which is cut off
+offsets in an order of its own. So a lead of zero counts as a small part of a unit, which is cut off
 again from the offsets that are found.
 
 Pieces that are placed in an arena, and leads: how far a piece may lie over another.
@@ -80,7 +80,7 @@ def _along_the_chain(
         if found is None:
             lower = cap + 1 + lower // GRID
         else:
-            found = {piece.name: found.get(piece.name, 0) for piece in pieces}  # nought: no bytes
+            found = {piece.name: found.get(piece.name, 0) for piece in pieces}  # 0: no bytes
             best, upper = found, min(_end(pieces, found), cap) - 1 - lower // GRID
     return best
 
@@ -168,7 +168,7 @@ MOST_SUMS = 2**30  # sums of sizes inside a group, a bit each
 
 
 class ChainGroup(NamedTuple):
-    """A group: bytes of what it reads and writes, nought for none, and names and bytes inside it.
+    """A group: bytes of what it reads and writes, 0 for none, and names and bytes inside it.
 
     lead: bytes by which what it reads has to begin behind what it writes, to lie over it.
     """
@@ -260,7 +260,7 @@ def _traced(
     grid: Array,
     alignment: int,
 ) -> dict[str, int]:
-    """The offsets of all tensors, from the last back to the first, and of what lies inside."""
+    """The offsets of all tensors, from the last back to the first, and of the buffers inside groups."""
     offsets: dict[str, int] = {}
     for group, found in zip(reversed(groups), reversed(before), strict=True):
         if group.result in sizes:
@@ -308,7 +308,7 @@ class ExactPlacement:
     """The search for offsets of some pieces, in arenas of any size."""
 
     def __init__(self, pieces: Sequence[GroupBytes], leads: Sequence[Lead]) -> None:
-        """Take pieces and leads. Pieces without bytes lie at nought."""
+        """Take pieces and leads. Pieces without bytes lie at offset 0."""
         self._resting = {piece.name: 0 for piece in pieces if not piece.size}
         self._pieces = [piece for piece in pieces if piece.size]
         self._leads = {(lead.below, lead.above): lead.bytes for lead in leads}

@@ -162,7 +162,7 @@ class Finding:
         return found.is_complete
 
     def _sink(self, name: str, chains: PlacedChains, counted: int) -> None:
-        """Halve what lies between the bytes that are counted and those of the smallest way.
+        """Bisect the arena between the bytes that are counted and those of the smallest way.
 
         With a limit of RAM only as long as no way is within it.
         """

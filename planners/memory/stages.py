@@ -232,7 +232,7 @@ class StageTable:
         )
 
     def _by_tiles(self, stage: Stage) -> Geometry:
-        """All tiles as one firing, which reads what lies whole."""
+        """All tiles as one firing, which reads whole tensors."""
         made = set(stage.layers)
         layers = [self.network.layer(name) for name in stage.layers]
         sources = dict.fromkeys(name for one in layers for name in one.inputs if name not in made)

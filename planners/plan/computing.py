@@ -78,7 +78,7 @@ class ModelComputing:
     def _integers(
         self, layer: Layer, target: Region, inputs: Sequence[tuple[Region, Array]]
     ) -> Array:
-        """Some columns of integers: of whole rows, in which what was not read is nought."""
+        """Some columns of integers: of whole rows, with 0 for elements that were not read."""
         readers = []
         for source, (region, array) in zip(layer.inputs, inputs, strict=True):
             shape = self._model.network.layer(source).shape

@@ -1,11 +1,11 @@
-"""The firing order of a group of stages: the last stage asks, and whoever has what it asks for fires.
+"""Demand-driven firing order of the stages of a group, from the demands of the last stage back.
 
 A stage makes its result some rows at a time. It fires when the rows that it needs are there; where
 they are not, the stage that makes them fires first. So no stage works ahead of those behind it, and
 little is kept. The order follows from the needs alone: the generated code finds it anew as it runs,
 with a counter for each stage.
 
-Firings in an order that a plan gives: found, written as turns, and carried out.
+A plan may also give an order of its own: written as turns, and carried out here.
 """
 
 from __future__ import annotations

@@ -1,10 +1,13 @@
-"""A firing of a stage of several layers, column by column of whoever lacks them.
+"""Firings of fused stages: column by column, or tile by tile.
+
+A column of the result is computed on demand: layers whose columns it needs and that lack them come
+first.
 
 Where the stage works in parts, the layers before its summing layer hold some channels at a time:
 each part goes along all columns and adds to the sums of the summing layer, and the last part ends
 the sums and goes on to the result.
 
-A stage of tiles at work, in the bytes of an arena that know what they hold.
+A stage of tiles runs in an arena with shadow memory, in which each byte knows its tensor and element.
 """
 
 from __future__ import annotations
@@ -190,7 +193,7 @@ class Sweep:
         return found
 
     def _cells(self, source: str, rows: Range, columns: Range, part: int) -> Array:
-        """The cells of a tensor, all channels; those that are not there in this part are nought."""
+        """The cells of a tensor, all channels; channels that are not there in this part are 0."""
         layer = self._around.network.layer(source)
         shape, kind = layer.shape, layer.array_type
         first, end = self._share(source, part) if source in self._inside else (0, shape.channels)

@@ -140,8 +140,8 @@ class PlannedGroup:
     arriving: the network's input where it comes row by row, or a tensor that lies whole, whose rows
     are copied into rings; it is made like a result. A group without stages collects an input, and the
     groups behind find it whole. Where a network has several inputs, each may be a stage of its own,
-    which brings some rows a firing. order: in which the stages fire; where there is none, the last one
-    asks, and whoever it waits for fires first. hand_overs: copies that are made before the first
+    which brings some rows a firing. order: in which the stages fire; where there is none, firing is
+    driven by the demand of the last stage. hand_overs: copies that are made before the first
     firing. at_once: groups with the same word, of this plan or of others in the same arena, may work
     at the same time.
     """

@@ -1,6 +1,6 @@
-"""The bytes of an arena, each of which knows what it holds, and where tensors lie in them.
+"""Shadow memory: the tensor element that each byte of an arena holds, and where tensors lie.
 
-Computations: the questions of a machine to whoever computes its layers.
+`Computing` is the interface between the executor of plans and the code that computes layers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Plans of groups, stages and buffers as JSON: what `csdf fit -o` writes, read back.
 
 The document is that of StreamingPlan.to_json, or a list of such documents for several networks. The
-network itself is not in it; whoever reads a plan for a network lets the judge beside this module look.
+network itself is not in it: a plan that was read for a network has to pass planners.plan.checker.
 
 Files of plans, for models that are at hand.
 """

@@ -211,7 +211,7 @@ def concluded(
 ) -> ReusePlans:
     """Choose from the front, place the buffers, run the plan if asked to.
 
-    A front without points has that of all layers whole: whoever has no time has this plan.
+    If the time was too short for any point, the plan is that of all layers whole.
     """
     application, costs = evaluator.application, evaluator.costs
     front = replace(front, points=front.points or uniform_points(evaluator, ()))
