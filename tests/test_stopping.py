@@ -192,7 +192,7 @@ def work_for_ever():
 
 
 def test_work_that_never_looks_ends():
-    with pytest.raises(GaveUp, match=r"the budget of 0\.001 s is used up"):  # noqa: SIM117
+    with pytest.raises(GaveUp, match=r"the time limit of 0\.001 s is reached"):  # noqa: SIM117
         with limited(0.001):
             work_for_ever()
 

@@ -30,6 +30,8 @@ NETWORKS = (".onnx", ".tflite", ".cfg")
 
 Number = TypeVar("Number")
 
+LEAST_WIDTH = 14  # of the names of a table: of `critical cycle`
+
 SIZE_UNITS = {
     "": 1,
     "B": 1,
@@ -81,7 +83,7 @@ def one_text(lines: Iterable[str]) -> str:
 def table(title: str, rows: Iterable[tuple[str, str]]) -> list[str]:
     """Return a title and rows below it, each a name and a text; a row without a name goes on."""
     listed = list(rows)
-    width = max((len(name) for name, _ in listed), default=0)
+    width = max(LEAST_WIDTH, *(len(name) for name, _ in listed), 0)
     return [title, *(f"  {name:<{width}}  {text}".rstrip() for name, text in listed)]
 
 

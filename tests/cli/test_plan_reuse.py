@@ -183,7 +183,7 @@ def test_a_no_says_of_which_plans_and_names_the_smallest_found(run):
 def test_a_budget_that_is_over_at_once_leaves_the_simplest_plan(answer):
     code, found = answer("plan", "reuse", "resnet8", "--element-bytes", 1, "--time-limit", "1ms")
     assert code == 0
-    assert "budget of 0.001 s is used up" in found["reason"]
+    assert "time limit of 0.001 s is reached" in found["reason"]
     assert found["whole_arena_bytes"] == 3 * 16 * 32 * 32
     assert found["arena_bytes"] <= found["whole_arena_bytes"]
 

@@ -151,7 +151,7 @@ def test_a_budget_ends_the_search_for_nests_of_a_layer_too(move):
     code, output, remarks = move(*words, "--time-limit", "1us", "--json")
     early = json.loads(output)
     assert (code, early["status"]) == (0, "feasible")
-    assert remarks.count("the budget of 1e-06 s is used up") == 1
+    assert remarks.count("the time limit of 1e-06 s is reached") == 1
     _, output, _ = move(*words, "--json")
     assert json.loads(output)["status"] == "optimal"
     assert early["bound_bytes"] <= json.loads(output)["traffic_bytes"] < early["traffic_bytes"]

@@ -329,7 +329,7 @@ def test_counts_beyond_64_bits_have_a_page(report, tmp_path):
 def test_a_budget_that_is_too_short_leaves_a_page_that_says_so(report):
     code, page, _, _ = report(GRAPHS / "h263decoder.xml", "--time-limit", "1ms")
     assert code in (0, 3)
-    assert "budget of 0.001 s is used up" in page.texts["front"]
+    assert "time limit of 0.001 s is reached" in page.texts["front"]
 
 
 def test_a_budget_ends_what_does_not_look_at_its_stop():
@@ -338,7 +338,7 @@ def test_a_budget_ends_what_does_not_look_at_its_stop():
             while True:
                 pass
 
-    with pytest.raises(GaveUp, match=r"budget of 0\.05 s"):
+    with pytest.raises(GaveUp, match=r"time limit of 0\.05 s"):
         work_for_ever()
 
 

@@ -12,7 +12,7 @@ from planners.memory.command.main import add_plan_options
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write the library; return the exit code: 1 where no plan fits, 3 where the search ended without an answer."""
+    """Write the library; return the exit code: 1 where no plan fits, 3 if unknown."""
     options = command_parser().parse_args(argv)
     return worked("planners.code.command.work", options)
 

@@ -48,7 +48,7 @@ class Planned(NamedTuple):
 
 
 def work(options: argparse.Namespace) -> int:
-    """Write the library; return the exit code: 1 where no plan fits, 3 where the search ended without an answer."""
+    """Write the library; return the exit code: 1 where no plan fits, 3 if unknown."""
     plans = _plans(options)
     planned: list[Planned] = []
     for number, chosen_model in enumerate(options.models):
