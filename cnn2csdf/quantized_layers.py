@@ -13,7 +13,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.arrays import Array
-from cnn2csdf.elements import Element, Quantization, Stored
+from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Model
 

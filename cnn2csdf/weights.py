@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from cnn2csdf.arrays import Array as Array
-from cnn2csdf.elements import Stored
+from cnn2csdf.dtypes import Stored
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import parameter_shapes
 from csdf.errors import InvalidNetwork

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.elements import Element, Quantization
+from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.fixed_point.functions import (
     exponential_table,
     reciprocal_table,

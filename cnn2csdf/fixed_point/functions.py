@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.elements import Element, Quantization
+from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.integers import (
     HALF,
     LARGEST,

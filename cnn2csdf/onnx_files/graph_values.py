@@ -21,7 +21,7 @@ from onnx import checker, defs, numpy_helper, shape_inference
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
-from cnn2csdf.elements import Arithmetic, Element, Quantization, Stored
+from cnn2csdf.dtypes import Arithmetic, Element, Quantization, Stored
 from cnn2csdf.onnx_files.nodes import Node, unknown, unsupported
 from csdf.errors import UnreadableFile, counted
 from csdf.io.files import require_plain

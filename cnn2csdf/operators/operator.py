@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.elements import Quantization
+from cnn2csdf.dtypes import Quantization
 from cnn2csdf.integers import quantized
 from cnn2csdf.part import Part, RealRows, Types
 from cnn2csdf.shape import Dims, Shape

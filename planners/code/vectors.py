@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.elements import Element
+from cnn2csdf.dtypes import Element
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array, Model

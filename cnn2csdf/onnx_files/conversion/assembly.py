@@ -14,7 +14,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.elements import Quantization
+from cnn2csdf.dtypes import Quantization
 from cnn2csdf.network import Shape
 from cnn2csdf.onnx_files.graph_values import GraphValues
 from cnn2csdf.onnx_files.nodes import Node, shortest_decimal, unsupported

@@ -19,7 +19,7 @@ import numpy as np
 import onnx
 
 from cnn2csdf import operators as op
-from cnn2csdf.elements import Quantization
+from cnn2csdf.dtypes import Quantization
 from cnn2csdf.geometry import ceil_overhang, same_padding
 from cnn2csdf.network import Shape
 from cnn2csdf.onnx_files.conversion.assembly import Assembly, ConversionStep, Dims, Numbers

@@ -14,7 +14,7 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.arrays import Array
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.elements import Element, Quantization, Stored
+from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.readers.tflite.model_file import Dims, Graph, Node, Tensor
 from cnn2csdf.shape import Shape
 from csdf.errors import UnreadableFile, UnsupportedOperator

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.elements import Element, Quantization
+from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.fixed_point.arithmetic import SUM_BITS
 from cnn2csdf.fixed_point.flash import is_limit
 from cnn2csdf.fixed_point.functions import (

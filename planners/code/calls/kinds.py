@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.elements import Element
+from cnn2csdf.dtypes import Element
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.quantized_layers import stored_at_run_time
 from cnn2csdf.weights import Array, Model

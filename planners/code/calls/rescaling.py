@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.elements import Element, Quantization
+from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.fixed_point.flash import is_choice, is_limit, sum_ratios
 from cnn2csdf.fixed_point.single_precision import power_table
