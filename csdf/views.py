@@ -8,20 +8,20 @@ from dataclasses import asdict
 from csdf.analysis.capacity_steps import CapacitySteps
 from csdf.analysis.latency import DependencyLatency
 from csdf.analysis.liveness import Deadlock
-from csdf.analysis.mapping.throughput import MappedThroughput
 from csdf.analysis.parametric import ParametricPeriod, ParametricRegions
-from csdf.analysis.scenarios import ScenarioThroughput
 from csdf.analysis.self_timed import SelfTimedExecution
 from csdf.analysis.sensitivity import Sensitivity
 from csdf.analysis.statistics import Statistics
 from csdf.analysis.throughput import Throughput, throughput
 from csdf.draw.graph_drawing import graph_svg
 from csdf.errors import counted
+from csdf.mapping.search import BestMapping
+from csdf.mapping.throughput import MappedThroughput
 from csdf.model.graph import Graph
 from csdf.model.schedule import Firing, PeriodicSchedule
 from csdf.model.shown import drawn, html
 from csdf.notebook import Box, facts, front_picture, in_words, lanes_picture, table
-from csdf.search.mapping.search import BestMapping
+from csdf.scenarios.throughput import ScenarioThroughput
 from csdf.search.pareto import ParetoFront, SmallestStorage
 
 DRAWING = 10.0  # seconds for the bottleneck

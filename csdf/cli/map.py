@@ -14,27 +14,33 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.mapping.execution import MappedExecution, mapped_execution
-from csdf.analysis.mapping.throughput import MappedThroughput, mapped_throughput
 from csdf.cli import answers, loading, parsers
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after, working
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
 from csdf.errors import CsdfError, UnwritableFile
-from csdf.io.mapping.files import (
+from csdf.mapping.buffers import LeastBuffers, least_buffers
+from csdf.mapping.execution import MappedExecution, mapped_execution
+from csdf.mapping.files import (
     holds_mapping,
     read_mapping,
     read_platform,
     write_mapping,
     write_platform,
 )
+from csdf.mapping.model import Buffer, Mapping, Platform, StaticOrder
+from csdf.mapping.search import (
+    BestMapping,
+    FewestProcessors,
+    best_mapping,
+    equal_processors,
+    fewest_processors,
+    prover,
+)
+from csdf.mapping.throughput import MappedThroughput, mapped_throughput
 from csdf.model.graph import Graph
-from csdf.model.mapping import Buffer, Mapping, Platform, StaticOrder
 from csdf.outcome import Status
-from csdf.search.mapping.buffers import LeastBuffers, least_buffers
-from csdf.search.mapping.fewest import FewestProcessors, equal_processors, fewest_processors
-from csdf.search.mapping.search import BestMapping, best_mapping, prover
 from csdf.search.variables import UNITS
 
 FORMATS = ("json", "xml")  # of mappings
@@ -93,7 +99,7 @@ def _write(answer: Answer, options: argparse.Namespace) -> None:
         output.remark("csdf map", f"wrote {options.platform_output}: the platform")
     if options.output and answer.mapping is not None:
         if loading.suffix_of(options.output) == "xml":
-            from csdf.io.mapping.nsoc import write_nsoc  # slow to import, and seldom needed
+            from csdf.mapping.nsoc import write_nsoc  # slow to import, and seldom needed
 
             write_nsoc(options.output, answer.graph, answer.platform, answer.mapping)
         else:
@@ -198,7 +204,7 @@ def _answer(options: argparse.Namespace) -> Answer:
         and options.processors is None
         and holds_mapping(options.file, options.file_limit)
     ):
-        from csdf.io.mapping.nsoc import read_nsoc  # slow to import, and seldom needed
+        from csdf.mapping.nsoc import read_nsoc  # slow to import, and seldom needed
 
         graph, platform, mapping = read_nsoc(options.file, options.file_limit)
         answers.tell_sizes(options.file, options, 0, buffers=len(mapping.buffers))

@@ -6,14 +6,14 @@ import argparse
 import json
 from collections.abc import Sequence
 
-from csdf.analysis.scenarios import ScenarioThroughput, StuckScenario, scenario_throughput
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import working
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
 from csdf.errors import CsdfError
-from csdf.io.scenarios.files import read_scenarios
-from csdf.model.scenarios import ScenarioGraph
+from csdf.scenarios.files import read_scenarios
+from csdf.scenarios.model import ScenarioGraph
+from csdf.scenarios.throughput import ScenarioThroughput, StuckScenario, scenario_throughput
 
 SHOWN = 24  # most states of the slowest run that are listed
 

@@ -7,17 +7,18 @@ import pytest
 
 from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.latency import dependency_distance, source_latency, with_clock
+from csdf.analysis.latency import dependency_distance
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError
 from csdf.generation import GraphShape, random_graph
+from csdf.mapping.latency import source_latency, with_clock
 from csdf.model.builder import GraphBuilder
 from csdf.outcome import Status
 from csdf.search.latency_storage import storage_for_latency
 from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import Choice, least_capacity
-from tests.search.test_least_buffers import divided
+from tests.mapping.test_least_buffers import divided
 
 TRIED = 30  # choices of one token less, where there are more
 

@@ -14,11 +14,11 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.mapping.binding import require_valid
 from csdf.errors import CsdfError, GaveUp, counted
+from csdf.mapping.binding import require_valid
+from csdf.mapping.model import Core, InvalidMapping, Platform
+from csdf.mapping.model import Mapping as Map
 from csdf.model.graph import Channel, Graph
-from csdf.model.mapping import Core, InvalidMapping, Platform
-from csdf.model.mapping import Mapping as Map
 from csdf.names import quoted
 from csdf.time_limit import Budget, Stop, stop_of
 from planners.code.building import makefile, target_files

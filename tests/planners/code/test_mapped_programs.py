@@ -11,9 +11,9 @@ import pytest
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.io.graph_files import write_graph
-from csdf.io.mapping.files import write_mapping
+from csdf.mapping.files import write_mapping
+from csdf.mapping.model import Buffer, InvalidMapping, Mapping, StaticOrder
 from csdf.model.builder import GraphBuilder
-from csdf.model.mapping import Buffer, InvalidMapping, Mapping, StaticOrder
 from planners.code.graph.mapped_program import OrdersBlock, mapped_graph, mapped_program
 from tests.cli.running import run
 from tests.planners.code.compiling import COMPILER, FLAGS, SANITIZERS, needs_compiler

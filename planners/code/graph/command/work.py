@@ -10,7 +10,7 @@ from csdf.analysis.liveness import Deadlock
 from csdf.cli import answers
 from csdf.cli.frame.long_work import limited, shown, telling
 from csdf.errors import CsdfError
-from csdf.io.mapping.files import read_mapping
+from csdf.mapping.files import read_mapping
 from csdf.model.graph import Graph
 from csdf.names import quoted
 from csdf.outcome import Status

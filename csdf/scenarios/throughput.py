@@ -18,9 +18,9 @@ from csdf.analysis.consistency import repetition_vector
 from csdf.errors import CsdfError, InvalidGraph, NotRead, counted
 from csdf.model.graph import Channel, Graph
 from csdf.model.indexed import indexed
-from csdf.model.scenarios import Scenario, ScenarioGraph
 from csdf.model.shown import Shown
 from csdf.model.untimed import ValuedRun
+from csdf.scenarios.model import Scenario, ScenarioGraph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

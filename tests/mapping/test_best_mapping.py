@@ -8,16 +8,15 @@ from pathlib import Path
 import pytest
 
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.mapping.throughput import mapped_throughput
 from csdf.errors import CsdfError
 from csdf.generation import GraphShape, random_graph
 from csdf.io.graph_files import read_graph
+from csdf.mapping.model import Connection, Core, InvalidMapping, Mapping, Platform, StaticOrder
+from csdf.mapping.problem import mapping_problem
+from csdf.mapping.search import best_mapping, equal_processors
+from csdf.mapping.throughput import mapped_throughput
 from csdf.model.builder import GraphBuilder
-from csdf.model.mapping import Connection, Core, InvalidMapping, Mapping, Platform, StaticOrder
 from csdf.outcome import Status
-from csdf.search.mapping.fewest import equal_processors
-from csdf.search.mapping.problem import mapping_problem
-from csdf.search.mapping.search import best_mapping
 
 GRAPHS = Path(__file__).parents[2] / "models" / "graphs"
 BUDGET = 20.0  # far more than these need
@@ -175,7 +174,7 @@ def test_firings_that_take_no_time_have_an_order(times, period):
 
 @pytest.mark.parametrize("time", [4, 2**59, 2**61, 2**70])
 def test_what_the_constraint_program_cannot_hold_is_not_proved(time):
-    exact = pytest.importorskip("csdf.search.mapping.exact")
+    exact = pytest.importorskip("csdf.mapping.exact")
     builder = GraphBuilder()
     for name in "abc":
         builder.actor(name, time, overlap=False)

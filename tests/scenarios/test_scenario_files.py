@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from csdf.analysis.scenarios import scenario_throughput
 from csdf.errors import UnreadableFile
-from csdf.io.scenarios.files import read_scenarios, scenarios_from_json
-from csdf.io.scenarios.fsmsadf import parse_fsmsadf
+from csdf.scenarios.files import read_scenarios, scenarios_from_json
+from csdf.scenarios.fsmsadf import parse_fsmsadf
+from csdf.scenarios.throughput import scenario_throughput
 
 MODELS = Path(__file__).parents[2] / "models" / "scenarios"
 

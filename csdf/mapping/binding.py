@@ -1,6 +1,6 @@
 """The graph of a mapped application: durations of its processors, transfers between them.
 
-It says nothing of orders; csdf.analysis.mapping.throughput adds those.
+It says nothing of orders; csdf.mapping.throughput adds those.
 
 Whether a mapping is one of this graph onto this platform.
 """
@@ -16,8 +16,16 @@ from math import gcd
 from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.consistency import repetition_vector
 from csdf.errors import counted
-from csdf.model.graph import Actor, Channel, Graph, require_graph, space_channel
-from csdf.model.mapping import Buffer, Connection, Core, InvalidMapping, Mapping, Platform
+from csdf.mapping.model import Buffer, Connection, Core, InvalidMapping, Mapping, Platform
+from csdf.model.graph import (
+    Actor,
+    Channel,
+    Graph,
+    in_finer_time,
+    require_graph,
+    self_loop,
+    space_channel,
+)
 
 TRANSFER = " (transfer)"  # what the name of a transfer actor adds to that of its channel
 WAIT = " (wait)"
@@ -79,7 +87,7 @@ def bound_graph(
     the mapping takes the place of the capacity that the graph gives its channel.
     is_conservative: the durations on processors with a slice are response times.
     """
-    scaled = _in_integral_times(graph)
+    scaled = in_finer_time(graph, graph.time_unit.numerator)
     factor = 1 / scaled.time_unit
     builder = _Binding(scaled, platform, mapping, factor)
     actors = tuple(builder.actor(one, is_conservative=is_conservative) for one in scaled.actors)
@@ -128,28 +136,6 @@ def buffered_channel(channel: Channel, side: str) -> Channel:
             channel, production=(1,), producer=f"{channel.name}{TRANSFER}", initial_tokens=0
         )
     return channel
-
-
-def _in_integral_times(graph: Graph) -> Graph:
-    """Return the graph in a time unit of which each unit of the user is a multiple."""
-    factor = graph.time_unit.numerator
-    if factor == 1:
-        return graph
-
-    def scaled(durations: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(duration * factor for duration in durations)
-
-    actors = tuple(
-        replace(
-            actor,
-            durations=scaled(actor.durations),
-            processors=tuple(
-                replace(one, durations=scaled(one.durations)) for one in actor.processors
-            ),
-        )
-        for actor in graph.actors
-    )
-    return replace(graph, actors=actors, time_unit=graph.time_unit / factor, origin=None)
 
 
 @dataclass
@@ -211,9 +197,9 @@ class _Binding:
         at_once = 1 if is_one_by_one else self._unit(channel, buffer)
         tokens = channel.initial_tokens
         has_source = buffer.source is not None
-        self.transfers.append(
-            Actor(name=name, durations=(int(transfer_time(channel, connection) * self.factor),))
-        )
+        duration = int(transfer_time(channel, connection) * self.factor)
+        transfer = Actor(name=name, durations=(duration,))
+        self.transfers.append(transfer)
         first = replace(
             channel,
             name=f"{channel.name} (sent)",
@@ -232,16 +218,7 @@ class _Binding:
         released = replace(second, producer=name, release=self.releases.get(channel.name))
         self._limit(channel.name, released, buffer.target, TARGET)
         if is_one_by_one:
-            self.channels.append(
-                Channel(
-                    name=f"{name} (limit)",
-                    producer=name,
-                    consumer=name,
-                    production=(1,),
-                    consumption=(1,),
-                    initial_tokens=1,
-                )
-            )
+            self.channels.append(self_loop(transfer, 1, f"{name} (limit)"))
 
     def _waiting(self, channel: str, connection: Connection, at_once: int) -> str:
         """Add the actor that keeps tokens from being seen as they arrive; return its name."""

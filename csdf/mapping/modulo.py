@@ -5,11 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from collections.abc import Mapping as Table
 from fractions import Fraction
 
-from csdf.model.mapping import Mapping, StaticOrder
-from csdf.search.mapping.problem import MappingProblem
+from csdf.mapping.model import Mapping, StaticOrder
+from csdf.mapping.problem import MappingProblem
 
 EJECTIONS = 20  # how often a firing may lose its place, on average, before the period is given up
 MOST_STEPS = 10_000  # beyond one for each firing
@@ -145,31 +144,22 @@ class _Schedule:
 def mapping_of(
     problem: MappingProblem, binding: Sequence[int], starts: Sequence[int], period: int
 ) -> Mapping:
-    """Return the mapping of a binding, and of starts that repeat with a period."""
+    """Return the mapping of a binding, and of starts that repeat with a period, prefixes included."""
     names = [core.name for core in problem.platform.cores]
-    return Mapping(
-        binding={a: names[c] for a, c in zip(problem.actors, binding, strict=True)},
-        orders=orders_of(problem, binding, starts, period),
-    )
-
-
-def orders_of(
-    problem: MappingProblem, binding: Sequence[int], starts: Sequence[int], period: int
-) -> dict[str, StaticOrder]:
-    """Return the static orders of starts that repeat with a period, prefixes included."""
     least = min(starts)
     stages = max(start - least for start in starts) // period
-    events: Table[int, list[tuple[int, int, int]]] = defaultdict(list)
+    events: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for firing, start in enumerate(starts):
         actor = problem.firings[firing][0]
         for turn in range(stages + 1):
             events[binding[actor]].append((start - least + turn * period, firing, actor))
-    found = {}
+    orders = {}
+    begin, end = stages * period, (stages + 1) * period
     for core, listed in events.items():
-        ends = stages * period, (stages + 1) * period
         listed.sort()
-        found[problem.platform.cores[core].name] = StaticOrder(
-            prefix=tuple(problem.actors[a] for time, _, a in listed if time < ends[0]),
-            periodic=tuple(problem.actors[a] for time, _, a in listed if ends[0] <= time < ends[1]),
+        orders[names[core]] = StaticOrder(
+            prefix=tuple(problem.actors[a] for time, _, a in listed if time < begin),
+            periodic=tuple(problem.actors[a] for time, _, a in listed if begin <= time < end),
         )
-    return found
+    bound = {actor: names[core] for actor, core in zip(problem.actors, binding, strict=True)}
+    return Mapping(binding=bound, orders=orders)

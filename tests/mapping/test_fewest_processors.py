@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.mapping.throughput import mapped_throughput
 from csdf.errors import CsdfError
 from csdf.io.graph_files import read_graph
+from csdf.mapping.model import Core, Platform
+from csdf.mapping.search import equal_processors, fewest_processors
+from csdf.mapping.throughput import mapped_throughput
 from csdf.model.builder import GraphBuilder
 from csdf.model.graph import Actor, Graph, Processor
-from csdf.model.mapping import Core, Platform
 from csdf.outcome import Status
-from csdf.search.mapping.fewest import equal_processors, fewest_processors
-from tests.search.test_best_mapping import least_period, pipeline, random_problem
+from tests.mapping.test_best_mapping import least_period, pipeline, random_problem
 
 GRAPHS = Path(__file__).parents[2] / "models" / "graphs"
 BUDGET = 20.0

@@ -19,7 +19,7 @@ from csdf.io.sdf3.document import Sdf3Document
 from csdf.io.sdf3.reader import ChannelText
 from csdf.model.exact import MalformedText, natural, rational
 from csdf.model.graph import Actor, Channel, Graph
-from csdf.model.scenarios import Scenario, ScenarioGraph, State
+from csdf.scenarios.model import Scenario, ScenarioGraph, State
 
 NOBODY = " (nobody)"  # what the name of an actor that never fires adds to that of its channel
 

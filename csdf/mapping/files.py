@@ -9,7 +9,7 @@
      "buffers": {"c": {"memory": 3}}, "delays": {"c": 2}}
 
 What may be left out: a processor's type, wheel, slice and offset, the connections and all of a
-connection but its ends; orders, prefixes, buffers and delays of a mapping. csdf.model.mapping says
+connection but its ends; orders, prefixes, buffers and delays of a mapping. csdf.mapping.model says
 what each means.
 """
 
@@ -23,7 +23,7 @@ from typing import TypeVar
 from csdf.errors import UnreadableFile
 from csdf.io import files
 from csdf.io.json_value import JsonValue
-from csdf.model.mapping import (
+from csdf.mapping.model import (
     Buffer,
     Connection,
     Core,

@@ -7,12 +7,13 @@ import pytest
 
 from csdf.analysis.bound_channels import bound_channels, with_capacities
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.latency import dependency_latency, source_latency
+from csdf.analysis.latency import dependency_latency
 from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError, InvalidGraph
 from csdf.generation import GraphShape, random_graph
+from csdf.mapping.latency import source_latency
+from csdf.mapping.model import Connection, Core, Mapping, Platform, StaticOrder
 from csdf.model.builder import GraphBuilder
-from csdf.model.mapping import Connection, Core, Mapping, Platform, StaticOrder
 from csdf.search.latency_storage import Pairing, ReleasePaths
 
 

@@ -21,9 +21,7 @@ from csdf.io.sdf3 import source as sdf3_source
 from csdf.io.sdf3 import source as xml_edit
 from csdf.io.sdf3.document import Sdf3Document
 from csdf.io.sdf3.writer import DECLARATION, format_sdf3
-from csdf.model.exact import MalformedText, natural
-from csdf.model.graph import Actor, Channel, Graph, Processor, require_graph
-from csdf.model.mapping import (
+from csdf.mapping.model import (
     Buffer,
     Connection,
     Core,
@@ -32,6 +30,8 @@ from csdf.model.mapping import (
     Platform,
     StaticOrder,
 )
+from csdf.model.exact import MalformedText, natural
+from csdf.model.graph import Actor, Channel, Graph, Processor, require_graph
 from csdf.names import free_name
 
 

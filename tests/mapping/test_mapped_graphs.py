@@ -9,13 +9,10 @@ import pytest
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.latency import dependency_latency, iteration_times
 from csdf.analysis.liveness import deadlock
-from csdf.analysis.mapping.execution import mapped_execution
-from csdf.analysis.mapping.throughput import mapped_throughput
 from csdf.errors import CsdfError
 from csdf.generation import GraphShape, random_graph
-from csdf.io.mapping.nsoc import read_nsoc
-from csdf.model.builder import GraphBuilder
-from csdf.model.mapping import (
+from csdf.mapping.execution import mapped_execution
+from csdf.mapping.model import (
     Buffer,
     Connection,
     Core,
@@ -24,7 +21,10 @@ from csdf.model.mapping import (
     Platform,
     StaticOrder,
 )
-from tests.analysis.test_scenarios import oracle_graph
+from csdf.mapping.nsoc import read_nsoc
+from csdf.mapping.throughput import mapped_throughput
+from csdf.model.builder import GraphBuilder
+from tests.scenarios.test_scenario_throughput import oracle_graph
 from tests.shared_data import SHARED, each
 
 RESEARCH = SHARED / "research"

@@ -7,13 +7,12 @@ from math import comb
 import pytest
 
 from csdf.analysis.bound_channels import with_capacities, without_auto_concurrency
-from csdf.analysis.mapping.binding import buffer_sides
-from csdf.analysis.mapping.execution import mapped_execution
-from csdf.analysis.mapping.throughput import mapped_throughput
 from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError
-from csdf.model.builder import GraphBuilder
-from csdf.model.mapping import (
+from csdf.mapping.binding import buffer_sides
+from csdf.mapping.buffers import least_buffers
+from csdf.mapping.execution import mapped_execution
+from csdf.mapping.model import (
     Buffer,
     Connection,
     Core,
@@ -22,9 +21,10 @@ from csdf.model.mapping import (
     Platform,
     StaticOrder,
 )
+from csdf.mapping.throughput import mapped_throughput
+from csdf.model.builder import GraphBuilder
 from csdf.outcome import Status
-from csdf.search.mapping.buffers import least_buffers
-from tests.analysis.test_mapping import random_case
+from tests.mapping.test_mapped_graphs import random_case
 
 TRIED = 40  # choices of one token less, where there are more
 

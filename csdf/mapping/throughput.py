@@ -15,12 +15,12 @@ from typing import Any
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.critical import CriticalCycle
-from csdf.analysis.mapping.binding import bound_graph, require_valid
 from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError
+from csdf.mapping.binding import bound_graph, require_valid
+from csdf.mapping.model import Mapping, Platform, StaticOrder
 from csdf.model.graph import Actor, Channel, Graph
 from csdf.model.indexed import indexed
-from csdf.model.mapping import Mapping, Platform, StaticOrder
 from csdf.model.shown import Shown
 from csdf.model.untimed import UntimedRun
 from csdf.time_limit import Budget, stop_of

@@ -8,7 +8,7 @@ from typing import Any
 
 from ortools.sat.python import cp_model
 
-from csdf.search.mapping.problem import MappingProblem
+from csdf.mapping.problem import MappingProblem
 
 MOST = 2**58  # of a number in a constraint: the solver refuses programs whose sums may pass 64 bits
 
@@ -63,17 +63,8 @@ def find_mapping(
 
 
 def _horizon(problem: MappingProblem, period: Fraction) -> int:
-    """The sum of all times, in units of 1 / the denominator: no start that repeats has to be later."""
-    cores = range(len(problem.platform.cores))
-    work = sum(
-        max(problem.duration(firing, core) for core in problem.cores_of(actor))
-        for firing, (actor, _) in enumerate(problem.firings)
-    )
-    sent = sum(
-        max(problem.delay(one.channel, a, b) for a in cores for b in cores)
-        for one in problem.dependencies
-    )
-    return (work + sent) * period.denominator + period.numerator
+    """No start that repeats has to be later, in units of 1 / the denominator of the period."""
+    return problem.longest_time * period.denominator + period.numerator
 
 
 def _largest(problem: MappingProblem, period: Fraction) -> int:

@@ -122,7 +122,7 @@ class Platform:
                     raise InvalidMapping(f"platform {self.name!r}: there is no processor {end!r}")
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document that csdf.io.mapping.files reads, as a JSON value."""
+        """Return the document that csdf.mapping.files reads, as a JSON value."""
         return {
             "format": "csdf-platform",
             "version": 1,
@@ -199,7 +199,7 @@ class Mapping:
     delays: Table[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document that csdf.io.mapping.files reads, as a JSON value."""
+        """Return the document that csdf.mapping.files reads, as a JSON value."""
         return {
             "format": "csdf-mapping",
             "version": 1,

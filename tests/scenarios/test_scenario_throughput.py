@@ -9,20 +9,20 @@ import pytest
 
 from csdf.analysis.bound_channels import limit_concurrency
 from csdf.analysis.consistency import cycle_vector
-from csdf.analysis.scenarios import (
+from csdf.analysis.throughput import throughput
+from csdf.errors import InvalidGraph, NotRead
+from csdf.generation import GraphShape, random_graph
+from csdf.model.builder import GraphBuilder
+from csdf.model.graph import Actor, Channel, Graph
+from csdf.scenarios.files import read_scenarios
+from csdf.scenarios.model import Scenario, ScenarioGraph, State
+from csdf.scenarios.throughput import (
     Edge,
     StuckScenario,
     maximum_cycle_ratio,
     scenario_matrix,
     scenario_throughput,
 )
-from csdf.analysis.throughput import throughput
-from csdf.errors import InvalidGraph, NotRead
-from csdf.generation import GraphShape, random_graph
-from csdf.io.scenarios.files import read_scenarios
-from csdf.model.builder import GraphBuilder
-from csdf.model.graph import Actor, Channel, Graph
-from csdf.model.scenarios import Scenario, ScenarioGraph, State
 from tests.analysis.graph_shapes import with_silent_phases
 from tests.reference import slow_simulation
 from tests.reference.karp import largest_mean

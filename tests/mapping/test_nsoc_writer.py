@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from csdf.analysis.mapping.throughput import mapped_throughput
 from csdf.errors import UnwritableFile
 from csdf.io.graph_files import read_graph
-from csdf.io.mapping.files import read_platform, write_platform
-from csdf.io.mapping.nsoc import read_nsoc, write_nsoc
+from csdf.mapping.files import read_platform, write_platform
+from csdf.mapping.model import Buffer, Connection, Core, Mapping, Platform, StaticOrder
+from csdf.mapping.nsoc import read_nsoc, write_nsoc
+from csdf.mapping.throughput import mapped_throughput
 from csdf.model.builder import GraphBuilder
 from csdf.model.graph import Actor, Processor
-from csdf.model.mapping import Buffer, Connection, Core, Mapping, Platform, StaticOrder
-from tests.analysis.test_mapping import RESEARCH, known, random_case
 from tests.cli.running import GRAPHS
+from tests.mapping.test_mapped_graphs import RESEARCH, known, random_case
 from tests.shared_data import each
 
 

@@ -11,10 +11,10 @@ from math import lcm
 from typing import NamedTuple
 
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.mapping.binding import bound_graph, require_valid
 from csdf.errors import CsdfError, NoRecurrence
+from csdf.mapping.binding import bound_graph, require_valid
+from csdf.mapping.model import Mapping, Platform
 from csdf.model.graph import Channel, Graph
-from csdf.model.mapping import Mapping, Platform
 from csdf.model.schedule import Firing
 
 MOST_FIRINGS = 2_000_000  # of one execution, before it gives up

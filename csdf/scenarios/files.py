@@ -6,7 +6,7 @@
      "states": [{"name": "q", "scenario": "s"}],
      "transitions": [["q", "q"]], "initial": "q"}
 
-`reward`, `taken`, `left` and `firings` may be left out; see csdf.model.scenarios.Scenario.
+`reward`, `taken`, `left` and `firings` may be left out; see csdf.scenarios.model.Scenario.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from csdf.io import files
 from csdf.io.json_graph import graph_of
 from csdf.io.json_value import JsonValue
 from csdf.model.exact import MalformedText, rational
-from csdf.model.scenarios import Scenario, ScenarioGraph, State
+from csdf.scenarios.model import Scenario, ScenarioGraph, State
 
 FORMAT = "csdf-scenarios"
 VERSION = 1
-XML_READER = "csdf.io.scenarios.fsmsadf"  # imported when a file is XML: lxml takes long to load
+XML_READER = "csdf.scenarios.fsmsadf"  # imported when a file is XML: lxml takes long to load
 KEYS = ("format", "version", "name", "scenarios", "states", "transitions", "initial")
 OPTIONAL = ("reward", "taken", "left", "firings")
 

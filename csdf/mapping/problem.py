@@ -12,11 +12,11 @@ from typing import NamedTuple
 from csdf.analysis.bound_channels import limit_concurrency
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.expansion import needed_firings
-from csdf.analysis.mapping.binding import bound_graph, durations_on, transfer_time
 from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError, GaveUp
+from csdf.mapping.binding import bound_graph, durations_on, transfer_time
+from csdf.mapping.model import Core, InvalidMapping, Mapping, Platform
 from csdf.model.graph import Actor, Graph
-from csdf.model.mapping import Core, InvalidMapping, Mapping, Platform
 
 MOST_FIRINGS = 20_000  # of an iteration that is mapped
 MOST_SHARED = 10**8  # sum of loads of which all subsets are summed up
@@ -72,6 +72,28 @@ class MappingProblem:
         if work is None:
             raise AssertionError("an actor is bound to processors that it runs on")
         return work[index]
+
+    @property
+    def least_loads(self) -> list[int]:
+        """How long each actor keeps its fastest processor busy in one iteration."""
+        actors = range(len(self.actors))
+        return [min(self.load(a, c) for c in self.cores_of(a)) for a in actors]
+
+    @property
+    def longest_time(self) -> int:
+        """The time of all firings on their slowest processors, and of all tokens on their way.
+
+        No cycle that visits each once takes longer.
+        """
+        cores = range(len(self.platform.cores))
+        work = sum(
+            max(self.duration(firing, core) for core in self.cores_of(actor))
+            for firing, (actor, _) in enumerate(self.firings)
+        )
+        return work + sum(
+            max(self.delay(one.channel, a, b) for a in cores for b in cores)
+            for one in self.dependencies
+        )
 
     def delay(self, channel: str, source: int, target: int) -> int:
         """Return how long a token of a channel is under way between two processors."""
@@ -164,9 +186,7 @@ def lower_bound(problem: MappingProblem) -> Fraction:
     the least load of each actor; all least loads shared evenly; and, for processors that are alike,
     the least load that one of them has where no actor is split.
     """
-    least = [
-        min(problem.load(a, c) for c in problem.cores_of(a)) for a in range(len(problem.actors))
-    ]
+    least = problem.least_loads
     cores = len(problem.platform.cores)
     bounds = [Fraction(max(least)), Fraction(sum(least), cores), _free_period(problem)]
     if problem.has_equal_cores:
@@ -180,9 +200,7 @@ def fewest_by_load(problem: MappingProblem, period: Fraction) -> int:
     By the least loads of the actors: all together, and, for processors that are alike, with no actor
     split. period: in time units of the problem, no less than the load of any actor.
     """
-    least = [
-        min(problem.load(a, c) for c in problem.cores_of(a)) for a in range(len(problem.actors))
-    ]
+    least = problem.least_loads
     fewest = max(1, ceil(sum(least) / period))
     if problem.has_equal_cores:
         while _least_shared(least, fewest) > period:
