@@ -12,7 +12,7 @@ from typing import Any
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn.chosen import with_weights
-from cnn2csdf.elements import Element
+from cnn2csdf.dtypes import Element
 from cnn2csdf.execution.compare import (
     Difference,
     Verification,
