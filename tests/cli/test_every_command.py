@@ -151,7 +151,7 @@ def test_a_picture_that_cannot_be_drawn_is_refused_before_the_work(run, command,
     extra = REQUIRED.get(command.name, [])
     code, output, remarks = run(*command.name.split()[1:], subject, "--plot", "front.gif", *extra)
     assert (code, output) == (2, "")
-    assert "front.gif: cannot draw 'gif'" in remarks
+    assert "front.gif: expected the suffix .png or .svg or .pdf" in remarks
 
 
 def test_all_commands_are_asked():

@@ -198,7 +198,7 @@ def test_without_a_plan_no_file_is_written(fuse, tmp_path):
 def test_a_file_of_another_kind_is_refused_before_the_work(run):
     code, output, remarks = run("plan", "fusion", MODEL, "--memory", "1MB", "-o", "plan.csv")
     assert (code, output) == (2, "")
-    assert "plan.csv: expected .json, or .h for C" in remarks
+    assert "plan.csv: expected the suffix .json or .h" in remarks
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "html"])

@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
-from csdf.cli import answers, loading, parsers
-from csdf.cli.loading import worked
-from csdf.errors import UnwritableFile
+from csdf.cli import answers, parsers
 from csdf.search.memory_cost import OBJECTIVES
 from planners.fifo.command.options import add_clock, add_goals
 
 PROGRAM = "csdf fifo finn"
 SECONDS = 3.8  # time limit
 GOALS = ("bits", "words", *OBJECTIVES)
-
-
-def main(argv: Sequence[str]) -> int:
-    """Print the answer; return the exit code: 0 found, 1 there are none, 3 unknown."""
-    parser = command_parser()
-    options = parser.parse_args(argv)
-    loading.require_drawing(options.plot)
-    if options.output and loading.suffix_of(options.output) != "json":
-        raise UnwritableFile(f"{options.output}: a folding file is JSON; expected the suffix .json")
-    return worked("planners.fifo.command.work.finn", options)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -36,6 +23,7 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf fifo finn models/fifo/residual.onnx",
         "csdf fifo finn models/fifo/residual.onnx --fps 50000 --clock 200 -o folding_out.json",
         "csdf fifo finn models/fifo/residual.onnx --least --latency DuplicateStreams=5",
+        work="planners.fifo.command.work.finn",
         notes="RTL layers of FINN are timed exactly. The latencies of HLS layers are decided by the "
         "HLS scheduler: the answer lists what was assumed, --latency says it, --sensitivity tells how "
         "much it matters. Sizes are proved for this model of the design.",
@@ -46,7 +34,7 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_time_limit(parser, "for each search; then the best by then", SECONDS)
     parsers.add_json_option(parser)
     parsers.add_plot_option(parser, "the trade-off of the objective and the rate")
-    parsers.add_output_option(parser, "a folding file with these depths, in JSON", required=False)
+    parsers.add_output_option(parser, "a folding file with these depths, in JSON", "json")
     return parser
 
 

@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
 from csdf.cli import answers, parsers
-from csdf.cli.loading import worked
-from csdf.errors import UnwritableFile
 from planners.fifo.command.options import add_clock, add_goals
 
 PROGRAM = "csdf fifo hls4ml"
 SECONDS = 3.0  # time limit
-
-
-def main(argv: Sequence[str]) -> int:
-    """Print the answer; return the exit code: 0 found, 1 there are none, 3 unknown."""
-    options = command_parser().parse_args(argv)
-    if options.output and not options.output.endswith(".json"):
-        raise UnwritableFile(f"{options.output}: depths are JSON; expected the suffix .json")
-    return worked("planners.fifo.command.work.hls4ml", options)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -30,6 +19,7 @@ def command_parser() -> argparse.ArgumentParser:
         "C++ says which functions work on which streams, and in which order words pass.",
         "csdf fifo hls4ml models/fifo/small_hls4ml -o depths.json",
         "csdf fifo hls4ml models/fifo/small_hls4ml/hls4ml_config.yml --least",
+        work="planners.fifo.command.work.hls4ml",
         notes="A word is a pixel with all its channels. Cycles are those of the loops in nnet_utils "
         "with assumed latencies: true ones are in the synthesis report, and --latency gives them. A "
         "project with strategy Resource has no interval in its source; then the reuse factor is taken.",
@@ -59,5 +49,5 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parsers.add_time_limit(parser, "for each search; then the best by then", SECONDS)
     parsers.add_json_option(parser)
-    parsers.add_output_option(parser, "the depth of each stream, in JSON", required=False)
+    parsers.add_output_option(parser, "the depth of each stream, in JSON", "json")
     return parser
