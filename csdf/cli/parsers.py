@@ -34,6 +34,8 @@ class Parser(argparse.ArgumentParser):
     """A parser that tells which option a wrong word may have meant."""
 
     color: bool  # whether later versions of Python colour the help
+    work: Callable[[argparse.Namespace], int] | str | None
+    check: Callable[[argparse.Namespace], None] | None
 
     def error(self, message: str) -> NoReturn:
         """Refuse the words, as argparse does."""
@@ -74,7 +76,8 @@ def new_parser(
         conflict_handler=conflict_handler,
     )
     parser.color = False  # its marks would be quoted like those of a name
-    parser.set_defaults(program=program, work=work, check=check, refuse=parser.error)
+    parser.work, parser.check = work, check
+    parser.set_defaults(program=program, refuse=parser.error)
     return parser
 
 

@@ -49,7 +49,7 @@ from csdf.words import size
 
 GRAPH_FORMAT = b'"csdf-graph"'  # what every graph in JSON says of itself
 SECONDS = 20.0  # time limit
-SUFFIXES = ("html", "htm", "")
+SUFFIXES = ("html", "htm")
 PLAIN_QUOTES = str.maketrans("“”", "''")  # as in what other commands print, in every encoding
 GRAPH = "graph"  # the kind of subject that csdf knows itself
 INPUT = "a graph (SDF3 .xml, JSON, layer table .csv)"

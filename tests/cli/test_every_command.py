@@ -132,7 +132,10 @@ def test_a_missing_file_is_one_line_that_begins_with_the_command(run, command, t
     words = [*command.name.split()[1:], str(tmp_path / "none.json")]
     options = options_of(command)
     if "--output" in options:
-        words += ["-o", str(tmp_path / ("out.html" if "report" in words else "out.json"))]
+        words += [
+            "-o",
+            str(tmp_path / ("out.html" if {"report", "draw"} & set(words) else "out.json")),
+        ]
     words += REQUIRED.get(command.name, [])
     code, output, remarks = run(*words)
     assert (code, output) == (2, "")

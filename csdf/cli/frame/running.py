@@ -95,13 +95,13 @@ def _done(module: ModuleType, words: Sequence[str]) -> int:
     """Parse the words, and do the work that the parser names; return the exit code."""
     if hasattr(module, "main"):
         return int(module.main(words))
-    options = module.command_parser().parse_args(words)
+    parser = module.command_parser()
+    options, work = parser.parse_args(words), parser.work
     options.words = words
-    if options.check is not None:
-        options.check(options)
-    work = options.work
+    if parser.check is not None:
+        parser.check(options)
     if isinstance(work, str):
-        work = entries.loaded(entries.Entry(options.program, work, entries.PROJECT)).work
+        work = entries.loaded(entries.Entry(parser.prog, work, entries.PROJECT)).work
     return int(work(options))
 
 
