@@ -19,7 +19,7 @@ from csdf.search.memory_cost import (
     shift_luts,
 )
 from planners.fifo.design import LEAST_DEPTH, Design, Fifo, Layer
-from planners.fifo.timing.cluster import Cluster, Port, Series
+from planners.fifo.timing.cluster import Cluster, EventSequence, Port
 
 URAM_BITS, URAM_WORDS = 72, 4096
 RAM_STYLES = ("auto", "block", "distributed", "ultra")
@@ -127,8 +127,8 @@ def with_cores(design: Design, cores: Sequence[Sequence[Core]]) -> tuple[Design,
 
 def _passing(name: str, fifo: Fifo) -> Layer:
     """The step between two FIFOs in a row: a word leaves one and enters the next in a cycle."""
-    port = Port(series=0, words=fifo.words, bits=fifo.bits)
-    series = (Series(name="pass", events=fifo.words),)
+    port = Port(sequence=0, words=fifo.words, bits=fifo.bits)
+    series = (EventSequence(name="pass", events=fifo.words),)
     return Layer(
         name=name,
         kind="wire",

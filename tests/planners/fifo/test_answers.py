@@ -13,10 +13,10 @@ from csdf.search.memory_cost import OBJECTIVES
 from csdf.time_limit import Stop
 from csdf.words import rate_in_words
 from planners.fifo.command.answer import by_number, in_proof
-from planners.fifo.event_graph import EventSystem
+from planners.fifo.event_graph import EventGraph
 from planners.fifo.finn.reading import read_design
-from planners.fifo.sizing import full_rate, smallest_depths
-from planners.fifo.stepping import cheapest_depths
+from planners.fifo.sizing import cheapest_depths, smallest_depths
+from planners.fifo.study import max_rate
 from planners.fifo.timing.cluster import TimingOptions
 from tests.planners.fifo.designs import RESIDUAL
 
@@ -50,7 +50,7 @@ def test_an_objective_other_than_bits_says_its_own_cost(capsys):
 
 @pytest.mark.parametrize("objective", ["bram", "lut"])
 def test_memories_cost_what_csdf_buffers_says(objective, capsys):
-    system = EventSystem(read_design(str(RESIDUAL), TimingOptions(), {}))
+    system = EventGraph(read_design(str(RESIDUAL), TimingOptions(), {}))
     main(["fifo", "finn", str(RESIDUAL), "--objective", objective, "--json"])
     found = json.loads(capsys.readouterr().out)
     price = OBJECTIVES[objective]
@@ -58,7 +58,7 @@ def test_memories_cost_what_csdf_buffers_says(objective, capsys):
     assert found["smallest"]["cost"] == own == found["smallest"]["lower_bound"]
     if objective == "bram":
         assert own == found["cost"]["bram18"]
-    asked, _ = full_rate(system)
+    asked, _ = max_rate(system)
     assert cheapest_depths(system, asked, price).bits == own
 
 
@@ -67,8 +67,8 @@ def test_equal_memories_have_the_fewest_bits_or_say_how_many_there_could_be(caps
     fewest = json.loads(capsys.readouterr().out)["smallest"]["bits"]
     main(["fifo", "finn", str(RESIDUAL), "--objective", "bram"])
     assert f"({fewest} bits, no fewer) for" in line_of(capsys.readouterr().out, "depths")
-    system = EventSystem(read_design(str(RESIDUAL), TimingOptions(), {}))
-    asked, _ = full_rate(system)
+    system = EventGraph(read_design(str(RESIDUAL), TimingOptions(), {}))
+    asked, _ = max_rate(system)
     found = cheapest_depths(system, asked, OBJECTIVES["bram"], stop=Stop(steps=3))
     assert found.least_bits is None or found.least_bits <= fewest
 
@@ -123,7 +123,7 @@ def test_a_picture_tells_proved_points_from_others():
     pytest.importorskip("matplotlib")
     from planners.fifo.command.picture import OPEN, PROVED, front_picture
 
-    proved = smallest_depths(EventSystem(read_design(str(RESIDUAL), TimingOptions(), {})), None)
+    proved = smallest_depths(EventGraph(read_design(str(RESIDUAL), TimingOptions(), {})), None)
     proved = replace(proved, period=Fraction(98))
     other = replace(proved, status=Status.FEASIBLE, bits=proved.bits + 9)
 
@@ -154,7 +154,7 @@ def test_what_was_assumed_is_in_the_order_of_its_numbers():
 
 
 def test_a_gap_is_never_said_to_be_nothing():
-    system = EventSystem(read_design(str(RESIDUAL), TimingOptions(), {}))
+    system = EventGraph(read_design(str(RESIDUAL), TimingOptions(), {}))
     proved = smallest_depths(system, None)
     open_ = replace(proved, status=Status.FEASIBLE, bits=4832, lower_bound=4830)
     assert Fraction(2, 4830) == open_.gap < Fraction(1, 1000)

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from planners.fifo.dominance import Moves
 from planners.fifo.evaluator import DesignEvaluator
-from planners.fifo.event_graph import EventSystem
-from planners.fifo.sizing import full_rate, period_of, smallest_depths
+from planners.fifo.event_graph import EventGraph
+from planners.fifo.sizing import smallest_depths
 from planners.fifo.timing import rtl
 from tests.planners.fifo.designs import chain, cluster, design, fork
 
@@ -101,7 +101,7 @@ def slower(system, depths):
 @settings(max_examples=60, deadline=None)
 @given(chains(), st.data())
 def test_storage_moved_over_a_fast_layer_is_never_slower(design, data):
-    system = EventSystem(design)
+    system = EventGraph(design)
     found = moves_of(system).all
     assume(found)
     move = data.draw(st.sampled_from(found))
@@ -113,7 +113,7 @@ def test_storage_moved_over_a_fast_layer_is_never_slower(design, data):
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(2, 9), min_size=5, max_size=5), st.data())
 def test_the_same_holds_before_a_fork_and_behind_a_sum(depths, data):
-    system = EventSystem(forked_twice())
+    system = EventGraph(forked_twice())
     move = data.draw(st.sampled_from(moves_of(system).all))
     depths = [*depths, *depths][: len(system.design.fifos)]
     depths[move.source] += move.fewer
@@ -135,15 +135,15 @@ def cheaper(weights, bits):
 def test_no_smaller_depths_of_a_fork_reach_the_full_rate():
     # Brute force over all depths that cost less, those that the search leaves alone among them.
     made = forked_twice(3)
-    system = EventSystem(made)
-    full, _ = full_rate(system)
+    system = EventGraph(made)
+    full, _ = max_rate(system)
     found = smallest_depths(system, full)
     assert found.status == "optimal"
     assert period_of(system, found.depths).period == full
     evaluator = DesignEvaluator(system, required=full)
     tried = 0
     for depths in cheaper([one.bits for one in made.fifos], found.bits):
-        assert evaluator.circuit(depths) is not None
+        assert evaluator.critical_cycle(depths) is not None
         tried += 1
     assert tried > 100
 
@@ -171,14 +171,14 @@ def test_a_sliding_window_is_no_layer_to_move_words_over():
         ConvKernelDim=(3, 1), IFMChannels=1, inputDataType="UINT2",
     )  # fmt: skip
     made = chain(rtl.pipeline(words, 4, 5, bits=(3, 2)), inner, rtl.pipeline(30, 4, 5, bits=(2, 2)))
-    assert moves_of(EventSystem(made)).all == ()
+    assert moves_of(EventGraph(made)).all == ()
 
 
 def test_wide_words_behind_a_pipeline_are_moved_before_it():
     # 32 bits become 2 bits: all that waits there waits cheaper behind; 2 words remain in front.
     made = chain(*(rtl.pipeline(12, 4, 5, bits=one) for one in [(32, 32), (32, 2), (2, 2)]))
     assert [one.bits for one in made.fifos] == [32, 2]
-    assert moves_of(EventSystem(made)).most_depths([32, 2], [2, 2]).depths == (2, None)
+    assert moves_of(EventGraph(made)).most_depths([32, 2], [2, 2]).depths == (2, None)
 
 
 @settings(max_examples=60, deadline=None)
@@ -200,7 +200,7 @@ def test_a_word_may_wait_behind_a_layer_that_drops_words(rows, pixels, channels,
         cluster("MVAU", "hls", MW=written, MH=2, SIMD=1, PE=1, numInputVectors=(1, 1),
                 inputDataType="UINT2", weightDataType="INT2", outputDataType="UINT8"),
     )  # fmt: skip
-    system = EventSystem(made)
+    system = EventGraph(made)
     found = [one for one in moves_of(system).all if one.source == 1]
     assume(found and found[0].fewer == 1)  # the last pixel is dropped, so it reads in every cycle
     assert found[0].targets == ((2, 1),)
