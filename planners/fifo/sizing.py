@@ -257,10 +257,15 @@ class _Smallest:
 
 def least_depths(evaluator: DesignEvaluator) -> Depths:
     """Return for each FIFO the least depth that does if all others have no bound."""
-    unbounded: list[int | None] = [None] * len(evaluator.graph.design.fifos)
     return tuple(
-        _least(evaluator, unbounded, place, LEAST_DEPTH - 1) for place in range(len(unbounded))
+        least_depth(evaluator, place) for place in range(len(evaluator.graph.design.fifos))
     )
+
+
+def least_depth(evaluator: DesignEvaluator, place: int) -> int:
+    """Return the least depth of one FIFO that does if all others have no bound."""
+    unbounded: list[int | None] = [None] * len(evaluator.graph.design.fifos)
+    return _least(evaluator, unbounded, place, LEAST_DEPTH - 1)
 
 
 def _least(

@@ -11,7 +11,7 @@ from csdf.kernels.compile import SAFE
 from planners.arena.allocation import plan_arena
 from planners.arena.problem import Buffer, Problem
 from planners.fifo.event_graph import EventGraph
-from planners.fifo.timing.cluster import Cluster, Port, EventSequence, TimingOptions, Wait
+from planners.fifo.timing.cluster import Cluster, EventSequence, Port, TimingOptions, Wait
 from planners.kernels import ranges
 from planners.memory.placement import ChainGroup, chain_offsets
 from planners.primitives.selection.fronts import added, front_of
@@ -69,7 +69,10 @@ def layer(gap):
     """A layer that reads two words and writes each one cycle later; `gap` cycles between reads."""
     words = np.arange(2, dtype=np.int64)
     return Cluster(
-        sequences=(EventSequence(name="read", events=2, gap=gap), EventSequence(name="write", events=2)),
+        sequences=(
+            EventSequence(name="read", events=2, gap=gap),
+            EventSequence(name="write", events=2),
+        ),
         waits=(Wait(waiter=1, source=0, events=words),),
         inputs=(Port(sequence=0, words=2, bits=8),),
         outputs=(Port(sequence=1, words=2, bits=8),),

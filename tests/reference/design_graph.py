@@ -13,7 +13,7 @@ import numpy as np
 
 from csdf.model.graph import Actor, Channel, Graph
 from planners.fifo.design import Design
-from planners.fifo.timing.cluster import Numbers, Port, EventSequence, Wait, counting
+from planners.fifo.timing.cluster import EventSequence, Numbers, Port, Wait, counting
 from planners.kernels.event_times import NONE
 
 
@@ -78,7 +78,9 @@ def _waiting(waiter: int, words: Numbers, source: int, others: int, other: Port)
     return Wait(waiter=waiter, source=source, events=table)
 
 
-def _add_gap(name: str, series: EventSequence, actors: list[Actor], channels: list[Channel]) -> None:
+def _add_gap(
+    name: str, series: EventSequence, actors: list[Actor], channels: list[Channel]
+) -> None:
     gaps = np.full(series.events, series.gap) if series.gaps is None else series.gaps
     ones = (1,) * series.events
     after = tuple(int(one) for one in np.roll(gaps, -1))

@@ -22,7 +22,7 @@ from planners.arena.greedy import Greedy
 from planners.arena.portfolio import Portfolio, PushingSearch, WideningSearch
 from planners.arena.problem import Buffer, Problem
 from planners.fifo.event_graph import EventGraph
-from planners.fifo.timing.cluster import Cluster, Port, EventSequence, Wait
+from planners.fifo.timing.cluster import Cluster, EventSequence, Port, Wait
 from planners.kernels import convolution_layers as layers
 from planners.memory.placement import ExactPlacement, GroupBytes, Lead
 from planners.primitives.library import layers as pooling

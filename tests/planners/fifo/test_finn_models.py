@@ -10,10 +10,9 @@ from csdf.errors import UnreadableFile
 from csdf.search.memory_cost import blocks
 from planners.fifo.cores import Core, cost, split_cores, whole_core, with_cores
 from planners.fifo.event_graph import EventGraph
-from planners.fifo.finn.reading import fifo_depths, folding_text, read_folding
-from planners.fifo.finn.reading import read_design
+from planners.fifo.finn.reading import fifo_depths, folding_text, read_design, read_folding
 from planners.fifo.sizing import smallest_depths
-from planners.fifo.study import automatic_depths, study
+from planners.fifo.study import automatic_depths, max_rate, period_of, study
 from planners.fifo.timing.cluster import TimingOptions
 from tests.planners.fifo.designs import RESIDUAL, ROOT, cluster, fork
 from tests.planners.fifo.handshakes import Times, cluster_rules
@@ -273,20 +272,20 @@ SIMULATED = {
 @each("name", [name for name in SIMULATED if (DESIGNS / name).exists()])
 def test_layers_need_the_cycles_that_their_rtl_needs(name):
     design = read_design(str(DESIGNS / name), OPTIONS)
-    system = EventGraph(design)
-    max_rate(system)
+    graph = EventGraph(design)
+    max_rate(graph)
     for layer, (estimate, cycles) in SIMULATED[name].items():
         number = design.layer(layer)
-        assert (design.layers[number].estimate, system.alone[number]) == (estimate, cycles)
+        assert (design.layers[number].estimate, graph.alone[number]) == (estimate, cycles)
 
 
 @pytest.mark.slow
 @each("model", MODELS)
 def test_real_designs_have_depths_without_deadlock_that_are_proved_the_smallest(model):
-    system = EventGraph(read_design(str(model), OPTIONS))
-    found = smallest_depths(system, None)
+    graph = EventGraph(read_design(str(model), OPTIONS))
+    found = smallest_depths(graph, None)
     assert found.status == "optimal"
-    assert period_of(system, found.depths).period is not None
+    assert period_of(graph, found.depths).period is not None
 
 
 LONG = "cnv_"  # a proof that takes minutes or more
@@ -295,21 +294,21 @@ LONG = "cnv_"  # a proof that takes minutes or more
 @pytest.mark.slow
 @each("model", [one for one in MODELS if not one.name.startswith(LONG)])
 def test_depths_of_real_designs_are_proved_the_smallest_at_full_rate(model):
-    system = EventGraph(read_design(str(model), OPTIONS))
-    full, _ = max_rate(system)
-    found = smallest_depths(system, full)
+    graph = EventGraph(read_design(str(model), OPTIONS))
+    full, _ = max_rate(graph)
+    found = smallest_depths(graph, full)
     assert (found.status, found.lower_bound) == ("optimal", found.bits)
-    assert period_of(system, found.depths).period == full
-    assert found.bits <= system.design.bits(automatic_depths(system, full))
+    assert period_of(graph, found.depths).period == full
+    assert found.bits <= graph.design.bits(automatic_depths(graph, full))
 
 
 @pytest.mark.slow
 @NO_DESIGNS
 def test_the_residual_design_needs_no_fewer_bits_than_cuts_of_single_depths_prove():
     # A search that knew no sums of depths had found 3114 bits, and proved that 3072 are needed.
-    system = EventGraph(read_design(str(DESIGNS / "resnet_small_t20000.onnx"), OPTIONS))
-    full, _ = max_rate(system)
-    assert 3072 <= smallest_depths(system, full).bits < 3114
+    graph = EventGraph(read_design(str(DESIGNS / "resnet_small_t20000.onnx"), OPTIONS))
+    full, _ = max_rate(graph)
+    assert 3072 <= smallest_depths(graph, full).bits < 3114
 
 
 @NO_DESIGNS
@@ -335,7 +334,7 @@ def test_depth_files_of_full_size_builds_are_read(name):
 
 
 def test_a_rate_between_has_a_size_between():
-    system = EventGraph(read_design(RESIDUAL, OPTIONS))
-    full, _ = max_rate(system)
-    sizes = [smallest_depths(system, one).bits for one in (None, Fraction(3000), full)]
+    graph = EventGraph(read_design(RESIDUAL, OPTIONS))
+    full, _ = max_rate(graph)
+    sizes = [smallest_depths(graph, one).bits for one in (None, Fraction(3000), full)]
     assert sizes == sorted(sizes)

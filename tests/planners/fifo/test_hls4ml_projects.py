@@ -19,7 +19,7 @@ from planners.fifo.hls.reading import (
     read_source,
     with_depths,
 )
-from planners.fifo.sizing import full_rate, period_of
+from planners.fifo.study import max_rate, period_of
 from planners.fifo.timing.cluster import TimingOptions
 
 # A fork, a padded 3x3 convolution on one side, and a sum, in the form of hls4ml's templates.

@@ -9,7 +9,7 @@ from planners.fifo.finn.layers import layer_cluster
 from planners.fifo.finn.nodes import Node
 from planners.fifo.timing import rtl
 from planners.fifo.timing.cluster import TimingOptions
-from planners.fifo.timing.loops import Loop, Stream, loop_cluster
+from planners.fifo.timing.loops import loop_cluster
 from tests.planners.fifo import cycle_by_cycle, recurrences
 from tests.planners.fifo.handshakes import ALWAYS, Times, cluster_rules
 
@@ -253,10 +253,8 @@ def test_a_loop_has_an_iteration_in_each_stage_of_its_pipeline(steps, latency, r
     # Behind a refused write the others leave one by one: a word does not overtake the steps between.
     steps = [(True, False), *steps, (False, True)]
     reads, writes = zip(*steps, strict=True)
-    streams = [
-        [Stream(iterations=np.flatnonzero(one).astype(np.int64), bits=8)] for one in (reads, writes)
-    ]
-    cluster = loop_cluster(Loop(iterations=len(steps), latency=latency), *streams, ())
+    streams = [[(np.flatnonzero(one).astype(np.int64), 8)] for one in (reads, writes)]
+    cluster = loop_cluster(len(steps), *streams, latency=latency)
     refused = refusals(rates)
     ours = Times(cluster_rules(cluster), dict(enumerate(refused)))
     theirs = cycle_by_cycle.pipelined_loop(reads, writes, latency, FRAMES, refused)

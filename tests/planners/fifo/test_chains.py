@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_graph import EventGraph, total_depth
 from planners.fifo.proving import Covering
-from planners.fifo.sizing import full_rate
+from planners.fifo.study import max_rate
 from planners.fifo.timing import rtl
 from planners.fifo.timing.cluster import is_word_by_word
 from tests.planners.fifo.designs import chain, cluster, design, fork
@@ -63,14 +63,14 @@ def shared_out(cycle, depths):
 @settings(max_examples=60, deadline=None)
 @given(st.booleans(), st.lists(st.integers(2, 4), min_size=10, max_size=10), st.data())
 def test_all_depths_that_a_circuit_calls_too_small_are_too_small(is_rate, depths, data):
-    system = EventGraph(long_fork())
-    full, _ = max_rate(system)
+    graph = EventGraph(long_fork())
+    full, _ = max_rate(graph)
     asked = full if is_rate else None
-    cycle = DesignEvaluator(system, required=asked, only_live=not is_rate).critical_cycle(depths)
+    cycle = DesignEvaluator(graph, required=asked, only_live=not is_rate).critical_cycle(depths)
     assume(cycle is not None)
     assert cycle.infeasible.holds(depths)
     others = shared_out(cycle, [data.draw(st.integers(2, 14)) for _ in depths])
-    again = DesignEvaluator(system, required=asked, only_live=not is_rate)
+    again = DesignEvaluator(graph, required=asked, only_live=not is_rate)
     assert again.critical_cycle(others) is not None
 
 
@@ -101,21 +101,21 @@ def test_nor_are_the_depths_faster_that_the_slowest_circuit_of_a_chain_covers(
     size, channels, pipelines, data
 ):
     layers = [one for number in pipelines for one in convolution(size, channels, number)]
-    system = EventGraph(chain(*layers))
-    depths = [data.draw(st.integers(2, 4)) for _ in system.design.fifos]
-    cycle = DesignEvaluator(system).critical_cycle(depths)
+    graph = EventGraph(chain(*layers))
+    depths = [data.draw(st.integers(2, 4)) for _ in graph.design.fifos]
+    cycle = DesignEvaluator(graph).critical_cycle(depths)
     others = shared_out(cycle, [data.draw(st.integers(2, 9)) for _ in depths])
-    found = DesignEvaluator(system).critical_cycle(others)
+    found = DesignEvaluator(graph).critical_cycle(others)
     assert found.period is None or found.period >= cycle.period
 
 
 def test_fifos_with_a_threshold_between_them_are_a_row():
     # The short way of the fork holds what the long way is behind: 2 + 2 + 2 words deadlock, however
     # they are shared out among its three FIFOs.
-    system = EventGraph(long_fork())
-    depths = [2] * len(system.design.fifos)
-    names = [one.name for one in system.design.fifos]
-    cycle = DesignEvaluator(system, only_live=True).critical_cycle(depths)
+    graph = EventGraph(long_fork())
+    depths = [2] * len(graph.design.fifos)
+    names = [one.name for one in graph.design.fifos]
+    cycle = DesignEvaluator(graph, only_live=True).critical_cycle(depths)
     short = [names.index(one) for one in ("fork to aside", "aside to beside", "beside to sum")]
     assert tuple((one, 1) for one in sorted(short)) in cycle.infeasible.limits
 
@@ -139,7 +139,12 @@ def test_the_cheapest_depths_outside_all_regions_are_those_of_brute_force(drawn,
     weights, most, regions = drawn
     top = [7 if one is None else one for one in most]  # a row of limit 12 is left by 7 + 7
     hidden = data.draw(st.integers(0, len(regions)))
-    covering = Covering([2] * len(weights), [7 if one is None else one for one in most], weights)
+    covering = Covering(
+        range(len(weights)),
+        [2] * len(weights),
+        [7 if one is None else one for one in most],
+        weights,
+    )
     for region in regions[:hidden]:
         covering.add(region)
 
