@@ -51,7 +51,7 @@ class Sizing:
 
     period: the one asked for, None for no deadlock. status: optimal if no depths of fewer bits do, of
     all whole numbers from 2 on, in the model of the design; feasible with a proved bound of the bits;
-    infeasible if no depths do, with the critical cycle; gave up if none were found in time.
+    infeasible if no depths do, with the critical cycle; unknown if none were found in time.
     is_narrow: whether it was found out that no single depth can be less. least_bits: where something
     else than bits was to be small, the bits that any depths for the period have at least.
     """
@@ -159,7 +159,7 @@ class _Smallest:
                     self._grow(is_hurried=True)
             if self._best and self._size(self._best) == self._bound:
                 return self._sizing(Status.OPTIMAL, proof)
-            return self._sizing(Status.FEASIBLE if self._best else Status.GAVE_UP, reason)
+            return self._sizing(Status.FEASIBLE if self._best else Status.UNKNOWN, reason)
         return self._sizing(Status.OPTIMAL, proof)
 
     def _find(self) -> Parts:

@@ -11,12 +11,12 @@ from csdf.search.memory_cost import OBJECTIVES
 from planners.fifo.command.group import add_ends, add_goals, add_timing
 
 PROGRAM = "csdf fifo finn"
-BUDGET = 3.8  # seconds
+SECONDS = 3.8  # time limit
 GOALS = ("bits", "elements", *OBJECTIVES)
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the answer; return the exit code: 0 found, 1 there are none, 3 gave up."""
+    """Print the answer; return the exit code: 0 found, 1 there are none, 3 unknown."""
     options = command_parser().parse_args(argv)
     loading.require_drawing(options.plot)
     if options.output and loading.suffix_of(options.output) != "json":
@@ -78,5 +78,5 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--layers", action="store_true", help="list all layers, not the slowest")
     parsers.add_plot_option(parser, "the trade-off of the objective and the rate")
-    add_ends(parser, BUDGET, "a folding file with these depths, in JSON")
+    add_ends(parser, SECONDS, "a folding file with these depths, in JSON")
     return parser

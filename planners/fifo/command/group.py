@@ -52,6 +52,6 @@ def add_timing(parser: argparse.ArgumentParser, name: str, of: str) -> None:
 
 def add_ends(parser: argparse.ArgumentParser, seconds: float, output: str) -> None:
     """Add how long each search may take, and where the answer goes."""
-    parsers.add_budget_option(parser, "for each search; then the best by then", seconds)
+    parsers.add_time_limit(parser, "for each search; then the best by then", seconds)
     parsers.add_json_option(parser)
     parsers.add_output_option(parser, output, required=False)

@@ -11,11 +11,11 @@ from csdf.errors import UnwritableFile
 from planners.fifo.command.group import add_ends, add_goals, add_timing
 
 PROGRAM = "csdf fifo hls4ml"
-BUDGET = 3.0  # seconds
+SECONDS = 3.0  # time limit
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the answer; return the exit code: 0 found, 1 there are none, 3 gave up."""
+    """Print the answer; return the exit code: 0 found, 1 there are none, 3 unknown."""
     options = command_parser().parse_args(argv)
     if options.output and not options.output.endswith(".json"):
         raise UnwritableFile(f"{options.output}: depths are JSON; expected the suffix .json")
@@ -46,5 +46,5 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--in-place", action="store_true", help="write the depths into the C++ of the project"
     )
-    add_ends(parser, BUDGET, "the depth of each stream, in JSON")
+    add_ends(parser, SECONDS, "the depth of each stream, in JSON")
     return parser

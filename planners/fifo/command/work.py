@@ -40,7 +40,7 @@ from planners.fifo.timing.cluster import TimingOptions
 
 
 def work(options: argparse.Namespace) -> int:
-    """Print the answer; return the exit code: 0 found, 1 there are none, 3 gave up."""
+    """Print the answer; return the exit code: 0 found, 1 there are none, 3 unknown."""
     if options.program == hls4ml.PROGRAM:
         return _hls4ml(options)
     if PurePath(options.model).suffix.lower() == ".json":
@@ -68,7 +68,7 @@ def _hls4ml(options: argparse.Namespace) -> int:
         design,
         period=options.period,
         only_live=options.deadlock_free,
-        stops=lambda: stop_after(options.budget, f"{design.name}: sizing its streams"),
+        stops=lambda: stop_after(options.time_limit, f"{design.name}: sizing its streams"),
     )
     found = replace(found, automatic=None)  # a rule of FINN
     text = as_text(found, options.clock, builder="hls4ml")
@@ -86,7 +86,7 @@ def _hls4ml(options: argparse.Namespace) -> int:
 def _exit_code(found: Study) -> int:
     if found.sizing.status is Status.INFEASIBLE:
         return answers.NO
-    return answers.GAVE_UP if found.sizing.status is Status.GAVE_UP else answers.ANSWERED
+    return answers.UNKNOWN if found.sizing.status is Status.UNKNOWN else answers.ANSWERED
 
 
 def _finn(options: argparse.Namespace) -> int:
@@ -127,7 +127,7 @@ def _question(design: Design, options: argparse.Namespace) -> dict[str, Any]:
     return {
         "weights": [1] * len(design.fifos) if options.objective == "elements" else None,
         "cost": OBJECTIVES.get(options.objective),
-        "stops": lambda: stop_after(options.budget, f"{design.name}: sizing its FIFOs"),
+        "stops": lambda: stop_after(options.time_limit, f"{design.name}: sizing its FIFOs"),
     }
 
 
@@ -176,6 +176,6 @@ def _front(design: Design, options: argparse.Namespace) -> int:
     if any(point.status is not Status.OPTIMAL for point in points):
         remark(
             options.program,
-            "the time was up before all points were proved; --budget gives each more",
+            "the time was up before all points were proved; --time-limit gives each more",
         )
     return answers.ANSWERED
