@@ -313,7 +313,8 @@ def grown(
     """
     current, fifos = list(start), evaluator.graph.design.fifos
     while True:
-        groups, trial = [], [*current]
+        groups: list[tuple[int, ...]] = []
+        trial: list[int | None] = [*current]
         while (cycle := evaluator.critical_cycle(trial)) is not None:
             groups.append(cycle.fifos)  # without a FIFO in common with those before
             trial = [None if at in cycle.fifos else one for at, one in enumerate(trial)]
@@ -443,7 +444,7 @@ class _Cheapest:
         self._evaluator = DesignEvaluator(
             graph, required=period, only_live=period is None, look=self._look
         )
-        self._price = lambda place, depth: cost(depth, self._fifos[place].bits)
+        self._cost = cost
         variable = Variable(channels=(), least=LEAST_DEPTH, step=1, weight=1)
         self._search = StepSearch(
             self._evaluator, [variable] * len(self._fifos), self._price, self._look
@@ -451,6 +452,9 @@ class _Cheapest:
 
     def _look(self) -> None:
         self._part.look()
+
+    def _price(self, place: int, depth: int) -> int:
+        return self._cost(depth, self._fifos[place].bits)
 
     def answer(self) -> Sizing:
         """Return the cheapest depths, or the best found with a bound if the stop ends the work."""

@@ -123,7 +123,7 @@ def _finn(options: argparse.Namespace) -> int:
 
 
 def _question(design: Design, options: argparse.Namespace) -> dict[str, Any]:
-    """What is to be small, and how long each search for it may take."""
+    """The objective, and the stop of each search for it."""
     return {
         "weights": [1] * len(design.fifos) if options.objective == "elements" else None,
         "cost": OBJECTIVES.get(options.objective),

@@ -165,6 +165,8 @@ def _max_pool(node: Node, options: TimingOptions) -> Cluster:
 
 def _upsample(node: Node, options: TimingOptions) -> Cluster:
     """Every word of a row is read when its first copy is written; rows are kept to be repeated."""
+    before: tuple[int, ...]
+    after: tuple[int, ...]
     if node.has("HI"):
         before = node.whole("HI"), node.whole("WI")
         after = node.whole("HO"), node.whole("WO")
@@ -195,7 +197,7 @@ def _down_sample(node: Node, options: TimingOptions) -> Cluster:
 
 
 def _concat_or_split(node: Node, options: TimingOptions) -> Cluster:
-    """One stream has for each pixel the words of the others in turn."""
+    """Streams of parts of the channels, and one stream of all: for each pixel part after part."""
     key = "ChannelsPerStream" if node.has("ChannelsPerStream") else "ElemsPerStream"
     is_concat, lanes, channels = node.operator == "Concat", node.whole("SIMD"), node.wholes(key)
     if any(one % lanes for one in channels):

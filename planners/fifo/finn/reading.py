@@ -282,7 +282,7 @@ def _given(nodes: Sequence[Node], stream: Stream) -> int | None:
     """The depth that the file gives: of its FIFO nodes, or the larger one of both ends."""
     if stream.fifos:
         return sum(node.whole("depth") for node in stream.fifos)
-    found = []
+    found: list[int] = []
     for end, key in ((stream.start, "outFIFODepths"), (stream.end, "inFIFODepths")):
         found += nodes[end.node].wholes(key, least=0)[end.port : end.port + 1]
     return max(found, default=None)
