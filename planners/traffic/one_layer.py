@@ -117,6 +117,7 @@ def least_traffic(
                 pass  # the last is the best
         except ENDS as end:
             ended = reason_of(end)
+    nest = _coarsened(group, nest, room, sizes)
     found = transfers(convolution, nest)
     return LayerTraffic(
         convolution=convolution,
@@ -130,6 +131,30 @@ def least_traffic(
         bounds=bounds,
         ended=ended,
     )
+
+
+def _coarsened(group: Convolution, nest: LoopNest, room: int, sizes: ArrayBytes) -> LoopNest:
+    """The nest with larger tiles where that moves no more and fits: fewer and longer transfers."""
+    least = transfers(group, nest).total_bytes(sizes)
+    for loop, length in zip(Loop, lengths(group), strict=True):
+        first, second = movers(nest.order, loop)
+        outer, inner = nest.tiles[first][loop], nest.tiles[second][loop]
+        sizes_tried = (
+            tile_sizes(length) if loop in (Loop.FILTERS, Loop.CHANNELS) else (length, outer)
+        )
+        for pair in (
+            (size, tile) for size in sizes_tried if size >= outer for tile in (size, inner)
+        ):
+            tiles = [list(of_array) for of_array in nest.tiles]
+            tiles[first][loop], tiles[second][loop] = pair
+            one, other, third = map(tuple, tiles)
+            larger = replace(nest, tiles=(one, other, third))
+            found = transfers(group, larger)
+            if found.total_bytes(sizes) <= least and found.held_bytes(sizes) <= room:
+                nest = larger
+                break
+    slid = [loop for loop, *_ in nest.band(group, nest.order.index(Array.INPUT))]
+    return nest if nest.slides in slid else replace(nest, slides=None)
 
 
 def check_lengths(convolution: Convolution) -> None:
