@@ -200,7 +200,7 @@ def _headroom(findings: GraphFindings, period: Fraction) -> str:
 
 
 def _summary(findings: GraphFindings, lead: Sequence[Html]) -> Section:
-    """What limits the graph and what to change."""
+    """The section on what limits the graph and what to change."""
     parts = [*lead, element("p", advice.headline(findings), class_="lead"), _cards(findings)]
     blocked = findings.result.deadlock if findings.result is not None else None
     if blocked is not None:
@@ -281,7 +281,7 @@ def _storage_cards(findings: GraphFindings) -> Iterator[_Card]:
 
 
 def _sections(findings: GraphFindings, *, with_table: bool) -> Iterator[Section]:
-    """The other parts; with_table: also that of the actors."""
+    """The sections behind the summary; with_table: also that of the actors."""
     yield Section("graph", "Graph", _drawing(findings))
     if not findings.blocked:
         yield Section("schedule", "Schedule", _schedule(findings))
