@@ -12,7 +12,7 @@ from csdf.cli import answers
 from csdf.cli.frame import terminal
 from csdf.outcome import Status
 from csdf.words import rate_in_words
-from planners.fifo.cores import Core, cost
+from planners.fifo.cores import Cost, cost
 from planners.fifo.design import LEAST_DEPTH, Design
 from planners.fifo.event_graph import CriticalCycle
 from planners.fifo.finn.reading import Folding, fifo_depths
@@ -92,10 +92,10 @@ def _facts(
     yield "max rate", _rate(found.least_period, megahertz)
     yield "bottleneck", _layer(design, found.bottleneck)
     if found.estimate is not None:
-        cycles, name = found.estimate
-        off = cycles - found.periods[design.layer(name)]
+        cycles, layer = found.estimate
+        off = cycles - found.periods[layer]
         verdict = f"{abs(off)} too {'many' if off > 0 else 'few'}" if off else "exact"
-        yield "estimate", f"FINN {cycles}, by {name}: {verdict}"
+        yield "estimate", f"FINN {cycles}, by {design.layers[layer].name}: {verdict}"
     yield "depth 2", _compared(design, found.shallow, megahertz)
     if found.given is not None:
         yield "as given", _compared(design, found.given, megahertz)
@@ -135,8 +135,8 @@ def _facts(
         total = found.cost
         yield (
             "cores",
-            f"{sum(map(len, found.cores))} FIFO cores: {total.luts} LUTs, {total.blocks} BRAM_18K, "
-            f"{total.ultra} URAM by FINN's estimate",
+            f"{sum(map(len, found.cores))} FIFO cores: {total.luts} LUTs, {total.blocks} BRAM_18K "
+            "by FINN's estimate",
         )
         if found.written is not None and found.written.cycle is not None:
             period = found.written.cycle.period
@@ -229,7 +229,10 @@ def front_json(design: Design, points: Sequence[Sizing], objective: str = "bits"
 
 def as_json(found: Study, megahertz: Fraction) -> dict[str, Any]:
     """Return the answer as a JSON value; fractions as texts, names as FINN has them."""
-    design, estimate = found.design, found.estimate
+    design, estimate = found.design, None
+    if found.estimate is not None:
+        cycles, number = found.estimate
+        estimate = {"max_cycles": cycles, "layer": design.layers[number].name}
     return {
         "design": design.name,
         "clock_mhz": str(megahertz),
@@ -237,21 +240,28 @@ def as_json(found: Study, megahertz: Fraction) -> dict[str, Any]:
             "period": str(found.least_period),
             "layer": design.layers[found.bottleneck].name,
         },
-        "estimate": None if estimate is None else {"max_cycles": estimate[0], "layer": estimate[1]},
+        "estimate": estimate,
         "depth_2": _depths_json(design, found.shallow),
         "given": _depths_json(design, found.given),
         "largefifo_rtlsim": _depths_json(design, found.automatic),
         "smallest": _sizing_json(design, found.sizing),
         "deadlock_fix": None if found.fix is None else _sizing_json(design, found.fix),
         "written": _depths_json(design, found.written),
-        "resources": _resources(found.cost.luts, found.cost.blocks, found.cost.ultra),
+        "resources": _resources(found.cost),
         "fifos": [
             {
                 "name": fifo.name,
                 "width": fifo.bits,
                 "elements_per_frame": fifo.words,
                 "depth": depth,
-                "cores": [_core_json(core, fifo.bits) for core in row],
+                "cores": [
+                    {
+                        "impl_style": core.style,
+                        "depth": core.depth,
+                        **_resources(cost(core, fifo.bits)),
+                    }
+                    for core in row
+                ],
             }
             for fifo, depth, row in zip(
                 design.fifos, found.sizing.depths, found.cores, strict=False
@@ -272,14 +282,8 @@ def as_json(found: Study, megahertz: Fraction) -> dict[str, Any]:
     }
 
 
-def _resources(luts: int, blocks: int, ultra: int) -> dict[str, int]:
-    return {"LUT": luts, "BRAM_18K": blocks, "URAM": ultra}
-
-
-def _core_json(core: Core, bits: int) -> dict[str, Any]:
-    own = cost(core, bits)
-    resources = _resources(own.luts, own.blocks, own.ultra)
-    return {"impl_style": core.style, "depth": core.depth, **resources}
+def _resources(of: Cost) -> dict[str, int]:
+    return {"LUT": of.luts, "BRAM_18K": of.blocks}
 
 
 def _depths_json(design: Design, found: Depths | None) -> dict[str, Any] | None:
