@@ -14,32 +14,29 @@ from csdf.analysis.throughput import throughput
 from csdf.analysis.varying import Critical, VaryingGraph
 from csdf.errors import CsdfError, Deadlocked
 from csdf.model.graph import Channel, Graph, require_graph
-from csdf.model.shown import Shown, with_floats
+from csdf.model.shown import Shown, Tabular
 from csdf.time_limit import Budget, Stop, stop_of
 
 MOST_STEPS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CapacityStep:
+class CapacityStep(Shown):
     """From this capacity on the graph has this period, until the next step; cycle: what sets it."""
 
     capacity: int
     period: Fraction
     cycle: CriticalCycle | None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the step as a JSON value; the period as text."""
-        cycle = None if self.cycle is None else self.cycle.to_json()
-        return {"capacity": self.capacity, "period": str(self.period), "cycle": cycle}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CapacitySteps(Shown):
+class CapacitySteps(Tabular):
     """The period as a function of one capacity; with less than the first step the graph deadlocks.
 
     is_complete: whether no larger capacity has a smaller period than the last step.
     """
+
+    FLOATS = ("period",)
 
     channel: str
     steps: tuple[CapacityStep, ...]
@@ -55,21 +52,9 @@ class CapacitySteps(Shown):
             raise CsdfError(f"channel {self.channel!r}: {capacity} is beyond what was computed")
         return found[-1].period if found else None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the function as a JSON value."""
-        return {
-            "channel": self.channel,
-            "steps": [one.to_json() for one in self.steps],
-            "complete": self.is_complete,
-        }
-
     def rows(self) -> list[dict[str, Any]]:
         """Return an exact row for each step."""
         return [{"capacity": one.capacity, "period": one.period} for one in self.steps]
-
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each step, as for a data frame: floats, and exact texts beside them."""
-        return with_floats(self.rows(), "period")
 
 
 def capacity_steps(

@@ -14,10 +14,11 @@ from csdf.kernels import causes as kernel
 from csdf.kernels import compile as compiler
 from csdf.kernels import ranges
 from csdf.model.indexed import IndexedGraph
+from csdf.model.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CriticalCycle:
+class CriticalCycle(Shown):
     """A cycle of firings that no schedule can pass faster: the proof of a period.
 
     actors: the actors it visits; channels: the channels that lead from one to the next, in order,
@@ -29,15 +30,6 @@ class CriticalCycle:
     channels: tuple[str, ...]
     time: Fraction
     tokens: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the cycle as a JSON value; its time as text."""
-        return {
-            "actors": list(self.actors),
-            "channels": list(self.channels),
-            "time": str(self.time),
-            "tokens": self.tokens,
-        }
 
 
 class Component(Protocol):

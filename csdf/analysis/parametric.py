@@ -38,16 +38,18 @@ from csdf.analysis.varying import Critical, VaryingGraph
 from csdf.errors import CsdfError, Deadlocked, counted
 from csdf.model.exact import Exact, exact
 from csdf.model.graph import Actor, Graph, require_graph
-from csdf.model.shown import Shown, with_floats
+from csdf.model.shown import Shown, Tabular
 from csdf.time_limit import Budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinearPiece:
+class LinearPiece(Shown):
     """The period from `start` to `end`: (time + count * x) / tokens, and the cycle that asks for it.
 
     end: None for a piece that goes on for ever.
     """
+
+    JSON = ("from=start", "to=end", "time", "count", "tokens", "cycle")
 
     start: Fraction
     end: Fraction | None
@@ -65,28 +67,30 @@ class LinearPiece:
         """By how much the period grows with the parameter."""
         return self.count / self.tokens
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the piece as a JSON value; fractions as texts."""
-        return {
-            "from": str(self.start),
-            "to": None if self.end is None else str(self.end),
-            "time": str(self.time),
-            "count": str(self.count),
-            "tokens": self.tokens,
-            "cycle": None if self.cycle is None else self.cycle.to_json(),
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParametricPeriod(Shown):
+class ParametricPeriod(Tabular):
     """The period as a function of a parameter: convex, of straight pieces, exact from `least` on.
 
     evaluations: periods that were computed to find it.
     """
 
+    JSON = ("parameter=name", "today", "pieces", "evaluations")
+    FLOATS = ("from", "to", "slope", "period")
+
     parameter: Parameter
     pieces: tuple[LinearPiece, ...]
     evaluations: int
+
+    @property
+    def name(self) -> str:
+        """Of the parameter."""
+        return self.parameter.name
+
+    @property
+    def today(self) -> Fraction:
+        """The value of the parameter at which the graph is as given."""
+        return self.parameter.today
 
     def piece(self, value: Exact) -> LinearPiece:
         """Return the piece that holds at this value; of two, the one that begins there."""
@@ -117,15 +121,6 @@ class ParametricPeriod(Shown):
         rows = [(one.time, [one.count], one.tokens) for one in self.pieces]
         return symbolic_maximum([self.parameter.name], rows)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the function as a JSON value; fractions as texts."""
-        return {
-            "parameter": self.parameter.name,
-            "today": str(self.parameter.today),
-            "pieces": [one.to_json() for one in self.pieces],
-            "evaluations": self.evaluations,
-        }
-
     def rows(self) -> list[dict[str, Any]]:
         """Return an exact row for each piece."""
         return [
@@ -133,10 +128,6 @@ class ParametricPeriod(Shown):
              "actors": () if one.cycle is None else one.cycle.actors}
             for one in self.pieces
         ]  # fmt: skip
-
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each piece, as for a data frame: floats, and exact texts beside them."""
-        return with_floats(self.rows(), "from", "to", "slope", "period")
 
 
 def parametric_period(
@@ -234,7 +225,7 @@ Point = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PeriodRegion:
+class PeriodRegion(Shown):
     """A convex polygon in which one cycle sets the period: (time + counts * values) / tokens.
 
     corners: in order round the polygon.
@@ -250,29 +241,32 @@ class PeriodRegion:
         """Return what the cycle asks for at these values."""
         return (self.time + self.counts[0] * first + self.counts[1] * second) / self.tokens
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the region as a JSON value; fractions as texts."""
-        return {
-            "corners": [[str(first), str(second)] for first, second in self.corners],
-            "time": str(self.time),
-            "counts": [str(count) for count in self.counts],
-            "tokens": self.tokens,
-            "cycle": None if self.cycle is None else self.cycle.to_json(),
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParametricRegions(Shown):
+class ParametricRegions(Tabular):
     """The period as a function of two parameters: exact from `low` to `high` of both.
 
     evaluations: periods that were computed to find it.
     """
+
+    JSON = ("parameters=names", "today", "low", "high", "regions", "evaluations")
+    FLOATS = ("time", "counts", "corners")
 
     parameters: tuple[Parameter, Parameter]
     low: Point
     high: Point
     regions: tuple[PeriodRegion, ...]
     evaluations: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the parameters."""
+        return tuple(one.name for one in self.parameters)
+
+    @property
+    def today(self) -> tuple[Fraction, ...]:
+        """The values of the parameters at which the graph is as given."""
+        return tuple(one.today for one in self.parameters)
 
     def period(self, first: Exact, second: Exact) -> Fraction:
         """Return the exact period at these values. Raises CsdfError outside of what is known."""
@@ -287,17 +281,6 @@ class ParametricRegions(Shown):
         rows = [(one.time, one.counts, one.tokens) for one in self.regions]
         return symbolic_maximum([one.name for one in self.parameters], rows)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the function as a JSON value; fractions as texts."""
-        return {
-            "parameters": [one.name for one in self.parameters],
-            "today": [str(one.today) for one in self.parameters],
-            "low": [str(one) for one in self.low],
-            "high": [str(one) for one in self.high],
-            "regions": [one.to_json() for one in self.regions],
-            "evaluations": self.evaluations,
-        }
-
     def rows(self) -> list[dict[str, Any]]:
         """Return an exact row for each region."""
         return [
@@ -305,10 +288,6 @@ class ParametricRegions(Shown):
              "actors": () if one.cycle is None else one.cycle.actors}
             for one in self.regions
         ]  # fmt: skip
-
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each region, as for a data frame: floats, and exact texts beside them."""
-        return with_floats(self.rows(), "time", "counts", "corners")
 
 
 def parametric_regions(

@@ -14,12 +14,12 @@ from typing import Any
 from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.execution import SteadyState, first_starts, recurrence, repeated
-from csdf.analysis.liveness import Deadlock, deadlock
+from csdf.analysis.liveness import Deadlock, Executed, deadlock
 from csdf.errors import CsdfError
 from csdf.model.graph import Actor, Channel, Graph
 from csdf.model.indexed import indexed
 from csdf.model.schedule import Firing
-from csdf.model.shown import Shown, with_floats
+from csdf.model.shown import Tabular
 from csdf.time_limit import Budget, Stop, stop_of
 
 RECURRENCE_LIMIT = 1_000  # iterations to wait for a state of the whole graph to recur
@@ -28,7 +28,7 @@ STRIDE = 1_000  # firings of an actor between two looks at the stop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SelfTimedExecution(Shown):
+class SelfTimedExecution(Executed, Tabular):
     """The first iterations of a graph in which every actor fires as soon as it can.
 
     firings: of the first `iterations` iterations, by start time. transient, steady: iterations before
@@ -40,6 +40,12 @@ class SelfTimedExecution(Shown):
     deadlock: why it came to an end; then everything else describes no firing at all.
     """
 
+    JSON = (
+        "deadlock=is_deadlocked", "blocked", "iterations", "transient_iterations=transient",
+        "steady_iterations=steady", "period", "peaks", "firings",
+    )  # fmt: skip
+    FLOATS = ("start", "end")
+
     firings: tuple[Firing, ...]
     iterations: int
     transient: int | None
@@ -48,27 +54,10 @@ class SelfTimedExecution(Shown):
     peaks: dict[str, int]
     deadlock: Deadlock | None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the execution as a JSON value, all firings included; times as texts."""
-        return {
-            "deadlock": self.deadlock is not None,
-            "blocked": [] if self.deadlock is None else self.deadlock.to_json(),
-            "iterations": self.iterations,
-            "transient_iterations": self.transient,
-            "steady_iterations": self.steady,
-            "period": None if self.period is None else str(self.period),
-            "peaks": dict(self.peaks),
-            "firings": [one.to_json() for one in self.firings],
-        }
-
     def rows(self) -> list[dict[str, Any]]:
         """Return an exact row for each firing."""
         names = ("actor", "index", "phase", "start", "end")
         return [{name: getattr(one, name) for name in names} for one in self.firings]
-
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each firing, as for a data frame: floats, and exact texts beside them."""
-        return with_floats(self.rows(), "start", "end")
 
 
 def self_timed_execution(

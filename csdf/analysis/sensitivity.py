@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from csdf.analysis.bound_channels import SPACE
 from csdf.analysis.critical import CriticalCycle, named_cycle
-from csdf.analysis.liveness import Deadlock, deadlock
+from csdf.analysis.liveness import Deadlock, Executed, deadlock
 from csdf.analysis.parametric import LineSearch, added_time, added_to_phase, line_below_today
 from csdf.analysis.periodic import Circuit, PeriodicProblem
 from csdf.analysis.varying import Critical, VaryingComponent, VaryingGraph
@@ -27,12 +27,12 @@ from csdf.kernels import ranges
 from csdf.kernels import slack as kernels
 from csdf.model.graph import Graph
 from csdf.model.indexed import is_one_at_a_time
-from csdf.model.shown import Shown, with_floats
+from csdf.model.shown import Shown, Tabular
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ActorSensitivity:
+class ActorSensitivity(Shown):
     """The effect of an actor, or of a phase of it, on the period, all others being as they are.
 
     phase: None for all phases together, the same time being added to each.
@@ -43,6 +43,8 @@ class ActorSensitivity:
     shortest phase without any time.
     """
 
+    JSON = ("actor", "phase", "slack", "is_exact", "then_critical", "gain", "until", "least_period")
+
     actor: str
     phase: int | None
     slack: Fraction | None
@@ -52,15 +54,9 @@ class ActorSensitivity:
     until: Fraction
     least_period: Fraction
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the row as a JSON value; fractions as texts."""
-        texts = {name: str(getattr(self, name)) for name in ("gain", "until", "least_period")}
-        slack = None if self.slack is None else str(self.slack)
-        return asdict(self) | texts | {"slack": slack, "then_critical": list(self.then_critical)}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelSensitivity:
+class ChannelSensitivity(Shown):
     """The effect of more tokens on a channel, or of more places in it, on the period.
 
     kind: `tokens` at the start, with places for them, or `places` of its capacity. more: the fewest
@@ -72,19 +68,21 @@ class ChannelSensitivity:
     more: int
     period: Fraction
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the row as a JSON value; fractions as texts."""
-        return asdict(self) | {"period": str(self.period)}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sensitivity(Shown):
+class Sensitivity(Executed, Tabular):
     """How the period depends on each actor, each phase and each channel.
 
     period: None for a deadlock. actors: for each actor a row for all phases, then, if it has several,
     one for each. channels: a row for each channel's tokens, and one for the places of each capacity.
     is_complete: whether there is a row for everything; if not, `reason` says why.
     """
+
+    JSON = (
+        "deadlock=is_deadlocked", "blocked", "period", "bottleneck=critical_cycle", "actors",
+        "channels", "complete", "reason",
+    )  # fmt: skip
+    FLOATS = ("slack", "gain", "until", "least_period")
 
     period: Fraction | None
     critical_cycle: CriticalCycle | None
@@ -94,27 +92,9 @@ class Sensitivity(Shown):
     is_complete: bool = True
     reason: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all rows as a JSON value; fractions as texts."""
-        cycle = self.critical_cycle
-        return {
-            "deadlock": self.deadlock is not None,
-            "blocked": [] if self.deadlock is None else self.deadlock.to_json(),
-            "period": None if self.period is None else str(self.period),
-            "bottleneck": None if cycle is None else cycle.to_json(),
-            "actors": [one.to_json() for one in self.actors],
-            "channels": [one.to_json() for one in self.channels],
-            "complete": self.is_complete,
-            "reason": self.reason,
-        }
-
     def rows(self) -> list[dict[str, Any]]:
         """Return an exact row for each actor and phase."""
         return [asdict(one) for one in self.actors]
-
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each actor and phase: floats, and exact texts beside them."""
-        return with_floats(self.rows(), "slack", "gain", "until", "least_period")
 
 
 def sensitivity(graph: Graph, *, budget: Budget = None) -> Sensitivity:

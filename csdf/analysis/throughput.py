@@ -9,19 +9,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.components import cyclic_components
 from csdf.analysis.consistency import cycle_vector
 from csdf.analysis.critical import CriticalCycle, critical_circuit, named_cycle
 from csdf.analysis.execution import ExecutionWhy, fits, steady_state
-from csdf.analysis.liveness import Deadlock, deadlock
+from csdf.analysis.liveness import Deadlock, Executed, deadlock
 from csdf.analysis.periodic import Circuit, PeriodicProblem, PeriodicSolution, require_room
 from csdf.errors import CsdfError, GaveUp, NoRecurrence
 from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed, is_one_at_a_time, part_of
-from csdf.model.shown import Shown
 from csdf.outcome import because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 
@@ -30,13 +29,18 @@ METHODS: tuple[Method, ...] = get_args(Method)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Throughput(Shown):
+class Throughput(Executed):
     """How fast a graph can run for ever.
 
     period: time of one iteration in the units of the user; 0 if nothing limits the graph (no cycle of
     it takes time); None if it deadlocks. critical_cycle: why it is not less; None if nothing does.
     method: what found it. is_exact: if not, the period is an upper bound: that of some schedules.
     """
+
+    JSON = (
+        "deadlock=is_deadlocked", "blocked", "period", "throughput", "bottleneck=critical_cycle",
+        "exact", "method",
+    )  # fmt: skip
 
     period: Fraction | None
     critical_cycle: CriticalCycle | None
@@ -50,19 +54,6 @@ class Throughput(Shown):
         if self.period is None:
             return Fraction(0)
         return 1 / self.period if self.period else None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the answer as a JSON value; fractions as texts."""
-        period, speed, cycle = self.period, self.throughput, self.critical_cycle
-        return {
-            "deadlock": self.deadlock is not None,
-            "blocked": [] if self.deadlock is None else self.deadlock.to_json(),
-            "period": None if period is None else str(period),
-            "throughput": None if speed is None else str(speed),
-            "bottleneck": None if cycle is None else cycle.to_json(),
-            "exact": self.is_exact,
-            "method": self.method,
-        }
 
 
 def throughput(graph: Graph, *, method: Method = "auto", budget: Budget = None) -> Throughput:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import ClassVar
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.mapping.binding import SPACE, bound_graph, buffer_sides, buffered_channel, require_valid
@@ -44,6 +44,9 @@ class LeastBuffers(Shown):
     smaller size suffices for this binding and these orders; the size is at least `lower_bound`.
     """
 
+    JSON = ("goal", "size", "unit", "lower_bound", "status", "reason", "evaluations")
+    goal: ClassVar[str] = "buffers"
+
     mapping: Mapping | None
     found: MappedThroughput | None
     size: int | None
@@ -52,18 +55,6 @@ class LeastBuffers(Shown):
     status: Status
     reason: Reason
     evaluations: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the answer as a JSON value; fractions as texts."""
-        return {
-            "goal": "buffers",
-            "size": self.size,
-            "unit": self.unit,
-            "lower_bound": self.lower_bound,
-            "status": self.status.value,
-            "reason": str(self.reason),
-            "evaluations": self.evaluations,
-        }
 
 
 def least_buffers(

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
-from typing import Any
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.critical import CriticalCycle
@@ -36,21 +35,13 @@ class MappedThroughput(Shown):
     such waits, where one is known. utilization: the part of the time in which each processor works.
     """
 
+    JSON = ("period", "bottleneck=critical_cycle", "deadlock", "utilization")
+
     period: Fraction | None
     critical_cycle: CriticalCycle | None
     deadlock: str | None
     utilization: dict[str, Fraction]
     blocked: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the answer as a JSON value; fractions as texts."""
-        cycle = self.critical_cycle
-        return {
-            "period": None if self.period is None else str(self.period),
-            "bottleneck": None if cycle is None else cycle.to_json(),
-            "deadlock": self.deadlock,
-            "utilization": {core: str(part) for core, part in self.utilization.items()},
-        }
 
 
 def mapped_throughput(

@@ -9,7 +9,7 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from csdf.analysis.bound_channels import is_single_firing_loop
 from csdf.analysis.consistency import repetition_vector
@@ -18,11 +18,10 @@ from csdf.analysis.latency import dependency_distance
 from csdf.errors import CsdfError
 from csdf.model.exact import Exact, exact
 from csdf.model.graph import Channel, Graph, space_channel
-from csdf.model.shown import Shown
-from csdf.outcome import Reason, Status, Why, because
+from csdf.outcome import Reason, Why, because
 from csdf.search.evaluator import Evaluation, Evaluator
 from csdf.search.least import least_distribution
-from csdf.search.pareto import ParetoPoint, relative_gap
+from csdf.search.pareto import ParetoPoint, SmallestStorage
 from csdf.search.trade_off import EVERYTHING
 from csdf.search.variables import Choice, Variable, prepared
 from csdf.time_limit import Budget, Progress, stop_of
@@ -39,44 +38,21 @@ class LatencyWhy(Why):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LatencyStorage(Shown):
+class LatencyStorage(SmallestStorage):
     """The smallest storage for a period and a latency, or what is known about it.
 
-    point: size, the period that the storage sustains, and capacities; None unless some are known.
-    latency: with these capacities behind a source of the required period, from the release of an
-    iteration of the source to the end of the sink's iteration that needs it, `distance` later.
-    status: `optimal` and `infeasible` are proved; no size below `lower_bound` suffices.
+    point: with the period that the storage sustains. latency: with these capacities behind a source of
+    the required period, from the release of an iteration of the source to the end of the sink's
+    iteration that needs it, `distance` later.
     """
 
-    point: ParetoPoint | None
+    JSON = (
+        "size", "capacities", "period", "latency", "distance", "status", "reason", "lower_bound",
+        "gap", "evaluations",
+    )  # fmt: skip
+
     latency: Fraction | None
     distance: int
-    lower_bound: int
-    status: Status
-    reason: Reason
-    evaluations: int
-
-    @property
-    def gap(self) -> Fraction | None:
-        """How far the size may be above the smallest, relative to the lower bound."""
-        return relative_gap(self.point, self.lower_bound)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the answer as a JSON value; fractions as texts."""
-        point = self.point
-        period = None if point is None or point.period is None else str(point.period)
-        return {
-            "size": None if point is None else point.size,
-            "capacities": {} if point is None else dict(point.capacities),
-            "period": period,
-            "latency": None if self.latency is None else str(self.latency),
-            "distance": self.distance,
-            "status": self.status.value,
-            "reason": str(self.reason),
-            "lower_bound": self.lower_bound,
-            "gap": None if self.gap is None else str(self.gap),
-            "evaluations": self.evaluations,
-        }
 
 
 def storage_for_latency(
