@@ -131,14 +131,12 @@ class IterationRun(UntimedRun):
         return count
 
     def _loop_allows_a_cycle(self, channel: int) -> bool:
-        graph = self.graph
-        actor = graph.producer[channel]
         tokens = self.tokens[channel]
-        for phase in range(graph.phases[actor]):
-            needed = graph.consumption[graph.consumption_start[channel] + phase]
+        rates = zip(self.graph.productions(channel), self.graph.consumptions(channel), strict=True)
+        for made, needed in rates:
             if tokens < needed:
                 return False
-            tokens += graph.production[graph.production_start[channel] + phase] - needed
+            tokens += made - needed
         return True
 
     def _fire_cycles(self, actor: int, count: int) -> None:
