@@ -1,7 +1,4 @@
-"""The least storage for throughput and latency together, behind a source of a given rate.
-
-How late firings start behind a source that is released at even distances: longest paths.
-"""
+"""Least storage for throughput and latency behind a strictly periodic source, by longest paths."""
 
 from __future__ import annotations
 
@@ -16,14 +13,15 @@ from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.expansion import awaited_firings
 from csdf.analysis.latency import dependency_distance
 from csdf.errors import CsdfError
-from csdf.model.exact import Exact, exact
+from csdf.model.exact import Exact, exact, exact_above_zero
 from csdf.model.graph import Channel, Graph, space_channel
 from csdf.outcome import Reason, Why, because
 from csdf.search.evaluator import Evaluation, Evaluator
 from csdf.search.least import least_distribution
-from csdf.search.pareto import ParetoPoint, SmallestStorage
+from csdf.search.pareto import SmallestStorage
+from csdf.search.searched_graph import SearchedGraph
 from csdf.search.trade_off import EVERYTHING
-from csdf.search.variables import Choice, Variable, prepared
+from csdf.search.variables import Choice, Variable
 from csdf.time_limit import Budget, Progress, stop_of
 
 SEARCHED = " (searched space)"
@@ -74,38 +72,29 @@ def storage_for_latency(
     budget: a stop, or seconds; where it ends the search the smallest storage by then is returned,
     with the bound. Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
     """
-    numbers = [exact(one, name) for one, name in ((period, "period"), (latency, "latency"))]
-    if numbers[0] <= 0:
-        raise CsdfError(f"period {period}; expected more than 0")
+    required = exact_above_zero(period, "period"), exact(latency, "latency")
     if choice.copies is not None:
         raise CsdfError(
             "latencies are those of the self-timed execution, not of periodic schedules"
         )
     stop = stop_of(budget)
-    bare, variables, fixed_size = prepared(graph, choice)
-    inner = Evaluator(
-        bare,
-        variables,
-        with_self_loops=choice.with_self_loops,
-        look=lambda: stop.look(Progress(done=inner.count)),
-    )
-    pairing = Pairing(
-        source=source, sink=sink, distance=dependency_distance(inner.bare, source, sink)
-    )
-    evaluator = _Evaluator(inner, variables, pairing, *numbers)
+    searched = SearchedGraph(graph, choice)
+    inner = searched.evaluator(lambda: stop.look(Progress(done=inner.count)))
+    distance = dependency_distance(inner.bare, source, sink)
+    pairing = Pairing(source=source, sink=sink, distance=distance)
+    evaluator = _Evaluator(inner, searched.variables, pairing, *required)
     found = least_distribution(
-        evaluator, variables, lambda one: one is not None, stop, refusal=evaluator.refusal
+        evaluator, searched.variables, lambda one: one is not None, stop, refusal=evaluator.refusal
     )
-    capacities = found.capacities
-    named = dict(choice.fixed or {})
-    for variable, capacity in zip(variables, capacities or (), strict=capacities is not None):
-        named |= {channel.name: capacity for channel in variable.channels}
-    point = evaluator.point(capacities, named, fixed_size, found.size)
+    point, reached, capacities = None, None, found.capacities
+    if capacities is not None:
+        point = searched.point(capacities, inner.evaluate(capacities).period)
+        reached = evaluator.latency(capacities).latency
     return LatencyStorage(
         point=point,
-        latency=None if capacities is None else evaluator.latency(capacities).latency,
-        distance=pairing.distance,
-        lower_bound=found.lower_bound + fixed_size,
+        latency=reached,
+        distance=distance,
+        lower_bound=found.lower_bound + searched.fixed_size,
         status=found.status,
         reason=found.reason,
         evaluations=inner.count,
@@ -182,23 +171,6 @@ class _Evaluator:
         if period > self._period:
             return because(LatencyWhy.TOO_FAST, period=period * self._unit)
         return because(LatencyWhy.TOO_LATE, latency=self.latency(nothing).latency)
-
-    def point(
-        self,
-        capacities: Sequence[int] | None,
-        named: dict[str, int],
-        fixed_size: int,
-        size: int | None,
-    ) -> ParetoPoint | None:
-        """Return the distribution as a point, with the period that it sustains."""
-        if capacities is None or size is None:
-            return None
-        period = self._inner.evaluate(tuple(capacities)).period
-        return ParetoPoint(
-            size=size + fixed_size,
-            period=None if period is None else period * self._unit,
-            capacities=named,
-        )
 
 
 MOST_DEPENDENCIES = 500_000  # of one iteration, once for each iteration that the sink is ahead

@@ -1,25 +1,16 @@
-"""The cheapest storage where a channel costs what its memory does: by steps, not by the token.
-
-csdf.search.memory_cost finds the cheapest. Its capacities are narrowed in the end, which no longer
-changes the cost.
-
-The cheapest sufficient capacities where what they cost grows in steps, as memories of an FPGA do.
+"""Storage whose cost grows in steps, as memories of an FPGA do: the cheapest, and the front.
 
 A capacity may be as large as it can be at the same cost, so only the ends of the steps are looked at.
 Best first: the cheapest distribution is evaluated, and where it does not suffice, one of the capacities
-on the critical cycle has to be on a higher step. So what is found first is the cheapest.
-
-Costs of a FIFO as a memory of an FPGA: LUTs or block RAMs, by its depth and width.
+on the critical cycle has to be on a higher step. So what is found first is the cheapest. Its capacities
+are narrowed in the end, which no longer changes the cost. For a front one search goes on from point to
+point: the cheapest distribution that is faster than all before it. Several may cost the same; the
+fastest of them is the point, found last of them. So a point is proved when a more expensive one is
+found, or when nothing is faster.
 
 Up to 256 words a FIFO is a shift register in LUTs; beyond it takes block RAMs of 18 kbit, with a power
 of two of words, at most 32768 in one memory. Words are padded to whole bytes. The numbers are the
 estimates of FINN's library: custom_op/fpgadataflow/streamingfifo.py.
-
-The trade-off between a cost of memories that grows in steps, and the period.
-
-One search goes on from point to point: the cheapest distribution that is faster than all before it.
-Several may cost the same; the fastest of them is the point, found last of them. So a point is proved
-when a more expensive one is found, or when nothing is faster.
 """
 
 from __future__ import annotations
@@ -32,18 +23,17 @@ from fractions import Fraction
 
 from csdf.analysis.bound_channels import why_unlimited
 from csdf.errors import GaveUp, counted
-from csdf.model.exact import Exact, exact
+from csdf.model.exact import Exact, exact_above_zero
 from csdf.model.graph import Graph
 from csdf.outcome import Reason, Status, because
-from csdf.search.cuts import Cut
-from csdf.search.evaluator import Evaluates, Evaluator
-from csdf.search.exploration import QUEUE_NUMBERS, Sufficient
-from csdf.search.named_search import NamedSearch
-from csdf.search.narrowing import Distribution, narrowing
+from csdf.search.evaluator import Evaluates
+from csdf.search.exploration import QUEUE_NUMBERS
+from csdf.search.learned_bounds import Cut, Sufficient
+from csdf.search.least import narrowing
 from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage, StorageWhy
-from csdf.search.refusals import refusal
+from csdf.search.searched_graph import SearchedGraph
 from csdf.search.trade_off import FEW, Extent, FrontWhy, Reached, extent_of
-from csdf.search.variables import Choice, Variable, prepared, token_weight
+from csdf.search.variables import Choice, Distribution, Variable, token_weight
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 
 MemoryCost = Callable[
@@ -65,7 +55,7 @@ def least_memory(
     answer is the sum over all channels. No single capacity of the answer can be less. budget: as in
     `smallest_storage`. Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
     """
-    required = None if period is None else exact(period, "period") / graph.time_unit
+    required = None if period is None else exact_above_zero(period, "period") / graph.time_unit
     priced = Priced(graph, choice, cost, stop_of(budget), only_live=required is None)
     return _Search(priced, required).answer()
 
@@ -76,21 +66,17 @@ class Priced:
     def __init__(
         self, graph: Graph, choice: Choice, cost: MemoryCost, stop: Stop, *, only_live: bool
     ) -> None:
-        self.graph, self.choice = graph, choice
+        self.searched = SearchedGraph(graph, choice)
+        self.variables = self.searched.variables
         self._cost, self._stop = cost, stop
-        bare, self.variables, _ = prepared(graph, choice)
-        self._fixed = dict(choice.fixed or {})
-        self.evaluator = Evaluator(
-            bare, self.variables, with_self_loops=choice.with_self_loops,
-            only_live=only_live, copies=choice.copies, look=self.look,
-        )  # fmt: skip
+        self.evaluator = self.searched.evaluator(self.look, only_live=only_live)
         self._bits = [
             [max(1, token_weight(one, choice)) for one in variable.channels]
             for variable in self.variables
         ]
         self._fixed_cost = sum(
             cost(depth, token_weight(graph.channel(name), choice))
-            for name, depth in self._fixed.items()
+            for name, depth in (choice.fixed or {}).items()
         )
         self.found = 0  # points of a front
         self.steps = StepSearch(self.evaluator, self.variables, self._price, self.look)
@@ -119,14 +105,7 @@ class Priced:
 
     def point(self, capacities: Distribution) -> ParetoPoint:
         """Return the point of these capacities."""
-        search = NamedSearch(self.graph, self.choice, Stop())
-        named = {
-            channel.name: capacity
-            for variable, capacity in zip(self.variables, capacities, strict=True)
-            for channel in variable.channels
-        }
-        found = search.named_point(named, is_ended=True)
-        return replace(found, size=self.total(capacities))
+        return replace(self.searched.timed_point(capacities), size=self.total(capacities))
 
 
 class _Search:
@@ -142,7 +121,7 @@ class _Search:
         try:
             best_period = priced.best_period()
             if not self._suffices(best_period):
-                why = refusal(priced.graph, priced.choice, best_period, self._suffices)
+                why = priced.searched.refusal(best_period, self._suffices)
                 return self._answer(Status.INFEASIBLE, why)
             for found in narrowing(priced.evaluator, priced.variables, self._suffices):
                 self._best = found
@@ -338,7 +317,7 @@ class _Front:
         try:
             self._best = self._priced.best_period()
             if self._best is None:
-                reason = refusal(self._graph, self._priced.choice, None, _faster_than(None, ONE))
+                reason = self._priced.searched.refusal(None, _faster_than(None, ONE))
             else:
                 self._is_endless = not self._best
                 self._follow(self._best)

@@ -18,7 +18,7 @@ from random import Random
 
 from csdf.analysis.liveness import IterationRun
 from csdf.model.graph import Graph
-from csdf.search.cuts import Cut
+from csdf.search.learned_bounds import Cut
 from csdf.search.variables import Variable, with_searched_spaces
 from csdf.time_limit import Stop
 

@@ -1,9 +1,4 @@
-"""The complete storage/throughput front, and the smallest storage for one requirement.
-
-The search for a front: one point after the other, until it ends or is ended.
-
-Limits of the search for a front: a largest size, a number of points, a gap between periods.
-"""
+"""The storage/throughput front, point by point, and the smallest storage for one requirement."""
 
 from __future__ import annotations
 
@@ -14,11 +9,11 @@ from fractions import Fraction
 from csdf.analysis.bound_channels import why_unlimited
 from csdf.analysis.liveness import deadlock
 from csdf.errors import CsdfError, GaveUp, counted
-from csdf.model.exact import Exact, exact
+from csdf.model.exact import Exact, exact, exact_above_zero
 from csdf.model.graph import Graph
 from csdf.outcome import Reason, Status, Why, because
 from csdf.search.biconnected import live_blocks
-from csdf.search.exploration import Sufficient
+from csdf.search.learned_bounds import Sufficient
 from csdf.search.named_search import NamedSearch
 from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage, StorageWhy
 from csdf.search.variables import Choice
@@ -67,16 +62,8 @@ def smallest_storage(
     """
     if period is None and choice.copies is None:
         return _smallest_live(graph, choice, stop_of(budget))
-    required = None if period is None else _required(period)
+    required = None if period is None else exact_above_zero(period, "period")
     return _smallest_fast(graph, choice, required, stop_of(budget))
-
-
-def _required(period: Exact) -> Fraction:
-    """The period that a user asks for. Raises CsdfError unless it is exact and above zero."""
-    number = exact(period, "period")
-    if number <= 0:
-        raise CsdfError(f"period {period}; expected more than 0")
-    return number
 
 
 def _smallest_live(graph: Graph, choice: Choice, stop: Stop) -> SmallestStorage:
@@ -191,7 +178,9 @@ def sufficient_capacities(
     Raises GaveUp where `budget` ends the work.
     """
     search = NamedSearch(graph, choice, stop_of(budget))
-    required = search.best_period if period is None else _required(period) / graph.time_unit
+    required = search.best_period
+    if period is not None:
+        required = exact_above_zero(period, "period") / graph.time_unit
     if search.best_period is None or not required or search.best_period > required:
         return None
     return search.sufficient(_fast_enough(required))

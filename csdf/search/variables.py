@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 from math import gcd
 
 from csdf.errors import CsdfError
 from csdf.model.graph import Channel, Graph, require_graph, space_channel
 from csdf.model.indexed import IndexedGraph, indexed
 
+Distribution = tuple[int, ...]  # the capacity of each variable
 UNITS = ("tokens", "bytes", "bits")
 BYTE = 8  # bits
 
@@ -160,43 +162,28 @@ def least_capacity(channel: Channel, firings: int = FIRINGS) -> int:
     Beyond so many firings a weaker bound is returned: what the fullest single firing needs.
     For SDF it equals p + c - gcd(p, c) + d mod gcd(p, c), or d if that is more.
     """
-    if channel.is_self_loop:
-        return _least_self_loop(channel)
-    made = sum(channel.production)
-    taken = sum(channel.consumption)
-    shared = gcd(made, taken)
-    producer_firings = taken // shared * len(channel.production)
-    consumer_firings = made // shared * len(channel.consumption)
-    if len(channel.production) == len(channel.consumption) == 1 and channel.release is None:
-        least = made + taken - shared + channel.initial_tokens % shared
-        return max(least, channel.initial_tokens)
-    if producer_firings + consumer_firings > firings:
-        fullest = max(*channel.production, *channel.consumption, channel.initial_tokens)
-        return fullest + (channel.initial_tokens - fullest) % capacity_step(channel)
-    return _lazy_peak(channel, consumer_firings)
-
-
-def _least_self_loop(channel: Channel) -> int:
-    """Tokens and the space of a firing's output overlap in a self-loop."""
     used = peak = channel.initial_tokens
-    for made, given in zip(channel.production, channel.release_rates, strict=True):
-        peak = max(peak, used + made)
-        used += made - given
-    return peak
-
-
-def _lazy_peak(channel: Channel, consumer_firings: int) -> int:
-    """The most space in use when the producer fires only for the consumer's next firing."""
-    tokens = used = peak = channel.initial_tokens
-    producer = 0
-    for consumer in range(consumer_firings):
-        phase = consumer % len(channel.consumption)
+    if channel.is_self_loop:  # tokens and the space of a firing's output overlap
+        for made, given in zip(channel.production, channel.release_rates, strict=True):
+            peak = max(peak, used + made)
+            used += made - given
+        return peak
+    made, taken = sum(channel.production), sum(channel.consumption)
+    shared = gcd(made, taken)
+    if len(channel.production) == len(channel.consumption) == 1 and channel.release is None:
+        return max(made + taken - shared + used % shared, used)
+    consumer_firings = made // shared * len(channel.consumption)
+    if taken // shared * len(channel.production) + consumer_firings > firings:
+        fullest = max(*channel.production, *channel.consumption, used)
+        return fullest + (used - fullest) % capacity_step(channel)
+    tokens, productions = used, cycle(channel.production)
+    for firing in range(consumer_firings):
+        phase = firing % len(channel.consumption)
         while tokens < channel.consumption[phase]:
-            made = channel.production[producer % len(channel.production)]
+            made = next(productions)
             tokens += made
             used += made
             peak = max(peak, used)
-            producer += 1
         tokens -= channel.consumption[phase]
         used -= channel.release_rates[phase]
     return peak

@@ -7,9 +7,9 @@ import pytest
 from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
 from csdf.search import named_search
-from csdf.search.cuts import Cut
 from csdf.search.evaluator import Evaluator
 from csdf.search.exploration import Exploration
+from csdf.search.learned_bounds import Cut
 from csdf.search.named_search import PartedExploration
 from csdf.search.symmetry import Symmetries, evened, within
 from csdf.search.trade_off import pareto_front, smallest_storage

@@ -39,8 +39,7 @@ from typing import NamedTuple
 from csdf.search.moments.highs import priced, solved
 from csdf.search.moments.linear_bound import LinearProgram, Relaxed, priced_bound
 from csdf.search.moments.windows import Box, Counted, Firings, Moment, Window, live_part
-from csdf.search.narrowing import Distribution
-from csdf.search.variables import Variable, size_of
+from csdf.search.variables import Distribution, Variable, size_of
 
 FIRST_ROUNDS = 40  # of demands, in the box of all capacities
 ROUNDS = 4  # in a part of it

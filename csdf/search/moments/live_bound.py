@@ -26,9 +26,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from csdf.search.moments.windows import ANY, Box, Firings, Moment
-from csdf.search.narrowing import Distribution
 from csdf.search.sequential import SequentialRun
-from csdf.search.variables import Variable, size_of
+from csdf.search.variables import Distribution, Variable, size_of
 from csdf.time_limit import Stop
 
 if TYPE_CHECKING:
