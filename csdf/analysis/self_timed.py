@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate, groupby, islice
+from itertools import accumulate, cycle, groupby, islice
 from operator import itemgetter
 from typing import Any
 
@@ -111,25 +111,24 @@ def require_few(firings: int) -> None:
 def _firings(graph: Graph, starts: Mapping[str, Sequence[int]], stop: Stop) -> tuple[Firing, ...]:
     """List the firings by start time; a merge looks at the stop, which one sort of millions cannot."""
     unit = graph.time_unit
-    listed = heapq.merge(*(_timed(actor, starts[actor.name]) for actor in graph.actors))
+
+    def timed(actor: Actor) -> Iterator[tuple[int, int, str, int, int]]:
+        """Yield start, end, name, number and phase of the firings of one actor, sorted."""
+        durations, phases = actor.durations, actor.phases
+        for _, together in groupby(enumerate(starts[actor.name]), key=itemgetter(1)):
+            yield from sorted(
+                (start, start + durations[index % phases], actor.name, index, index % phases)
+                for index, start in together
+            )
+
     firings: list[Firing] = []
-    for start, end, name, index, phase in listed:
+    for start, end, name, index, phase in heapq.merge(*map(timed, graph.actors)):
         if index % STRIDE == 0:
             stop.look()
         firings.append(
             Firing(start=start * unit, end=end * unit, actor=name, index=index, phase=phase)
         )
     return tuple(firings)
-
-
-def _timed(actor: Actor, starts: Sequence[int]) -> Iterator[tuple[int, int, str, int, int]]:
-    """Yield start, end, name, number and phase of the firings of one actor, sorted."""
-    durations, phases = actor.durations, actor.phases
-    for _, together in groupby(enumerate(starts), key=itemgetter(1)):
-        yield from sorted(
-            (start, start + durations[index % phases], actor.name, index, index % phases)
-            for index, start in together
-        )
 
 
 def _continued(
@@ -160,25 +159,20 @@ def _continued(
 
 
 def _ends(graph: Graph, name: str, starts: Sequence[int]) -> list[int]:
-    durations = graph.actor(name).durations
-    return [start + _rate(durations, i) for i, start in enumerate(starts)]
+    return [start + time for start, time in zip(starts, cycle(graph.actor(name).durations))]
 
 
 def _peaks(graph: Graph, starts: Mapping[str, Sequence[int]], stop: Stop) -> dict[str, int]:
     peaks = {}
     for channel in graph.channels:
         stop.look()
-        peaks[channel.name] = _peak(graph, channel, starts)
+        taken = starts[channel.consumer]
+        ends = _ends(graph, channel.consumer, taken)
+        peak = peak_occupancy(channel, starts[channel.producer], taken, ends)
+        if channel.capacity is not None and not channel.is_self_loop:
+            peak = min(peak, channel.capacity)  # a bound only, with firings that last no time
+        peaks[channel.name] = peak
     return peaks
-
-
-def _peak(graph: Graph, channel: Channel, starts: Mapping[str, Sequence[int]]) -> int:
-    consumer_starts = starts[channel.consumer]
-    ends = _ends(graph, channel.consumer, consumer_starts)
-    peak = peak_occupancy(channel, starts[channel.producer], consumer_starts, ends)
-    if channel.capacity is None or channel.is_self_loop:
-        return peak
-    return min(peak, channel.capacity)  # with firings that last no time the peak is a bound only
 
 
 def peak_occupancy(
@@ -195,15 +189,11 @@ def peak_occupancy(
     """
     times = [(end, start == end) for start, end in zip(consumer_starts, consumer_ends, strict=True)]
     in_order = list(accumulate(times, max))
-    released = [0, *accumulate(_rate(channel.release_rates, i) for i in range(len(times)))]
+    given = islice(cycle(channel.release_rates), len(times))
+    released = list(accumulate(given, initial=0))
     claimed = peak = channel.initial_tokens
-    for index, start in enumerate(producer_starts):
-        made = _rate(channel.production, index)
+    for start, made in zip(producer_starts, cycle(channel.production)):
         claimed += made
         if made:
             peak = max(peak, claimed - released[bisect_right(in_order, (start, False))])
     return peak
-
-
-def _rate(rates: Sequence[int], firing: int) -> int:
-    return rates[firing % len(rates)]

@@ -1,4 +1,4 @@
-"""What a storage search has learned: infeasible boxes (cuts), and linear bounds by critical cycles.
+"""Infeasible boxes (cuts) and linear bounds by critical cycles, learned in a storage search.
 
 A cut says that one of some capacities has to be larger. A cycle of dependencies is there in every
 distribution: a consumer waits for the tokens that it takes, a producer for the space that it fills.

@@ -24,7 +24,7 @@ from csdf.search.evaluator import Evaluates, Evaluation
 from csdf.search.exploration import Exploration, Known
 from csdf.search.learned_bounds import Cut, Sufficient
 from csdf.search.least import narrowing
-from csdf.search.moments.live_bound import live_bounds
+from csdf.search.liveness_bounds.live_bound import live_bounds
 from csdf.search.pareto import ParetoPoint, SmallestStorage, StorageWhy
 from csdf.search.searched_graph import SearchedGraph
 from csdf.search.sequential import SequentialRun, raised
@@ -105,12 +105,12 @@ class NamedSearch:
                 raise _Impatient
         is_much = self.evaluations * self._evaluator.firings >= MUCH_WORK
         if self._run is not None and is_much and not self.points:
-            self._bound_by_moments(self._run)
+            self._bound_by_markings(self._run)
         if self._narrowing is not None and self.evaluations >= self._turn:
             self._narrowed = next(self._narrowing, self._narrowed)
             self._turn = self.evaluations + SHARE
 
-    def _bound_by_moments(self, run: SequentialRun) -> None:
+    def _bound_by_markings(self, run: SequentialRun) -> None:
         """Look, once, for a bound and live capacities that are close to each other."""
         self._run, cycles = None, list(self._evaluator.cycles.values())
         size = partial(size_of, self._variables)

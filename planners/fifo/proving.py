@@ -18,8 +18,8 @@ longer, and which of them is what is searched. A column for each row and each le
 whether the row has it. As a linear program, with columns from 0 to 1, this is a lower bound, and mostly
 a close one; where a column is neither, both are tried, the cheaper first.
 
-No float decides: a solver's prices are computed again in integers (csdf.search.moments.linear_bound),
-and its columns are no more than a proposal.
+No float decides: a solver's prices are computed again in integers (see
+csdf.search.liveness_bounds.linear_programs), and its columns are no more than a proposal.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ from dataclasses import dataclass
 from math import ceil, gcd
 from typing import NamedTuple
 
-from csdf.search.moments.highs import solved
-from csdf.search.moments.linear_bound import LinearProgram
+from csdf.search.liveness_bounds.linear_programs import LinearProgram, solved
 from planners.fifo.dominance import Moves
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_graph import Row, TooSmall, in_row

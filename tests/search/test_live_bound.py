@@ -12,11 +12,11 @@ from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
 from csdf.search import named_search
 from csdf.search.evaluator import Evaluator
-from csdf.search.moments import branching, highs, live_bound
-from csdf.search.moments.branching import Branching, SingleMoment
-from csdf.search.moments.linear_bound import LinearProgram, priced_bound
-from csdf.search.moments.live_bound import exchanges, live_bounds
-from csdf.search.moments.windows import ANY, Box, Firings, Moment
+from csdf.search.liveness_bounds import branching, linear_programs, live_bound
+from csdf.search.liveness_bounds.branching import Branching, SingleMoment
+from csdf.search.liveness_bounds.linear_programs import LinearProgram, priced_bound
+from csdf.search.liveness_bounds.live_bound import exchanges, live_bounds
+from csdf.search.liveness_bounds.windows import ANY, Box, Firings, Moment
 from csdf.search.sequential import SequentialRun, raised
 from csdf.search.trade_off import pareto_front, smallest_storage
 from csdf.search.variables import Choice, prepared, size_of
@@ -259,11 +259,11 @@ def test_an_end_is_answered_while_a_linear_program_runs(monkeypatch, end):
             raise end("enough")
 
     looks = []
-    monkeypatch.setattr(highs, "linprog", endless)
+    monkeypatch.setattr(linear_programs, "linprog", endless)
     program = LinearProgram()
     program.add_column(1, 0, None)
     with pytest.raises(end):
-        highs.solved(program, LONG, look)
+        linear_programs.solved(program, LONG, look)
     assert not done
     is_over.set()
 
@@ -272,9 +272,9 @@ def test_an_error_of_the_solver_reaches_the_caller(monkeypatch):
     def broken(*_, **__):
         raise ValueError("no such method")
 
-    monkeypatch.setattr(highs, "linprog", broken)
+    monkeypatch.setattr(linear_programs, "linprog", broken)
     with pytest.raises(ValueError, match="no such method"):
-        highs.solved(LinearProgram(), LONG, lambda: None)
+        linear_programs.solved(LinearProgram(), LONG, lambda: None)
 
 
 def test_an_interrupt_in_a_linear_program_leaves_the_best_so_far(monkeypatch):
@@ -284,7 +284,7 @@ def test_an_interrupt_in_a_linear_program_leaves_the_best_so_far(monkeypatch):
     def interrupted(results, look):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(highs, "_awaited", interrupted)
+    monkeypatch.setattr(linear_programs, "_awaited", interrupted)
     graph = random_graph(23, LARGER)
     found = smallest_storage(graph)
     assert found.status in ("feasible", "optimal")

@@ -1,4 +1,4 @@
-"""Live capacities and a lower bound of their size, by runs that deadlock and by branch and bound.
+"""Live capacities by large neighbourhood search, and a bound of their size by branch and bound.
 
 For graphs in which learned constraints alone would take long. A run that deadlocks shows the markings
 that matter: an actor lacks tokens that come only when another actor has space, and that actor waits
@@ -6,11 +6,9 @@ for the first. The tokens in the channels at these markings give a lower bound, 
 it with which the next run begins. Boxes of capacities are split until the smallest capacities are
 proved, if that does not take too long.
 
-Smaller live capacities near known ones: space of some channels is exchanged for less in others.
-
-Large neighbourhood search. A few channels are cut to their least capacity, or part of the way. A run
-adds space wherever it deadlocks, and the result is narrowed. If it is no larger than before, the next
-exchange begins from it, so that the search moves on among capacities of one size.
+Live capacities near known ones: a few channels are cut to their least capacity, or part of the way. A
+run adds space wherever it deadlocks, and the result is narrowed. If it is no larger than before, the
+next exchange begins from it, so that the search moves on among capacities of one size.
 
 Source: Shaw, Using constraint programming and local search methods to solve vehicle routing problems,
 CP 1998 (parts of a solution are taken away and found again).
@@ -25,13 +23,13 @@ from math import floor, inf
 from random import Random
 from typing import TYPE_CHECKING
 
-from csdf.search.moments.windows import ANY, Box, Firings, Moment
+from csdf.search.liveness_bounds.windows import ANY, Box, Firings, Moment
 from csdf.search.sequential import SequentialRun
 from csdf.search.variables import Distribution, Variable, size_of
 from csdf.time_limit import Stop
 
 if TYPE_CHECKING:
-    from csdf.search.moments.branching import Branching
+    from csdf.search.liveness_bounds.branching import Branching
 
 
 TRIES = 30  # exchanges before the first linear program,
@@ -96,7 +94,7 @@ class _Search:
     def branch(self) -> Iterator[None]:
         """Split boxes of capacities until the best are proved, or it takes too long."""
         # which loads SciPy, and that only here
-        made: type[Branching] = import_module("csdf.search.moments.branching").Branching
+        made: type[Branching] = import_module("csdf.search.liveness_bounds.branching").Branching
         branching = made(
             self._firings,
             self._variables,
