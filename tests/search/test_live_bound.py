@@ -281,10 +281,10 @@ def test_an_interrupt_in_a_linear_program_leaves_the_best_so_far(monkeypatch):
     monkeypatch.setattr(named_search, "MUCH_WORK", 0)
     monkeypatch.setattr(named_search, "WIDE", 0)
 
-    def interrupted(results, look):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(linear_programs, "_awaited", interrupted)
+    monkeypatch.setattr(linear_programs, "linprog", interrupted)
     graph = random_graph(23, LARGER)
     found = smallest_storage(graph)
     assert found.status in ("feasible", "optimal")
