@@ -76,7 +76,7 @@ class Sensitivity(Executed, Tabular):
     """
 
     JSON = (
-        "deadlock=is_deadlocked", "blocked", "period", "bottleneck=critical_cycle", "actors",
+        "deadlock=is_deadlocked", "blocked", "period", "critical_cycle", "actors",
         "channels", "complete", "reason",
     )  # fmt: skip
     FLOATS = ("slack", "gain", "until", "least_period")

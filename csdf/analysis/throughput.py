@@ -37,7 +37,7 @@ class Throughput(Executed):
     """
 
     JSON = (
-        "deadlock=is_deadlocked", "blocked", "period", "throughput", "bottleneck=critical_cycle",
+        "deadlock=is_deadlocked", "blocked", "period", "throughput", "critical_cycle",
         "exact", "method",
     )  # fmt: skip
 

@@ -28,7 +28,7 @@ def main(argv: Sequence[str]) -> int:
     """Print the latencies; return the exit code: 1 for a source that is too fast."""
     parser = command_parser()
     options = parser.parse_args(argv)
-    with limited(options.budget) as stop:
+    with limited(options.time_limit) as stop:
         graph, platform, mapping = _subject(options)
         with working(f"executing {graph.name}"):
             found = _answer(graph, platform, mapping, options, stop)
@@ -70,7 +70,7 @@ def command_parser() -> argparse.ArgumentParser:
         "--throughput",
         type=answers.above_zero,
         metavar="RATE",
-        help="the same, as iterations a time unit",
+        help="the same, as iterations per time unit",
     )
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--platform", metavar="FILE", help="with --mapping: what it maps onto")
@@ -79,7 +79,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--mapping", metavar="FILE", help="static orders, as csdf map writes them")
     parsers.add_json_option(parser)
-    parsers.add_budget_option(parser, "give up after this time", None)
+    parsers.add_time_limit(parser, "end after this time", None)
     concurrency.add_concurrency(parser)
     answers.add_reading_options(parser)
     return parser

@@ -35,7 +35,7 @@ class MappedThroughput(Shown):
     such waits, where one is known. utilization: the part of the time in which each processor works.
     """
 
-    JSON = ("period", "bottleneck=critical_cycle", "deadlock", "utilization")
+    JSON = ("period", "critical_cycle", "deadlock", "utilization")
 
     period: Fraction | None
     critical_cycle: CriticalCycle | None

@@ -73,7 +73,7 @@ def least_distribution(
         found, reason = None, reason_of(end)
     if found is not None or (best is not None and size() == exploration.lower_bound):
         return told(Status.OPTIMAL, because(StorageWhy.NO_SMALLER))
-    return told(Status.GAVE_UP if best is None else Status.FEASIBLE, reason)
+    return told(Status.UNKNOWN if best is None else Status.FEASIBLE, reason)
 
 
 def narrowing(

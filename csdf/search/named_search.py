@@ -311,7 +311,7 @@ class NamedSearch:
                     if evaluator.count >= end:
                         break
         if found is None:
-            return self.smallest(Status.GAVE_UP, reason)
+            return self.smallest(Status.UNKNOWN, reason)
         self.add(found)
         is_proved = self.points[-1].size == self.lower_bound
         return self.smallest(Status.OPTIMAL if is_proved else Status.FEASIBLE, reason)

@@ -46,7 +46,7 @@ class Sizing:
 
     period: the one asked for, None for no deadlock. status: optimal if no depths of fewer bits do, of
     all whole numbers from 2 on, in the model of the design; feasible with a proved bound of the bits;
-    infeasible if no depths do, with the circuit; gave up if none were found in time.
+    infeasible if no depths do, with the circuit; unknown if none were found in time.
     is_narrow: whether it was found out that no single depth can be less. least_bits: where something
     else than bits was to be small, the bits that any depths for the period have at least.
     """
@@ -119,7 +119,7 @@ class Sizer:
                 self._hurry()
             if self._best and self._size(self._best) == self._bound:
                 return self._sizing(Status.OPTIMAL, self._proof())
-            return self._sizing(Status.FEASIBLE if self._best else Status.GAVE_UP, reason)
+            return self._sizing(Status.FEASIBLE if self._best else Status.UNKNOWN, reason)
         return self._sizing(Status.OPTIMAL, self._proof())
 
     def _proof(self) -> Reason:

@@ -63,7 +63,7 @@ def _counts(design: Design) -> str:
 
 def _rate(period: Fraction, megahertz: Fraction) -> str:
     speed = rate_in_words(megahertz * HERTZ / period)
-    return f"{answers.number(period)} cycles a frame, {speed} frames/s at {megahertz} MHz"
+    return f"{answers.number(period)} cycles/frame, {speed} frames/s at {megahertz} MHz"
 
 
 def _layer(design: Design, number: int) -> str:
@@ -165,7 +165,7 @@ def _sizing(found: Study, megahertz: Fraction, builder: str, objective: str) -> 
     )
     if found.written is not None and found.written.circuit is not None:
         period = found.written.circuit.period
-        does = "DEADLOCK" if period is None else f"{answers.number(period)} cycles a frame"
+        does = "DEADLOCK" if period is None else f"{answers.number(period)} cycles/frame"
         lines.append(f"  written    what the cores hold: {found.written.bits} bits, {does}")
     return lines
 
@@ -285,7 +285,7 @@ def front_text(
 ) -> str:
     """Return the trade-off between the objective and the rate as a table, with the bits."""
     costs = () if objective == "bits" else (SHORT.get(objective, objective),)
-    rows = [(*costs, "bits", "cycles a frame", "frames/s", "proved")]
+    rows = [(*costs, "bits", "cycles/frame", "frames/s", "proved")]
     for point in points:
         period = point.period or Fraction(1)
         speed = rate_in_words(megahertz * HERTZ / period)

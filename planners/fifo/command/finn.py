@@ -12,12 +12,12 @@ from csdf.search.memory_cost import OBJECTIVES
 from planners.fifo.command.options import add_clock, add_goals
 
 PROGRAM = "csdf fifo finn"
-BUDGET = 3.8  # seconds
+SECONDS = 3.8  # time limit
 GOALS = ("bits", "words", *OBJECTIVES)
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the answer; return the exit code: 0 found, 1 there are none, 3 gave up."""
+    """Print the answer; return the exit code: 0 found, 1 there are none, 3 unknown."""
     parser = command_parser()
     options = parser.parse_args(argv)
     loading.require_drawing(options.plot)
@@ -43,7 +43,7 @@ def command_parser() -> argparse.ArgumentParser:
     _add_question(parser)
     _add_timing(parser)
     parser.add_argument("--layers", action="store_true", help="list all layers, not the slowest")
-    parsers.add_budget_option(parser, "for each search; then the best by then", BUDGET)
+    parsers.add_time_limit(parser, "for each search; then the best by then", SECONDS)
     parsers.add_json_option(parser)
     parsers.add_plot_option(parser, "the trade-off of the objective and the rate")
     parsers.add_output_option(parser, "a folding file with these depths, in JSON", required=False)

@@ -11,11 +11,11 @@ from csdf.errors import UnwritableFile
 from planners.fifo.command.options import add_clock, add_goals
 
 PROGRAM = "csdf fifo hls4ml"
-BUDGET = 3.0  # seconds
+SECONDS = 3.0  # time limit
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the answer; return the exit code: 0 found, 1 there are none, 3 gave up."""
+    """Print the answer; return the exit code: 0 found, 1 there are none, 3 unknown."""
     options = command_parser().parse_args(argv)
     if options.output and not options.output.endswith(".json"):
         raise UnwritableFile(f"{options.output}: depths are JSON; expected the suffix .json")
@@ -57,7 +57,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--in-place", action="store_true", help="write the depths into the C++ of the project"
     )
-    parsers.add_budget_option(parser, "for each search; then the best by then", BUDGET)
+    parsers.add_time_limit(parser, "for each search; then the best by then", SECONDS)
     parsers.add_json_option(parser)
     parsers.add_output_option(parser, "the depth of each stream, in JSON", required=False)
     return parser

@@ -11,7 +11,7 @@ from csdf.cli import answers
 def add_goals(goal: argparse._MutuallyExclusiveGroup) -> None:
     """Add what the depths are to reach: a period, or no deadlock."""
     goal.add_argument(
-        "--period", type=answers.above_zero, metavar="CYCLES", help="at most so many cycles a frame"
+        "--period", type=answers.above_zero, metavar="CYCLES", help="at most so many cycles/frame"
     )
     goal.add_argument("--least", action="store_true", help="the least memory without deadlock")
 

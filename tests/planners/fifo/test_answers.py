@@ -115,7 +115,7 @@ def test_where_no_memory_is_needed_the_front_is_the_full_rate(capsys):
     ],
 )  # fmt: skip
 def test_rates_are_said_without_an_exponent(rate, text):
-    # 200 MHz, 98 cycles a frame: 2,040,816 frames/s.
+    # 200 MHz, 98 cycles/frame: 2,040,816 frames/s.
     assert rate_in_words(rate) == text
 
 

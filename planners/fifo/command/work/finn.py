@@ -33,7 +33,7 @@ from planners.fifo.timing.cluster import TimingOptions
 
 
 def work(options: argparse.Namespace) -> int:
-    """Print the answer; return the exit code: 0 found, 1 there are none, 3 gave up."""
+    """Print the answer; return the exit code: 0 found, 1 there are none, 3 unknown."""
     if PurePath(options.model).suffix.lower() == ".json":
         return _config(options)
     folding = read_folding(options.folding) if options.folding else {}
@@ -92,7 +92,7 @@ def _study(
         remark(PROGRAM, f"wrote {options.output}: a folding file with these depths")
     if found.sizing.status is Status.INFEASIBLE:
         return answers.NO
-    return answers.GAVE_UP if found.sizing.status is Status.GAVE_UP else answers.ANSWERED
+    return answers.UNKNOWN if found.sizing.status is Status.UNKNOWN else answers.ANSWERED
 
 
 def _found(design: Design, options: argparse.Namespace) -> Study:
@@ -112,7 +112,7 @@ def _weights(design: Design, options: argparse.Namespace) -> list[int] | None:
 
 
 def _stop(design: Design, options: argparse.Namespace) -> Stop:
-    return stop_after(options.budget, f"{design.name}: sizing its FIFOs")
+    return stop_after(options.time_limit, f"{design.name}: sizing its FIFOs")
 
 
 def _period(options: argparse.Namespace) -> Fraction | None:
@@ -162,5 +162,7 @@ def _front(design: Design, options: argparse.Namespace) -> int:
         )  # fmt: skip
         write(PROGRAM, options.plot, picture)
     if any(point.status is not Status.OPTIMAL for point in points):
-        remark(PROGRAM, "the time was up before all points were proved; --budget gives each more")
+        remark(
+            PROGRAM, "the time was up before all points were proved; --time-limit gives each more"
+        )
     return answers.ANSWERED

@@ -20,7 +20,7 @@ from planners.fifo.timing.cluster import TimingOptions
 
 
 def work(options: argparse.Namespace) -> int:
-    """Print the answer; return the exit code: 0 found, 1 there are none, 3 gave up."""
+    """Print the answer; return the exit code: 0 found, 1 there are none, 3 unknown."""
     source = read_source(options.project)
     if options.in_place and not source.is_written:
         raise UnwritableFile(
@@ -33,7 +33,7 @@ def work(options: argparse.Namespace) -> int:
         design,
         period=options.period,
         only_live=options.least,
-        stops=lambda: stop_after(options.budget, f"{design.name}: sizing its streams"),
+        stops=lambda: stop_after(options.time_limit, f"{design.name}: sizing its streams"),
     )
     found = replace(found, automatic=None)  # a rule of FINN
     text = json.dumps(as_json(found, options.clock), indent=2) if options.json else None
@@ -47,4 +47,4 @@ def work(options: argparse.Namespace) -> int:
         remark(PROGRAM, f"wrote {source.file}: with these depths")
     if found.sizing.status is Status.INFEASIBLE:
         return answers.NO
-    return answers.GAVE_UP if found.sizing.status is Status.GAVE_UP else answers.ANSWERED
+    return answers.UNKNOWN if found.sizing.status is Status.UNKNOWN else answers.ANSWERED
