@@ -237,7 +237,7 @@ DEVIATIONS = 3  # from the mean to either end of the bell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
+class MeanVariance:
     """How numbers vary: their mean and variance, and the least and the largest there may be.
 
     Where three standard deviations fit between the limits, numbers are drawn from a bell around the
@@ -328,9 +328,9 @@ def _root(value: Fraction) -> Fraction:
 
 TRIES = 1000  # of repetition vectors with a common factor
 LARGEST_SUM = 10**9
-THREE = Spread(mean=Fraction(3), variance=Fraction(1))
-TWENTY = Spread(mean=Fraction(20), variance=Fraction(25))
-NONE = Spread(mean=Fraction(0), least=0)
+THREE = MeanVariance(mean=Fraction(3), variance=Fraction(1))
+TWENTY = MeanVariance(mean=Fraction(20), variance=Fraction(25))
+NONE = MeanVariance(mean=Fraction(0), least=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,11 +344,11 @@ class SampledShape:
     """
 
     actors: int = 8
-    degree: Spread = THREE
-    rate: Spread = THREE
+    degree: MeanVariance = THREE
+    rate: MeanVariance = THREE
     repetition_sum: int | None = None  # by default twice as many as actors
-    duration: Spread = TWENTY
-    tokens: Spread = NONE
+    duration: MeanVariance = TWENTY
+    tokens: MeanVariance = NONE
     is_strongly_connected: bool = True
     is_acyclic: bool = False
     has_self_loops: bool = True

@@ -121,7 +121,7 @@ def _found(
         options.sink,
         period=period,
         latency=options.latency,
-        choice=choice,
+        space=choice,
         budget=stop,
     )
 

@@ -18,7 +18,7 @@ from csdf.outcome import Reason, Status, Why, because
 from csdf.search.evaluator import Evaluation
 from csdf.search.least import least_distribution
 from csdf.search.variables import (
-    Choice,
+    SearchSpace,
     Variable,
     capacity_step,
     firings_each,
@@ -110,7 +110,7 @@ class _BufferedMapping:
         self._mapping, self._repetitions = mapping, repetition_vector(graph)
         sides = buffer_sides(graph, platform, mapping)
         self._buffers = [(channel, side) for channel, listed in sides.items() for side in listed]
-        choice, firings = Choice(unit=unit), firings_each(len(self._buffers))
+        choice, firings = SearchSpace(unit=unit), firings_each(len(self._buffers))
         channels = [buffered_channel(graph.channel(name), side) for name, side in self._buffers]
         self.variables = [
             Variable(

@@ -21,7 +21,7 @@ from csdf.search.least import least_distribution
 from csdf.search.pareto import SmallestStorage
 from csdf.search.searched_graph import SearchedGraph
 from csdf.search.trade_off import EVERYTHING
-from csdf.search.variables import Choice, Variable
+from csdf.search.variables import SearchSpace, Variable
 from csdf.time_limit import Budget, Progress, stop_of
 
 SEARCHED = " (searched space)"
@@ -60,7 +60,7 @@ def storage_for_latency(
     *,
     period: Exact,
     latency: Exact,
-    choice: Choice = EVERYTHING,
+    space: SearchSpace = EVERYTHING,
     budget: Budget = None,
 ) -> LatencyStorage:
     """Return the smallest storage with which a source of that period is answered in time.
@@ -73,12 +73,12 @@ def storage_for_latency(
     with the bound. Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
     """
     required = exact_above_zero(period, "period"), exact(latency, "latency")
-    if choice.copies is not None:
+    if space.copies is not None:
         raise CsdfError(
             "latencies are those of the self-timed execution, not of periodic schedules"
         )
     stop = stop_of(budget)
-    searched = SearchedGraph(graph, choice)
+    searched = SearchedGraph(graph, space)
     inner = searched.evaluator(lambda: stop.look(Progress(done=inner.count)))
     distance = dependency_distance(inner.bare, source, sink)
     pairing = Pairing(source=source, sink=sink, distance=distance)

@@ -33,7 +33,7 @@ from csdf.search.least import narrowing
 from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage, StorageWhy
 from csdf.search.searched_graph import SearchedGraph
 from csdf.search.trade_off import FEW, Extent, FrontWhy, Reached, extent_of
-from csdf.search.variables import Choice, Distribution, Variable, token_weight
+from csdf.search.variables import Distribution, SearchSpace, Variable, token_weight
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 
 MemoryCost = Callable[
@@ -43,7 +43,7 @@ MemoryCost = Callable[
 
 def least_memory(
     graph: Graph,
-    choice: Choice,
+    space: SearchSpace,
     cost: MemoryCost,
     *,
     period: Exact | None = None,
@@ -51,12 +51,12 @@ def least_memory(
 ) -> SmallestStorage:
     """Return the cheapest storage without deadlock, or with at most the given period.
 
-    choice: in bits, for the widths. cost: what a memory of a depth and a width costs; the size of the
+    space: in bits, for the widths. cost: what a memory of a depth and a width costs; the size of the
     answer is the sum over all channels. No single capacity of the answer can be less. budget: as in
     `smallest_storage`. Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
     """
     required = None if period is None else exact_above_zero(period, "period") / graph.time_unit
-    priced = Priced(graph, choice, cost, stop_of(budget), only_live=required is None)
+    priced = Priced(graph, space, cost, stop_of(budget), only_live=required is None)
     return _Search(priced, required).answer()
 
 
@@ -64,19 +64,19 @@ class Priced:
     """A graph, and what its capacities cost as memories: what the searches for the cheapest need."""
 
     def __init__(
-        self, graph: Graph, choice: Choice, cost: MemoryCost, stop: Stop, *, only_live: bool
+        self, graph: Graph, space: SearchSpace, cost: MemoryCost, stop: Stop, *, only_live: bool
     ) -> None:
-        self.searched = SearchedGraph(graph, choice)
+        self.searched = SearchedGraph(graph, space)
         self.variables = self.searched.variables
         self._cost, self._stop = cost, stop
         self.evaluator = self.searched.evaluator(self.look, only_live=only_live)
         self._bits = [
-            [max(1, token_weight(one, choice)) for one in variable.channels]
+            [max(1, token_weight(one, space)) for one in variable.channels]
             for variable in self.variables
         ]
         self._fixed_cost = sum(
-            cost(depth, token_weight(graph.channel(name), choice))
-            for name, depth in (choice.fixed or {}).items()
+            cost(depth, token_weight(graph.channel(name), space))
+            for name, depth in (space.fixed or {}).items()
         )
         self.found = 0  # points of a front
         self.steps = StepSearch(self.evaluator, self.variables, self._price, self.look)
@@ -281,7 +281,7 @@ OBJECTIVES: Mapping[str, Callable[[int, int], int]] = {"bram": fifo_blocks, "lut
 
 def memory_front(
     graph: Graph,
-    choice: Choice,
+    space: SearchSpace,
     cost: MemoryCost,
     *,
     budget: Budget = None,
@@ -291,21 +291,21 @@ def memory_front(
 ) -> ParetoFront:
     """Return all pairs of memory cost and period that cannot be improved on, as `pareto_front` does.
 
-    choice: in bits, for the widths. cost: what a memory of a depth and a width costs; the size of a
+    space: in bits, for the widths. cost: what a memory of a depth and a width costs; the size of a
     point is the sum over all channels. Points that are not proved are left out.
     """
-    return _Front(graph, choice, cost, budget, extent_of(max_size, points, gap)).front()
+    return _Front(graph, space, cost, budget, extent_of(max_size, points, gap)).front()
 
 
 class _Front:
     """The points so far, of which the last may be proved or not."""
 
     def __init__(
-        self, graph: Graph, choice: Choice, cost: MemoryCost, budget: Budget, extent: Extent
+        self, graph: Graph, space: SearchSpace, cost: MemoryCost, budget: Budget, extent: Extent
     ) -> None:
         self._graph, self._extent = graph, extent
         stop = stop_of(budget).part(report=self._look)
-        self._priced = Priced(graph, choice, cost, stop, only_live=False)
+        self._priced = Priced(graph, space, cost, stop, only_live=False)
         self._found: list[tuple[int, Fraction, Distribution]] = []  # cost, period, capacities
         self._best: Fraction | None = None
         self._is_endless = False

@@ -29,7 +29,7 @@ from csdf.search.pareto import ParetoPoint, SmallestStorage, StorageWhy
 from csdf.search.searched_graph import SearchedGraph
 from csdf.search.sequential import SequentialRun, raised
 from csdf.search.symmetry import Permutation, Symmetries, evened, within
-from csdf.search.variables import Choice, Distribution, Variable, size_of
+from csdf.search.variables import Distribution, SearchSpace, Variable, size_of
 from csdf.time_limit import ENDS, Progress, Stop
 
 ALONE = 30  # evaluations of a search before narrowing begins beside it,
@@ -58,9 +58,9 @@ class NamedSearch:
     """
 
     def __init__(
-        self, graph: Graph, choice: Choice, stop: Stop, *, only_live: bool = False
+        self, graph: Graph, space: SearchSpace, stop: Stop, *, only_live: bool = False
     ) -> None:
-        self._searched = SearchedGraph(graph, choice)
+        self._searched = SearchedGraph(graph, space)
         self._variables = self._searched.variables
         self._stop = stop
         self._evaluator = self._searched.evaluator(self._look, only_live=only_live)
@@ -181,7 +181,7 @@ class NamedSearch:
             grown = run.grown([variable.least for variable in self._variables])
             self._start = grown if grown and self._has_schedule(grown) else None
             is_moderate = self._evaluator.firings <= MOST_FIRINGS
-            if self._start and is_moderate and self._searched.choice.copies is None:
+            if self._start and is_moderate and self._searched.space.copies is None:
                 self._run = run
         except GaveUp:  # too many steps, unless it was the stop, which then ends this too
             self._look()
@@ -192,8 +192,7 @@ class NamedSearch:
     def _has_schedule(self, live: Distribution) -> bool:
         """Whether live capacities have a schedule of so many copies, where that is asked for."""
         return (
-            self._searched.choice.copies is None
-            or self._evaluator.evaluate(live).period is not None
+            self._searched.space.copies is None or self._evaluator.evaluate(live).period is not None
         )
 
     def next_point(self, is_sufficient: Sufficient) -> Distribution | None:

@@ -16,7 +16,7 @@ from csdf.outcome import Reason, Why, because
 from csdf.search.evaluator import Evaluator
 from csdf.search.learned_bounds import Sufficient
 from csdf.search.pareto import ParetoPoint
-from csdf.search.variables import Choice, Distribution, least_capacity, prepared, size_of
+from csdf.search.variables import Distribution, SearchSpace, least_capacity, prepared, size_of
 from csdf.time_limit import ENDS
 
 
@@ -40,9 +40,9 @@ class SearchedGraph:
     the evaluator and are answered in those of the user.
     """
 
-    def __init__(self, graph: Graph, choice: Choice) -> None:
-        self.graph, self.choice = graph, choice
-        self.bare, self.variables, self.fixed_size = prepared(graph, choice)
+    def __init__(self, graph: Graph, space: SearchSpace) -> None:
+        self.graph, self.space = graph, space
+        self.bare, self.variables, self.fixed_size = prepared(graph, space)
 
     def evaluator(
         self, look: Callable[[], None] = lambda: None, *, only_live: bool = False
@@ -51,9 +51,9 @@ class SearchedGraph:
         return Evaluator(
             self.bare,
             self.variables,
-            with_self_loops=self.choice.with_self_loops,
+            with_self_loops=self.space.with_self_loops,
             only_live=only_live,
-            copies=self.choice.copies,
+            copies=self.space.copies,
             look=look,
         )
 
@@ -63,7 +63,7 @@ class SearchedGraph:
 
     def capacities(self, distribution: Sequence[int]) -> dict[str, int]:
         """Return the capacity of each channel that is searched or given."""
-        named = dict(self.choice.fixed or {})
+        named = dict(self.space.fixed or {})
         for variable, capacity in zip(self.variables, distribution, strict=True):
             named |= {channel.name: capacity for channel in variable.channels}
         return named
@@ -94,17 +94,17 @@ class SearchedGraph:
         best: the period with the capacities that are kept and no others, None for a deadlock. Where it
         would suffice without these too, they are named, and what they would need at least.
         """
-        graph, choice = self.graph, self.choice
-        if choice.copies is not None:
-            copies = counted(choice.copies, "cycle")
+        graph, space = self.graph, self.space
+        if space.copies is not None:
+            copies = counted(space.copies, "cycle")
             if best is None:
                 return because(GraphWhy.NOT_PERIODIC, copies=copies)
             return because(GraphWhy.PERIODIC_IS_SLOW, copies=copies, period=self.in_units(best))
         kept = [
             one
-            for name in (*(choice.fixed or {}), *choice.excluded)
+            for name in (*(space.fixed or {}), *space.excluded)
             if (one := self.bare.channel(name)).capacity is not None
-            and (choice.with_self_loops or not one.is_self_loop)
+            and (space.with_self_loops or not one.is_self_loop)
         ]
         if kept:
             free = tuple(replace(channel, capacity=None) for channel in graph.channels)

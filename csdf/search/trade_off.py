@@ -16,15 +16,15 @@ from csdf.search.biconnected import live_blocks
 from csdf.search.learned_bounds import Sufficient
 from csdf.search.named_search import NamedSearch
 from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage, StorageWhy
-from csdf.search.variables import Choice
+from csdf.search.variables import SearchSpace
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 
-EVERYTHING = Choice()
+EVERYTHING = SearchSpace()
 
 
 def pareto_front(
     graph: Graph,
-    choice: Choice = EVERYTHING,
+    space: SearchSpace = EVERYTHING,
     *,
     budget: Budget = None,
     max_size: int | None = None,
@@ -43,12 +43,12 @@ def pareto_front(
     Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
     Source: Stuijk, Geilen, Basten, IEEE Trans. Computers 57(10), 2008.
     """
-    return FrontSearch(graph, choice, stop_of(budget), extent_of(max_size, points, gap)).front()
+    return FrontSearch(graph, space, stop_of(budget), extent_of(max_size, points, gap)).front()
 
 
 def smallest_storage(
     graph: Graph,
-    choice: Choice = EVERYTHING,
+    space: SearchSpace = EVERYTHING,
     *,
     period: Exact | None = None,
     budget: Budget = None,
@@ -60,15 +60,15 @@ def smallest_storage(
     with its gap.
     Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
     """
-    if period is None and choice.copies is None:
-        return _smallest_live(graph, choice, stop_of(budget))
+    if period is None and space.copies is None:
+        return _smallest_live(graph, space, stop_of(budget))
     required = None if period is None else exact_above_zero(period, "period")
-    return _smallest_fast(graph, choice, required, stop_of(budget))
+    return _smallest_fast(graph, space, required, stop_of(budget))
 
 
-def _smallest_live(graph: Graph, choice: Choice, stop: Stop) -> SmallestStorage:
+def _smallest_live(graph: Graph, space: SearchSpace, stop: Stop) -> SmallestStorage:
     """The smallest storage without deadlock, block by block; how long firings take is no matter."""
-    search = NamedSearch(graph, choice, stop)
+    search = NamedSearch(graph, space, stop)
     try:
         if not _is_live(search, stop):
             return search.smallest(Status.INFEASIBLE, search.refusal(_fast_enough(None)))
@@ -76,9 +76,9 @@ def _smallest_live(graph: Graph, choice: Choice, stop: Stop) -> SmallestStorage:
         return search.smallest(Status.UNKNOWN, reason_of(end))
     pieces: list[SmallestStorage] = []
     bound = done = 0
-    for block in _untimed_blocks(graph, choice):
+    for block in _untimed_blocks(graph, space):
         rest = _behind(stop, bound, done)
-        pieces.append(_smallest_fast(block, _part_of(choice, block), None, rest))
+        pieces.append(_smallest_fast(block, _part_of(space, block), None, rest))
         bound, done = bound + pieces[-1].lower_bound, done + pieces[-1].evaluations
     capacities = search.whole_iterations()  # what no piece has narrowed
     for piece in pieces:
@@ -115,7 +115,7 @@ def _behind(stop: Stop, bound: int, done: int) -> Stop:
     return stop.part(as_whole=as_whole)
 
 
-def _untimed_blocks(graph: Graph, choice: Choice) -> list[Graph]:
+def _untimed_blocks(graph: Graph, space: SearchSpace) -> list[Graph]:
     """Pieces that are searched one by one, every firing of one time unit.
 
     A self-loop that counts would count in every piece that has its actor; then there is one piece.
@@ -124,27 +124,27 @@ def _untimed_blocks(graph: Graph, choice: Choice) -> list[Graph]:
         replace(actor, durations=(1,) * actor.phases, processors=()) for actor in graph.actors
     )
     untimed = replace(graph, actors=actors, origin=None)
-    counted = {*(choice.fixed or {}), *(name for group in choice.shared for name in group)}
-    if choice.with_self_loops or any(graph.channel(name).is_self_loop for name in counted):
+    counted = {*(space.fixed or {}), *(name for group in space.shared for name in group)}
+    if space.with_self_loops or any(graph.channel(name).is_self_loop for name in counted):
         return [untimed]
-    return live_blocks(untimed, choice.shared)
+    return live_blocks(untimed, space.shared)
 
 
-def _part_of(choice: Choice, block: Graph) -> Choice:
-    """Return the part of the choice that is about the channels of one piece."""
+def _part_of(space: SearchSpace, block: Graph) -> SearchSpace:
+    """Return the part of the space that is about the channels of one piece."""
     names = {channel.name for channel in block.channels}
     return replace(
-        choice,
-        fixed={name: size for name, size in (choice.fixed or {}).items() if name in names},
-        excluded=[name for name in choice.excluded if name in names],
-        shared=[group for group in choice.shared if names.issuperset(group)],
+        space,
+        fixed={name: size for name, size in (space.fixed or {}).items() if name in names},
+        excluded=[name for name in space.excluded if name in names],
+        shared=[group for group in space.shared if names.issuperset(group)],
     )
 
 
 def _smallest_fast(
-    graph: Graph, choice: Choice, period: Fraction | None, stop: Stop
+    graph: Graph, space: SearchSpace, period: Fraction | None, stop: Stop
 ) -> SmallestStorage:
-    search = NamedSearch(graph, choice, stop, only_live=period is None)
+    search = NamedSearch(graph, space, stop, only_live=period is None)
     required = None if period is None else period / graph.time_unit
     try:
         is_possible = _fast_enough(required)(search.best_period)
@@ -169,7 +169,11 @@ def _fast_enough(required: Fraction | None) -> Sufficient:
 
 
 def sufficient_capacities(
-    graph: Graph, choice: Choice = EVERYTHING, *, period: Exact | None = None, budget: Budget = None
+    graph: Graph,
+    space: SearchSpace = EVERYTHING,
+    *,
+    period: Exact | None = None,
+    budget: Budget = None,
 ) -> ParetoPoint | None:
     """Return capacities beyond which nothing improves: none can be less, all others being equal.
 
@@ -177,7 +181,7 @@ def sufficient_capacities(
     few evaluations a channel; `smallest_storage` may find a smaller sum. None if there are none.
     Raises GaveUp where `budget` ends the work.
     """
-    search = NamedSearch(graph, choice, stop_of(budget))
+    search = NamedSearch(graph, space, stop_of(budget))
     required = search.best_period
     if period is not None:
         required = exact_above_zero(period, "period") / graph.time_unit
@@ -189,11 +193,11 @@ def sufficient_capacities(
 class FrontSearch:
     """The search for the front of one graph, to the extent that is asked for."""
 
-    def __init__(self, graph: Graph, choice: Choice, stop: Stop, extent: Extent) -> None:
+    def __init__(self, graph: Graph, space: SearchSpace, stop: Stop, extent: Extent) -> None:
         self._graph = graph
         self._extent = extent
         self._is_endless = False
-        self._search = NamedSearch(graph, choice, stop.part(report=self._look))
+        self._search = NamedSearch(graph, space, stop.part(report=self._look))
 
     def front(self) -> ParetoFront:
         """Return the points, as far as they are known when the search ends."""

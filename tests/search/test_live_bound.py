@@ -19,7 +19,7 @@ from csdf.search.liveness_bounds.live_bound import exchanges, live_bounds
 from csdf.search.liveness_bounds.windows import ANY, Box, Firings, Moment
 from csdf.search.sequential import SequentialRun, raised
 from csdf.search.trade_off import pareto_front, smallest_storage
-from csdf.search.variables import Choice, prepared, size_of
+from csdf.search.variables import SearchSpace, prepared, size_of
 from csdf.time_limit import Stop
 from tests import both_kernels
 from tests.both_kernels import BOTH
@@ -37,7 +37,7 @@ def _backend(request, monkeypatch):
     both_kernels.use(monkeypatch, request.param)
 
 
-def run_of(graph, choice=Choice()):  # noqa: B008
+def run_of(graph, choice=SearchSpace()):  # noqa: B008
     kept, variables, fixed = prepared(graph, choice)
     evaluator = Evaluator(kept, variables)
     cycles = list(evaluator.cycles.values())
@@ -45,7 +45,7 @@ def run_of(graph, choice=Choice()):  # noqa: B008
     return run, variables, cycles, fixed
 
 
-def latest_bound(graph, choice=Choice()):  # noqa: B008
+def latest_bound(graph, choice=SearchSpace()):  # noqa: B008
     """The last bound, the size of the last capacities, and these by name."""
     run, variables, cycles, fixed = run_of(graph, choice)
     grown = run.grown([variable.least for variable in variables])
@@ -187,7 +187,11 @@ def test_searches_with_moments_find_what_they_find_without(monkeypatch, shape):
 def test_fixed_shared_and_weighted_capacities_are_bounded_alike(monkeypatch):
     graph = two_ways(6)
     monkeypatch.setattr(named_search, "MUCH_WORK", 0)
-    for choice in (Choice(fixed={"b": 3}), Choice(shared=[["a", "b"]]), Choice(excluded=["a"])):
+    for choice in (
+        SearchSpace(fixed={"b": 3}),
+        SearchSpace(shared=[["a", "b"]]),
+        SearchSpace(excluded=["a"]),
+    ):
         bound, size, _ = latest_bound(graph, choice)
         assert bound <= smallest_storage(graph, choice).point.size <= size
 
