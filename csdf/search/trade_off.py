@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -11,7 +12,7 @@ from csdf.analysis.liveness import deadlock
 from csdf.errors import CsdfError, GaveUp, counted
 from csdf.model.exact import Exact, exact, exact_above_zero
 from csdf.model.graph import Graph
-from csdf.outcome import Reason, Status, Why, because
+from csdf.outcome import Status, Why, because
 from csdf.search.biconnected import live_blocks
 from csdf.search.learned_bounds import Sufficient
 from csdf.search.named_search import NamedSearch
@@ -43,7 +44,10 @@ def pareto_front(
     Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
     Source: Stuijk, Geilen, Basten, IEEE Trans. Computers 57(10), 2008.
     """
-    return FrontSearch(graph, space, stop_of(budget), extent_of(max_size, points, gap)).front()
+    extent = extent_of(max_size, points, gap)
+    return FrontSearch(
+        graph, extent, stop_of(budget), lambda stop: NamedSearch(graph, space, stop)
+    ).front()
 
 
 def smallest_storage(
@@ -191,49 +195,52 @@ def sufficient_capacities(
 
 
 class FrontSearch:
-    """The search for the front of one graph, to the extent that is asked for."""
+    """The search for the front of one graph, to the extent that is asked for.
 
-    def __init__(self, graph: Graph, space: SearchSpace, stop: Stop, extent: Extent) -> None:
-        self._graph = graph
-        self._extent = extent
+    search: makes of a stop the search for its points.
+    """
+
+    def __init__(
+        self, graph: Graph, extent: Extent, stop: Stop, search: Callable[[Stop], NamedSearch]
+    ) -> None:
+        self._graph, self._extent = graph, extent
         self._is_endless = False
-        self._search = NamedSearch(graph, space, stop.part(report=self._look))
+        self._search = search(stop.part(report=self._look))
 
     def front(self) -> ParetoFront:
         """Return the points, as far as they are known when the search ends."""
-        search = self._search
-        is_complete, is_as_asked = search.best_period is None, False
-        reason = self._found_all()
+        search, gap = self._search, self._extent.gap
+        best, is_complete, is_as_asked = None, False, False
+        reason = because(FrontWhy.GAP, gap=gap) if gap else because(StorageWhy.EVERY_POINT)
         try:
-            if not is_complete:
+            best = search.best_period
+            if best is None:
+                is_complete, reason = True, search.refusal(_better_than(None, Fraction(1)))
+            else:
                 search.run_ahead()
                 is_complete = self._follow()
-            reason = reason if is_complete else search.reason
+                reason = reason if is_complete else search.reason
         except ENDS as end:
             reason = reason_of(end)
             is_as_asked = isinstance(end, Reached) and self._extent.is_limited
-        if search.best_period is None:
-            reason = search.refusal(_better_than(None, Fraction(1)))
         if self._is_endless:
             reason = because(FrontWhy.ENDLESS, end=reason, why=why_unlimited(self._graph))
-        points = search.points if is_complete else search.proved_points
         largest = self._extent.max_size
+        points = search.points if is_complete else search.proved_points
         start = None if points or is_complete else search.started_point()
         return ParetoFront(
-            points=tuple(one for one in points if largest is None or one.size <= largest),
+            points=tuple(
+                search.finished(one) for one in points if largest is None or one.size <= largest
+            ),
             is_complete=is_complete,
             lower_bound=search.lower_bound,
-            best_period=search.in_units(search.best_period),
+            best_period=search.in_units(best),
             reason=reason,
             evaluations=search.evaluations,
-            gap=self._extent.gap,
+            gap=gap,
             is_as_asked=is_as_asked,
             start=start,
         )
-
-    def _found_all(self) -> Reason:
-        gap = self._extent.gap
-        return because(FrontWhy.GAP, gap=gap) if gap else because(StorageWhy.EVERY_POINT)
 
     def _follow(self) -> bool:
         """Find point after point; whether the last one is as fast as the graph without bounds."""
@@ -245,15 +252,11 @@ class FrontSearch:
                 return search.is_exhausted
             best = search.add(found)
             if best is not None and best <= factor * (search.best_period or 0):
-                return self._is_within_extent()
+                largest = self._extent.max_size
+                if largest is not None and search.points[-1].size > largest:
+                    raise self._extent.too_large()
+                return True
             self._is_endless = not search.best_period
-
-    def _is_within_extent(self) -> bool:
-        """Whether the last point is not larger than asked for; if it is, the extent is reached."""
-        largest = self._extent.max_size
-        if largest is not None and self._search.points[-1].size > largest:
-            raise self._extent.too_large()
-        return True
 
     def _look(self, progress: Progress) -> None:
         """End where enough is known, a front without end after a few points."""
