@@ -112,7 +112,11 @@ class IterationRun(UntimedRun):
         """Fire as many whole cycles as the tokens allow, or else one phase; False if neither."""
         count = 0 if self.phase[actor] else self._cycles_allowed(actor)
         if count:
-            self._fire_cycles(actor, count)
+            for channel in self.inputs[actor]:
+                self.tokens[channel] -= count * self._consumed[channel]
+            for channel in self.outputs[actor]:
+                self.tokens[channel] += count * self._produced[channel]
+            self.firings[actor] += count * self.graph.phases[actor]
         elif not super().advance(actor):
             return False
         self._steps += 1
@@ -138,13 +142,6 @@ class IterationRun(UntimedRun):
                 return False
             tokens += made - needed
         return True
-
-    def _fire_cycles(self, actor: int, count: int) -> None:
-        for channel in self.inputs[actor]:
-            self.tokens[channel] -= count * self._consumed[channel]
-        for channel in self.outputs[actor]:
-            self.tokens[channel] += count * self._produced[channel]
-        self.firings[actor] += count * self.graph.phases[actor]
 
 
 def _waiting_cycle(graph: IndexedGraph, run: IterationRun) -> Deadlock:

@@ -296,22 +296,21 @@ class _SymbolicExecution:
             if actor.name not in single
         }
         self.optional = frozenset(name for stamp in self.latest.values() for name in stamp)
+        wanted = dict(scenario.firings)  # of each actor in the scenario
+        if wanted.keys() != set(self.numbers.actor_names):
+            wanted = {**repetition_vector(replace(graph, origin=None)), **wanted}
         self.run: ValuedRun[Stamp] = ValuedRun(
-            self.numbers, self._wanted(), map(self._initial_stamps, graph.channels), self._end
+            self.numbers,
+            [wanted[name] for name in self.numbers.actor_names],
+            (
+                [({name: 0} if name else {}, 1) for name in _names(channel, scenario.taken)]
+                for channel in graph.channels
+            ),
+            self._end,
         )
         self.taken = self.optional | {
             name for queue in self.run.queues for stamp, _ in queue for name in stamp
         }
-
-    def _initial_stamps(self, channel: Channel) -> list[tuple[Stamp, int]]:
-        return [({name: 0} if name else {}, 1) for name in _names(channel, self.scenario.taken)]
-
-    def _wanted(self) -> list[int]:
-        """Return the firings of each actor in the scenario."""
-        wanted = dict(self.scenario.firings)
-        if wanted.keys() != set(self.numbers.actor_names):
-            wanted = {**repetition_vector(replace(self.graph, origin=None)), **wanted}
-        return [wanted[name] for name in self.numbers.actor_names]
 
     def matrix(self) -> Matrix:
         self.run.exhaust()

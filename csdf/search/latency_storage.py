@@ -233,7 +233,12 @@ class ReleasePaths:
             self._count += repetitions[actor.name]
         self._single = {c.producer for c in graph.channels if is_single_firing_loop(c)}
         self._known: dict[tuple[str, int], list[_Dependency]] = {}
-        self._orders = [one for actor in graph.actors for one in self._order_of(actor.name)]
+        self._orders = [  # the firings of an actor start in order
+            _Dependency(first + i, first + (i + 1) % count, 0, int(i + 1 == count), "")
+            for name, first in self._first.items()
+            for count in [repetitions[name]]
+            for i in range(count)
+        ]
 
     def latency(self, channels: tuple[Channel, ...]) -> LongestPath:
         """Return the latency where these are the channels, of which none has a capacity."""
@@ -249,21 +254,10 @@ class ReleasePaths:
         starts, reasons = self._longest(found, layers)
         return self._latest(starts, reasons, layers)
 
-    def _order_of(self, name: str) -> list[_Dependency]:
-        """Return that the firings of an actor start in order."""
-        first, count = self._first[name], self._repetitions[name]
-        return [
-            _Dependency(first + i, first + (i + 1) % count, 0, int(i + 1 == count), "")
-            for i in range(count)
-        ]
-
     def _dependencies(self, channel: Channel) -> list[_Dependency]:
         key = channel.name, channel.initial_tokens
-        if key not in self._known:
-            self._known[key] = list(self._awaited(channel))
-        return self._known[key]
-
-    def _awaited(self, channel: Channel) -> list[_Dependency]:
+        if key in self._known:
+            return self._known[key]
         producer = self._graph.actor(channel.producer)
         count = self._repetitions[producer.name]
         listed = awaited_firings(
@@ -272,7 +266,7 @@ class ReleasePaths:
             self._repetitions[channel.consumer],
             is_single=producer.name in self._single,
         )
-        found = []
+        found = self._known[key] = []
         for firing, source in listed:
             distance, index = divmod(source, count)
             before = self._first[producer.name] + index

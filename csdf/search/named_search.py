@@ -179,21 +179,17 @@ class NamedSearch:
         run = SequentialRun(self._evaluator.bare, self._variables, cycles, stop)
         try:
             grown = run.grown([variable.least for variable in self._variables])
-            self._start = grown if grown and self._has_schedule(grown) else None
+            copies = self._searched.space.copies
+            if grown and (copies is None or self._evaluator.evaluate(grown).period is not None):
+                self._start = grown
             is_moderate = self._evaluator.firings <= MOST_FIRINGS
-            if self._start and is_moderate and self._searched.space.copies is None:
+            if self._start and is_moderate and copies is None:
                 self._run = run
         except GaveUp:  # too many steps, unless it was the stop, which then ends this too
             self._look()
         finally:
             self._variables = raised(self._variables, run.cuts)
             self._exploration = self._explored()
-
-    def _has_schedule(self, live: Distribution) -> bool:
-        """Whether live capacities have a schedule of so many copies, where that is asked for."""
-        return (
-            self._searched.space.copies is None or self._evaluator.evaluate(live).period is not None
-        )
 
     def next_point(self, is_sufficient: Sufficient) -> Distribution | None:
         """Return the cheapest sufficient distribution, None if there is none."""

@@ -131,7 +131,11 @@ class Branching:
 
     def _round(self, part: _Part) -> _Part | None:
         """The part made smaller, with more demands; None if nothing in it is small enough."""
-        box = self._smaller(part.box, part.demands)
+        firings, variables, look = self._firings, self._variables, self._look
+        places = _named(part.demands)
+        box = live_part(firings, variables, part.box, self._size, places, look=look)
+        if box is not None and part.demands:
+            box = self._programs.part(box, part.demands, self._size)
         if box is None:
             return None
         relaxed = self._programs.least(box, part.demands, self._size)
@@ -162,14 +166,6 @@ class Branching:
         if found is not None and size_of(self._variables, found) <= self._size:
             self.best = found
         return [one for one in moments if one not in known][:NEW_MOMENTS]
-
-    def _smaller(self, box: Box, demands: Sequence[Demand]) -> Box | None:
-        """The part of a box that runs and demands leave."""
-        places = _named(demands)
-        part = live_part(self._firings, self._variables, box, self._size, places, look=self._look)
-        if part is not None and demands:
-            part = self._programs.part(part, demands, self._size)
-        return part
 
     def _new_demands(
         self, box: Box, moments: Sequence[Moment], near: Sequence[float]
@@ -367,13 +363,11 @@ class SingleMoment:
                 for column, tokens in use.terms:
                     weighted.costs[column] += factor * tokens
         least = priced_bound(weighted, prices, SCALE)
-        return None if least is None or not by_variable else _reduced(by_variable, least + always)
-
-
-def _reduced(factors: dict[int, int], least: int) -> Demand:
-    shared = gcd(*factors.values())
-    terms = tuple((place, factor // shared) for place, factor in sorted(factors.items()))
-    return Demand(terms, -(-least // shared))
+        if least is None or not by_variable:
+            return None
+        shared = gcd(*by_variable.values())
+        terms = tuple((place, factor // shared) for place, factor in sorted(by_variable.items()))
+        return Demand(terms, -(-(least + always) // shared))
 
 
 class Use(NamedTuple):

@@ -86,7 +86,13 @@ class _Search:
     def exchange(self, count: int = TRIES) -> Iterator[None]:
         """Look for smaller capacities near the best, in so many tries."""
         self._narrow(self.best)
-        tries = exchanges(self._variables, self.best, self._regrown, self._random, count)
+        tries = exchanges(
+            self._variables,
+            self.best,
+            lambda small: self._narrowed(self._run.grown(small, self._random)),
+            self._random,
+            count,
+        )
         for found in tries:
             self.best = found
             yield
@@ -112,7 +118,15 @@ class _Search:
 
         Those come first that lacked the most.
         """
-        self._narrow(self._run.grown(_whole(self._variables, relaxed)))
+        # The largest useful capacities that are no more than those of the linear program.
+        steps = [
+            max(0, floor((value + NEAR - one.least) / one.step))
+            for one, value in zip(self._variables, relaxed, strict=False)  # firings come behind
+        ]
+        whole = [
+            one.least + count * one.step for one, count in zip(self._variables, steps, strict=True)
+        ]
+        self._narrow(self._run.grown(whole))
         lacking = self._run.moments
         moments = [Moment(*one) for one in sorted(lacking, key=lambda one: -lacking[one])]
         for _ in self.exchange(MORE_TRIES):
@@ -128,9 +142,6 @@ class _Search:
         """Let what has grown be the best, if it is smaller once it is narrowed."""
         narrowed = self._narrowed(grown) or self.best
         self.best = min(self.best, narrowed, key=lambda one: size_of(self._variables, one))
-
-    def _regrown(self, small: Sequence[int]) -> Distribution | None:
-        return self._narrowed(self._run.grown(small, self._random))
 
     def _narrowed(self, grown: Distribution | None) -> Distribution | None:
         """Live capacities of which none can be less on its own; None for none."""
@@ -157,15 +168,6 @@ class _Search:
             else:
                 low = tried
         return with_steps(high)
-
-
-def _whole(variables: Sequence[Variable], relaxed: Sequence[float]) -> list[int]:
-    """The largest useful capacities that are no more than those of the linear program."""
-    steps = [
-        max(0, floor((value + NEAR - variable.least) / variable.step))
-        for variable, value in zip(variables, relaxed, strict=False)  # firings come behind
-    ]
-    return [one.least + count * one.step for one, count in zip(variables, steps, strict=True)]
 
 
 KEPT = (0, 50, 80, 90)  # per cent of what a channel has above its least capacity
