@@ -63,15 +63,12 @@ def onnx_bytes(model: Model) -> bytes:
             drawing.add_layer(layer, inputs, model.weights.get(layer.name, {}), tensors)
         except InvalidNetwork as error:
             raise InvalidNetwork(f"layer {layer.name!r}: {error}") from None
-    graph = helper.make_graph(
-        drawing.nodes,
-        model.network.name,
-        *(
-            [helper.make_tensor_value_info(one.name, FLOAT, (1, *one.shape.dims)) for one in layers]
-            for layers in (model.network.inputs, model.network.outputs)
-        ),
-        [numpy_helper.from_array(one, name) for name, one in drawing.constants.items()],
+    read, found = (
+        [helper.make_tensor_value_info(one.name, FLOAT, (1, *one.shape.dims)) for one in layers]
+        for layers in (model.network.inputs, model.network.outputs)
     )
+    constants = [numpy_helper.from_array(one, name) for name, one in drawing.constants.items()]
+    graph = helper.make_graph(drawing.nodes, model.network.name, read, found, constants)
     written = helper.make_model(
         graph,
         opset_imports=[helper.make_opsetid("", OPSET)],
