@@ -165,8 +165,9 @@ void {name}_run_{short}({name}_state *state, uint32_t firings);
     uint32_t phase[{len(self.actors)}];
     uint32_t turn[{len(self.cores)}], fired[{len(self.cores)}];
 """,
-            functions=f"""/* Before any processor begins: an arena of {capitals}_ARENA_WORDS numbers, all of it
-   zero, and the initial tokens in the channels. context: passed on to the functions below. */
+            functions=f"""/* Before any processor begins: an arena of {capitals}_ARENA_WORDS
+   numbers, all of it zero, and the initial tokens in the channels. context: passed on to the
+   functions below. */
 void {name}_init({name}_state *state, uint64_t *arena, void *context);
 
 /* Tokens in a channel, by its number; exact while no processor works. */
