@@ -209,7 +209,7 @@ def operands(one: Described, operator: op.Elementwise) -> list[tuple[object, ...
 
 def _elementwise(one: Described, operator: op.Elementwise) -> Call:
     fields = operands(one, operator)
-    function = f"of_{operator.function.replace(' ', '_')}"
+    function = operator.function.replace(" ", "_")
     if function not in defined_names("combine.c"):
         raise one.refusal(f"of the function {operator.function!r}")
     each = one.table("operand", "", fields)
