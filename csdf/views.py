@@ -24,7 +24,7 @@ from csdf.notebook import Box, facts, front_picture, in_words, lanes_picture, ta
 from csdf.scenarios.throughput import ScenarioThroughput
 from csdf.search.pareto import ParetoFront, SmallestStorage
 
-DRAWING = 10.0  # seconds for the bottleneck
+DRAWING = 10.0  # seconds for the critical cycle
 
 
 @html.register
@@ -45,7 +45,7 @@ def _graph(value: Graph) -> str:
 
 @drawn.register
 def _graph_picture(value: Graph) -> str:
-    """Return the graph with its bottleneck in red."""
+    """Return the graph with its critical cycle in red."""
     return graph_svg(value, throughput(value, budget=DRAWING))
 
 
@@ -105,7 +105,7 @@ def _throughput(value: Throughput) -> str:
     found: dict[str, object] = {"period": value.period, "throughput": value.throughput}
     if value.critical_cycle is not None:
         cycle = value.critical_cycle
-        found |= {"limited by": cycle.actors, "over": cycle.channels}
+        found |= {"critical cycle": cycle.actors, "over": cycle.channels}
         found |= {"time on the cycle": cycle.time, "iterations on it": cycle.tokens}
     return facts("throughput", found)
 
@@ -159,7 +159,7 @@ def _mapped_throughput(value: MappedThroughput) -> str:
         return facts("mapped throughput", {"deadlock": value.deadlock})
     found: dict[str, object] = {"period": value.period}
     if value.critical_cycle is not None:
-        found |= {"limited by": value.critical_cycle.actors}
+        found |= {"critical cycle": value.critical_cycle.actors}
     rows = [{"processor": core, "works": part} for core, part in value.utilization.items()]
     return facts("mapped throughput", found) + table("processors", rows)
 

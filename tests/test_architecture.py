@@ -60,7 +60,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
         "csdf.errors",
         "csdf.outcome",
         "planners.arena.problem",
-    },  # the judge knows nothing else
+    },  # the checker knows nothing else
     "planners.arena.problem": {"csdf.errors", "csdf.model.shown", "csdf.outcome"},
     "planners.commands": TOLD | PLANS | {"cnn2csdf", "cnn2csdf.commands", "planners"},
     "planners.views": VALUES | PLANS | {"csdf.notebook", "planners"},
@@ -193,15 +193,15 @@ def refusal(module, name, root):
     return None
 
 
-JUDGE = "planners.plan.checker"  # of plans, with the executor
-OF_THE_JUDGE = {  # all that it reaches of the planners: the plan, the executor, the network's geometry
+CHECKER = "planners.plan.checker"  # of plans, with the executor
+OF_THE_CHECKER = {  # what it reaches of the planners: the plan, the executor, the network's geometry
     *(f"planners.plan.{name}" for name in ("plan", "executor", "shadow_arena", "running_stage")),
     *(
         f"planners.plan.{name}"
         for name in ("fused_stages", "firing", "rematerialisation", "aliases")
     ),
     *("planners.plan.tile_ranges", "planners.plan.accumulators", "planners.memory.order"),
-    *("planners.arena.problem", "planners.tiling.regions", JUDGE),
+    *("planners.arena.problem", "planners.tiling.regions", CHECKER),
 }
 
 
@@ -223,8 +223,8 @@ def reached(module, root):
     return found
 
 
-def test_the_judge_of_plans_reaches_nothing_of_the_search():
-    assert reached(JUDGE, ROOT) - OF_THE_JUDGE == set()
+def test_the_checker_of_plans_reaches_nothing_of_the_search():
+    assert reached(CHECKER, ROOT) - OF_THE_CHECKER == set()
 
 
 def loaded_when_needed(text):

@@ -1,6 +1,6 @@
 """A run by parts: the firings of a schedule, in buffers of exactly the capacities of a graph.
 
-The run is the judge of rates, schedule and capacities. It takes from the graph how many rows each
+The run is the checker of rates, schedule and capacities. It takes from the graph how many rows each
 phase consumes, writes and releases, computes the rows that a phase writes, and refuses every access
 to a row that is not there. It shares no row arithmetic with what made the graph.
 

@@ -37,7 +37,7 @@ def find_mapping(
     most_cores: how many processors may have actors. The space is complete for static orders with one
     iteration in each periodic list and any prefix: every such order has a schedule whose starts lie
     within the sum of all times. Connections are taken for pipelined, so that a proof holds for those
-    that are not, but starts need to be judged.
+    that are not, but starts need to be checked.
     """
     if _largest(problem, period) > MOST:
         return Feasibility(binding=(), starts=None, is_proved=False)

@@ -80,7 +80,7 @@ def source_latency(
 ) -> SourceLatency:
     """Return latency and jitter behind a source that is released evenly, once an iteration in `period`.
 
-    Firing i of the source starts at i * period / (its firings an iteration), or later where tokens or
+    Firing i of the source starts at i * period / (its firings per iteration), or later where tokens or
     space are missing; all else starts as soon as it can. platform, mapping: with static orders,
     whose prefixes count, and with wheels that start together.
     By execution until a state recurs, so exact over all iterations. Raises Deadlocked; CsdfError

@@ -111,13 +111,13 @@ def mapping_problem(graph: Graph, platform: Platform) -> MappingProblem:
     """Return the problem of mapping all actors of a graph.
 
     Raises InconsistentGraph, InvalidMapping where an actor can run nowhere, and CsdfError for more
-    than twenty thousand firings an iteration.
+    than twenty thousand firings per iteration.
     """
     repetitions = repetition_vector(graph)
     total = sum(repetitions.values())
     if total > MOST_FIRINGS:
         raise CsdfError(
-            f"graph {graph.name!r} has {total} firings an iteration; orders are searched for "
+            f"graph {graph.name!r} has {total} firings per iteration; orders are searched for "
             f"up to {MOST_FIRINGS}. Give a mapping with --mapping"
         )
     scaled = bound_graph(graph, platform, Mapping(binding={}), is_conservative=False)

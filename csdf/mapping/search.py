@@ -1,7 +1,7 @@
 """Mapping search: bindings by load and local moves, static orders by iterative modulo scheduling.
 
 For the smallest period, or for the fewest processors that reach a required one. Each schedule that
-is found is judged by `mapped_throughput`. What it leaves open a constraint program decides, for small
+is found is checked by `mapped_throughput`. What it leaves open a constraint program decides, for small
 graphs and where OR-Tools is installed.
 """
 
@@ -116,7 +116,7 @@ def best_mapping(
     """Search for the mapping with the smallest period; all actors are bound.
 
     First processors by load and orders by modulo scheduling, then other processors for single actors.
-    For up to sixty firings an iteration a constraint program (OR-Tools, extra: cp) then looks for
+    For up to sixty firings per iteration a constraint program (OR-Tools, extra: cp) then looks for
     smaller periods, until it proves that there are none.
     budget: a stop, or seconds; an interrupt ends the search too, with the best mapping so far. seed:
     of the random choices.
@@ -144,7 +144,7 @@ def fewest_processors(
     """Return the fewest processors of a platform with which the period is at most the given one.
 
     All actors are bound. platform: by default equal processors, as many as there are actors. Fewer and
-    fewer processors are tried by load and modulo scheduling; for up to sixty firings an iteration a
+    fewer processors are tried by load and modulo scheduling; for up to sixty firings per iteration a
     constraint program (OR-Tools, extra: cp) decides what that leaves open. budget: a stop, or
     seconds; where it ends the search the fewest found are returned, with the bound.
     Raises InvalidMapping, InconsistentGraph, and Deadlocked.
@@ -190,9 +190,9 @@ class _Search(ABC):
 
     @abstractmethod
     def keep(self, binding: Sequence[int], starts: Sequence[int], period: Fraction) -> bool:
-        """Judge a schedule; return whether it became the best."""
+        """Check a schedule; return whether it became the best."""
 
-    def judged(
+    def checked(
         self, binding: Sequence[int], starts: Sequence[int], period: Fraction, stop: Stop | None
     ) -> tuple[Mapping, MappedThroughput]:
         """Return the mapping of starts that repeat with a period, and its throughput."""
@@ -330,14 +330,14 @@ class _LeastPeriod(_Search):
             self.keep(binding, starts, period)
 
     def keep(self, binding: Sequence[int], starts: Sequence[int], period: Fraction) -> bool:
-        """Judge a schedule; keep it if it is better than the best."""
-        judged = self.judged(binding, starts, period, self.stop if self.best else None)
-        if judged[1].period is None:
+        """Check a schedule; keep it if it is better than the best."""
+        checked = self.checked(binding, starts, period, self.stop if self.best else None)
+        if checked[1].period is None:
             return False
-        reached = judged[1].period / self.problem.time_unit
+        reached = checked[1].period / self.problem.time_unit
         if self.period is not None and reached >= self.period:
             return False
-        self.period, self.best, self.binding = reached, judged, tuple(binding)
+        self.period, self.best, self.binding = reached, checked, tuple(binding)
         return True
 
     def prove(self) -> None:
@@ -392,10 +392,10 @@ class _Fewest(_Search):
             self._improve()
             self._prove()
         except ENDS as end:
-            return self._told(Status.GAVE_UP, reason_of(end))
+            return self._told(Status.UNKNOWN, reason_of(end))
         if self.best is None and self.fewest > len(self.problem.platform.cores):
             return self._told(Status.INFEASIBLE, because(FewestWhy.NONE_AT_ALL))
-        return self._told(Status.GAVE_UP, because(FewestWhy.NO_MORE_TRIES, tries=self.tries))
+        return self._told(Status.UNKNOWN, because(FewestWhy.NO_MORE_TRIES, tries=self.tries))
 
     def _told(self, status: Status, reason: Reason) -> FewestProcessors:
         mapping, found = self.best or (None, None)
@@ -458,13 +458,13 @@ class _Fewest(_Search):
         return False
 
     def keep(self, binding: Sequence[int], starts: Sequence[int], period: Fraction) -> bool:
-        """Judge a schedule; keep it if it is fast enough, and on fewer processors than the best."""
-        judged = self.judged(binding, starts, period, self.stop)
-        reached = judged[1].period
+        """Check a schedule; keep it if it is fast enough, and on fewer processors than the best."""
+        checked = self.checked(binding, starts, period, self.stop)
+        reached = checked[1].period
         if reached is None or reached > self.required:
             return False
-        if self.best is None or len(judged[0].orders) < len(self.best[0].orders):
-            self.best = judged
+        if self.best is None or len(checked[0].orders) < len(self.best[0].orders):
+            self.best = checked
         return True
 
     def _prove(self) -> None:

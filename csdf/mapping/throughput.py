@@ -47,7 +47,7 @@ class MappedThroughput(Shown):
         cycle = self.critical_cycle
         return {
             "period": None if self.period is None else str(self.period),
-            "bottleneck": None if cycle is None else cycle.to_json(),
+            "critical_cycle": None if cycle is None else cycle.to_json(),
             "deadlock": self.deadlock,
             "utilization": {core: str(part) for core, part in self.utilization.items()},
         }

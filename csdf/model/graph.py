@@ -161,9 +161,9 @@ class Graph(Shown):
                 )
 
     def draw(self) -> Picture:
-        """Return a picture that a notebook shows: the graph, its bottleneck in red.
+        """Return a picture that a notebook shows: the graph, its critical cycle in red.
 
-        `str` of it is SVG. Raises InconsistentGraph, and GaveUp where the bottleneck takes long.
+        `str` of it is SVG. Raises InconsistentGraph, and GaveUp where the critical cycle takes long.
         """
         return picture(self)
 

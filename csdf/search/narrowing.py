@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from csdf.search.evaluator import Evaluates
 from csdf.search.exploration import Sufficient
@@ -51,18 +51,37 @@ def narrowing(
             grown = max(1, (capacities[place] - variable.least) // variable.step)
             capacities[place] += grown * variable.step
     yield tuple(capacities)
+    yield from reduced(
+        variables,
+        tuple(capacities),
+        lambda trial: is_sufficient(evaluator.evaluate(trial).period),
+    )
+
+
+def reduced(
+    variables: Sequence[Variable],
+    capacities: Distribution,
+    suffices: Callable[[Distribution], bool],
+    *,
+    is_close: bool = False,
+) -> Iterator[Distribution]:
+    """Yield after each evaluation the smallest capacities so far; in the end no single one can be less.
+
+    capacities: some that suffice. is_close: few of them can be less, so one step less is tried first.
+    """
     for place in sorted(range(len(variables)), key=lambda one: -variables[one].weight):
         variable = variables[place]
-        low, high = -1, (capacities[place] - variable.least) // variable.step
+        low, first = -1, (capacities[place] - variable.least) // variable.step
+        high = first
         while high - low > 1:
-            middle = (low + high) // 2
-            trial = list(capacities)
-            trial[place] = variable.least + middle * variable.step
-            if is_sufficient(evaluator.evaluate(tuple(trial)).period):
+            middle = high - 1 if is_close and high == first else (low + high) // 2
+            smaller = variable.least + middle * variable.step
+            trial = (*capacities[:place], smaller, *capacities[place + 1 :])
+            if suffices(trial):
                 high, capacities = middle, trial
             else:
                 low = middle
-            yield tuple(capacities)
+            yield capacities
 
 
 def whole_iterations(variables: Sequence[Variable], cycles: Mapping[str, int]) -> Distribution:

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from csdf.cli.frame import long_work
+from csdf.cli.main import main
 from csdf.errors import GaveUp
-from planners.primitives.command import main as primitives
 from planners.primitives.command import work as primitives_profile
 from planners.primitives.profiling.table import write_profile
 from tests.cli.schemas import require_valid_answers
@@ -41,7 +41,7 @@ def choose(capsys):
     def run_command(*words):
         capsys.readouterr()
         try:
-            code = primitives.main([str(word) for word in words])
+            code = main(["plan", "primitives", *[str(word) for word in words]])
         except SystemExit as end:  # argparse
             code = end.code
         output, remarks = capsys.readouterr()
@@ -209,12 +209,12 @@ def test_an_interrupt_gives_the_best_so_far(choose, table, monkeypatch):
 
 def test_measuring_that_does_not_end_in_time_gives_up(choose, monkeypatch):
     def endless(*words, **more):
-        raise GaveUp("the budget of 1 s is used up")
+        raise GaveUp("the time limit of 1 s is reached")
 
     monkeypatch.setattr(primitives_profile, "profile_network", endless)
     code, output, remarks = choose(MODEL)
     assert (code, output) == (3, "")
-    assert "gave up: the budget of 1 s is used up while measuring" in remarks
+    assert "unknown: the time limit of 1 s is reached while measuring" in remarks
 
 
 @pytest.mark.parametrize(

@@ -299,7 +299,7 @@ def test_a_mapping_in_which_nothing_takes_time_has_no_bottleneck():
     platform = Platform(name="one", cores=(Core(name="p"),))
     mapping = Mapping(binding={"a": "p"}, orders={"p": StaticOrder(periodic=("a",))})
     found = mapped_throughput(graph, platform, mapping)
-    assert (found.period, found.to_json()["bottleneck"]) == (0, None)
+    assert (found.period, found.to_json()["critical_cycle"]) == (0, None)
 
 
 def test_a_buffer_at_the_source_is_freed_token_by_token():

@@ -116,7 +116,7 @@ def buffers(graph, stop):
 
 
 def _storage(found):
-    if found.status is Status.GAVE_UP:
+    if found.status is Status.UNKNOWN:
         raise GaveUp("budget")
     if found.status is Status.INFEASIBLE:
         return found.status

@@ -14,11 +14,11 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
-from types import FrameType, TracebackType
+from types import FrameType, ModuleType, TracebackType
 
 from csdf.cli.frame import entries
 from csdf.cli.frame.commands import Found, below, find, listing_of
-from csdf.cli.frame.output import ANSWERED, FAULT, GAVE_UP, NO, UNUSABLE, remark
+from csdf.cli.frame.output import ANSWERED, FAULT, NO, UNKNOWN, UNUSABLE, remark
 from csdf.cli.frame.root import ROOT
 from csdf.cli.frame.streams import Answers, Remarks, own_streams
 from csdf.errors import CsdfError, Deadlocked, GaveUp, InconsistentGraph
@@ -58,15 +58,15 @@ def _exit_code(words: Sequence[str], output: Answers, interrupts: InterruptsBetw
                 return _without_command(found)
             module = entries.loaded(found.entry)
             interrupts.let_in()
-            return interrupts.exit_code(int(module.main(found.rest)))
+            return interrupts.exit_code(_done(module, found.rest))
         finally:
             output.flush()  # of --help too, which ends by SystemExit
     except GaveUp as error:
-        remark(program, f"gave up: {error}")
-        return GAVE_UP
+        remark(program, f"unknown: {error}")
+        return UNKNOWN
     except MemoryError:
-        remark(program, "gave up: out of memory")
-        return GAVE_UP
+        remark(program, "unknown: out of memory")
+        return UNKNOWN
     except (Deadlocked, InconsistentGraph) as error:
         remark(program, str(error))
         return NO
@@ -74,8 +74,8 @@ def _exit_code(words: Sequence[str], output: Answers, interrupts: InterruptsBetw
         remark(program, str(error))
         return UNUSABLE
     except KeyboardInterrupt:
-        remark(program, "gave up: interrupted")
-        return GAVE_UP
+        remark(program, "unknown: interrupted")
+        return UNKNOWN
     except OSError as error:  # standard output takes no more
         output.silence()
         if isinstance(error, BrokenPipeError):  # its reader has seen enough
@@ -89,6 +89,20 @@ def _exit_code(words: Sequence[str], output: Answers, interrupts: InterruptsBetw
         fault = f"{type(error).__name__}: {error}".removesuffix(": ")
         remark(program, f"a fault of csdf, not of what it was given: {fault}; {REPORT}")
         return FAULT
+
+
+def _done(module: ModuleType, words: Sequence[str]) -> int:
+    """Parse the words, and do the work that the parser names; return the exit code."""
+    if hasattr(module, "main"):
+        return int(module.main(words))
+    parser = module.command_parser()
+    options, work = parser.parse_args(words), parser.work
+    options.words = words
+    if parser.check is not None:
+        parser.check(options)
+    if isinstance(work, str):
+        work = entries.loaded(entries.Entry(parser.prog, work, entries.PROJECT)).work
+    return int(work(options))
 
 
 def _meant(word: str, known: Iterable[str]) -> str:
@@ -213,7 +227,7 @@ class InterruptsBetweenImports(AbstractContextManager["InterruptsBetweenImports"
 
         A "no", and a refusal, stay what they are.
         """
-        return GAVE_UP if self._count and code == ANSWERED else code
+        return UNKNOWN if self._count and code == ANSWERED else code
 
     def _interrupt(self, _number: int, frame: FrameType | None) -> None:
         self._forget()

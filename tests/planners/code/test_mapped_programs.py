@@ -285,7 +285,7 @@ def test_a_block_is_a_whole_number_of_iterations_on_every_processor():
 
 def test_the_command_writes_a_function_for_each_processor(run, tmp_path):
     graph = "models/graphs/csdf_example.xml"
-    code, _, _ = run("map", graph, "--processors", 2, "--budget", 2, "-o", tmp_path / "m.json")
+    code, _, _ = run("map", graph, "--processors", 2, "--time-limit", 2, "-o", tmp_path / "m.json")
     assert code == 0
     words = ("codegen", graph, "--map", tmp_path / "m.json", "-o", tmp_path / "c", "--json")
     code, output, _ = run(*words)

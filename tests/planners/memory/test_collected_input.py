@@ -10,9 +10,9 @@ from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.operators import Convolution, Window
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
+from csdf.cli.main import main
 from csdf.errors import UnreadableFile
 from planners.memory.answer import RESIDENT, ROWS, SEARCHED, WHOLE_LAYERS
-from planners.memory.command.main import main
 from planners.memory.fit import fit, fit_of
 from planners.memory.labels import front
 from planners.plan.checker import require_carried_out
@@ -64,7 +64,7 @@ def test_a_plan_that_collects_its_input_computes_what_the_network_computes():
         require_equal(outputs(model, way.plan, frame), run_whole(model, frame))
 
 
-def test_a_plan_that_collects_its_input_reads_back_and_is_judged():
+def test_a_plan_that_collects_its_input_reads_back_and_is_checked():
     network = gated_block(2, 8, 16)
     way = collected_way(network)
     (plan,) = parse_plans(format_plans([way.plan]), "plan.json")
@@ -102,10 +102,10 @@ def test_an_input_that_goes_out_as_well_lies_whole_in_every_way():
 
 
 def test_fit_says_that_the_input_is_collected(capsys):
-    main(["keyword_spotting", "--input", "rows", "--ram", "70kB"])
+    main(["fit", "keyword_spotting", "--input", "rows", "--ram", "70kB"])
     told = capsys.readouterr().out
     assert ("collected before the first layer" in told) == (" <" in _line(told, "whole layers"))
-    main(["keyword_spotting", "--input", "rows", "--ram", "8kB"])
+    main(["fit", "keyword_spotting", "--input", "rows", "--ram", "8kB"])
     assert "collected" not in capsys.readouterr().out
 
 

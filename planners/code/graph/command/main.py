@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
 from csdf.cli import answers, parsers
-from csdf.cli.loading import worked
 from planners.code.graph.looped import ORDERS
-
-
-def main(argv: Sequence[str]) -> int:
-    """Write the program; return the exit code: 1 for a graph that deadlocks."""
-    options = command_parser().parse_args(argv)
-    return worked("planners.code.graph.command.work", options)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -25,6 +17,7 @@ def command_parser() -> argparse.ArgumentParser:
         "program that checks the tokens.",
         "csdf codegen models/graphs/satellite.xml -o receiver",
         "csdf codegen models/graphs/csdf_example.xml --smallest --order demand -o example",
+        work="planners.code.graph.command.work",
         notes="`csdf map FILE --processors 2 -o mapping.json` writes a mapping for --map. The code "
         "does not grow with how often actors fire. Buffers of channels that never hold tokens at the "
         "same time share their bytes.",
@@ -62,7 +55,7 @@ def command_parser() -> argparse.ArgumentParser:
         help="a mapping of csdf map -o: a function for each processor, which keeps its order",
     )
     parser.add_argument("--name", help="of functions and files; default: the graph's")
-    parsers.add_budget_option(parser, "give up after that; with --smallest take the best by then")
+    parsers.add_time_limit(parser, "end after this time; with --smallest take the best by then")
     parsers.add_json_option(parser)
     answers.add_reading_options(parser)
     parsers.add_folder_option(parser, "a new folder, or one of its own")

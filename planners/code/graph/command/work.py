@@ -29,7 +29,7 @@ SHOWN = 300  # characters of a schedule
 
 def work(options: argparse.Namespace) -> int:
     """Write the program; return the exit code: 1 for a graph that deadlocks."""
-    with limited(options.budget) as stop:
+    with limited(options.time_limit) as stop:
         if options.map is not None and options.order is not None:
             raise CsdfError("--order: the mapping has the orders; leave out --order or --map")
         graph = answers.read(options.file, options)
@@ -132,7 +132,7 @@ def _as_text(planned: PlannedGraph, written: WrittenGraph, folder: str) -> str:
     way = "fixed" if planned.is_static else "in part decided at run time"
     return answers.one_text(
         [
-            f"{planned.graph.name}: {answers.counted(planned.firings, 'firing')} an iteration, "
+            f"{planned.graph.name}: {answers.counted(planned.firings, 'firing')} per iteration, "
             f"{planned.arena_bytes} B for all channels ({apart} B without sharing)",
             f"  order    {way}: {short}",
             f"  state    at most {written.state_bytes} B beside the arena",

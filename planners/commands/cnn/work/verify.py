@@ -109,7 +109,7 @@ def _memory(network: Network, options: argparse.Namespace) -> NetworkMemory:
         granularity,
         chosen.durations_of(network, options)(granularity),
         element_bytes=options.element_bytes,
-        budget=stop_after(options.budget, storage.in_words),
+        budget=stop_after(options.time_limit, storage.in_words),
     )
 
 

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from planners.fifo.dominance import Moves
 from planners.fifo.evaluator import DesignEvaluator
-from planners.fifo.event_graph import EventSystem
-from planners.fifo.sizing import full_rate, period_of, smallest_depths
+from planners.fifo.event_graph import EventGraph
+from planners.fifo.sizing import smallest_depths
+from planners.fifo.study import max_rate, period_of
 from planners.fifo.timing import rtl
 from tests.planners.fifo.designs import chain, cluster, design, fork
 
@@ -88,36 +89,36 @@ def moved(depths, move):
     return found
 
 
-def moves_of(system):
-    return Moves(system.design, DesignEvaluator(system).alone)
+def moves_of(graph):
+    return Moves(graph.design, DesignEvaluator(graph).alone)
 
 
-def slower(system, depths):
+def slower(graph, depths):
     """The period, where a deadlock is slower than all."""
-    period = period_of(system, depths).period
+    period = period_of(graph, depths).period
     return (period is None, period)
 
 
 @settings(max_examples=60, deadline=None)
 @given(chains(), st.data())
 def test_storage_moved_over_a_fast_layer_is_never_slower(design, data):
-    system = EventSystem(design)
-    found = moves_of(system).all
+    graph = EventGraph(design)
+    found = moves_of(graph).all
     assume(found)
     move = data.draw(st.sampled_from(found))
     depths = [data.draw(st.integers(2, 5)) for _ in design.fifos]
     depths[move.source] = 2 + move.fewer + data.draw(st.integers(0, 3))
-    assert slower(system, moved(depths, move)) <= slower(system, depths)
+    assert slower(graph, moved(depths, move)) <= slower(graph, depths)
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(2, 9), min_size=5, max_size=5), st.data())
 def test_the_same_holds_before_a_fork_and_behind_a_sum(depths, data):
-    system = EventSystem(forked_twice())
-    move = data.draw(st.sampled_from(moves_of(system).all))
-    depths = [*depths, *depths][: len(system.design.fifos)]
+    graph = EventGraph(forked_twice())
+    move = data.draw(st.sampled_from(moves_of(graph).all))
+    depths = [*depths, *depths][: len(graph.design.fifos)]
     depths[move.source] += move.fewer
-    assert slower(system, moved(depths, move)) <= slower(system, depths)
+    assert slower(graph, moved(depths, move)) <= slower(graph, depths)
 
 
 def cheaper(weights, bits):
@@ -135,15 +136,15 @@ def cheaper(weights, bits):
 def test_no_smaller_depths_of_a_fork_reach_the_full_rate():
     # Brute force over all depths that cost less, those that the search leaves alone among them.
     made = forked_twice(3)
-    system = EventSystem(made)
-    full, _ = full_rate(system)
-    found = smallest_depths(system, full)
+    graph = EventGraph(made)
+    full, _ = max_rate(graph)
+    found = smallest_depths(graph, full)
     assert found.status == "optimal"
-    assert period_of(system, found.depths).period == full
-    evaluator = DesignEvaluator(system, required=full)
+    assert period_of(graph, found.depths).period == full
+    evaluator = DesignEvaluator(graph, required=full)
     tried = 0
     for depths in cheaper([one.bits for one in made.fifos], found.bits):
-        assert evaluator.circuit(depths) is not None
+        assert evaluator.critical_cycle(depths) is not None
         tried += 1
     assert tried > 100
 
@@ -171,14 +172,14 @@ def test_a_sliding_window_is_no_layer_to_move_words_over():
         ConvKernelDim=(3, 1), IFMChannels=1, inputDataType="UINT2",
     )  # fmt: skip
     made = chain(rtl.pipeline(words, 4, 5, bits=(3, 2)), inner, rtl.pipeline(30, 4, 5, bits=(2, 2)))
-    assert moves_of(EventSystem(made)).all == ()
+    assert moves_of(EventGraph(made)).all == ()
 
 
 def test_wide_words_behind_a_pipeline_are_moved_before_it():
     # 32 bits become 2 bits: all that waits there waits cheaper behind; 2 words remain in front.
     made = chain(*(rtl.pipeline(12, 4, 5, bits=one) for one in [(32, 32), (32, 2), (2, 2)]))
     assert [one.bits for one in made.fifos] == [32, 2]
-    assert moves_of(EventSystem(made)).most_depths([32, 2], [2, 2]).depths == (2, None)
+    assert moves_of(EventGraph(made)).most_depths([32, 2], [2, 2]).depths == (2, None)
 
 
 @settings(max_examples=60, deadline=None)
@@ -200,10 +201,10 @@ def test_a_word_may_wait_behind_a_layer_that_drops_words(rows, pixels, channels,
         cluster("MVAU", "hls", MW=written, MH=2, SIMD=1, PE=1, numInputVectors=(1, 1),
                 inputDataType="UINT2", weightDataType="INT2", outputDataType="UINT8"),
     )  # fmt: skip
-    system = EventSystem(made)
-    found = [one for one in moves_of(system).all if one.source == 1]
+    graph = EventGraph(made)
+    found = [one for one in moves_of(graph).all if one.source == 1]
     assume(found and found[0].fewer == 1)  # the last pixel is dropped, so it reads in every cycle
     assert found[0].targets == ((2, 1),)
     before, behind, last = depths
     start = [before, behind + words, last]
-    assert slower(system, [before, behind, last + words]) <= slower(system, start)
+    assert slower(graph, [before, behind, last + words]) <= slower(graph, start)

@@ -1,4 +1,4 @@
-"""Plans changed in one respect, and step by step: the judge refuses each, or the plan is right.
+"""Plans changed in one respect, and step by step: the checker refuses each, or the plan is right.
 
 Right means that the executor, in poisoned bytes, gives the outputs of the whole network, and so
 does the C code under sanitizers.
@@ -25,10 +25,10 @@ MUTANTS, WALKS, STEPS = 300, 6, 40
 TOLERANCE = 1e-4  # sums in another order
 
 
-def judged(case, entry):
+def checked(case, entry):
     """The model and plan of a document that is passed; None, and why, for one that is refused.
 
-    A wrong count of work is mended once, so that the judge looks at what is behind it.
+    A wrong count of work is mended once, so that the checker looks at what is behind it.
     """
     for _ in range(2):
         try:
@@ -56,7 +56,7 @@ def require_right(model, plan):
 
 def test_plans_that_are_right_are_passed():
     for case in right_plans():
-        assert judged(case, case.plan.to_json())[0] is not None
+        assert checked(case, case.plan.to_json())[0] is not None
 
 
 def test_a_plan_with_one_thing_changed_is_refused_or_right():
@@ -65,7 +65,7 @@ def test_a_plan_with_one_thing_changed_is_refused_or_right():
         random = Random(seed)
         case = random.choice(right_plans())
         entry, _ = spoiled(case.plan.to_json(), random)
-        accepted, _ = judged(case, entry)
+        accepted, _ = checked(case, entry)
         refused += accepted is None
         if accepted is not None:
             passed += 1
@@ -84,7 +84,7 @@ def test_plans_changed_step_by_step_run_in_c_within_their_bytes(tmp_path):
         case = random.choice(cases)
         entry, accepted = case.plan.to_json(), (case.model, case.plan)
         for _ in range(STEPS):
-            found, after = judged(case, spoiled(entry, random)[0])
+            found, after = checked(case, spoiled(entry, random)[0])
             if found is not None:
                 entry, accepted = after, found
         model, plan = accepted

@@ -1,4 +1,4 @@
-"""Depths that one circuit shows to be too small, and the cheapest depths outside of these."""
+"""Depths that one cycle shows to be too small, and the cheapest depths outside of these."""
 
 from itertools import product
 
@@ -6,9 +6,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from planners.fifo.evaluator import DesignEvaluator
-from planners.fifo.event_graph import EventSystem, in_row
+from planners.fifo.event_graph import EventGraph, total_depth
 from planners.fifo.proving import Covering
-from planners.fifo.sizing import full_rate
+from planners.fifo.study import max_rate
 from planners.fifo.timing import rtl
 from planners.fifo.timing.cluster import is_word_by_word
 from tests.planners.fifo.designs import chain, cluster, design, fork
@@ -49,11 +49,11 @@ def test_thresholds_and_sums_pass_on_word_by_word_and_windows_do_not():
     assert found == {"before", "fork", "aside", "beside", "sum", "behind"}
 
 
-def shared_out(circuit, depths):
-    """These depths, made shorter until the circuit says of them that they are too small."""
+def shared_out(cycle, depths):
+    """These depths, made shorter until the cycle says of them that they are too small."""
     found = list(depths)
-    for row, limit in circuit.too_small.limits.items():
-        while in_row(row, found) > limit:
+    for row, limit in cycle.infeasible.limits.items():
+        while total_depth(row, found) > limit:
             longest = max((fifo for fifo, _ in row), key=lambda one: found[one])
             assume(found[longest] > 2)
             found[longest] -= 1
@@ -63,15 +63,15 @@ def shared_out(circuit, depths):
 @settings(max_examples=60, deadline=None)
 @given(st.booleans(), st.lists(st.integers(2, 4), min_size=10, max_size=10), st.data())
 def test_all_depths_that_a_circuit_calls_too_small_are_too_small(is_rate, depths, data):
-    system = EventSystem(long_fork())
-    full, _ = full_rate(system)
+    graph = EventGraph(long_fork())
+    full, _ = max_rate(graph)
     asked = full if is_rate else None
-    circuit = DesignEvaluator(system, required=asked, only_live=not is_rate).circuit(depths)
-    assume(circuit is not None)
-    assert circuit.too_small.holds(depths)
-    others = shared_out(circuit, [data.draw(st.integers(2, 14)) for _ in depths])
-    again = DesignEvaluator(system, required=asked, only_live=not is_rate)
-    assert again.circuit(others) is not None
+    cycle = DesignEvaluator(graph, required=asked, only_live=not is_rate).critical_cycle(depths)
+    assume(cycle is not None)
+    assert cycle.infeasible.holds(depths)
+    others = shared_out(cycle, [data.draw(st.integers(2, 14)) for _ in depths])
+    again = DesignEvaluator(graph, required=asked, only_live=not is_rate)
+    assert again.critical_cycle(others) is not None
 
 
 def convolution(size, channels, pipelines):
@@ -101,23 +101,23 @@ def test_nor_are_the_depths_faster_that_the_slowest_circuit_of_a_chain_covers(
     size, channels, pipelines, data
 ):
     layers = [one for number in pipelines for one in convolution(size, channels, number)]
-    system = EventSystem(chain(*layers))
-    depths = [data.draw(st.integers(2, 4)) for _ in system.design.fifos]
-    circuit = DesignEvaluator(system).circuit(depths)
-    others = shared_out(circuit, [data.draw(st.integers(2, 9)) for _ in depths])
-    found = DesignEvaluator(system).circuit(others)
-    assert found.period is None or found.period >= circuit.period
+    graph = EventGraph(chain(*layers))
+    depths = [data.draw(st.integers(2, 4)) for _ in graph.design.fifos]
+    cycle = DesignEvaluator(graph).critical_cycle(depths)
+    others = shared_out(cycle, [data.draw(st.integers(2, 9)) for _ in depths])
+    found = DesignEvaluator(graph).critical_cycle(others)
+    assert found.period is None or found.period >= cycle.period
 
 
 def test_fifos_with_a_threshold_between_them_are_a_row():
     # The short way of the fork holds what the long way is behind: 2 + 2 + 2 words deadlock, however
     # they are shared out among its three FIFOs.
-    system = EventSystem(long_fork())
-    depths = [2] * len(system.design.fifos)
-    names = [one.name for one in system.design.fifos]
-    circuit = DesignEvaluator(system, only_live=True).circuit(depths)
+    graph = EventGraph(long_fork())
+    depths = [2] * len(graph.design.fifos)
+    names = [one.name for one in graph.design.fifos]
+    cycle = DesignEvaluator(graph, only_live=True).critical_cycle(depths)
     short = [names.index(one) for one in ("fork to aside", "aside to beside", "beside to sum")]
-    assert tuple((one, 1) for one in sorted(short)) in circuit.too_small.limits
+    assert tuple((one, 1) for one in sorted(short)) in cycle.infeasible.limits
 
 
 @st.composite
@@ -139,12 +139,17 @@ def test_the_cheapest_depths_outside_all_regions_are_those_of_brute_force(drawn,
     weights, most, regions = drawn
     top = [7 if one is None else one for one in most]  # a row of limit 12 is left by 7 + 7
     hidden = data.draw(st.integers(0, len(regions)))
-    covering = Covering([2] * len(weights), [7 if one is None else one for one in most], weights)
+    covering = Covering(
+        range(len(weights)),
+        [2] * len(weights),
+        [7 if one is None else one for one in most],
+        weights,
+    )
     for region in regions[:hidden]:
         covering.add(region)
 
     def too_small(depths, regions):
-        return any(all(in_row(r, depths) <= n for r, n in one.items()) for one in regions)
+        return any(all(total_depth(r, depths) <= n for r, n in one.items()) for one in regions)
 
     allowed = [
         one for one in product(*(range(2, end + 1) for end in top)) if not too_small(one, regions)

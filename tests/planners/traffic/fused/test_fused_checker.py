@@ -1,4 +1,4 @@
-"""Predictions for fused schedules are what the judge counts when it runs them."""
+"""Predictions for fused schedules are what the checker counts when it runs them."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The judge accepts what runs, and nothing else."""
+"""The checker accepts what runs, and nothing else."""
 
 from dataclasses import replace
 from fractions import Fraction

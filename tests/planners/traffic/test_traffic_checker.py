@@ -1,4 +1,4 @@
-"""The judge of loop nests finds what does not fit and what was not there."""
+"""The checker of loop nests finds what does not fit and what was not there."""
 
 import pytest
 
