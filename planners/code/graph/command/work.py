@@ -18,9 +18,10 @@ from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import SearchSpace
 from csdf.time_limit import Progress, Stop
 from planners.code.graph.looped import in_words
-from planners.code.graph.mapped_program import OrdersBlock, mapped_graph, write_mapped_program
+from planners.code.graph.mapped_program import OrdersBlock, mapped_graph, mapped_program
 from planners.code.graph.planning import PlannedGraph, planned_graph
 from planners.code.graph.program import WrittenGraph, write_graph_program
+from planners.code.library import write_folder
 
 SEARCH = 0.5  # of the time, for the smallest buffers
 SHOWN = 300  # characters of a schedule
@@ -78,7 +79,8 @@ def _mapped(graph: Graph, options: argparse.Namespace, stop: Stop) -> int:
             f"csdf codegen: {quoted(f'{graph.name} comes to a stand: {planned}')}", file=sys.stderr
         )
         return answers.NO
-    written = write_mapped_program(planned, options.output, name=options.name)
+    written = mapped_program(planned, name=options.name)
+    write_folder(options.output, written.files)
     found = {
         **planned.to_json(),
         "program": written.name,
