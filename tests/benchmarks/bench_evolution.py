@@ -28,26 +28,24 @@ from random import Random
 from statistics import median
 from time import perf_counter, process_time
 
-from cnn2csdf.catalogue.networks import from_catalogue
-from csdf.time_limit import Stop
-from planners.reuse.application.application import Application, undivided
-from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.edge_buffers import best_shared
-from planners.reuse.front.nsga2.checkpoint import Checkpoint
-from planners.reuse.front.nsga2.nsga2 import SearchLimits, Settings, evolve
 from planners.reuse.front.places.crew import (
     FIRST_SHARE,
     QUEUED,
     SHARE,
     Evaluations,
-    parts_of,
     read_answer,
     task_text,
 )
-from planners.reuse.front.places.evaluation import Serial
-from planners.reuse.front.places.executors import cluster_place, local_place
-from planners.reuse.front.problem import Problem, Score
-from planners.reuse.front.search_problem import Scoring, search_problem
+from planners.reuse.front.search_problem import Scoring
+
+from cnn2csdf.catalogue.networks import from_catalogue
+from csdf.time_limit import Stop
+from planners.published.nsga2 import SearchLimits, Settings, evolve
+from planners.reuse.application import Application, single_partition
+from planners.reuse.edge_buffers import best_shared
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.executors import Checkpoint, Serial, cluster_executor, local_executor, parts_of
+from planners.reuse.problem import Problem, Score, search_problem
 
 GENERATIONS = 200
 GENES = 300
@@ -136,23 +134,23 @@ def main():
     print(f"\n100 evaluations of {1000 * PAUSE:g} ms: {'':24} {'first ms':>9} {'then ms':>9}")
     evaluate = Weighted(pause=PAUSE)
     places = {
-        "this process": lambda: local_place(evaluate, workers=1),
-        f"{options.workers} processes": lambda: local_place(evaluate, workers=options.workers),
+        "this process": lambda: local_executor(evaluate, workers=1),
+        f"{options.workers} processes": lambda: local_executor(evaluate, workers=options.workers),
     }
     if options.scheduler:
-        places[options.scheduler] = lambda: cluster_place(evaluate, options.scheduler)
+        places[options.scheduler] = lambda: cluster_executor(evaluate, options.scheduler)
     for name, opened in places.items():
         first, then = evaluation_times(opened)
         print(f"{name:50} {first:9.1f} {then:9.1f}", flush=True)
     title = f"{NETWORK}, {NETWORK_GENERATIONS} generations of {NETWORK_POPULATION}"
     print(f"\n{title:50} {'clock, s':>9} {'here, s':>9} {'there, s':>9}")
     for name, workers in (("this process", 1), (f"{options.workers} processes", options.workers)):
-        opened = functools.partial(local_place, workers=workers)
+        opened = functools.partial(local_executor, workers=workers)
         clock, here, there = network_times(opened, NETWORK_GENERATIONS)
         there -= network_times(opened, 1)[2]
         print(f"{name:50} {clock:9.2f} {here:9.2f} {there:9.2f}", flush=True)
     if options.scheduler:
-        opened = functools.partial(cluster_place, address=options.scheduler)
+        opened = functools.partial(cluster_executor, address=options.scheduler)
         clock, here, _ = network_times(opened, NETWORK_GENERATIONS)
         print(f"{options.scheduler:50} {clock:9.2f} {here:9.2f}", flush=True)
     title = f"{NETWORK}, {PLAYED_GENERATIONS} generations of {NETWORK_POPULATION}"
@@ -211,7 +209,7 @@ def evaluation_times(opened):
 
 
 def network_evaluator():
-    member = undivided(from_catalogue(NETWORK))
+    member = single_partition(from_catalogue(NETWORK))
     return Evaluator(Application(name=NETWORK, members=(member,)), share=best_shared)
 
 

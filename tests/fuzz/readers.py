@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 import numpy as np
+from planners.reuse.front.nsga2.nsga2 import origin_of
 
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.commands.cnn.chosen import durations_table
@@ -31,13 +32,12 @@ from planners.formats.tflite_micro import parse_offline_plan
 from planners.plan.checker import require_carried_out
 from planners.plan.text import format_plans, plans_for
 from planners.primitives.profiling.table import read_profile
-from planners.reuse.application.application_files import read_application
-from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.deployment.deployment import streaming_plans
-from planners.reuse.front.nsga2.checkpoint import Checkpoint
-from planners.reuse.front.nsga2.nsga2 import SearchLimits, Settings, evolve, origin_of
-from planners.reuse.front.places.evaluation import Serial
-from planners.reuse.front.problem import Problem, Score
+from planners.published.nsga2 import SearchLimits, Settings, evolve
+from planners.reuse.application import read_application
+from planners.reuse.deployment import streaming_plans
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.executors import Checkpoint, Serial
+from planners.reuse.problem import Problem, Score
 from tests.cnn2csdf.readers.darknet_texts import TINY
 from tests.fuzz.mutations import json_mutant, mutant, word_mutant
 from tests.fuzz.onnx_mutations import onnx_mutant

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from planners.reuse.application.application import Application, Partition
-from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.application import Application, Partition
+from planners.reuse.evaluation import Evaluator
 
 MOST_SETS = 2_000  # of layers, kept after each layer; beyond it those with the least peak
 

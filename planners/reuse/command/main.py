@@ -16,6 +16,8 @@ from csdf.cli.parsers import add_limit_options
 from csdf.errors import CsdfError, UnwritableFile
 
 FORMATS = ("json", "h")
+PUBLISHED = "published"
+LOCAL, NSGA2 = "local-search", "nsga2"  # methods
 
 
 def main(argv: Sequence[str]) -> int:
@@ -81,9 +83,10 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--method",
-        choices=("beyond", "evolution"),
-        default="beyond",
-        help="evolution: NSGA-II as published; beyond: exact seeds, a descent and walks",
+        choices=(LOCAL, NSGA2),
+        default=LOCAL,
+        help=f"{NSGA2}: NSGA-II as published; {LOCAL}: exact seeds, hill climbing, threshold "
+        "accepting",
     )
     parser.add_argument(
         "--generations",
@@ -157,9 +160,6 @@ def _alleles(text: str) -> tuple[int, ...]:
     if len(set(values)) != len(values):
         raise answers.unfit(text, "a list such as 0,1,2,4, each number once")
     return values
-
-
-PUBLISHED = "published"
 
 
 def add_application_options(parser: argparse.ArgumentParser) -> None:

@@ -8,16 +8,17 @@ import pytest
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.operators import Activation
 from csdf.errors import CsdfError, InvalidNetwork, UnreadableFile
-from planners.reuse.application.application import (
+from planners.published.todaes import read_published_application
+from planners.reuse.application import (
     Application,
     Member,
     Partition,
     divided,
-    undivided,
+    parse_application,
+    read_application,
+    single_partition,
     without_parallelism,
 )
-from planners.reuse.application.application_files import parse_application, read_application
-from planners.reuse.application.published_applications import read_published_application
 from planners.reuse.edge_buffers import edge_buffers
 
 YAML = """
@@ -75,7 +76,7 @@ def test_json_and_yaml_say_the_same():
 def test_a_network_without_partitions_is_one_partition_of_its_own_name():
     found = parse_application('{"networks": [{"model": "resnet8"}]}', "small.json")
     assert found.name == "small"
-    assert found.members == (undivided(found.members[0].network),)
+    assert found.members == (single_partition(found.members[0].network),)
 
 
 def test_a_model_file_is_found_beside_the_application(tmp_path):

@@ -8,11 +8,9 @@ import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from planners.reuse.application.application import undivided
-from planners.reuse.partition import partition_model
-from planners.reuse.partition.block_storage import BlockRates, EdgeRates, block_rates, block_storage
-from planners.reuse.partition.partition_model import PartitionModel
-from planners.reuse.partition.partition_rows import Reading
+from planners.reuse.application import single_partition
+from planners.reuse.partition import PartitionModel, partition_model
+from planners.reuse.storage import BlockRates, EdgeRates, Reading, block_rates, block_storage
 
 
 def drawn(random):
@@ -80,7 +78,7 @@ def convolution(filters, side):
 
 
 def model_of(network):
-    (partition,) = undivided(network).partitions
+    (partition,) = single_partition(network).partitions
     return PartitionModel(network, partition, 4)
 
 

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from csdf.errors import InvalidNetwork
-from planners.reuse.partition.partition_model import Waits, firing_order
+from planners.reuse.partition import Waits, firing_order
 from tests.both_kernels import BOTH, use
 
 

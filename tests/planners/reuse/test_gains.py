@@ -1,9 +1,9 @@
 """How much buffers could shrink, on the worked example of the thesis."""
 
 from figures.published.reuse_example import worked_example
-from planners.reuse.application.published_applications import as_published
-from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.front.guided.local_search import gains
+from planners.published.todaes import as_published
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.local_search import gains
 from tests.planners.reuse.front.small_applications import all_genes, together
 
 EXAMPLE = as_published(worked_example())

@@ -5,9 +5,9 @@ import pytest
 import planners
 from cnn2csdf.catalogue.networks import from_catalogue
 from csdf.time_limit import Stop
-from planners.reuse.cost.evaluation import Costs, Evaluator
 from planners.reuse.edge_buffers import best_shared
-from planners.reuse.partition import block_storage
+from planners.reuse.evaluation import Costs, Evaluator
+from planners.reuse.storage import block_storage
 
 
 def interrupted(_):
@@ -24,7 +24,7 @@ def test_an_interrupt_in_the_search_of_a_block_is_not_taken_for_its_answer(monke
         lambda graph, choice, budget: search(graph, choice, budget=Stop(report=interrupted)),
     )
     application = planners.Application(
-        name="one", members=(planners.undivided(from_catalogue("resnet8")),)
+        name="one", members=(planners.single_partition(from_catalogue("resnet8")),)
     )
     evaluator = Evaluator(application, Costs(), share=best_shared)
     with pytest.raises(KeyboardInterrupt):

@@ -4,13 +4,13 @@ import re
 from dataclasses import replace
 
 import pytest
+from planners.reuse.deployment.deployment import teams
 
 from csdf.errors import ExecutionError, InvalidPlan
 from figures.published.reuse_example import example_cnn1, worked_example
 from planners.plan.checker import require_apart, require_carried_out
-from planners.reuse.application.application import Application, divided
-from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.deployment.deployment import teams
+from planners.reuse.application import Application, divided
+from planners.reuse.evaluation import Evaluator
 from tests.planners.reuse.deployment.deployed import TOLERANCE, as_published, judged, run
 
 TWO = (  # of five layers each, in two partitions

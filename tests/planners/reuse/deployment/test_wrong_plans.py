@@ -9,9 +9,9 @@ from csdf.errors import InvalidPlan
 from figures.published.reuse_example import worked_example
 from planners.arena.allocation import plan_arena
 from planners.arena.checker import check_plan
-from planners.reuse.cost.evaluation import Costs, Evaluator
-from planners.reuse.cost.offset_problem import offset_problem
-from planners.reuse.deployment.deployment import deployment, whole_buffers
+from planners.reuse.deployment import deployment
+from planners.reuse.evaluation import Costs, Evaluator
+from planners.reuse.placement import offset_problem, whole_buffers
 from tests.planners.reuse.deployment.deployed import (
     TOLERANCE,
     as_published,

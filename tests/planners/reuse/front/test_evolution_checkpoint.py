@@ -10,20 +10,13 @@ import pytest
 from evolution_problems import Knapsack
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from planners.reuse.front.nsga2.nsga2 import digests, origin_of
 
 from csdf.errors import GaveUp, UnreadableFile
 from csdf.time_limit import Stop
-from planners.reuse.front.nsga2.checkpoint import Checkpoint
-from planners.reuse.front.nsga2.nsga2 import (
-    Genome,
-    SearchLimits,
-    Settings,
-    digests,
-    evolve,
-    origin_of,
-)
-from planners.reuse.front.places.evaluation import Serial
-from planners.reuse.front.problem import InvalidSearch, Score
+from planners.published.nsga2 import Genome, SearchLimits, Settings, evolve
+from planners.reuse.executors import Checkpoint, Serial
+from planners.reuse.problem import InvalidSearch, Score
 
 SMALL = Settings(population=10)
 EVALUATE = Knapsack(limit=60)

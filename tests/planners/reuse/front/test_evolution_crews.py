@@ -6,19 +6,19 @@ from fractions import Fraction
 
 import pytest
 from evolution_problems import Hostile, Knapsack, Refusing, none
-
-from csdf.errors import GaveUp
-from csdf.time_limit import Stop
 from planners.reuse.front.places.crew import (
     QUEUED,
     CrewPlace,
     Evaluations,
     part_sizes,
-    parts_of,
     read_answer,
     task_text,
 )
-from planners.reuse.front.problem import EvaluationFailed, LostWorkers, Score
+
+from csdf.errors import GaveUp
+from csdf.time_limit import Stop
+from planners.reuse.executors import parts_of
+from planners.reuse.problem import EvaluationFailed, LostWorkers, Score
 
 CHROMOSOMES = [tuple(map(int, f"{number:08b}")) for number in range(0, 256, 5)]
 

@@ -5,10 +5,9 @@ import pytest
 from evolution_problems import dominates
 from hypothesis import given
 from hypothesis import strategies as st
+from planners.reuse.front import archive
 
-from planners.reuse.front import archive as domination
-from planners.reuse.front.archive import Archive
-from planners.reuse.front.problem import InvalidSearch, Point, Score
+from planners.reuse.problem import Archive, InvalidSearch, Point, Score
 
 numbers = st.integers(-3, 3) | st.fractions(-2, 2, max_denominator=3)
 pairs = st.tuples(numbers, numbers)

@@ -6,10 +6,11 @@ import pytest
 from evolution_problems import problem
 from hypothesis import given
 from hypothesis import strategies as st
-
 from planners.reuse.front.nsga2 import nsga2
-from planners.reuse.front.nsga2.nsga2 import Genome, Settings, digests
-from planners.reuse.front.problem import InvalidSearch, Problem
+from planners.reuse.front.nsga2.nsga2 import digests
+
+from planners.published.nsga2 import Genome, Settings
+from planners.reuse.problem import InvalidSearch, Problem
 
 alleles = st.lists(
     st.lists(st.integers(-(10**30), 10**30), min_size=1, max_size=4, unique=True).map(tuple),

@@ -4,11 +4,12 @@ import pickle
 from random import Random
 
 import pytest
-
-from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.front.problem import Learning
-from planners.reuse.front.search_problem import Scoring, search_problem
+from planners.reuse.front.search_problem import Scoring
+
+from planners.reuse.evaluation import Evaluator
 from planners.reuse.partition import partition_model
+from planners.reuse.problem import search_problem
 from tests.planners.reuse.front.small_applications import alone, branched, residual, together
 
 ALLELES = (0, 1, 2, 5)

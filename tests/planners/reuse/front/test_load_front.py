@@ -5,10 +5,10 @@ import pytest
 from csdf.errors import GaveUp
 from csdf.time_limit import Stop
 from figures.published.reuse_example import worked_example
-from planners.reuse.application.published_applications import as_published
-from planners.reuse.cost.evaluation import Costs, Evaluator
-from planners.reuse.front.exact import load_front as limits
-from planners.reuse.front.exact.load_front import load_front
+from planners.published.todaes import as_published
+from planners.reuse.evaluation import Costs, Evaluator
+from planners.reuse.load_front import load_front
+from planners.reuse.load_front import load_front as limits
 from tests.planners.reuse.front.small_applications import (
     all_genes,
     alone,

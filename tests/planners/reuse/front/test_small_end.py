@@ -4,26 +4,19 @@ from functools import partial
 from random import Random
 
 import pytest
+from planners.reuse.front.guided.beyond_search import genes_of_members
+from planners.reuse.front.guided.local_search import free_genes
 
 from csdf.time_limit import Stop, stop_of
-from planners.reuse.application.application import Application
-from planners.reuse.application.published_applications import (
-    as_published,
-    read_published_application,
-)
-from planners.reuse.cost.evaluation import Evaluator
+from planners.published.todaes import as_published, read_published_application
+from planners.reuse.application import Application
 from planners.reuse.edge_buffers import best_shared, shared_buffers
-from planners.reuse.front.candidates import least_points
-from planners.reuse.front.guided.beyond_search import (
-    genes_of_members,
-    search_beyond,
-    smallest_of_each,
-)
-from planners.reuse.front.guided.local_search import climbed, free_genes, genes_at
-from planners.reuse.front.offset_points import offset_point
-from planners.reuse.front.places.evaluation import Rationed, Serial
-from planners.reuse.front.problem import Problem
-from planners.reuse.front.search_problem import score, search_problem
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.executors import Limited, Serial
+from planners.reuse.local_search import climbed, local_search, smallest_of_each
+from planners.reuse.placement import offset_point
+from planners.reuse.problem import Problem, genes_at, score, search_problem
+from planners.reuse.selection import least_points
 from tests.planners.reuse.front.small_applications import all_genes, together
 from tests.shared_data import SHARED
 
@@ -113,7 +106,7 @@ def test_with_300_evaluations_no_more_is_needed_than_the_published_tool_finds(na
     application = as_published(read_published_application(str(TABLE), name))
     for seed in range(1, 11):
         evaluator = Evaluator(application, share=best_shared)
-        front = search_beyond(evaluator, random=Random(seed), evaluations=300).front
+        front = local_search(evaluator, random=Random(seed), evaluations=300).front
         assert front.evaluations == 300
         assert front.points[0].score.objectives[0] - evaluator.weights <= theirs * 1e6
 
@@ -121,7 +114,7 @@ def test_with_300_evaluations_no_more_is_needed_than_the_published_tool_finds(na
 def smallest_alone(application, *, evaluations, seed):
     """The bytes of each network in the seed of the small end, and the evaluations that it took."""
     evaluator = Evaluator(application, share=best_shared)
-    place = Rationed(Serial(partial(score, evaluator)), evaluations)
+    place = Limited(Serial(partial(score, evaluator)), evaluations)
     (found,) = smallest_of_each(
         evaluator, search_problem(evaluator), place, random=Random(seed), stop=Stop()
     )

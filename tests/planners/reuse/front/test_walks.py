@@ -3,13 +3,13 @@
 from random import Random
 
 import pytest
+from planners.reuse.front.guided.local_search import Moves, descend
 
 from csdf.errors import GaveUp
 from csdf.time_limit import Stop
-from planners.reuse.front.archive import Archive
-from planners.reuse.front.guided.local_search import GuidedSearch, Moves, WalkSettings, descend
-from planners.reuse.front.places.evaluation import Rationed, Serial, Spent
-from planners.reuse.front.problem import InvalidSearch, Problem, Score
+from planners.reuse.executors import Limited, LimitReached, Serial
+from planners.reuse.local_search import LocalSearch, WalkSettings
+from planners.reuse.problem import Archive, InvalidSearch, Problem, Score
 
 SAVED = (5, 9, 2, 7, 4, 8)  # bytes that each gene saves
 LOST = (1, 3, 1, 1, 4, 5)  # time that each gene costs
@@ -66,9 +66,9 @@ def test_a_problem_without_choice_has_no_other_chromosome():
 
 
 def searched(problem, evaluate, *, most=None, seed=1, watch=None, seeds=()):
-    search = GuidedSearch(
+    search = LocalSearch(
         problem,
-        Rationed(Serial(evaluate), most),
+        Limited(Serial(evaluate), most),
         random=Random(seed),
         settings=WalkSettings(steps=50),
     )
@@ -124,12 +124,12 @@ def test_a_watch_ends_the_search_with_the_front_so_far(end):
 
 def test_a_place_without_evaluations_is_refused():
     with pytest.raises(InvalidSearch, match="found 0"):
-        Rationed(Serial(leading_ones), 0)
+        Limited(Serial(leading_ones), 0)
 
 
 def test_the_last_evaluations_are_used_before_a_place_is_spent():
-    place = Rationed(Serial(independent), 3)
+    place = Limited(Serial(independent), 3)
     four = [(0,) * 6, (1,) * 6, (0, 1) * 3, (1, 0) * 3]
-    with pytest.raises(Spent, match="3 evaluations"):
+    with pytest.raises(LimitReached, match="3 evaluations"):
         list(place.scores(four, Stop()))
     assert place.evaluations == 3
