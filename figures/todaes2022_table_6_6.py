@@ -89,7 +89,7 @@ def application_5() -> Application:
     return Application(name="application 5", members=members)
 
 
-def searched(application: Application) -> tuple[Evaluator, BeyondFront]:
+def searched(application: Application) -> tuple[Evaluator, LocalFront]:
     """Return the front of published genes after a fixed number of evaluations."""
     evaluator = Evaluator(application, TX2, share=best_shared)
     return evaluator, local_search(evaluator, random=Random(SEED), evaluations=EVALUATIONS)

@@ -10,7 +10,6 @@ from random import Random
 from typing import Any, NamedTuple
 
 import numpy as np
-from planners.reuse.front.nsga2.nsga2 import origin_of
 
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.commands.cnn.chosen import durations_table
@@ -25,6 +24,7 @@ from csdf.io.fifo_depths import folding_config, parse_depths
 from csdf.io.files import read_bytes
 from csdf.io.graph_files import read_graph
 from csdf.io.json_graph import graph_to_json
+from csdf.time_limit import Stop
 from figures.published.reuse_example import worked_example
 from planners.arena.command.main import read_problems
 from planners.formats.json_problems import format_problems
@@ -322,7 +322,6 @@ def _preesm_graph(path, random):
 
 
 SEARCHED = Problem(identity="test", alleles=((0, 1, 2),) * 6, objectives=("one", "two"))
-ORIGIN = origin_of(SEARCHED, random=Random(1), settings=Settings(population=6), seeds=())
 
 
 def _score(chromosome):
@@ -332,17 +331,15 @@ def _score(chromosome):
 def _checkpoints(folder):
     def make():
         path = folder / "state.json"
-        kept = []
+        checkpoint = Checkpoint(Serial(_score), path, SEARCHED)
+        checkpoint.open(Stop())
         evolve(
             SEARCHED,
-            Serial(_score),
+            checkpoint,
             random=Random(1),
             limits=SearchLimits(evaluations=20),
             settings=Settings(population=6),
-            seeds=(),
-            keep=kept.append,
         )
-        Checkpoint(path, SEARCHED).write(kept[-1])
         return [path.read_bytes()]
 
     return make
@@ -383,8 +380,7 @@ def readers(folder):
         "checkpoint": Reader(
             ".json",
             _checkpoints(folder),
-            lambda p, r: Checkpoint(p, SEARCHED).read(ORIGIN, Serial(_score)),
-            either,
+            lambda p, r: Checkpoint(Serial(_score), p, SEARCHED).open(Stop()),
         ),
         "offline plan": Reader(
             ".bin",

@@ -126,8 +126,8 @@ def test_what_is_not_known_yet_forces_no_more_than_what_follows(name):
 
 def loads_of_all(evaluator, genes, **options):
     """For each partition what each choice has in use together, in every schedule."""
-    for model, residents in zip(evaluator.models, evaluator.residents, strict=True):
-        left = OpenChoices(model, residents, genes, **options)
+    for model in evaluator.models:
+        left = OpenChoices(model, genes, **options)
         yield [max(left.loads(tuple((one,) for one in rows))) for rows in product(*left.all_open)]
 
 
@@ -152,8 +152,8 @@ def test_the_search_ends_at_the_least_of_parts_of_several_sizes():
 @pytest.mark.parametrize("network", [residual(), branched(), plain("plain")], ids=lambda n: n.name)
 def test_no_schedule_of_any_choice_has_less_in_use(network):
     evaluator = Evaluator(alone(network))
-    (model,), (residents,) = evaluator.models, evaluator.residents
-    left = OpenChoices(model, residents, (None, 1))
+    (model,) = evaluator.models
+    left = OpenChoices(model, (None, 1))
     drawn = random.Random(7)
     for rows in product(*left.all_open):
         least = max(left.loads(tuple((one,) for one in rows)))
@@ -186,7 +186,7 @@ def test_no_plan_with_shared_tensors_is_below_its_bound(name):
     application = APPLICATIONS[name]
     evaluator = Evaluator(application)
     bound = memory_bound(evaluator, steps=1000, shares_tensors=True)
-    assert bound >= memory_bound(evaluator)
+    assert bound >= memory_bound(evaluator, shares_tensors=True)
     drawn = random.Random(8)
     for _ in range(20):
         genes = tuple(drawn.choice((None, 1)) for _ in application.layers)

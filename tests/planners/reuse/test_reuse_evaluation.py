@@ -17,10 +17,10 @@ from csdf.analysis.bound_channels import with_capacities
 from csdf.errors import InvalidNetwork, InvalidPlan
 from csdf.search.trade_off import smallest_storage
 from planners.arena.allocation import plan_arena
+from planners.reuse import partition
 from planners.reuse.application import Application, Member, Partition, divided, single_partition
 from planners.reuse.bounds import memory_bound
 from planners.reuse.evaluation import Costs, Evaluator
-from planners.reuse.partition import evaluated_partition
 from planners.reuse.placement import elementwise_in_place, offset_problem
 from planners.reuse.problem import score, search_problem
 from tests.planners.reuse.reuse_judges import clashes, replay
@@ -141,7 +141,7 @@ def test_an_evaluation_is_the_same_with_and_without_what_is_remembered():
 def test_an_evaluation_is_the_same_however_little_is_remembered(monkeypatch):
     application = two_networks()
     warm = Evaluator(application)
-    monkeypatch.setattr(evaluated_partition, "MOST_SPANS", 1)
+    monkeypatch.setattr(partition, "MOST_SPANS", 1)
     forgetful = Evaluator(application)
     for genes in [*chromosomes(application, 4), *chromosomes(application, 4)]:
         assert forgetful.plan(genes) == warm.plan(genes)

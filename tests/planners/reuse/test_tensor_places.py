@@ -59,12 +59,15 @@ def test_a_shared_tensor_never_needs_more_than_a_buffer_for_each_reader(applicat
         shared = free_offsets(evaluator, plan)
         assert shared.peak <= plan_arena(offset_problem(evaluator, plan)).peak
         check_plan(shared)
-        assert memory_bound(evaluator, (None, 1, 2)) <= evaluator.weights + shared.peak
+        assert (
+            memory_bound(evaluator, (None, 1, 2), shares_tensors=True)
+            <= evaluator.weights + shared.peak
+        )
 
 
 def test_the_bound_holds_for_every_chromosome_of_a_small_network():
     evaluator = Evaluator(alone(residual()))
-    bound = memory_bound(evaluator)
+    bound = memory_bound(evaluator, shares_tensors=True)
     peaks = [
         evaluator.weights + free_offsets(evaluator, evaluator.plan(genes)).peak
         for genes in product((None, 1), repeat=len(evaluator.application.layers))

@@ -3,8 +3,6 @@
 from random import Random
 
 import pytest
-from planners.reuse.front.guided.beyond_search import fitted
-from planners.reuse.front.offset_points import offset_front
 
 from csdf.errors import GaveUp
 from csdf.time_limit import Stop
@@ -143,16 +141,8 @@ def test_offsets_are_between_the_load_and_whole_buffers():
         assert found.memory_in_place <= found.memory
 
 
-def test_a_front_of_offsets_has_no_point_that_another_is_better_than():
-    evaluator = Evaluator(EXAMPLE)
-    chromosomes = [genes for genes in all_genes(EXAMPLE) if genes[0] is None and genes[-1] is None]
-    found = offset_front(evaluator, chromosomes[::3], steps=4)
-    points = [(one.memory, *one.evaluation.periods) for one in found]
-    assert points == front_of(points)
-
-
 def test_a_layer_without_an_allele_has_its_last_one():
     problem = search_problem(Evaluator(EXAMPLE), (0, 1, 4))
-    wide = fitted(problem, (4,) * len(problem.alleles))
+    wide = problem.fitted((4,) * len(problem.alleles))
     problem.require_chromosome(wide)
     assert all(own in (4, values[-1]) for own, values in zip(wide, problem.alleles, strict=True))

@@ -14,8 +14,7 @@ from planners.reuse.executors import TICK, Serial, cluster_executor
 from planners.reuse.problem import EvaluationFailed, LostWorkers
 
 distributed = pytest.importorskip("distributed")
-dask_cluster = pytest.importorskip("planners.reuse.front.places.dask_cluster.cluster")
-worker = pytest.importorskip("planners.reuse.front.places.dask_cluster.cluster")
+dask_cluster = pytest.importorskip("planners.reuse.dask_cluster").dask_cluster
 
 SMALL = Settings(population=20)
 LIMITS = SearchLimits(evaluations=110)
@@ -49,13 +48,6 @@ def search(place, **options):
 
 
 def test_a_cluster_finds_the_same_front_as_one_process(cluster):
-    with cluster_executor(Knapsack(), cluster.scheduler_address) as place:
-        assert search(place) == search(Serial(Knapsack()))
-
-
-@pytest.mark.slow
-def test_workers_that_this_process_does_not_reach_are_called_by_the_scheduler(cluster, monkeypatch):
-    monkeypatch.setattr(worker, "REACH", 0)  # seconds to find out whether it reaches them
     with cluster_executor(Knapsack(), cluster.scheduler_address) as place:
         assert search(place) == search(Serial(Knapsack()))
 
@@ -107,8 +99,7 @@ def test_a_stop_leaves_the_cluster_usable(cluster):
 
 
 @pytest.mark.slow
-def test_a_worker_that_joins_later_gets_its_share(monkeypatch):
-    monkeypatch.setattr(dask_cluster, "NEWS", 1)
+def test_a_worker_that_joins_later_gets_its_share():
     with started(1) as own, cluster_executor(Where(), own.scheduler_address) as place:
         assert len({score.objectives for score in place.scores(CHROMOSOMES, none)}) == 1
         own.scale(2)
@@ -160,8 +151,7 @@ def test_a_scheduler_that_goes_away_ends_the_search_with_a_reason():
 @pytest.mark.slow
 def test_a_scheduler_gone_between_two_generations_is_one_message():
     with started(1) as own:
-        place = dask_cluster.DaskCluster(Knapsack(), own.scheduler_address, connect=0.5)
-        with place:
+        with dask_cluster(Knapsack(), own.scheduler_address, connect=0.5) as place:
             assert len(list(place.scores([(1,) * 8], none))) == 1
             own.close()
             for _ in range(2):
@@ -171,17 +161,27 @@ def test_a_scheduler_gone_between_two_generations_is_one_message():
 
 @pytest.mark.slow
 def test_an_evaluation_that_workers_cannot_build_is_one_message(cluster):
-    with pytest.raises(LostWorkers, match="cannot build the evaluation: No module named 'a_mod"):
-        cluster_executor(Missing(), cluster.scheduler_address)
+    with (
+        pytest.raises(LostWorkers, match="cannot build the evaluation: No module named 'a_mod"),
+        cluster_executor(Missing(), cluster.scheduler_address),
+    ):
+        pass
 
 
 @pytest.mark.slow
 def test_a_scheduler_without_workers_is_one_message():
-    with started(0) as own, pytest.raises(LostWorkers, match="has no worker; start one with"):
-        dask_cluster.DaskCluster(Knapsack(), own.scheduler_address, connect=0.3)
+    with (
+        started(0) as own,
+        pytest.raises(LostWorkers, match="has no worker; start one with"),
+        dask_cluster(Knapsack(), own.scheduler_address, connect=0.3),
+    ):
+        pass
 
 
 @pytest.mark.slow
 def test_an_address_without_a_scheduler_is_one_message():
-    with pytest.raises(LostWorkers, match="no Dask scheduler answers"):
-        dask_cluster.DaskCluster(Knapsack(), "tcp://127.0.0.1:9", connect=0.3)
+    with (
+        pytest.raises(LostWorkers, match="no Dask scheduler answers"),
+        dask_cluster(Knapsack(), "tcp://127.0.0.1:9", connect=0.3),
+    ):
+        pass

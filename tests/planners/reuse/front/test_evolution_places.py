@@ -10,7 +10,13 @@ from evolution_problems import Deadly, Knapsack, Poison, Refusing, Wide, none
 from csdf.errors import CsdfError, GaveUp
 from csdf.time_limit import Stop
 from planners.published.nsga2 import SearchLimits, Settings, evolve
-from planners.reuse.executors import Serial, cluster_executor, local_executor, process_pool
+from planners.reuse.executors import (
+    Serial,
+    cluster_executor,
+    local_executor,
+    parts_of,
+    process_pool,
+)
 from planners.reuse.problem import EvaluationFailed, InvalidSearch
 
 SMALL = Settings(population=20, mutated_genes=Fraction(2))
@@ -77,10 +83,10 @@ def test_an_error_in_a_process_names_the_chromosome():
 
 
 def test_an_evaluation_that_cannot_travel_is_refused():
-    with pytest.raises(InvalidSearch, match="cannot be sent to another process"):
-        process_pool(lambda chromosome: chromosome, workers=1)
-    with pytest.raises(InvalidSearch, match="0 workers"):
-        process_pool(Knapsack(), workers=0)
+    wrong = (lambda chromosome: chromosome, 1, "cannot be sent to another process")
+    for evaluate, workers, words in (wrong, (Knapsack(), 0, "0 workers")):
+        with pytest.raises(InvalidSearch, match=words), process_pool(evaluate, workers=workers):
+            pass
 
 
 def test_tasks_and_answers_larger_than_a_pipe_holds_pass_each_other():
@@ -100,15 +106,25 @@ def test_processes_end_with_the_pool_whatever_they_are_doing():
     assert set(active_children()) <= before
 
 
+def test_parts_are_smaller_and_smaller():
+    # Two thirds of those left in each round: of 60 for two workers 20 each; then a third of 20, of 6
+    # and of 2 for each, rounded up. Few are one part for each.
+    for count, sizes in ((60, [20, 20, 7, 7, 2, 2, 1, 1]), (8, [4, 4]), (3, [2, 1]), (0, [])):
+        parts = parts_of(CHROMOSOMES[:count] + CHROMOSOMES[: max(0, count - 52)], 2)
+        assert list(map(len, parts)) == sizes
+    for workers in (1, 2, 7, 100):
+        parts = parts_of(CHROMOSOMES, workers)
+        assert [one for part in parts for one in part] == CHROMOSOMES
+        assert all(parts)
+
+
 def test_one_worker_is_this_process():
     with local_executor(Knapsack(), workers=1) as place:
         assert isinstance(place, Serial)
 
 
 def test_without_dask_the_message_says_how_to_install_it(monkeypatch):
-    monkeypatch.delitem(
-        sys.modules, "planners.reuse.front.places.dask_cluster.cluster", raising=False
-    )
+    monkeypatch.delitem(sys.modules, "planners.reuse.dask_cluster", raising=False)
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(CsdfError, match=r"pip install 'csdf\[cluster\]'"):
         cluster_executor(Knapsack(), "tcp://127.0.0.1:8786")
