@@ -28,8 +28,8 @@ from planners.published.todaes import (
 )
 from planners.reuse.application import Application
 from planners.reuse.evaluation import Evaluator
-from planners.reuse.executors import local_executor
 from planners.reuse.problem import Point, score, search_problem
+from planners.reuse.process_pool import local_executor
 from planners.reuse.selection import Constraints, selected, uniform_points
 
 POPULATION = 50

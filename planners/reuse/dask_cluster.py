@@ -59,12 +59,12 @@ class _Cluster:
         self._require_workers(f"has no worker; start one with `dask worker {address} --nthreads 1`")
         self._evaluate = client.submit(pickle.loads, content, pure=False)
         try:
-            UNTYPED.wait(self._evaluate, timeout=connect)
+            error = self._evaluate.exception(timeout=connect)
         except TimeoutError:
             return  # workers that have other work are waited for later
-        if self._evaluate.status == "error":
+        if error is not None:
             raise LostWorkers(
-                f"{address}: a worker cannot build the evaluation: {self._evaluate.exception()}; "
+                f"{address}: a worker cannot build the evaluation: {error}; "
                 "install the same version of this project on every worker"
             )
 
@@ -92,12 +92,12 @@ class _Cluster:
                     stop.look()
                     self._require_scheduler()
                     try:
-                        UNTYPED.wait(future, timeout=TICK)
+                        found = future.result(timeout=TICK)
                         break
                     except TimeoutError:
                         pass
-                yield from future.result()
                 futures.remove(future)
+                yield from found
         except UNTYPED.scheduler.KilledWorker:
             raise LostWorkers(
                 f"{self._address}: workers ended {LOSSES} times in a row without a result: "

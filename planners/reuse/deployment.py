@@ -89,7 +89,7 @@ class PlannedBuffer:
 
     @property
     def connection(self) -> tuple[str, str, str, int]:
-        """What its copies in a pipeline have in common."""
+        """Its connection, which copies in a pipeline have in common."""
         return self.network, self.producer, self.consumer, self.input
 
 

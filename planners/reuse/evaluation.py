@@ -193,7 +193,7 @@ class Evaluator:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What another process builds it from: nothing that was worked out goes there."""
+        """Travel as application and costs; nothing that was worked out goes along."""
         return partial(Evaluator, share=self._share), (self.application, self.costs)
 
     @property

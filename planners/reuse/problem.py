@@ -188,7 +188,7 @@ class Point:
 
     @property
     def periods(self) -> tuple[Number, ...]:
-        """The other objectives: seconds a frame of each network."""
+        """Objectives behind the first: seconds a frame of each network."""
         return self.score.objectives[1:]
 
     @property

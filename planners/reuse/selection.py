@@ -30,7 +30,7 @@ MOST_STEPS = 100  # of the search for offsets of one candidate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraints:
-    """What a plan must meet. memory: bytes at most. throughput: frames a second, by network."""
+    """Limits that a plan must meet. memory: bytes at most. throughput: frames a second, by network."""
 
     memory: int | None = None
     throughput: Mapping[str, Fraction] = field(default_factory=dict)

@@ -258,7 +258,7 @@ def held_rows(rates: BlockRates) -> HeldRows:
 
 
 def _rows_deepest_first(rates: BlockRates) -> tuple[int, ...]:
-    """What the edges hold when always the last layer fires that has its input."""
+    """Rows that edges hold when always the last layer fires that has its input."""
     inputs: list[list[int]] = [[] for _ in rates.written]
     for number, edge in enumerate(rates.edges):
         inputs[edge.consumer].append(number)

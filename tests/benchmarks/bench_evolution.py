@@ -44,8 +44,9 @@ from planners.published.nsga2 import SearchLimits, Settings, evolve
 from planners.reuse.application import Application, single_partition
 from planners.reuse.edge_buffers import best_shared
 from planners.reuse.evaluation import Evaluator
-from planners.reuse.executors import Checkpoint, Serial, cluster_executor, local_executor, parts_of
+from planners.reuse.executors import Checkpoint, Serial, parts_of
 from planners.reuse.problem import Problem, Score, search_problem
+from planners.reuse.process_pool import cluster_executor, local_executor
 
 GENERATIONS = 200
 GENES = 300

@@ -34,7 +34,7 @@ print(len(profile_network(builder.network(), effort=effort).layers) > 0)
 """
 EVALUATING = """
 from evolution_problems import Knapsack, none
-from planners.reuse.executors import process_pool
+from planners.reuse.process_pool import process_pool
 
 if __name__ == "__main__":
     with process_pool(Knapsack(), workers=1) as pool:

@@ -96,7 +96,7 @@ def _partitions(evaluator: Evaluator) -> Iterator[Partition]:
     for number, (_, partition) in enumerate(evaluator.application.partitions):
         flows = [
             _Flow(stay.first, stay.last, edge.elements)
-            for edge, stay in evaluator.residents[number].values()
+            for edge, stay in evaluator.models[number].residents.values()
         ]
         order = _Orders(flows, evaluator.models[number].above).best()
         yield replace(partition, layers=tuple(partition.layers[place] for place in order))

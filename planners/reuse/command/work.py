@@ -60,11 +60,12 @@ from planners.reuse.command.main import LOCAL, NSGA2, PUBLISHED
 from planners.reuse.deployment import Deployment, deployment, streaming_plans
 from planners.reuse.edge_buffers import best_shared, shared_buffers
 from planners.reuse.evaluation import Costs, Evaluator
-from planners.reuse.executors import Checkpoint, Executor, cluster_executor, local_executor
+from planners.reuse.executors import Checkpoint, Executor
 from planners.reuse.local_search import local_search
 from planners.reuse.partition import PhaseTimes
 from planners.reuse.placement import free_offsets, whole_buffers
 from planners.reuse.problem import Front, FrontWhy, Point, genes_at, score, search_problem
+from planners.reuse.process_pool import cluster_executor, local_executor
 from planners.reuse.selection import Constraints, fastest, selected, smallest, uniform_points
 
 LAYERS = "_DNN__layers"  # only networks in JSON have this key

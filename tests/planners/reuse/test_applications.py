@@ -101,7 +101,7 @@ def test_a_simplified_network_has_no_normalisation_layers():
 
 
 def test_without_pyyaml_the_message_says_how_to_get_it(monkeypatch):
-    monkeypatch.delitem(sys.modules, "planners.reuse.application.yaml_text", raising=False)
+    monkeypatch.delitem(sys.modules, "planners.reuse.yaml_text", raising=False)
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(CsdfError, match=r"a.yaml: YAML files need PyYAML: pip install"):
         parse_application("networks: []", "a.yaml")
@@ -198,7 +198,7 @@ def test_a_cut_edge_has_two_buffers_where_its_partitions_are_pipelined():
     ]
     serial = edge_buffers(one(member))
     assert [edge.name for edge in serial] == ["net: l1 to l2", "net: l2 to l3", "net: l3 to l4"]
-    assert serial[1].partitions == (0, 1)
+    assert [stay.partition for stay in serial[1].stays] == [0, 1]
 
 
 def test_an_edge_past_a_stage_of_a_pipeline_has_a_copy_in_that_stage_too():

@@ -33,7 +33,7 @@ def test_a_buffer_that_a_cut_edge_fills_gains_nothing():
     # Partitions that run at the same time share nothing, and e12' and e23'(1) are in use together:
     # each of the four edges of CNN2 has a buffer of its own. e23' is cut, so that l2 counts for e12'.
     evaluator = Evaluator(EXAMPLE)
-    found = named(evaluator, gains(evaluator, evaluator.buffers_alone(1, WHOLE)))
+    found = named(evaluator, gains(evaluator, evaluator.buffers(WHOLE, member=1)))
     assert found == {
         ("CNN2", "l1"): 3072, ("CNN2", "l2"): 3072, ("CNN2", "l3"): 10, ("CNN2", "l4"): 10,
     }  # fmt: skip

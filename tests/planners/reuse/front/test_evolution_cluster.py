@@ -10,8 +10,9 @@ from evolution_problems import Deadly, Knapsack, Missing, Poison, Refusing, Wher
 from csdf.errors import GaveUp
 from csdf.time_limit import Stop
 from planners.published.nsga2 import SearchLimits, Settings, evolve
-from planners.reuse.executors import TICK, Serial, cluster_executor
+from planners.reuse.executors import TICK, Serial
 from planners.reuse.problem import EvaluationFailed, LostWorkers
+from planners.reuse.process_pool import cluster_executor
 
 distributed = pytest.importorskip("distributed")
 dask_cluster = pytest.importorskip("planners.reuse.dask_cluster").dask_cluster
@@ -150,13 +151,12 @@ def test_a_scheduler_that_goes_away_ends_the_search_with_a_reason():
 
 @pytest.mark.slow
 def test_a_scheduler_gone_between_two_generations_is_one_message():
-    with started(1) as own:
-        with dask_cluster(Knapsack(), own.scheduler_address, connect=0.5) as place:
-            assert len(list(place.scores([(1,) * 8], none))) == 1
-            own.close()
-            for _ in range(2):
-                with pytest.raises(LostWorkers, match="the Dask scheduler is gone"):
-                    list(place.scores([(1,) * 8], none))
+    with started(1) as own, dask_cluster(Knapsack(), own.scheduler_address, connect=0.5) as place:
+        assert len(list(place.scores([(1,) * 8], none))) == 1
+        own.close()
+        for _ in range(2):
+            with pytest.raises(LostWorkers, match="the Dask scheduler is gone"):
+                list(place.scores([(1,) * 8], none))
 
 
 @pytest.mark.slow
