@@ -10,14 +10,9 @@ from evolution_problems import Deadly, Knapsack, Poison, Refusing, Wide, none
 from csdf.errors import CsdfError, GaveUp
 from csdf.time_limit import Stop
 from planners.published.nsga2 import SearchLimits, Settings, evolve
-from planners.reuse.executors import (
-    Serial,
-    cluster_executor,
-    local_executor,
-    parts_of,
-    process_pool,
-)
+from planners.reuse.executors import Serial, parts_of
 from planners.reuse.problem import EvaluationFailed, InvalidSearch
+from planners.reuse.process_pool import cluster_executor, local_executor, process_pool
 
 SMALL = Settings(population=20, mutated_genes=Fraction(2))
 LIMITS = SearchLimits(evaluations=110)
