@@ -11,7 +11,7 @@ variation only, some 160 lines.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from csdf.errors import plural
 from csdf.outcome import Reason, because
-from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
+from csdf.time_limit import ENDS, Budget, Progress, Report, Stop, reason_of, stop_of
 from planners.reuse.executors import Executor, evaluated_points
 from planners.reuse.problem import (
     Archive,
@@ -96,7 +96,7 @@ def evolve(
     settings: Settings | None = None,
     seeds: Sequence[Chromosome] = (),
     budget: Budget = None,
-    tell: Callable[[Progress], None] = lambda _: None,
+    tell: Report = lambda _: None,
 ) -> Front:
     """Return the best front found within the limits.
 
@@ -134,7 +134,7 @@ class _Generations:
         executor: Executor,
         limits: SearchLimits,
         stop: Stop,
-        tell: Callable[[Progress], None],
+        tell: Report,
     ) -> Front:
         try:
             while (end := self._end(limits)) is None:

@@ -257,7 +257,7 @@ class LocalSearch:
             return Fraction(sum(longer) - sum(times)) / Fraction(memory - less)
 
         while True:
-            nearby = {}
+            nearby: dict[Chromosome, None] = {}
             for width in WIDTHS:
                 for begin in range(0, len(free) - width + 1, max(1, width // 2)):
                     genes = list(now.chromosome)

@@ -194,7 +194,7 @@ class Point:
     @property
     def time(self) -> Fraction:
         """Seconds for a frame of every network, one after another."""
-        return sum(self.periods, start=Fraction(0))
+        return Fraction(sum(self.periods))
 
 
 class FrontWhy(Why):
@@ -250,7 +250,8 @@ class Archive:
         below = at_most(fresh, ranks)  # (fresh, everything)
         equal = below & at_most(ranks, fresh).T
         later = places[known:, None] < places[None, :]
-        drops = (below & (~equal | later)).any(axis=0)
+        drops = np.zeros(len(everything), dtype=bool)
+        drops |= (below & (~equal | later)).any(axis=0)
         drops[known:] |= at_most(ranks[:known], fresh).any(axis=0)
         self.points = tuple(everything[place] for place in np.flatnonzero(~drops))
 
