@@ -27,7 +27,7 @@ grows.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import or_
@@ -156,19 +156,7 @@ def shared_buffers(sizes: Sequence[int], conflicts: Sequence[int]) -> list[Share
     conflicts: for each edge, as bits, the edges that are in use together with it.
     O(edges * buffers) operations on numbers of as many bits as there are edges.
     """
-
-    def least_growth(size: int, conflict: int, room: list[int], users: list[int]) -> int:
-        best, least = len(room), size + 1
-        for place, (here, bits) in enumerate(zip(room, users, strict=True)):
-            if not bits & conflict:
-                growth = size - here
-                if growth <= 0:
-                    return place
-                if growth < least:
-                    best, least = place, growth
-        return best
-
-    return _in_buffers(range(len(sizes)), sizes, conflicts, least_growth)
+    return _in_buffers(range(len(sizes)), sizes, conflicts)
 
 
 def shared_largest_first(sizes: Sequence[int], conflicts: Sequence[int]) -> list[SharedBuffer]:
@@ -176,33 +164,35 @@ def shared_largest_first(sizes: Sequence[int], conflicts: Sequence[int]) -> list
 
     conflicts: as for `shared_buffers`.
     """
-
-    def first_free(_: int, conflict: int, room: list[int], users: list[int]) -> int:
-        return next((n for n, bits in enumerate(users) if not bits & conflict), len(room))
-
-    order = sorted(range(len(sizes)), key=lambda one: -sizes[one])
-    return _in_buffers(order, sizes, conflicts, first_free)
+    return _in_buffers(sorted(range(len(sizes)), key=lambda one: -sizes[one]), sizes, conflicts)
 
 
 def _in_buffers(
-    order: Iterable[int],
-    sizes: Sequence[int],
-    conflicts: Sequence[int],
-    chosen: Callable[[int, int, list[int], list[int]], int],
+    order: Iterable[int], sizes: Sequence[int], conflicts: Sequence[int]
 ) -> list[SharedBuffer]:
-    """Put edges one after another into the buffer that is chosen, one past the last for a new one."""
+    """Put edges one after another into the first free buffer that has to grow least."""
     room: list[int] = []
     users: list[int] = []
     stored: list[list[int]] = []
     for edge in order:
-        place = chosen(sizes[edge], conflicts[edge], room, users)
-        if place == len(room):
-            room.append(0)
+        size, conflict = sizes[edge], conflicts[edge]
+        best, least = len(room), size + 1
+        for place, (here, bits) in enumerate(zip(room, users, strict=True)):
+            if not bits & conflict:
+                growth = size - here
+                if growth <= 0:
+                    best = place
+                    break
+                if growth < least:
+                    best, least = place, growth
+        if best == len(room):
+            room.append(size)
             users.append(0)
             stored.append([])
-        room[place] = max(room[place], sizes[edge])
-        users[place] |= 1 << edge
-        stored[place].append(edge)
+        elif room[best] < size:
+            room[best] = size
+        users[best] |= 1 << edge
+        stored[best].append(edge)
     return [
         SharedBuffer(size, tuple(sorted(edges))) for size, edges in zip(room, stored, strict=True)
     ]
