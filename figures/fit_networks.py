@@ -31,7 +31,7 @@ ALMOST_ONCE = Fraction(21, 20)
 
 
 class Subject(NamedTuple):
-    """A network, and what others need for it; nought where nobody says.
+    """A network, and what others need for it; zero where nobody says.
 
     interpreter: bytes of TensorFlow Lite Micro's arena. tinyts: with the input, and without.
     published: others, in words.

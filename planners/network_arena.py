@@ -101,7 +101,7 @@ def parts_arena(
 def whole_plan(
     network: Network, arena: NetworkArena, *, element_bytes: int | None = None
 ) -> StreamingPlan:
-    """Return what `whole_arena` found as a plan that can be judged and run.
+    """Return what `whole_arena` found as a plan that can be checked and run.
 
     element_bytes: as there.
     """
@@ -112,7 +112,7 @@ def whole_plan(
 def parts_plan(
     network: Network, arena: NetworkArena, *, element_bytes: int | None = None
 ) -> StreamingPlan:
-    """Return what `parts_arena` found as a plan that can be judged and run.
+    """Return what `parts_arena` found as a plan that can be checked and run.
 
     element_bytes: as there.
     """

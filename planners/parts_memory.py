@@ -148,7 +148,7 @@ class MemoryComparison(Shown):
         return self.parts_in_arena.plan
 
     def plan(self) -> StreamingPlan:
-        """Return the smaller of the two arenas as a plan that can be judged, run and deployed.
+        """Return the smaller of the two arenas as a plan that can be checked, run and deployed.
 
         Of equal ones that of whole layers. Raises InvalidNetwork where parts are smaller, and the
         network has several inputs.

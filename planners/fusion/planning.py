@@ -140,7 +140,7 @@ def _without_plan(
     return FusionAnswer(
         plan=None,
         front=tuple(points),
-        status=Status.INFEASIBLE if is_proved else Status.GAVE_UP,
+        status=Status.INFEASIBLE if is_proved else Status.UNKNOWN,
         reason=least,
         lower_bound=bound,
     )

@@ -36,7 +36,7 @@ UP_TO_FIVE = tuple((down, across) for down in range(1, 6) for across in range(1,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """On what a choice is judged, and what choices there are.
+    """On what a choice is checked, and what choices there are.
 
     element_bytes: of each element and each trained number; None: as the network stores them.
     tilings: tiles down and across; ways: which ways of working are allowed.

@@ -63,7 +63,7 @@ class Kind(Enum):
 class StreamBuffer:
     """Bytes at an offset, for some groups: begin <= group < end.
 
-    rows: of the tensor, as far as the buffer has room. Nought for a pool, and for what belongs to
+    rows: of the tensor, as far as the buffer has room. Zero for a pool, and for what belongs to
     tiles or scratch. readers: layers that read the tensor here; none where those do that no other
     buffer of it names. Of scratch, the layers that use it. layout: CHW where the feature maps of a
     tensor that lies whole follow one another; HWC, or none, where a place has them side by side.

@@ -77,7 +77,7 @@ def format_plans(plans: Sequence[StreamingPlan]) -> str:
 def parse_plans(text: str, name: str) -> tuple[StreamingPlan, ...]:
     """Return the plans of a document. name: of the file.
 
-    Raises UnreadableFile with the place. Whether a plan can be carried out is the judge's question.
+    Raises UnreadableFile with the place. Whether a plan can be carried out is the checker's question.
     """
     found = JsonValue.parse(text, name)
     entries = tuple(found.items()) if isinstance(found.value, list) else (found,)
@@ -89,7 +89,7 @@ def parse_plans(text: str, name: str) -> tuple[StreamingPlan, ...]:
 def _plan(found: JsonValue) -> StreamingPlan:
     if type(found.value) is dict and {"scratch", "platform"} <= set(found.value):
         raise found.refusal(
-            "a plan of csdf plan fusion in its old form, which no judge could carry out; plan again"
+            "a plan of csdf plan fusion in its old form, which no checker could carry out; plan again"
         )
     version = _version(found)
     _require_keys_of_version(found, version)

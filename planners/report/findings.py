@@ -127,7 +127,7 @@ def headline(findings: NetworkFindings) -> str:
     """Return the one sentence to read first: the least of all ways."""
     least, whole = findings.least, findings.least_whole
     if least is None or whole is None:
-        return f"{findings.name}: the memory was not found within the budget."
+        return f"{findings.name}: the memory was not found within the time limit."
     own = f"{bytes_in_words(least.parameters)} of that are parameters{_in_flash(findings)}."
     if least == whole:
         return (

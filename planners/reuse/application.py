@@ -32,7 +32,7 @@ from math import gcd
 from pathlib import PurePath
 from typing import Any
 
-from cnn2csdf.elements import Element
+from cnn2csdf.dtypes import Element
 from cnn2csdf.network import Network
 from cnn2csdf.readers.model_files import SUFFIXES, read_model
 from cnn2csdf.simplify import simplified

@@ -1,4 +1,4 @@
-"""`csdf fit --plan`: plans of any planner, judged, run and drawn."""
+"""`csdf fit --plan`: plans of any planner, checked, run and drawn."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 
 @pytest.mark.parametrize("words", [("cnn", "memory"), ("plan", "fusion", "--memory", "150kB")])
-def test_a_given_plan_is_judged_run_and_drawn(run, tmp_path, words):
+def test_a_given_plan_is_checked_run_and_drawn(run, tmp_path, words):
     plan, picture = tmp_path / "plan.json", tmp_path / "plan.svg"
     assert run(*words[:2], "resnet8", *words[2:], "-o", plan)[0] == 0
     code, output, _ = run("fit", "resnet8", "--plan", plan, "--verify", "--plot", picture, "--json")

@@ -109,7 +109,7 @@ def _document(plan: FusionPlan, layers: tuple[int, int] | None) -> str:
 
 
 def work(options: argparse.Namespace) -> int:
-    """Print the plan; return the exit code: 1 if none fits or a run differs, 3 if it gave up."""
+    """Print the plan; return the exit code: 1 if none fits or a run differs, 3 if it is unknown."""
     begin = time.perf_counter()
     model = _model(options)
     chain = chain_of(model.network)
@@ -117,7 +117,7 @@ def work(options: argparse.Namespace) -> int:
     weights = parameter_bytes(model.network, options.element_bytes)
     stored = flash_bytes(model.network, options.element_bytes)  # as csdf fit counts
     limit = _limit(options, weights)
-    stop = stop_after(options.budget, "groups")
+    stop = stop_after(options.time_limit, "groups")
     if is_chosen(options):
         answer = chosen_answer(chain, terms, options, limit)
     else:
@@ -193,7 +193,7 @@ def _exit_code(answer: FusionAnswer, check: Check | None) -> int:
         return answers.NO
     if answer.plan is None:
         print(f"csdf plan fusion: {answer.status}: {answer.reason}", file=sys.stderr)
-        return answers.GAVE_UP if answer.status == Status.GAVE_UP else answers.NO
+        return answers.UNKNOWN if answer.status == Status.UNKNOWN else answers.NO
     if answer.status == Status.FEASIBLE:
         print(f"csdf plan fusion: {answer.status}: {answer.reason}", file=sys.stderr)
     return answers.ANSWERED

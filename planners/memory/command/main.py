@@ -17,7 +17,7 @@ from planners.memory.answer import INPUTS, OUTSIDE, RESIDENT, RESULTS, ROWS
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the answer; return the exit code: 0 fits, 1 does not, 3 gave up."""
+    """Print the answer; return the exit code: 0 fits, 1 does not, 3 unknown."""
     options = command_parser().parse_args(argv)
     loading.require_drawing(options.plot)
     if options.output and loading.suffix_of(options.output) != "json":
@@ -32,7 +32,7 @@ def command_parser() -> argparse.ArgumentParser:
         "Does a network fit into some RAM and flash, and how? Whole layers, all layers by rows, and "
         "groups of lines and strips are planned in one arena; of the ways that fit the one with the "
         "least work is taken, and of several the fastest. Without --ram, every trade-off between RAM "
-        "and work. Several networks work in turn in one arena. Ctrl-C and the budget "
+        "and work. Several networks work in turn in one arena. Ctrl-C and the time limit "
         "give the best by then.",
         "csdf fit person_detection --element-bytes 1 --ram 16kB --input rows",
         "csdf fit keyword_spotting --plot front.svg -o plan.json",
@@ -52,7 +52,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--plan",
         metavar="FILE",
-        help="judge this plan and search none: what csdf fit, csdf cnn memory, or csdf plan "
+        help="check this plan and search none: what csdf fit, csdf cnn memory, or csdf plan "
         "fusion, reuse or primitives wrote with -o; --plot draws it over time",
     )
     parser.add_argument(
@@ -75,7 +75,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seed", type=answers.from_zero, default=0, metavar="N", help="of random weights, frames"
     )
-    parsers.add_budget_option(parser, "for each network; then the best by then", 9.0)
+    parsers.add_time_limit(parser, "for each network; then the best by then", 9.0)
     parsers.add_json_option(parser)
     parsers.add_plot_option(parser, "RAM against work; of --plan, offsets over time")
     parsers.add_output_option(parser, "the plan, in JSON", required=False)

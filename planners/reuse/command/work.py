@@ -96,7 +96,7 @@ def work(options: argparse.Namespace) -> int:
     )
     is_ours = options.method == LOCAL and options.selection != PUBLISHED
     evaluator = Evaluator(application, costs, share=best_shared if is_ours else shared_buffers)
-    stop = stop_after(options.budget)
+    stop = stop_after(options.time_limit)
     front = front_at_once(evaluator, options) or searched(evaluator, options, stop)
     with answers.working("placing buffers, proving bounds"):
         answer = concluded(evaluator, front, options, constraints, begin=begin, stop=stop)
@@ -119,7 +119,7 @@ def work(options: argparse.Namespace) -> int:
         plot(options.plot, answer)
     if answer.chosen is None:
         is_proved = answer.front.is_proved or answer.is_below_bound
-        return answers.NO if is_proved else answers.GAVE_UP
+        return answers.NO if is_proved else answers.UNKNOWN
     return answers.ANSWERED if answer.is_equal and answer.is_within_limit else answers.NO
 
 

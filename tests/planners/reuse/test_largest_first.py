@@ -7,7 +7,7 @@ from planners.published.todaes import as_published
 from planners.reuse.edge_buffers import best_shared, overlaps, shared_buffers, shared_largest_first
 from planners.reuse.evaluation import Evaluator
 from tests.planners.reuse.front.small_applications import all_genes, alone, residual
-from tests.planners.reuse.reuse_judges import clashes
+from tests.planners.reuse.reuse_checkers import clashes
 
 
 def random_edges(random, count):

@@ -23,7 +23,7 @@ from planners.reuse.bounds import memory_bound
 from planners.reuse.evaluation import Costs, Evaluator
 from planners.reuse.placement import elementwise_in_place, offset_problem
 from planners.reuse.problem import score, search_problem
-from tests.planners.reuse.reuse_judges import clashes, replay
+from tests.planners.reuse.reuse_checkers import clashes, replay
 from tests.reference.self_timed_reuse import self_timed_periods
 
 RESIDUAL = resnet8()

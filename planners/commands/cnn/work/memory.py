@@ -104,7 +104,7 @@ def _row(model: str, options: argparse.Namespace) -> AnsweredNetwork:
     if options.whole_durations:
         whole = chosen.durations_table(options.whole_durations)
         parts, durations = durations, lambda cut: whole if cut == WHOLE else parts(cut)
-    stop = stop_after(options.budget, _in_words)
+    stop = stop_after(options.time_limit, _in_words)
     comparison = memory_comparison(
         network,
         chosen.granularity_of(options),
