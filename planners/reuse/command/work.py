@@ -64,7 +64,7 @@ from planners.reuse.executors import Checkpoint, Executor
 from planners.reuse.local_search import local_search
 from planners.reuse.partition import PhaseTimes
 from planners.reuse.placement import free_offsets, whole_buffers
-from planners.reuse.problem import Front, FrontWhy, Point, genes_at, score, search_problem
+from planners.reuse.problem import Front, FrontWhy, Point, Problem, genes_at, score, search_problem
 from planners.reuse.process_pool import cluster_executor, local_executor
 from planners.reuse.selection import Constraints, fastest, selected, smallest, uniform_points
 
@@ -178,17 +178,20 @@ def measured_times(
 
 def searched(evaluator: Evaluator, options: argparse.Namespace, stop: Stop) -> Front:
     """Return the front that the method chosen finds within the limits."""
-    if options.checkpoint and options.method != NSGA2:
-        raise CsdfError(f"--checkpoint is for --method {NSGA2}")
     evaluate = functools.partial(score, evaluator)
     opened = (
         cluster_executor(evaluate, options.scheduler)
         if options.scheduler
         else local_executor(evaluate, workers=options.workers)
     )
+    problem = search_problem(evaluator, options.rows)
     with opened as executor:
+        if options.checkpoint:
+            executor = Checkpoint(executor, options.checkpoint, problem)
+            with answers.working("evaluating again the best of the checkpoint"):
+                executor.open(stop)
         if options.method == NSGA2:
-            return _evolved(evaluator, executor, options, stop)
+            return _evolved(problem, executor, options, stop)
         return local_search(
             evaluator,
             random=Random(options.seed),
@@ -200,16 +203,11 @@ def searched(evaluator: Evaluator, options: argparse.Namespace, stop: Stop) -> F
 
 
 def _evolved(
-    evaluator: Evaluator, executor: Executor, options: argparse.Namespace, stop: Stop
+    problem: Problem, executor: Executor, options: argparse.Namespace, stop: Stop
 ) -> Front:
     """The evolution, from the two plans that everybody has: all whole, all by rows."""
-    problem = search_problem(evaluator, options.rows)
     whole = tuple(alleles[0] for alleles in problem.alleles)
     parts = tuple(alleles[-1] for alleles in problem.alleles)
-    if options.checkpoint:
-        executor = Checkpoint(executor, options.checkpoint, problem)
-        with answers.working("evaluating again the best of the checkpoint"):
-            executor.open(stop)
 
     def in_words(progress: Progress) -> str:
         return (
