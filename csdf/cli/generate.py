@@ -6,7 +6,7 @@ Random graphs by means and variances, as options.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields
 from fractions import Fraction
 
@@ -34,9 +34,8 @@ LIMITS = {  # fields of GraphShape, for those who ask for help
 }
 
 
-def main(argv: Sequence[str]) -> int:
+def work(options: argparse.Namespace) -> int:
     """Write the graph of a seed; return the exit code."""
-    options = command_parser().parse_args(argv)
     if options.output is not None:
         require_format(options.output)
     graph = _drawn(options)
@@ -73,11 +72,10 @@ def command_parser() -> argparse.ArgumentParser:
         "graph everywhere. Without -o it is printed as SDF3 XML.",
         "csdf generate 7 --actors 12 --most-phases 3 -o random.xml",
         "csdf generate 7 --actors 12 --degree 3,1 --rate 4,2 --duration 20,30,5,60 -o random.xml",
+        work=work,
     )
     parser.add_argument("seed", type=answers.integer, metavar="SEED", help="a whole number")
-    parsers.add_output_option(
-        parser, ".xml, .json or .dot; by default SDF3 XML is printed", required=False
-    )
+    parsers.add_output_option(parser, ".xml, .json or .dot; by default SDF3 XML is printed")
     for field in fields(GraphShape):
         option = "--" + field.name.replace("_", "-")
         purpose = LIMITS[field.name]

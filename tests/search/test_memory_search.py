@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.throughput import throughput
-from csdf.cli import buffers, pareto
+from csdf.cli.main import main
 from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
 from csdf.search.memory_cost import OBJECTIVES, fifo_blocks, least_memory, memory_front, shift_luts
@@ -154,13 +154,13 @@ def test_the_commands_for_one_point_and_for_the_front_count_alike(capsys, tmp_pa
     table.write_text(FRAMES)
     file = str(table)
     for objective in ("bits", *OBJECTIVES):
-        assert pareto.main([file, "--objective", objective, "--json", "--points", "3"]) == 0
+        assert main(["pareto", file, "--objective", objective, "--json", "--points", "3"]) == 0
         front = json.loads(capsys.readouterr().out)
         assert front["unit"] == objective
         assert len(front["points"]) == (2 if objective == "bram" else 3)
         for point in front["points"]:
             line = [file, "--objective", objective, "--period", point["period"], "--json"]
-            assert buffers.main(line) == 0
+            assert main(["buffers", *line]) == 0
             assert json.loads(capsys.readouterr().out)["size"] == point["size"]
 
 
@@ -183,6 +183,6 @@ def test_a_rate_that_nothing_reaches_is_refused():
 def test_buffers_prints_block_rams(capsys, tmp_path):
     table = tmp_path / "frames.csv"
     table.write_text(FRAMES)
-    assert buffers.main([str(table), "--objective", "bram"]) == 0
+    assert main(["buffers", str(table), "--objective", "bram"]) == 0
     # 1024 words of 8 bits fit one block RAM (9 x 2048), of 16 bits one (18 x 1024).
-    assert "size       2 block RAMs, proved the smallest" in capsys.readouterr().out
+    assert "size            2 block RAMs, minimum (proved)" in capsys.readouterr().out
