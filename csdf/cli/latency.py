@@ -103,9 +103,10 @@ def _answer(
     source, sink = options.source, options.sink
     period = options.period if options.throughput is None else 1 / options.throughput
     if period is not None:
-        where = {"platform": platform, "mapping": mapping}
-        behind = source_latency(graph, source, sink, period, **where, budget=stop)
-        return UNKNOWN | behind.to_json()
+        behind = source_latency(
+            graph, source, sink, period, platform=platform, mapping=mapping, budget=stop
+        )
+        return {**UNKNOWN, **behind.to_json()}
     if platform is not None and mapping is not None:
         same, paired, distance = ordered_latency(
             graph, platform, mapping, source, sink, budget=stop
@@ -117,8 +118,8 @@ def _answer(
         }
     else:
         free = dependency_latency(graph, source, sink, budget=stop)
-        same = latency(graph, source=source, sink=sink, budget=stop)
-        found = {"distance": free.distance, "latency": _text(same), "minimal": _text(free.minimal)}
+        own = latency(graph, source=source, sink=sink, budget=stop)
+        found = {"distance": free.distance, "latency": _text(own), "minimal": _text(free.minimal)}
         found["dependency_latency"] = _text(free.self_timed)
     return UNKNOWN | {"source": source, "sink": sink} | found
 

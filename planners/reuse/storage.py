@@ -25,7 +25,7 @@ from csdf.model.graph import Actor, Channel, Graph
 from csdf.outcome import Ended
 from csdf.search.biconnected import live_blocks
 from csdf.search.trade_off import smallest_storage
-from csdf.search.variables import Choice
+from csdf.search.variables import SearchSpace
 from csdf.time_limit import Stop
 from planners.reuse.application import Partition
 
@@ -309,7 +309,7 @@ def block_storage(
     if least == used:
         return BlockStorage(used, size(used), size(used))
     graph = _graph(rates, row_elements)
-    found = smallest_storage(graph, Choice(unit="bytes"), budget=Stop(steps=EFFORT))
+    found = smallest_storage(graph, SearchSpace(unit="bytes"), budget=Stop(steps=EFFORT))
     if found.reason.has(Ended.INTERRUPTED):
         raise KeyboardInterrupt  # it ends all the work around the search
     bound = max(size(least), found.lower_bound)
