@@ -23,7 +23,7 @@ from csdf.model.shown import Shown, with_floats
 from csdf.outcome import Status, Why, because
 from csdf.search.pareto import ParetoPoint, SmallestStorage
 from csdf.search.trade_off import smallest_storage
-from csdf.search.variables import Choice
+from csdf.search.variables import SearchSpace
 from csdf.time_limit import Budget, stop_of
 from planners.arena.problem import MemoryPlan
 from planners.memory_ways import (
@@ -266,7 +266,7 @@ def network_memory(
     the file. Raises GaveUp if `budget` ended the search before any buffers.
     """
     graph = lower(network, granularity, durations=durations, element_bytes=element_bytes)
-    found = smallest_storage(graph, Choice(unit="bytes"), budget=budget)
+    found = smallest_storage(graph, SearchSpace(unit="bytes"), budget=budget)
     if found.point is None:
         raise GaveUp(because(MemoryWhy.NO_BUFFERS, network=network.name, end=found.reason))
     if found.point.period is None:

@@ -72,9 +72,9 @@ SHARED_ROOMS = ("arena", "formats", "kernels", "memory", "plan", "published", "t
 ANY_PLANNER = ("commands", "published", "report")
 
 ONLY_IN = {  # outside module: the places that may know it, or the last part of their names
-    "dask": ("planners.reuse.front.places.dask_cluster",),
-    "distributed": ("planners.reuse.front.places.dask_cluster",),
-    "yaml": ("planners.reuse.application.yaml_text",),
+    "dask": ("planners.reuse.dask_cluster",),
+    "distributed": ("planners.reuse.dask_cluster",),
+    "yaml": ("planners.reuse.yaml_text",),
     "argparse": ("csdf.cli", *COMMANDS),
     "matplotlib": ("csdf.draw", "picture"),
     "lxml": ("csdf.io", "csdf.mapping.nsoc", "csdf.scenarios.fsmsadf"),
@@ -83,7 +83,10 @@ ONLY_IN = {  # outside module: the places that may know it, or the last part of 
     "onnx": ("cnn2csdf.onnx_files",),
     "onnxruntime": ("cnn2csdf.onnx_files.runtime",),
     "ortools": ("csdf.mapping.exact", "planners.arena.cp_sat"),
-    "scipy": ("csdf.search.moments.highs", "planners.primitives.selection.solver"),
+    "scipy": (
+        "csdf.search.liveness_bounds.linear_programs",
+        "planners.primitives.selection.solver",
+    ),
     "shtab": ("csdf.cli.about.completion",),
 }
 VERSION = "csdf.__version__"  # written in the face itself, which is loaded before any module

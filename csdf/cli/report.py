@@ -43,7 +43,7 @@ from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed
 from csdf.search.pareto import ParetoFront, SmallestStorage
 from csdf.search.trade_off import pareto_front, smallest_storage
-from csdf.search.variables import Choice
+from csdf.search.variables import SearchSpace
 from csdf.time_limit import Progress, Stop
 from csdf.words import size
 
@@ -267,7 +267,7 @@ def _twice_as_fast(graph: Graph, name: str) -> Graph:
 
 def _with_storage(found: GraphFindings, stop: Stop, left_out: dict[str, str]) -> GraphFindings:
     """Add the smallest storage and the front, as far as they are found."""
-    graph, choice = found.graph, Choice(unit=found.unit)
+    graph, choice = found.graph, SearchSpace(unit=found.unit)
     if len(graph.channels) > MOST_SEARCHED:
         channels = counted(len(graph.channels), "channel")
         reason = f"the storage of {channels} is searched by csdf buffers only"
@@ -285,7 +285,7 @@ def _with_storage(found: GraphFindings, stop: Stop, left_out: dict[str, str]) ->
 
 
 def _smallest(
-    graph: Graph, choice: Choice, stop: Stop, left_out: dict[str, str]
+    graph: Graph, choice: SearchSpace, stop: Stop, left_out: dict[str, str]
 ) -> SmallestStorage | None:
     found, reason = None, ""
     try:
@@ -300,7 +300,7 @@ def _smallest(
 
 
 def _front(
-    graph: Graph, choice: Choice, stop: Stop, left_out: dict[str, str]
+    graph: Graph, choice: SearchSpace, stop: Stop, left_out: dict[str, str]
 ) -> ParetoFront | None:
     try:
         with limited_part(stop, 0.55, _front_in_words) as part:

@@ -27,10 +27,11 @@ class Shape(NamedTuple):
 
     format: str = ""
     version: int = 1
-    names: Mapping[str, str] = {}
+    names: tuple[tuple[str, str], ...] = ()
     is_complete: bool = False
 
 
+PLAIN_SHAPE = Shape()
 Shapes = Mapping[type, Shape]  # of classes whose form is not the plain one
 
 
@@ -65,12 +66,8 @@ class JsonValue:
 
     def built(self, kind: type[Built], shapes: Shapes) -> Built:
         """Return the value of a dataclass whose fields stand here. Raises UnreadableFile."""
-        shape = shapes.get(kind, Shape())
-        head = ("format", "version") if shape.format else ()
-        parts = [
-            (name, shape.names.get(name, name), reader, has_default and not shape.is_complete)
-            for name, reader, has_default in _fields(kind)  # type: ignore[arg-type]
-        ]
+        shape = shapes.get(kind, PLAIN_SHAPE)
+        parts, needed, optional = _parts(kind, shape)  # type: ignore[arg-type]
         self.require_object()
         if shape.format:
             if "format" not in self.value:
@@ -80,12 +77,8 @@ class JsonValue:
                 raise self["format"].refusal(f"expected {shape.format!r}")
             if self["version"].natural() != shape.version:
                 raise self["version"].refusal(f"expected {shape.version}")
-        needed = [key for _, key, _, is_optional in parts if not is_optional]
-        optional = [key for _, key, _, is_optional in parts if is_optional]
-        self.require_keys((*head, *needed), optional)
-        found = {
-            name: reader(self[key], shapes) for name, key, reader, _ in parts if key in self.value
-        }
+        self.require_keys(needed, optional)
+        found = {name: read(self[key], shapes) for name, key, read in parts if key in self.value}
         try:
             return kind(**found)
         except CsdfError as error:
@@ -222,18 +215,19 @@ Reader = Callable[[JsonValue, Shapes], Any]
 
 
 @lru_cache
-def _fields(kind: type) -> list[tuple[str, Reader, bool]]:
-    """The fields of a dataclass: name, how it is read, and whether it has a default."""
-    hints = get_type_hints(kind)
-    return [
-        (
-            one.name,
-            _reader(hints[one.name]),
-            one.default is not MISSING or one.default_factory is not MISSING,
-        )
-        for one in fields(kind)
-        if one.init
-    ]
+def _parts(kind: type, shape: Shape) -> tuple[list[tuple[str, str, Reader]], list[str], list[str]]:
+    """The fields of a dataclass with their keys and readers; keys that are needed, and others."""
+    names, hints = dict(shape.names), get_type_hints(kind)
+    parts: list[tuple[str, str, Reader]] = []
+    optional: list[str] = []
+    needed = ["format", "version"] if shape.format else []
+    for one in fields(kind):
+        if one.init:
+            key = names.get(one.name, one.name)
+            parts.append((one.name, key, _reader(hints[one.name])))
+            has_default = one.default is not MISSING or one.default_factory is not MISSING
+            (optional if has_default and not shape.is_complete else needed).append(key)
+    return parts, needed, optional
 
 
 def _reader(hint: Any) -> Reader:

@@ -23,9 +23,9 @@ from csdf.io.json_value import JsonValue, Shape
 from csdf.mapping.model import Connection, Mapping, Platform
 
 SHAPES = {
-    Platform: Shape("csdf-platform", names={"cores": "processors"}),
+    Platform: Shape("csdf-platform", names=(("cores", "processors"),)),
     Mapping: Shape("csdf-mapping"),
-    Connection: Shape(names={"is_pipelined": "pipelined"}),
+    Connection: Shape(names=(("is_pipelined", "pipelined"),)),
 }
 
 
