@@ -17,7 +17,7 @@ from cnn2csdf.simplify import simplified
 from csdf.errors import GaveUp
 from csdf.outcome import told
 from csdf.time_limit import Progress, Stop
-from planners.memory.answer import OUTSIDE, RESIDENT, ROWS, SEARCHED, Fit, FitWay
+from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, SEARCHED, Fit, FitWay
 from planners.memory.fit import fit
 from planners.plan.executor import Machine
 
@@ -194,8 +194,8 @@ def judge(network: Network, subject: Subject, found: Fit) -> None:
 
 
 ACCOUNTINGS = {
-    "a: ours, ends outside": (OUTSIDE, OUTSIDE),
-    "b: ours, input by rows": (ROWS, OUTSIDE),
+    "a: ours, ends outside": (EXTERNAL, EXTERNAL),
+    "b: ours, input by rows": (ROWS, EXTERNAL),
     "c: ours, all inside": (RESIDENT, RESIDENT),
 }
 COLUMNS = 3 + len(ACCOUNTINGS)

@@ -43,7 +43,7 @@ from planners.fusion.ways import Way
 from planners.memory.making import Block, WorkingGroup, plan_with_blocks
 from planners.plan.computing import ModelComputing
 from planners.plan.executor import Machine
-from planners.plan.plan import Kind, Manner, Stage, StreamBuffer, Tiles
+from planners.plan.plan import Kind, Mode, Stage, StreamBuffer, Tiles
 from planners.tiling.regions import COLUMNS, ROWS, Needs, fresh
 
 OF_TILES = (
@@ -234,8 +234,8 @@ class _Planning:
         stage = Stage(
             layers=tuple(layer.name for layer in tiles.layers),
             rows=tiles.layers[-1].shape.rows,
-            manner=Manner.TILES,
-            tiles=Tiles(rows=grid.rows, columns=grid.columns, keeps=tiles.keeps),
+            mode=Mode.TILES,
+            tiles=Tiles(row_ends=grid.rows, column_ends=grid.columns, halo_cached=tiles.keeps),
         )
         self._add_stages([stage])
         buffers = tuple(

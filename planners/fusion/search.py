@@ -28,7 +28,7 @@ from planners.memory.line_buffers import Keeping, kept_rows
 from planners.memory.search import PlanTimes
 from planners.memory.stages import StageTable
 from planners.plan.accumulators import sums_over_rows
-from planners.plan.plan import Manner, Stage
+from planners.plan.plan import Mode, Stage
 from planners.tiling.regions import Needs
 
 UP_TO_FIVE = tuple((down, across) for down in range(1, 6) for across in range(1, 6))
@@ -170,7 +170,7 @@ class Rows:
         return tuple(
             Stage(
                 layers=(layer.name,),
-                manner=Manner.SUMS if sums_over_rows(network, layer) else Manner.ROWS,
+                mode=Mode.ACCUMULATING if sums_over_rows(network, layer) else Mode.ROWS,
             )
             for layer in self._chain.layers(first, upto)
         )

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 RESIDENT = "resident"  # the input lies whole in the arena before the first layer works
 ROWS = "rows"  # the input comes row by row
-OUTSIDE = "outside"  # inputs are read from, results written to memory that is not the arena's
-INPUTS = (RESIDENT, ROWS, OUTSIDE)
-RESULTS = (RESIDENT, OUTSIDE)
+EXTERNAL = "outside"  # inputs are read from, results written to memory that is not the arena's
+INPUTS = (RESIDENT, ROWS, EXTERNAL)
+RESULTS = (RESIDENT, EXTERNAL)
 
 WHOLE_LAYERS = "whole layers"
 BY_ROWS = "rows"

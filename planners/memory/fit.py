@@ -21,7 +21,7 @@ from cnn2csdf.platforms import Platform
 from csdf.outcome import Reason, Status, Why, because
 from csdf.time_limit import Budget, Stop, stop_of
 from planners.memory.answer import (
-    OUTSIDE,
+    EXTERNAL,
     PLAIN,
     RESIDENT,
     ROWS,
@@ -208,8 +208,8 @@ def _can_stream(course: Course) -> bool:
 def _outside(course: Course, ends: tuple[str, str]) -> frozenset[str]:
     """Inputs, and results that no layer reads, where they are outside."""
     read = {source for name in course.layers for source in course.network.layer(name).inputs}
-    inputs = {course.at(0), *course.others} if ends[0] == OUTSIDE else set()
-    return frozenset(inputs | (course.results - read if ends[1] == OUTSIDE else set()))
+    inputs = {course.at(0), *course.others} if ends[0] == EXTERNAL else set()
+    return frozenset(inputs | (course.results - read if ends[1] == EXTERNAL else set()))
 
 
 def _worth_showing(ways: Sequence[FitWay]) -> Iterator[FitWay]:
@@ -281,14 +281,14 @@ def _verdict(
 
 def _places(network: Network, plan: StreamingPlan) -> tuple[str, str]:
     """Return the places of inputs and results, in the words of `csdf fit`."""
-    outside = {one.tensor for one in plan.buffers if one.kind is Kind.OUTSIDE}
+    outside = {one.tensor for one in plan.buffers if one.kind is Kind.EXTERNAL}
     inputs = {layer.name for layer in network.inputs}
-    source = OUTSIDE if inputs & outside else RESIDENT
+    source = EXTERNAL if inputs & outside else RESIDENT
     made = {one.stage.result for group in plan.groups for one in group.stages}
-    arrives = plan.groups[0].arriving is not None and not plan.is_copied(0)
+    arrives = plan.groups[0].streamed_input is not None and not plan.is_copied(0)
     is_streamed = arrives or bool(inputs & made)
     source = ROWS if is_streamed else source
-    return source, OUTSIDE if outside - inputs else RESIDENT
+    return source, EXTERNAL if outside - inputs else RESIDENT
 
 
 def _lower_bound(network: Network, plan: StreamingPlan) -> int:
@@ -296,7 +296,7 @@ def _lower_bound(network: Network, plan: StreamingPlan) -> int:
     results = {source for layer in network.outputs for source in layer.inputs}
     size = {one.tensor: one.size for one in plan.buffers if one.kind is Kind.WHOLE}
     if plan.collects_input:  # another plan may take its rows as they come
-        size.pop(plan.groups[0].arriving or "")
+        size.pop(plan.groups[0].streamed_input or "")
     return max(
         sum(size.get(layer.name, 0) for layer in network.inputs),
         sum(size.get(name, 0) for name in results),

@@ -19,13 +19,13 @@ from planners.memory.order import Course
 from planners.memory.stages import StageTable
 from planners.plan.firing import turns_of
 from planners.plan.plan import (
-    HandOver,
     Kind,
     PlannedGroup,
     PlannedStage,
     Stage,
     StreamBuffer,
     StreamingPlan,
+    Transfer,
 )
 
 
@@ -51,8 +51,8 @@ class GroupInOrder(NamedTuple):
     """Layers that fire in an order: the layer of each firing, inputs and outputs too."""
 
     order: tuple[str, ...]
-    hand_overs: tuple[HandOver, ...] = ()
-    at_once: str | None = None
+    transfers: tuple[Transfer, ...] = ()
+    concurrent: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +115,7 @@ class _Writing:
                     "output; a plan has all layers between them"
                 )
         self._table = StageTable(self._network, element_bytes=parts.element_bytes)
-        self._arriving = self._only_input()
+        self._streamed_input = self._only_input()
         self._rings = tuple(read_once(parts.rings))
         self._staying = dict(self._results_that_stay())
 
@@ -165,21 +165,21 @@ class _Writing:
                 stage=Stage(layers=(layer.name,), rows=self._parts.rows[layer.name]), strips=()
             )
             for layer in self._network.layers
-            if layer.name in fired and layer.name != self._arriving
+            if layer.name in fired and layer.name != self._streamed_input
         ]
         return PlannedGroup(
             stages=tuple(stages),
-            arriving=self._arriving if self._arriving in fired else None,
+            streamed_input=self._streamed_input if self._streamed_input in fired else None,
             order=turns_of(list(self._firings(group))),
-            hand_overs=tuple(one for one in group.hand_overs if one.source in known),
-            at_once=group.at_once,
+            transfers=tuple(one for one in group.transfers if one.source in known),
+            concurrent=group.concurrent,
         )
 
     def _firings(self, group: GroupInOrder) -> Iterator[str]:
         """The layers that fire, in order; the input that arrives comes a row at a time."""
-        left = 0 if self._arriving is None else self._table.height(self._arriving)
+        left = 0 if self._streamed_input is None else self._table.height(self._streamed_input)
         for name in group.order:
-            if name == self._arriving:
+            if name == self._streamed_input:
                 rows = min(self._parts.rows[name], left)
                 left -= rows
                 yield from (name for _ in range(rows))
@@ -210,8 +210,8 @@ class _Writing:
                 readers=ring.readers if copies[ring.tensor] > 1 else (),
             )
         for number, group in enumerate(groups):
-            result = group.stages[-1].stage.result if group.stages else group.arriving
-            yield _buffer("pool", Kind.POOL, result or "", begin=number, end=number + 1)
+            result = group.stages[-1].stage.result if group.stages else group.streamed_input
+            yield _buffer("staging", Kind.STAGING, result or "", begin=number, end=number + 1)
 
     def _outside(self, groups: int) -> Iterator[StreamBuffer]:
         """Buffers in other memory: outputs whose rows go out, and ends that the parts have outside."""
@@ -229,7 +229,7 @@ class _Writing:
     def _all_of(
         self, name: str, tensor: str, groups: int, readers: tuple[str, ...] = ()
     ) -> StreamBuffer:
-        found = _buffer(name, Kind.OUTSIDE, tensor, begin=0, end=groups)
+        found = _buffer(name, Kind.EXTERNAL, tensor, begin=0, end=groups)
         size, rows = self._table.tensor_bytes(tensor), self._table.height(tensor)
         return replace(found, size=size, rows=rows, readers=readers)
 

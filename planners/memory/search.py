@@ -37,7 +37,12 @@ from planners.memory.placed_chains import PlacedChains
 from planners.memory.stages import StageTable
 from planners.network_arena import whole_arena
 from planners.plan.plan import Stage, StreamingPlan
-from planners.plan.rematerialisation import LONGEST_SPAN, Again, done_twice, worked_network
+from planners.plan.rematerialisation import (
+    LONGEST_SPAN,
+    Rematerialisation,
+    done_twice,
+    worked_network,
+)
 
 ANY_BYTES = 2**62  # more than any arena has
 SMALL_GAP = 256  # part of the bytes counted; no other chain is looked for
@@ -257,7 +262,7 @@ class TwiceMoves(Moves):
 
     def __init__(self, course: Course, table: StageTable) -> None:
         super().__init__(course, table)
-        self._spans: dict[tuple[int, int], tuple[Again, StageTable] | None] = {}
+        self._spans: dict[tuple[int, int], tuple[Rematerialisation, StageTable] | None] = {}
 
     @property
     def has_spans(self) -> bool:
@@ -275,7 +280,7 @@ class TwiceMoves(Moves):
             found = self._span(begin, end)
             if found is not None:
                 again, table = found
-                section = Section(begin, end, again.layers, table, is_again=True)
+                section = Section(begin, end, again.layers, table, is_rematerialised=True)
                 yield from self.partitions(section)
 
     def _ends(self, begin: int) -> Iterator[int]:
@@ -287,7 +292,7 @@ class TwiceMoves(Moves):
             left -= self._span(begin, end) is not None
             yield end
 
-    def _span(self, begin: int, end: int) -> tuple[Again, StageTable] | None:
+    def _span(self, begin: int, end: int) -> tuple[Rematerialisation, StageTable] | None:
         """The layers between two cuts, some of them twice, where the first tensor is thin."""
         if (begin, end) not in self._spans:
             found = done_twice(self.course, begin, end)
@@ -297,14 +302,14 @@ class TwiceMoves(Moves):
             )
         return self._spans[begin, end]
 
-    def _is_thin(self, begin: int, again: Again) -> bool:
+    def _is_thin(self, begin: int, again: Rematerialisation) -> bool:
         """Whether what is computed twice is larger than what it is computed from."""
         widest = max(self.table.tensor_bytes(name) for name in again.copies.values())
         return self.whole_bytes(begin) < widest
 
     def table_of(self, move: Move) -> StageTable:
         """Return the table that has the stages of a move."""
-        found = self._span(move.begin, move.end) if move.is_again else None
+        found = self._span(move.begin, move.end) if move.is_rematerialised else None
         return self.table if found is None else found[1]
 
 
@@ -322,8 +327,8 @@ class PlanTimes:
     def of(self, plan: StreamingPlan) -> int:
         """Return the nanoseconds of a frame."""
         table = self._table
-        if plan.again:
-            table = table.of(worked_network(table.network, plan.again))
+        if plan.rematerialised:
+            table = table.of(worked_network(table.network, plan.rematerialised))
         return sum(self.of_stage(one.stage, table) for group in plan.groups for one in group.stages)
 
     def of_stage(self, stage: Stage, table: StageTable | None = None) -> int:

@@ -44,10 +44,10 @@ class Together:
         return max((one.best or one.least).ram_bytes for one in self.fits)
 
     @property
-    def is_at_once(self) -> bool:
+    def is_concurrent(self) -> bool:
         """Whether groups of two networks may work at the same time."""
         words = [
-            {group.at_once for group in (one.best or one.least).plan.groups} - {None}
+            {group.concurrent for group in (one.best or one.least).plan.groups} - {None}
             for one in self.fits
         ]
         return any(one & other for one, other in combinations(words, 2))
@@ -87,7 +87,7 @@ class Together:
                 f"a frame of each takes {time} ns in turn, as the platform predicts; "
                 f"there are {int(self.longest)}"
             )
-        if self.is_at_once:
+        if self.is_concurrent:
             return Status.FEASIBLE, "the arena that the plans share sets the RAM"
         return Status.FEASIBLE, "the neediest network sets the RAM"
 
@@ -123,7 +123,7 @@ def outputs_of(
     a byte that is read does not hold what the layer is to read.
     """
     given = checked_frame(model.network, frame)
-    computing = ModelComputing(worked_model(model, plan.again), given)
+    computing = ModelComputing(worked_model(model, plan.rematerialised), given)
     machine = Machine(model.network, plan, computing, memory=memory)
     machine.run()
     return {

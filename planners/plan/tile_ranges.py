@@ -20,8 +20,8 @@ class TileRanges:
         self.tiles: Tiles = stage.tiles
         self.layers = [network.layer(name) for name in stage.layers]
         needs = needs or Needs(network)
-        self.rows = bands(needs, self.layers, self.tiles.rows, ROWS)
-        self.columns = bands(needs, self.layers, self.tiles.columns, COLUMNS)
+        self.rows = bands(needs, self.layers, self.tiles.row_ends, ROWS)
+        self.columns = bands(needs, self.layers, self.tiles.column_ends, COLUMNS)
 
     def held(self, name: str, down: int, across: int) -> Region:
         """Return what a tile holds of a tensor."""
@@ -29,21 +29,21 @@ class TileRanges:
 
     def computed(self, name: str, down: int, across: int) -> Region:
         """Return what a tile computes of a tensor."""
-        if not self.tiles.keeps:
+        if not self.tiles.halo_cached:
             return self.held(name, down, across)
         rows, columns = fresh(self.rows[name]), fresh(self.columns[name])
         return Region(rows[down], columns[across])
 
     def rows_below(self, name: str, down: int) -> Region | None:
         """Return the rows, of the whole width, that tiles share with those below them."""
-        if down + 1 == len(self.tiles.rows):
+        if down + 1 == len(self.tiles.row_ends):
             return None
         rows = (self.rows[name][down + 1][0], self.rows[name][down][1])
         return _unless_empty(Region(rows, (self.columns[name][0][0], self.columns[name][-1][1])))
 
     def columns_beside(self, name: str, down: int, across: int) -> Region | None:
         """Return the columns that a tile shares with the next one."""
-        if across + 1 == len(self.tiles.columns):
+        if across + 1 == len(self.tiles.column_ends):
             return None
         columns = (self.columns[name][across + 1][0], self.columns[name][across][1])
         return _unless_empty(Region(self.rows[name][down], columns))
@@ -57,7 +57,7 @@ class TileRanges:
         every = multiply_accumulates(layer, self._network.input_shapes(layer))
         places = layer.shape.height * layer.shape.width
         rows, columns = self.rows[layer.name], self.columns[layer.name]
-        if self.tiles.keeps:
+        if self.tiles.halo_cached:
             rows, columns = fresh(rows), fresh(columns)
         return every // places * _places(rows) * _places(columns)
 

@@ -387,6 +387,6 @@ def test_the_smaller_arena_is_written_as_a_plan_of_its_bytes(answer, run, tmp_pa
     for network, plan in zip(found["networks"], json.loads(path.read_text()), strict=True):
         whole, parts = (network[way]["buffer_bytes"] for way in ("whole_arena", "by_parts_arena"))
         assert plan["arena_bytes"] == min(whole, parts)
-        assert (plan["groups"][0]["arriving"] is not None) == (parts < whole)
+        assert (plan["groups"][0]["streamed_input"] is not None) == (parts < whole)
     code, _, error = run("cnn", "memory", "resnet8", "-o", tmp_path / "plan.h")
     assert (code, "expected .json" in error) == (2, True)

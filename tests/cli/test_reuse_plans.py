@@ -67,7 +67,7 @@ def test_networks_of_a_plan_that_work_at_once_share_no_byte(run, tmp_path):
     assert code == 0
     assert "2 networks partly at the same time in one arena: fit" in output
     plans = json.loads(path.read_text())
-    assert {group["at_once"] for one in plans for group in one["groups"]} == {
+    assert {group["concurrent"] for one in plans for group in one["groups"]} == {
         "A, B, keyword_spotting"
     }
     inner = next(one for one in plans[1]["buffers"] if one["size"])

@@ -12,7 +12,7 @@ from cnn2csdf.quantized_layers import stores_integers
 from csdf.cli import answers
 from csdf.outcome import Status
 from csdf.words import bytes_in_words, nanoseconds_in_words, time_in_words
-from planners.memory.answer import BY_ROWS, OUTSIDE, RESIDENT, ROWS, Fit, FitWay
+from planners.memory.answer import BY_ROWS, EXTERNAL, RESIDENT, ROWS, Fit, FitWay
 from planners.memory.fit import GIVEN
 from planners.memory.several import Together
 from planners.memory_ways import RINGS
@@ -21,7 +21,7 @@ from planners.plan.plan import StreamingPlan
 HEADER = ("way", "RAM", "work", "predicted")
 BY_PARTS = f"  others   in csdf cnn memory by parts {RINGS}, so its bytes differ from these by rows"
 REAL_BYTES = 4  # of an element of a network of real numbers, in C
-WHERE = {RESIDENT: "in the arena", ROWS: "row by row", OUTSIDE: "elsewhere"}
+WHERE = {RESIDENT: "in the arena", ROWS: "row by row", EXTERNAL: "elsewhere"}
 
 
 def remark_on_elements(
@@ -132,7 +132,7 @@ def _together(all_of: Together) -> list[str]:
     }[status]
     time = all_of.nanoseconds
     each = "" if time is None else f", {nanoseconds_in_words(time)} for a frame of each"
-    how = "partly at the same time" if all_of.is_at_once else "in turn"
+    how = "partly at the same time" if all_of.is_concurrent else "in turn"
     return [
         f"{answers.counted(len(all_of.fits), 'network')} {how} in one arena: {word}: "
         f"{bytes_in_words(all_of.ram_bytes)} of RAM, {bytes_in_words(all_of.flash_bytes)} of flash"

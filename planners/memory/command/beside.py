@@ -17,14 +17,14 @@ from csdf.errors import GaveUp, InvalidNetwork
 from csdf.outcome import Status
 from csdf.time_limit import Stop
 from csdf.words import bytes_in_words, nanoseconds_in_words
-from planners.memory.answer import OUTSIDE, RESIDENT, ROWS, SEARCHED
+from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, SEARCHED
 from planners.memory.fit import fit
 from planners.memory.search import WIDTHS
 from planners.memory.several import Together
 
 SECONDS = 9.0  # for all networks, as csdf fit has by default for one
 PLACES = {RESIDENT: "input in the arena", ROWS: "--input rows"}
-ENDS = {RESIDENT: "", OUTSIDE: " --result outside"}
+ENDS = {RESIDENT: "", EXTERNAL: " --result outside"}
 
 
 def fit_beside(
@@ -55,7 +55,7 @@ def fit_beside(
                     element_bytes=element_bytes,
                     parameter_bytes=parameter_bytes,
                     input=ROWS if is_streamed else RESIDENT,
-                    result=OUTSIDE if is_streamed else RESIDENT,
+                    result=EXTERNAL if is_streamed else RESIDENT,
                     searched=() if ram is None else SEARCHED,
                     labels=WIDTHS[:1] if ram is None else WIDTHS,
                     platform=platform,

@@ -13,7 +13,7 @@ from csdf.cli import answers, loading, parsers
 from csdf.cli.loading import worked
 from csdf.cli.parsers import add_limit_options
 from csdf.errors import UnwritableFile
-from planners.memory.answer import INPUTS, OUTSIDE, RESIDENT, RESULTS, ROWS
+from planners.memory.answer import EXTERNAL, INPUTS, RESIDENT, RESULTS, ROWS
 
 
 def main(argv: Sequence[str]) -> int:
@@ -85,7 +85,7 @@ def command_parser() -> argparse.ArgumentParser:
 WHERE_INPUTS_ARE = {
     RESIDENT: "resident: whole in the arena before the first layer",
     ROWS: "rows: row by row, as a camera sends it",
-    OUTSIDE: "outside: whole in other memory, which layers may read as they like",
+    EXTERNAL: "outside: whole in other memory, which layers may read as they like",
 }
 
 

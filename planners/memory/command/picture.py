@@ -129,7 +129,7 @@ def lifetimes(network: Network, plan: StreamingPlan) -> tuple[Life, ...]:
     return tuple(
         Life(one.name, *watched.touched[number], one.offset, one.size)
         for number, one in enumerate(plan.buffers)
-        if number in watched.touched and one.size and one.kind is not Kind.OUTSIDE
+        if number in watched.touched and one.size and one.kind is not Kind.EXTERNAL
     )
 
 
@@ -143,7 +143,7 @@ class _WatchedArena(MarkedArena):
         self._of_tensor: dict[str, list[tuple[int, StreamBuffer]]] = defaultdict(list)
         self._others: list[tuple[int, StreamBuffer]] = []  # whose bytes no single tensor has
         for number, one in enumerate(plan.buffers):
-            if one.kind in (Kind.POOL, Kind.SCRATCH, Kind.SUMS):
+            if one.kind in (Kind.STAGING, Kind.SCRATCH, Kind.ACCUMULATORS):
                 self._others.append((number, one))
             else:
                 self._of_tensor[one.tensor].append((number, one))

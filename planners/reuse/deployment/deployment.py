@@ -37,7 +37,7 @@ from planners.arena.allocation import plan_arena
 from planners.arena.checker import check_plan
 from planners.arena.problem import Buffer, MemoryPlan, Problem
 from planners.memory.ordered import GroupInOrder, PartsInOrder, Ring, in_order
-from planners.plan.plan import HandOver, StreamingPlan
+from planners.plan.plan import StreamingPlan, Transfer
 from planners.reuse.application.application import Application, Member, Partition
 from planners.reuse.cost.evaluation import Evaluator, ReusePlan
 from planners.reuse.cost.offset_problem import offset_problem, tensor_places
@@ -362,13 +362,13 @@ def streaming_plans(
     application, and where the networks of a parallel set do not work at the same time as a whole.
     """
     _require_partitions(application, deployment)
-    at_once: dict[str, str] = {}
+    concurrent: dict[str, str] = {}
     for team in teams(deployment):
         names = [one.name for partitions in team.networks for one in partitions]
         if team.is_pipelined:
-            at_once |= dict.fromkeys(names, ", ".join(names))
+            concurrent |= dict.fromkeys(names, ", ".join(names))
     return tuple(
-        in_order(_Network(member, deployment, at_once).parts(element_bytes))
+        in_order(_Network(member, deployment, concurrent).parts(element_bytes))
         for member in application.members
     )
 
@@ -388,9 +388,11 @@ def _require_partitions(application: Application, deployment: Deployment) -> Non
 class _Network:
     """A network of a deployment on its way to a plan."""
 
-    def __init__(self, member: Member, deployment: Deployment, at_once: Mapping[str, str]) -> None:
+    def __init__(
+        self, member: Member, deployment: Deployment, concurrent: Mapping[str, str]
+    ) -> None:
         self._member = member
-        self._at_once = at_once
+        self._concurrent = concurrent
         self._partitions = [one for one in deployment.partitions if one.network == member.name]
         self._number = {one.name: number for number, one in enumerate(self._partitions)}
         self._home = {
@@ -443,15 +445,15 @@ class _Network:
         partition = self._partitions[number]
         return GroupInOrder(
             order=tuple(partition.layers[firing.layer] for firing in partition.firings),
-            hand_overs=tuple(self._handed_to(partition)),
-            at_once=self._at_once.get(partition.name),
+            transfers=tuple(self._handed_to(partition)),
+            concurrent=self._concurrent.get(partition.name),
         )
 
-    def _handed_to(self, partition: PlannedPartition) -> Iterator[HandOver]:
+    def _handed_to(self, partition: PlannedPartition) -> Iterator[Transfer]:
         for copies in self._copies.values():
             for source, target in pairwise(copies):
                 if target.stays[0].partition == partition.name:
-                    yield HandOver(source=self._plain(source), target=self._plain(target))
+                    yield Transfer(source=self._plain(source), target=self._plain(target))
 
     def _rings(self) -> Iterator[Ring]:
         """The buffers, those in one place together."""

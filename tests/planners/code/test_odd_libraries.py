@@ -85,7 +85,7 @@ def drawn(count):
 
 def gives_back(network, plan):
     """Whether an output is the input itself, which comes row by row: the one thing that cannot be."""
-    return any(layer.inputs == (plan.groups[0].arriving,) for layer in network.outputs)
+    return any(layer.inputs == (plan.groups[0].streamed_input,) for layer in network.outputs)
 
 
 @needs_compiler

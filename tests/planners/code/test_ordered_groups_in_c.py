@@ -44,9 +44,9 @@ def deployed(count):
 def test_partitions_and_pipelines_give_in_c_what_the_whole_gives(tmp_path):
     cases = deployed(16)
     plans = [plan for _, plan in cases]
-    assert any(group.hand_overs for plan in plans for group in plan.groups)
+    assert any(group.transfers for plan in plans for group in plan.groups)
     assert any(len(plan.groups) > 2 for plan in plans)
-    assert any(one.kind is Kind.OUTSIDE for plan in plans for one in plan.buffers)
+    assert any(one.kind is Kind.EXTERNAL for plan in plans for one in plan.buffers)
     assert run_all(libraries(cases), tmp_path) == []
 
 

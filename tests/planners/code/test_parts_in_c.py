@@ -28,7 +28,7 @@ def test_random_networks_by_parts_give_in_c_what_the_whole_gives(tmp_path):
     ]
     plans = [plan for _, plan in cases]
     assert any(one.readers for plan in plans for one in plan.buffers)
-    assert any(one.kind is Kind.OUTSIDE for plan in plans for one in plan.buffers)
+    assert any(one.kind is Kind.EXTERNAL for plan in plans for one in plan.buffers)
     assert run_all(libraries(cases), tmp_path) == []
 
 

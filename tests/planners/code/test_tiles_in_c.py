@@ -21,7 +21,7 @@ from planners.fusion.planning import fusion_plan
 from planners.fusion.tiles import Scratch
 from planners.plan.computing import ModelComputing
 from planners.plan.executor import Machine
-from planners.plan.plan import Kind, Manner, Stage, Tiles
+from planners.plan.plan import Kind, Mode, Stage, Tiles
 from planners.plan.text import format_plans, parse_plans
 from tests.planners.code import compiling
 from tests.planners.code.calibrated import integer_model, real_model
@@ -122,7 +122,7 @@ def test_random_tiles_give_in_c_what_the_whole_gives(compiler, tmp_path, monkeyp
     assert len(cases) > 10
     assert {one.kind for _, plan in cases for one in plan.buffers}.issuperset(OF_TILES)
     stages = [one.stage for _, plan in cases for group in plan.groups for one in group.stages]
-    assert {one.manner for one in stages} == {Manner.TILES, Manner.ROWS}  # beside whole layers
+    assert {one.mode for one in stages} == {Mode.TILES, Mode.ROWS}  # beside whole layers
     assert run_all(libraries(cases), tmp_path, (*FLAGS, *COMPILERS[compiler])) == []
 
 
@@ -227,8 +227,8 @@ def test_a_layer_that_cannot_be_tiled_is_refused_by_name():
     source = builder.add(op.Resize(size=(8, 8), function="nearest"), source)
     builder.output(source)
     network = builder.network()
-    tiles = Tiles(rows=(4, 8), columns=(4, 8), keeps=False)
-    stage = Stage(layers=(source,), rows=8, manner=Manner.TILES, tiles=tiles)
+    tiles = Tiles(row_ends=(4, 8), column_ends=(4, 8), halo_cached=False)
+    stage = Stage(layers=(source,), rows=8, mode=Mode.TILES, tiles=tiles)
     with pytest.raises(InvalidPlan, match=f"no C code for '{source}' in tiles"):
         tiling_of(network, stage, lambda name, kind: 0, Tables("net"))
 

@@ -1,6 +1,5 @@
 """Fused tiles in real memory against the network as a whole."""
 
-import json
 from dataclasses import replace
 from itertools import pairwise
 
@@ -14,7 +13,7 @@ from cnn2csdf.execution.whole import run_layers
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
-from csdf.errors import InvalidPlan, UnreadableFile
+from csdf.errors import InvalidPlan
 from figures.published.mafat import paper_configuration
 from figures.published.mafat_execution import run_fused as run_as_darknet
 from planners.code.library import library
@@ -163,11 +162,11 @@ def test_tiles_that_are_not_those_of_the_plan_are_refused(way):
     plan = fusion_plan(TILED, GROUPS[way], TERMS).plan
     tiles = plan.groups[0].stages[0].stage.tiles
     with pytest.raises(InvalidPlan, match="tiles that end at"):
-        require_carried_out(TILED.network, with_tiles(plan, rows=tiles.rows[:-1]))
+        require_carried_out(TILED.network, with_tiles(plan, row_ends=tiles.row_ends[:-1]))
     with pytest.raises(InvalidPlan, match=r"multiply-accumulates|asked for"):
-        require_carried_out(TILED.network, with_tiles(plan, rows=tiles.rows[1:]))
+        require_carried_out(TILED.network, with_tiles(plan, row_ends=tiles.row_ends[1:]))
     with pytest.raises(InvalidPlan, match=r"multiply-accumulates|no tile"):
-        require_carried_out(TILED.network, with_tiles(plan, keeps=not tiles.keeps))
+        require_carried_out(TILED.network, with_tiles(plan, halo_cached=not tiles.halo_cached))
 
 
 def test_tiles_rows_and_whole_layers_are_written_in_c():
@@ -177,12 +176,6 @@ def test_tiles_rows_and_whole_layers_are_written_in_c():
         plan = fusion_plan(TILED, groups, replace(TERMS, scratch=Scratch.NONE))
         header = library(model, plan.plan).files["resnet8.h"]
         assert f"ARENA_BYTES {plan.memory}\n" in header
-
-
-def test_a_document_of_the_old_form_is_refused_by_name():
-    old = {"network": "resnet8", "scratch": "im2col", "platform": {}, "groups": [], "buffers": []}
-    with pytest.raises(UnreadableFile, match="plan fusion in its old form"):
-        parse_plans(json.dumps(old), "plan.json")
 
 
 def test_a_run_as_darknet_does_it_gives_the_same():

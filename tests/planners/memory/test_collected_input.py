@@ -75,16 +75,16 @@ def test_a_plan_that_collects_its_input_reads_back_and_is_judged():
 
 def test_a_group_that_neither_works_nor_collects_is_refused():
     plan = json.loads(format_plans([collected_way(gated_block(2, 8, 16)).plan]))
-    plan["groups"][0]["arriving"] = None
-    with pytest.raises(UnreadableFile, match="at least one stage, or an input that arrives"):
+    plan["groups"][0]["streamed_input"] = None
+    with pytest.raises(UnreadableFile, match="at least one stage, or a streamed input"):
         parse_plans(json.dumps(plan), "plan.json")
 
 
 def test_whole_layers_take_an_input_that_comes_row_by_row():
     network = simplified(Model(network=from_catalogue("keyword_spotting:rows=13"))).network
-    for place, arriving in ((ROWS, network.inputs[0].name), (RESIDENT, None)):
+    for place, streamed_input in ((ROWS, network.inputs[0].name), (RESIDENT, None)):
         ways = {way.name: way for way in fit(network, input=place).ways}
-        assert ways[WHOLE_LAYERS].plan.groups[0].arriving == arriving
+        assert ways[WHOLE_LAYERS].plan.groups[0].streamed_input == streamed_input
 
 
 def test_an_input_that_goes_out_as_well_lies_whole_in_every_way():

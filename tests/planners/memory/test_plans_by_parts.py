@@ -1,6 +1,5 @@
 """Arenas of whole layers and by parts as plans: judged, run, spoiled."""
 
-import json
 from dataclasses import replace
 from random import Random
 
@@ -16,7 +15,7 @@ from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.granularity import ROWS, Granularity
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
-from csdf.errors import InvalidPlan, UnreadableFile
+from csdf.errors import InvalidPlan
 from planners.network_arena import parts_arena, parts_plan, whole_arena, whole_plan
 from planners.plan.checker import require_carried_out
 from planners.plan.executor import Machine
@@ -135,7 +134,7 @@ def test_a_plan_whose_firings_are_late_is_refused(network, plan):
     results = order_of(plan)
     with pytest.raises(InvalidPlan, match="is to be made before"):
         require_carried_out(network, with_order(plan, results[::-1]))
-    ahead = sorted(results, key=lambda name: name != plan.groups[0].arriving)
+    ahead = sorted(results, key=lambda name: name != plan.groups[0].streamed_input)
     with pytest.raises(InvalidPlan, match="do not hold"):  # all rows come before any is read
         require_carried_out(network, with_order(plan, ahead))
 
@@ -204,28 +203,5 @@ def test_results_that_are_maps_go_out_row_by_row_and_others_stay(name, stays):
     network = simplified(Model(network=from_catalogue(name))).network
     plan = parts_plan(network, parts_arena(network, ROWS))
     kinds = [one.kind for one in plan.buffers]
-    assert (Kind.WHOLE in kinds, Kind.OUTSIDE in kinds) == (stays, not stays)
+    assert (Kind.WHOLE in kinds, Kind.EXTERNAL in kinds) == (stays, not stays)
     require_carried_out(network, plan)
-
-
-def test_plans_of_earlier_versions_read_as_they_did():
-    network = simplified(Model(network=from_catalogue("resnet8:resolution=8"))).network
-    plan = whole_plan(network, whole_arena(network))
-    found = plan.to_json() | {"version": 2}
-    del found["layers"]
-    for group in found["groups"]:
-        del group["hand_overs"], group["at_once"]
-        for stage in group["stages"]:
-            del stage["primitive"]
-    for buffer in found["buffers"]:
-        del buffer["layout"]
-    assert parse_plans(json.dumps(found), "plan.json") == (plan,)
-    found["version"] = 1
-    del found["inlays"]
-    for group in found["groups"]:
-        del group["order"]
-    for buffer in found["buffers"]:
-        del buffer["readers"]
-    assert parse_plans(json.dumps(found), "plan.json") == (plan,)
-    with pytest.raises(UnreadableFile, match="versions 1 to 3"):
-        parse_plans(json.dumps(found | {"version": 4}), "plan.json")

@@ -125,7 +125,7 @@ def plans_in_parts(network, *, rows, parts):
     moves = space(network, element_bytes=1, parts=(parts,))
     for move in moves.from_cut(0, WHOLE):
         stage = move.stages[0]
-        if len(stage.layers) == 3 and (stage.rows, stage.parts) == (rows, parts):
+        if len(stage.layers) == 3 and (stage.rows, stage.channel_blocks) == (rows, parts):
             group = GroupWay(0, 0, 0, move.end, (move,))
             yield plan_of(moves.course, moves.table, [group], is_streamed=False)
 
@@ -148,14 +148,14 @@ def test_strips_in_parts_hold_a_part_of_the_channels_and_sums_of_one_row():
     # Strips: 3 rows and columns of ceil(10 / 4) = 3 channels, 27 bytes; a place of 3. Sums: 8 places
     # of 4 channels and 4 bytes, 128, and at most 3 to begin at a word.
     (plan,) = plans_in_parts(quantised(bottleneck(), 1).network, rows=1, parts=4)
-    (pool,) = [one for one in plan.buffers if one.kind is Kind.POOL]
+    (pool,) = [one for one in plan.buffers if one.kind is Kind.STAGING]
     assert pool.size == 27 + 3 + 128 + 3
 
 
 def test_sums_of_parts_that_are_overwritten_are_refused():
     network = quantised(bottleneck(), 1).network
     (plan,) = plans_in_parts(network, rows=1, parts=4)
-    (pool,) = [one for one in plan.buffers if one.kind is Kind.POOL]
+    (pool,) = [one for one in plan.buffers if one.kind is Kind.STAGING]
     image = next(one for one in plan.buffers if one.tensor == network.inputs[0].name)
     over = replace(pool, offset=image.offset)
     buffers = tuple(over if one is pool else one for one in plan.buffers)
