@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from planners.arena.problem import Buffer as Buffer
     from planners.arena.problem import MemoryPlan as MemoryPlan
     from planners.arena.problem import Problem as Problem
-    from planners.fusion.configurations import chain_of as chain_of
+    from planners.fusion.planning import FusionAnswer as FusionAnswer
+    from planners.fusion.planning import FusionPlan as FusionPlan
     from planners.fusion.planning import best_plan as best_plan
-    from planners.fusion.planning import run_fused as run_fused
-    from planners.fusion.plans import FusionAnswer as FusionAnswer
-    from planners.fusion.plans import FusionPlan as FusionPlan
     from planners.fusion.search import Terms as Terms
+    from planners.memory.order import chain_of as chain_of
+    from planners.memory.several import run_plan as run_plan
     from planners.network_arena import parts_arena as parts_arena
     from planners.network_arena import whole_arena as whole_arena
     from planners.parts_memory import MemoryComparison as MemoryComparison
@@ -55,8 +55,8 @@ _HOMES = {
     "Bank": "planners.arena.problem",
     "Buffer": "planners.arena.problem",
     "Demand": "planners.primitives.selection.planning",
-    "FusionAnswer": "planners.fusion.plans",
-    "FusionPlan": "planners.fusion.plans",
+    "FusionAnswer": "planners.fusion.planning",
+    "FusionPlan": "planners.fusion.planning",
     "MemoryComparison": "planners.parts_memory",
     "MemoryPlan": "planners.arena.problem",
     "NetworkMemory": "planners.parts_memory",
@@ -66,7 +66,7 @@ _HOMES = {
     "Terms": "planners.fusion.search",
     "best_plan": "planners.fusion.planning",
     "best_selection": "planners.primitives.selection.planning",
-    "chain_of": "planners.fusion.configurations",
+    "chain_of": "planners.memory.order",
     "check_plan": "planners.arena.checker",
     "convolution_of": "planners.traffic.convolution",
     "layers_from_text": "planners.traffic.layer_text",
@@ -79,7 +79,7 @@ _HOMES = {
     "profile_network": "planners.primitives.profiling.profiler",
     "read_application": "planners.reuse.application.application_files",
     "read_profile": "planners.primitives.profiling.table",
-    "run_fused": "planners.fusion.planning",
+    "run_plan": "planners.memory.several",
     "selection_problem": "planners.primitives.selection.problem",
     "trade_off": "planners.primitives.selection.trade_off",
     "undivided": "planners.reuse.application.application",

@@ -7,7 +7,7 @@ from fractions import Fraction
 from csdf.model.shown import html
 from csdf.notebook import Box, boxes_picture, facts, front_picture, table
 from planners.arena.problem import MemoryPlan
-from planners.fusion.plans import FusionAnswer, FusionPlan
+from planners.fusion.planning import FusionAnswer, FusionPlan
 from planners.parts_memory import MemoryComparison, NetworkMemory
 from planners.primitives.selection.objective import Objective
 from planners.primitives.selection.problem import Selection

@@ -31,8 +31,9 @@ from planners.memory.answer import (
     FitWhy,
 )
 from planners.memory.order import Course, course_of
-from planners.memory.search import WIDTHS, Finding, PlanTimes
+from planners.memory.search import WIDTHS, Finding
 from planners.memory.stages import StageTable
+from planners.memory.times import PlanTimes
 from planners.plan.checker import require_carried_out
 from planners.plan.plan import Kind, StreamingPlan
 

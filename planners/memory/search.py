@@ -5,8 +5,6 @@ more labels at a place: lines alone, and strips below what lines need. Where the
 groups takes more bytes than are counted, chains whose tensors find places are looked for beside it.
 
 Spaces of moves: those that compute nothing twice, a few for a first answer, layers worked twice.
-
-The time of a frame, as a model of the platform predicts it for a plan.
 """
 
 from __future__ import annotations
@@ -14,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from cnn2csdf.parameters import layer_parameter_bytes, multiply_accumulates, operations
-from cnn2csdf.platforms import Platform
+from cnn2csdf.parameters import multiply_accumulates
 from csdf.outcome import Reason
 from csdf.time_limit import ENDS, Stop, reason_of
 from planners.memory.answer import (
@@ -35,13 +32,13 @@ from planners.memory.order import Course
 from planners.memory.ordered import whole_layers
 from planners.memory.placed_chains import PlacedChains
 from planners.memory.stages import StageTable
+from planners.memory.times import PlanTimes
 from planners.network_arena import whole_arena
 from planners.plan.plan import Stage, StreamingPlan
 from planners.plan.rematerialisation import (
     LONGEST_SPAN,
     Rematerialisation,
     done_twice,
-    worked_network,
 )
 
 ANY_BYTES = 2**62  # more than any arena has
@@ -311,47 +308,3 @@ class TwiceMoves(Moves):
         """Return the table that has the stages of a move."""
         found = self._span(move.begin, move.end) if move.is_rematerialised else None
         return self.table if found is None else found[1]
-
-
-class PlanTimes:
-    """Predicted times of the plans of a network on a platform."""
-
-    def __init__(
-        self, table: StageTable, platform: Platform, parameter_bytes: int | None = None
-    ) -> None:
-        """Take the bytes of each trained number, if they are not its element's."""
-        self._table = table
-        self._platform = platform
-        self._parameter_bytes = parameter_bytes
-
-    def of(self, plan: StreamingPlan) -> int:
-        """Return the nanoseconds of a frame."""
-        table = self._table
-        if plan.rematerialised:
-            table = table.of(worked_network(table.network, plan.rematerialised))
-        return sum(self.of_stage(one.stage, table) for group in plan.groups for one in group.stages)
-
-    def of_stage(self, stage: Stage, table: StageTable | None = None) -> int:
-        """Return the nanoseconds of a stage in a frame.
-
-        It starts with each firing, reads its parameters and rows, and writes rows. table: which has
-        the stage, if it is not that of the network.
-        """
-        table = table or self._table
-        network, found = table.network, table.geometry(stage)
-        firings = found.firings.count
-        work, parameters = Fraction(0), 0
-        for name in stage.layers:
-            layer = network.layer(name)
-            inputs = network.input_shapes(layer)
-            parameters += layer_parameter_bytes(layer, inputs, self._parameter_bytes)
-            if found.accumulator:
-                work += operations(layer, inputs)
-            else:
-                of_row = Fraction(operations(layer, inputs), layer.shape.rows)
-                work += of_row * sum(end - first for first, end in found.ranges[name])
-        moved = table.tensor_bytes(stage.result) + sum(
-            table.tensor_bytes(reading.tensor) for reading in found.firings.readings
-        )
-        each = self._platform.nanoseconds(work / firings, Fraction(moved, firings) + parameters)
-        return each * firings

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -117,6 +118,20 @@ def run_in_turn(
 def outputs_of(
     model: Model, plan: StreamingPlan, frame: Frame, memory: Array | None = None
 ) -> Outputs:
+    """Return the outputs of one frame, computed as in `run_plan`."""
+    return run_plan(model, plan, frame, memory).outputs
+
+
+class PlanRun(NamedTuple):
+    """The outputs of one frame. high_water_bytes: of the arena, up to the last byte written."""
+
+    outputs: Outputs
+    high_water_bytes: int
+
+
+def run_plan(
+    model: Model, plan: StreamingPlan, frame: Frame, memory: Array | None = None
+) -> PlanRun:
     """Return the outputs of one frame, computed as the plan says, in an array of its bytes.
 
     memory: the array, as others have left it; by default a poisoned one. Raises ExecutionError where
@@ -126,10 +141,11 @@ def outputs_of(
     computing = ModelComputing(worked_model(model, plan.rematerialised), given)
     machine = Machine(model.network, plan, computing, memory=memory)
     machine.run()
-    return {
+    outputs = {
         layer.name: _in_dims(machine.output(layer.inputs[0]), layer.shape)
         for layer in model.network.outputs
     }
+    return PlanRun(outputs, machine.arena.most)
 
 
 def _in_dims(rows: Array, shape: Shape) -> Array:

@@ -18,10 +18,11 @@ from csdf.errors import CsdfError
 from csdf.time_limit import Progress, Stop
 from csdf.words import bytes_in_words, percent
 from planners.arena.problem import MemoryPlan
+from planners.memory.answer import Limits
 from planners.memory.command.beside import fit_beside
 from planners.memory.command.beside import in_words as fit_in_words
 from planners.memory.several import Together
-from planners.memory_ways import FIT_ARENA, PARTS_ARENA, WHOLE_ARENA, Limits
+from planners.memory_ways import FIT_ARENA, PARTS_ARENA, WHOLE_ARENA
 from planners.network_arena import NetworkArena, parts_arena, whole_arena
 
 

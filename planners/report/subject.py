@@ -193,7 +193,7 @@ def _limit_of(options: argparse.Namespace, weights: int, stored: int) -> Limit |
         return None
     room = limits.room(weights, stored)
     marks = (
-        ("--memory", limits.memory, 0),
+        ("--total-memory", limits.memory, 0),
         ("--ram, behind the parameters", limits.ram, weights),
         ("--flash, for parameters", limits.flash, 0),
     )

@@ -35,7 +35,7 @@ def test_one_seed_gives_one_front_wherever_it_is_evaluated(answer):
 def test_a_limit_of_memory_chooses_the_fastest_that_fits(answer):
     _, free = answer("plan", "reuse", APPLICATION, *QUICK)
     limit = free["methods"]["no_reduction"]
-    _, found = answer("plan", "reuse", APPLICATION, *QUICK, "--memory", limit)
+    _, found = answer("plan", "reuse", APPLICATION, *QUICK, "--total-memory", limit)
     assert found["chosen"]["memory_bytes"] > free["chosen"]["memory_bytes"]
 
 
@@ -43,10 +43,10 @@ def test_offsets_may_fit_where_whole_buffers_do_not(answer, run):
     _, free = answer("plan", "reuse", RESIDUAL, *QUICK)
     by_offsets = free["weight_bytes"] + free["smallest_arena_bytes"]
     assert by_offsets < free["front"][0]["memory_bytes"]
-    code, found = answer("plan", "reuse", RESIDUAL, *QUICK, "--memory", by_offsets)
+    code, found = answer("plan", "reuse", RESIDUAL, *QUICK, "--total-memory", by_offsets)
     assert code == 0
     assert found["weight_bytes"] + found["arena_bytes"] <= by_offsets
-    text = run("plan", "reuse", RESIDUAL, *QUICK, "--memory", by_offsets)[1]
+    text = run("plan", "reuse", RESIDUAL, *QUICK, "--total-memory", by_offsets)[1]
     assert "(the limit is met by offsets only)" in text
 
 
@@ -60,7 +60,7 @@ def test_demands_that_no_plan_found_meets(run):
 
 def test_memory_below_the_bound_is_a_proved_no(run, answer, tmp_path):
     bound = answer("plan", "reuse", APPLICATION, *QUICK)[1]["lower_bound"]
-    words = ("plan", "reuse", APPLICATION, *QUICK, "--memory", bound - 1)
+    words = ("plan", "reuse", APPLICATION, *QUICK, "--total-memory", bound - 1)
     code, output, remarks = run(*words, "-o", tmp_path / "plan.h")
     assert code == 1
     assert "chosen none: proved" in output
@@ -124,7 +124,8 @@ def test_bad_input_gets_one_line(run, arguments, message):
 
 
 @pytest.mark.parametrize(
-    "option", [("--memory", "much"), ("--throughput", "5"), ("--rows", "1,1"), ("--rows", "a")]
+    "option",
+    [("--total-memory", "much"), ("--throughput", "5"), ("--rows", "1,1"), ("--rows", "a")],
 )
 def test_options_that_mean_nothing_are_refused(run, option):
     code, _, remarks = run("plan", "reuse", "samos_example", *option)
@@ -151,8 +152,8 @@ def test_one_network_has_one_least_arena_whatever_command_is_asked(answer, name)
         (("--ram", 49_152, "--flash", 77_706), 0),
         (("--ram", 49_152, "--flash", 77_705), 1),
         (("--flash", 77_706), 0),
-        (("--memory", 49_152 + 77_706), 0),
-        (("--memory", 77_705), 1),
+        (("--total-memory", 49_152 + 77_706), 0),
+        (("--total-memory", 77_705), 1),
         (("--ram", 1000), 1),
     ],
 )
@@ -164,7 +165,7 @@ def test_ram_is_for_buffers_flash_for_parameters_memory_for_both(answer, run, li
     if code:
         output = run(*words, *limits)[1]
         assert "chosen none: the parameters alone are 77.71 kB" in output or "1 kB of RAM" in output
-    elif len(limits) == 4 or limits[0] == "--memory":
+    elif len(limits) == 4 or limits[0] == "--total-memory":
         assert found["arena_bytes"] == 49_152  # the fastest that fits: whole layers
         assert found["chosen"]["rows"] == []
     else:
@@ -199,7 +200,7 @@ def test_an_arena_that_time_left_unproved_says_what_it_cannot_be_below(run):
 
 def test_algorithm_9_searches_nothing_where_all_layers_whole_fit(answer):
     code, found = answer(
-        "plan", "reuse", APPLICATION, *QUICK, "--selection", "published", "--memory", "10MB"
+        "plan", "reuse", APPLICATION, *QUICK, "--selection", "published", "--total-memory", "10MB"
     )
     assert (code, found["evaluations"]) == (0, 1)
     assert found["chosen"]["rows"] == []
@@ -207,7 +208,7 @@ def test_algorithm_9_searches_nothing_where_all_layers_whole_fit(answer):
 
 def test_algorithm_9_takes_the_least_of_all_where_nothing_fits_and_says_so(run):
     code, output, remarks = run(
-        "plan", "reuse", APPLICATION, *QUICK, "--selection", "published", "--memory", "60kB"
+        "plan", "reuse", APPLICATION, *QUICK, "--selection", "published", "--total-memory", "60kB"
     )
     assert code == 1
     assert "nothing found meets the demands" in remarks

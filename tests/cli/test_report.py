@@ -77,7 +77,7 @@ WAYS = ("whole", "whole_arena", "by_parts", "by_parts_arena")
 
 def test_the_figures_of_a_network_are_those_of_cnn_memory(report, answer):
     words = ("samos_example", "--element-bytes", 1, "--fuse")
-    code, page, _, _ = report(*words, "--memory", "256kB")
+    code, page, _, _ = report(*words, "--total-memory", "256kB")
     (row,) = answer("cnn", "memory", *words)[1]["networks"]
     parts = row["by_parts"]
     assert code == 0
@@ -142,14 +142,16 @@ def test_an_inconsistent_graph_is_refused_as_elsewhere(run, tmp_path):
 
 
 def test_a_network_that_does_not_fit_has_exit_code_1(report):
-    code, page, output, _ = report("person_detection", "--element-bytes", 1, "--memory", "100kB")
+    code, page, output, _ = report(
+        "person_detection", "--element-bytes", 1, "--total-memory", "100kB"
+    )
     assert code == 1
     assert "It does not fit 100 kB" in output
     assert "parameters alone" in page.texts["summary"]
     assert "csdf plan reuse" not in output  # nothing helps
 
 
-@pytest.mark.parametrize("option", ["--memory", "--ram", "--flash"])
+@pytest.mark.parametrize("option", ["--total-memory", "--ram", "--flash"])
 def test_memory_is_a_question_about_networks(run, tmp_path, option):
     code, _, remarks = run("report", EXAMPLE, option, "1kB", "-o", tmp_path / "x.html")
     assert code == 2
@@ -184,7 +186,7 @@ def test_a_page_says_that_a_network_fits_where_csdf_fit_does(
     limits = {
         "--ram": (ram, least),
         "--flash": (flash, STORED),
-        "--memory": (memory, least + STORED),
+        "--total-memory": (memory, least + STORED),
     }
     words = [
         word

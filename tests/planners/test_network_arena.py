@@ -14,10 +14,10 @@ from cnn2csdf.weights import Model
 from csdf.errors import GaveUp
 from csdf.time_limit import Stop
 from planners.arena.checker import check_plan
-from planners.fusion.configurations import chain_of
 from planners.fusion.planning import best_plan
-from planners.fusion.search import Terms
-from planners.fusion.ways import Scratch, Way
+from planners.fusion.search import GroupMode, Terms
+from planners.memory.order import chain_of
+from planners.memory.tiles import Scratch
 from planners.memory_ways import (
     PARTS_APART,
     PARTS_ARENA,
@@ -79,7 +79,7 @@ def test_a_search_for_groups_that_may_only_be_whole_finds_the_same_arena(name):
     network = fused(name)
     terms = Terms(
         platform=PLATFORMS["cortex-m7"], scratch=Scratch.NONE, element_bytes=1,
-        ways=frozenset([Way.WHOLE]),
+        modes=frozenset([GroupMode.WHOLE]),
     )  # fmt: skip
     answer = best_plan(chain_of(network), terms, 10**9)
     assert answer.plan.memory == whole_arena(network, element_bytes=1).plan.peak

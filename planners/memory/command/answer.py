@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from cnn2csdf.execution.compare import Difference
+from cnn2csdf.execution.compare import Difference, difference, random_frames, worst_of
+from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.network import Network
 from cnn2csdf.quantized_layers import stores_integers
+from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.outcome import Status
 from csdf.words import bytes_in_words, nanoseconds_in_words, time_in_words
 from planners.memory.answer import BY_ROWS, EXTERNAL, RESIDENT, ROWS, Fit, FitWay
 from planners.memory.fit import GIVEN
-from planners.memory.several import Together
+from planners.memory.several import Together, run_plan
 from planners.memory_ways import RINGS
 from planners.plan.plan import StreamingPlan
 
@@ -47,9 +50,45 @@ def remark_on_elements(
                 break
 
 
-def as_text(
-    all_of: Together, checks: Sequence[Difference], seconds: float, tolerance: float
-) -> str:
+TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
+
+
+class Check(NamedTuple):
+    """A run of a plan beside the network as a whole."""
+
+    difference: Difference
+    high_water_bytes: int
+    seconds: float
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether the outputs are those of the network as a whole."""
+        return self.difference.relative <= TOLERANCE
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the findings as a JSON value."""
+        return {
+            "equal": self.is_equal,
+            "largest_difference": self.difference.largest,
+            "relative_difference": self.difference.relative,
+            "high_water_bytes": self.high_water_bytes,
+            "seconds": round(self.seconds, 6),
+        }
+
+
+def verified(model: Model, plan: StreamingPlan, seed: int) -> Check:
+    """Run a plan in its arena on a random frame, and the network as a whole."""
+    (frame,) = random_frames(model.network, 1, seed)
+    begin = time.perf_counter()
+    with answers.working(f"running {model.network.name} in {plan.arena_bytes} bytes"):
+        run = run_plan(model, plan, frame)
+        seconds = time.perf_counter() - begin
+        wanted = run_whole(model, frame)
+    found = [{name: difference(run.outputs[name], wanted[name]) for name in wanted}]
+    return Check(worst_of(found), run.high_water_bytes, seconds)
+
+
+def as_text(all_of: Together, checks: Sequence[Check], seconds: float) -> str:
     """Return the answer in one line, then the ways, for each network; then what runs showed."""
     lines: list[str] = []
     fits = all_of.fits
@@ -60,10 +99,10 @@ def as_text(
         lines += _together(all_of)
     for one, check in zip(fits, checks, strict=False):
         way = one.best or one.least
-        verdict = "equal" if check.relative <= tolerance else "DIFFERENT"
+        verdict = "equal" if check.is_equal else "DIFFERENT"
         lines.append(
             f"{one.network}: {verdict}: the whole network and its run in {way.ram_bytes} bytes, "
-            f"largest difference {check.relative:.3g} of the largest output"
+            f"largest difference {check.difference.relative:.3g} of the largest output"
         )
     return answers.one_text([*lines, f"  time     {time_in_words(seconds)}"])
 
@@ -141,11 +180,11 @@ def _together(all_of: Together) -> list[str]:
     ]
 
 
-def as_json(all_of: Together, checks: Sequence[Difference], seconds: float) -> dict[str, Any]:
+def as_json(all_of: Together, checks: Sequence[Check], seconds: float) -> dict[str, Any]:
     """Return one object: that of the network, or of several with each in `networks`."""
     values = [one.to_json() for one in all_of.fits]
     for value, check in zip(values, checks, strict=False):
-        value["verified"] = {"largest": check.largest, "relative": check.relative}
+        value["verified"] = check.to_json()
     if len(values) == 1:
         return {**values[0], "seconds": round(seconds, 6)}
     status, reason = all_of.verdict

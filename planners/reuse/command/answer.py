@@ -10,10 +10,11 @@ from cnn2csdf.fixed_point.flash import and_in_flash
 from csdf.cli import answers, loading
 from csdf.cli.frame import output
 from csdf.words import bytes_in_words, rate_in_words, time_in_words
+from planners.memory.answer import Limits
 from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import in_words
 from planners.memory.several import Together
-from planners.memory_ways import RINGS, Limits
+from planners.memory_ways import RINGS
 from planners.reuse.application.application import Application
 from planners.reuse.cost.evaluation import Comparison, Evaluator
 from planners.reuse.deployment.deployment import Deployment

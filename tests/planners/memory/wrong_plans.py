@@ -9,11 +9,12 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.weights import Model
-from planners.fusion.configurations import Way, chain_of, configuration
 from planners.fusion.planning import fusion_plan
-from planners.fusion.ways import Scratch
+from planners.fusion.search import GroupMode, configuration
 from planners.memory.answer import SEARCHED
 from planners.memory.fit import fit
+from planners.memory.order import chain_of
+from planners.memory.tiles import Scratch
 from planners.network_arena import parts_arena, parts_plan, whole_arena, whole_plan
 from planners.plan.plan import Kind
 from planners.primitives.execution.planned import planned_primitives
@@ -128,7 +129,7 @@ def tiled_cases(model):
     """Plans of `csdf plan fusion`."""
     chain = chain_of(model.network)
     terms = replace(TERMS, scratch=Scratch.NONE, element_bytes=None)
-    for way in (Way.RECOMPUTE, Way.KEEP):
+    for way in (GroupMode.RECOMPUTED, GroupMode.CACHED):
         for cuts, grids in (((), [(2, 3)]), ((1,), [(2, 1), (1, 2)])):
             groups = configuration(chain, cuts, grids, way)
             yield Case("tiles", model, fusion_plan(chain, groups, terms).plan)
