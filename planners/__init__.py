@@ -27,13 +27,10 @@ if TYPE_CHECKING:
     from planners.fusion.planning import best_plan as best_plan
     from planners.fusion.search import Terms as Terms
     from planners.memory.order import chain_of as chain_of
+    from planners.memory.plain_plans import MemoryComparison as MemoryComparison
+    from planners.memory.plain_plans import memory_comparison as memory_comparison
+    from planners.memory.plain_plans import whole_arena as whole_arena
     from planners.memory.several import run_plan as run_plan
-    from planners.network_arena import parts_arena as parts_arena
-    from planners.network_arena import whole_arena as whole_arena
-    from planners.parts_memory import MemoryComparison as MemoryComparison
-    from planners.parts_memory import NetworkMemory as NetworkMemory
-    from planners.parts_memory import memory_comparison as memory_comparison
-    from planners.parts_memory import network_memory as network_memory
     from planners.primitives.profiling.profiler import profile_network as profile_network
     from planners.primitives.profiling.table import read_profile as read_profile
     from planners.primitives.profiling.table import write_profile as write_profile
@@ -42,6 +39,8 @@ if TYPE_CHECKING:
     from planners.primitives.selection.planning import best_selection as best_selection
     from planners.primitives.selection.problem import selection_problem as selection_problem
     from planners.primitives.selection.trade_off import trade_off as trade_off
+    from planners.published.samos import NetworkMemory as NetworkMemory
+    from planners.published.samos import network_memory as network_memory
     from planners.reuse.application.application import Application as Application
     from planners.reuse.application.application import undivided as undivided
     from planners.reuse.application.application_files import read_application as read_application
@@ -57,9 +56,9 @@ _HOMES = {
     "Demand": "planners.primitives.selection.planning",
     "FusionAnswer": "planners.fusion.planning",
     "FusionPlan": "planners.fusion.planning",
-    "MemoryComparison": "planners.parts_memory",
+    "MemoryComparison": "planners.memory.plain_plans",
     "MemoryPlan": "planners.arena.problem",
-    "NetworkMemory": "planners.parts_memory",
+    "NetworkMemory": "planners.published.samos",
     "NetworkSearch": "planners.traffic.network_traffic",
     "Objective": "planners.primitives.selection.objective",
     "Problem": "planners.arena.problem",
@@ -71,9 +70,8 @@ _HOMES = {
     "convolution_of": "planners.traffic.convolution",
     "layers_from_text": "planners.traffic.layer_text",
     "least_traffic": "planners.traffic.one_layer",
-    "memory_comparison": "planners.parts_memory",
-    "network_memory": "planners.parts_memory",
-    "parts_arena": "planners.network_arena",
+    "memory_comparison": "planners.memory.plain_plans",
+    "network_memory": "planners.published.samos",
     "plan_arena": "planners.arena.allocation",
     "plan_banks": "planners.arena.banks",
     "profile_network": "planners.primitives.profiling.profiler",
@@ -83,7 +81,7 @@ _HOMES = {
     "selection_problem": "planners.primitives.selection.problem",
     "trade_off": "planners.primitives.selection.trade_off",
     "undivided": "planners.reuse.application.application",
-    "whole_arena": "planners.network_arena",
+    "whole_arena": "planners.memory.plain_plans",
     "write_profile": "planners.primitives.profiling.table",
 }
 

@@ -24,11 +24,11 @@ from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import ExecutionError
 from planners.fusion.planning import FusionPlan
 from planners.fusion.search import Group, GroupMode
-from planners.parts_memory import network_memory
 from planners.plan.computing import TensorPiece, compute_region, compute_whole
 from planners.plan.plan import Kind, StreamingPlan
 from planners.plan.tile_ranges import TileRanges
 from planners.published.mafat import tiles_of
+from planners.published.samos import network_memory
 from planners.tiling.regions import Needs, Region, can_be_tiled, whole_region
 
 SINGLE = np.dtype(np.float32)

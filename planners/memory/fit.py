@@ -30,7 +30,8 @@ from planners.memory.answer import (
     FitWay,
     FitWhy,
 )
-from planners.memory.order import Course, course_of
+from planners.memory.order import course_of
+from planners.memory.plain_plans import ends_of
 from planners.memory.search import WIDTHS, Finding
 from planners.memory.stages import StageTable
 from planners.memory.times import PlanTimes
@@ -105,9 +106,8 @@ class _Fitting:
     ) -> None:
         self._course = course = course_of(network)
         self._result = ends[1]
-        self._is_streamed = ends[0] == ROWS and _can_stream(course)
+        self._is_streamed, outside = ends_of(course, *ends)
         self._input = RESIDENT if ends[0] == ROWS and not self._is_streamed else ends[0]
-        outside = _outside(course, ends)
         self._table = StageTable(network, element_bytes=element_bytes, outside=outside)
         self._ram, self._flash, self._longest = limits
         self._flash_bytes = stored_bytes(network, parameter_bytes)
@@ -199,18 +199,6 @@ def _chosen(fitting: Sequence[FitWay], *, is_limited: bool) -> FitWay | None:
 def _why_chosen(best: FitWay, ways: Sequence[FitWay]) -> FitWhy:
     is_smaller = any(way.work == best.work and way.ram_bytes < best.ram_bytes for way in ways)
     return FitWhy.FASTEST if is_smaller else FitWhy.LEAST_WORK
-
-
-def _can_stream(course: Course) -> bool:
-    """Whether the one input may come row by row, and need not lie whole to go out again."""
-    return not course.others and course.at(0) not in course.results
-
-
-def _outside(course: Course, ends: tuple[str, str]) -> frozenset[str]:
-    """Inputs, and results that no layer reads, where they are outside."""
-    read = {source for name in course.layers for source in course.network.layer(name).inputs}
-    inputs = {course.at(0), *course.others} if ends[0] == EXTERNAL else set()
-    return frozenset(inputs | (course.results - read if ends[1] == EXTERNAL else set()))
 
 
 def _worth_showing(ways: Sequence[FitWay]) -> Iterator[FitWay]:

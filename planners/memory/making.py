@@ -49,22 +49,30 @@ class _KeptIn(NamedTuple):
 
 
 def plan_of(
+    course: Course, table: StageTable, groups: Sequence[GroupWay], *, is_streamed: bool
+) -> StreamingPlan:
+    """Return the plan of a chain of groups, with exact sizes and an offset for each buffer."""
+    return bounded_plan(course, table, groups, is_streamed=is_streamed)[0]
+
+
+def bounded_plan(
     course: Course,
     table: StageTable,
     groups: Sequence[GroupWay],
     *,
     is_streamed: bool,
     offsets: Mapping[str, int] | None = None,
-) -> StreamingPlan:
-    """Return the plan of a chain of groups, with exact sizes and an offset for each buffer.
+) -> tuple[StreamingPlan, int]:
+    """Return the plan of a chain of groups, and bytes that no offsets of its buffers are below.
 
     offsets: of the tensors, where nothing but tensors takes room, and their places are known; by
     default they are looked for, and a result may lie over dead rows of what its group reads.
     """
     is_joined = offsets is None
     makings, again = _makings(course, table, groups, is_streamed=is_streamed, is_joined=is_joined)
-    plans = (making.plan(offsets) for making in makings)
-    return replace(min(plans, key=lambda plan: plan.arena_bytes), rematerialised=again)
+    plans = [(making.plan(offsets), making.least) for making in makings]
+    plan, least = min(plans, key=lambda one: one[0].arena_bytes)
+    return replace(plan, rematerialised=again), least
 
 
 def smaller_plan(

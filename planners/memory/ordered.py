@@ -1,7 +1,4 @@
-"""Plans of networks by parts, whose firings have an order: groups of layers, tensors in rings.
-
-Plans of layers that work one after another, each whole: no search, offsets that are known.
-"""
+"""Plans of networks by parts, whose firings have an order: groups of layers, tensors in rings."""
 
 from __future__ import annotations
 
@@ -13,9 +10,7 @@ from typing import NamedTuple
 from cnn2csdf.network import Network
 from cnn2csdf.operators import Input, Output
 from csdf.errors import InvalidNetwork
-from planners.memory.making import behind, plan_of
-from planners.memory.moves import GroupWay, Move, collecting
-from planners.memory.order import Course
+from planners.memory.making import behind
 from planners.memory.stages import StageTable
 from planners.plan.firing import turns_of
 from planners.plan.plan import (
@@ -239,24 +234,3 @@ def _buffer(name: str, kind: Kind, tensor: str, *, begin: int, end: int) -> Stre
     return StreamBuffer(
         name=name, kind=kind, tensor=tensor, rows=0, size=0, offset=0, begin=begin, end=end
     )
-
-
-def whole_layers(
-    course: Course, table: StageTable, offsets: Mapping[str, int], *, is_streamed: bool = False
-) -> StreamingPlan:
-    """Return the plan of layers that work one after another, each whole, at known offsets.
-
-    is_streamed: the input comes row by row, and is collected before the first layer works.
-    """
-    begun = [collecting(table.arena_bytes(course.at(0)))] if is_streamed else []
-    groups = begun + [
-        GroupWay(0, 0, cut, cut + 1, (Move(cut, cut + 1, stages),), is_apart=True)
-        for cut, stages in enumerate(_stages_apart(course, table))
-    ]
-    return plan_of(course, table, groups, is_streamed=is_streamed, offsets=offsets)
-
-
-def _stages_apart(course: Course, table: StageTable) -> Iterator[tuple[Stage, ...]]:
-    for before, end in zip(course.cuts, course.cuts[1:], strict=False):
-        layers = course.layers[before + 1 : end + 1]
-        yield tuple(Stage(layers=(name,), rows=table.height(name)) for name in layers)

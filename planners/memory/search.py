@@ -26,15 +26,14 @@ from planners.memory.answer import (
     FitWay,
 )
 from planners.memory.labels import ALL, ANY_WORK, front
-from planners.memory.making import plan_of, smaller_plan
-from planners.memory.moves import PARTS, WHOLE, GroupWay, Move, Moves, PlanWay, Section
+from planners.memory.making import smaller_plan
+from planners.memory.moves import PARTS, WHOLE, Move, Moves, PlanWay, Section
 from planners.memory.order import Course
-from planners.memory.ordered import whole_layers
 from planners.memory.placed_chains import PlacedChains
+from planners.memory.plain_plans import layer_by_layer, row_by_row
 from planners.memory.stages import StageTable
 from planners.memory.times import PlanTimes
-from planners.network_arena import whole_arena
-from planners.plan.plan import Stage, StreamingPlan
+from planners.plan.plan import StreamingPlan
 from planners.plan.rematerialisation import (
     LONGEST_SPAN,
     Rematerialisation,
@@ -89,33 +88,18 @@ class Finding:
 
     def run(self) -> None:
         """Find the plain ways, and as many others as the stop allows."""
-        self._add_whole_layers()
-        self._add(BY_ROWS, self._by_rows())
+        where = self._course, self._table
+        self._add(WHOLE_LAYERS, layer_by_layer(*where, is_streamed=self._is_streamed).plan)
+        self._add(BY_ROWS, row_by_row(*where, is_streamed=self._is_streamed).plan)
         try:
             self._search()
         except ENDS as end:
             self.ended = reason_of(end)
 
-    def _add(self, name: str, groups: Sequence[GroupWay]) -> None:
-        plan = plan_of(self._course, self._table, groups, is_streamed=self._is_streamed)
-        self._add_plan(name, plan)
-
-    def _add_plan(self, name: str, plan: StreamingPlan) -> None:
+    def _add(self, name: str, plan: StreamingPlan) -> None:
         work = Fraction(plan.multiply_accumulates, max(self._once, 1))
         nanoseconds = None if self._times is None else self._times.of(plan)
         self.ways.append(FitWay(name=name, plan=plan, work=work, nanoseconds=nanoseconds))
-
-    def _add_whole_layers(self) -> None:
-        """Add one arena of whole tensors: the answer of planners.network_arena, as a plan."""
-        size, outside = self._table.element_bytes, self._table.outside
-        arena = whole_arena(self._course.network, element_bytes=size, outside=outside).plan
-        plan = whole_layers(self._course, self._table, arena.offsets, is_streamed=self._is_streamed)
-        self._add_plan(WHOLE_LAYERS, plan)
-
-    def _by_rows(self) -> list[GroupWay]:
-        stages = tuple(Stage(layers=(name,)) for name in self._course.layers[1:])
-        last = len(self._course.cuts) - 1
-        return [GroupWay(0, 0, 0, last, (Move(0, last, stages),))]
 
     def _search(self) -> None:
         """Lines alone first, strips below what lines need; with more and more labels at a place."""
@@ -197,7 +181,7 @@ class Finding:
             than=min((one.ram_bytes for one in known), default=ANY_BYTES),
         )
         if plan is not None:
-            self._add_plan(name, plan)
+            self._add(name, plan)
         return plan
 
 

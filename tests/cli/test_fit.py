@@ -9,7 +9,7 @@ import pytest
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
-from planners.network_arena import whole_arena
+from planners.memory.plain_plans import whole_arena
 from tests.cli.running import answer, run
 from tests.shared_data import SHARED, each
 
@@ -83,7 +83,7 @@ def test_whole_layers_need_what_cnn_memory_says_of_one_arena(answer):
     network = simplified(Model(network=from_catalogue("person_detection"))).network
     _, found = answer("fit", "person_detection", *INT8, "--ram", "64kB")
     whole = next(way for way in found["ways"] if way["name"] == "whole layers")
-    assert whole["ram_bytes"] == whole_arena(network, element_bytes=1).plan.peak
+    assert whole["ram_bytes"] == whole_arena(network, element_bytes=1).peak
 
 
 def test_several_networks_work_in_turn_in_one_arena(answer):

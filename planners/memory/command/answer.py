@@ -15,14 +15,12 @@ from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.outcome import Status
 from csdf.words import bytes_in_words, nanoseconds_in_words, time_in_words
-from planners.memory.answer import BY_ROWS, EXTERNAL, RESIDENT, ROWS, Fit, FitWay
+from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, Fit, FitWay
 from planners.memory.fit import GIVEN
 from planners.memory.several import Together, run_plan
-from planners.memory_ways import RINGS
 from planners.plan.plan import StreamingPlan
 
 HEADER = ("way", "RAM", "work", "predicted")
-BY_PARTS = f"  others   in csdf cnn memory by parts {RINGS}, so its bytes differ from these by rows"
 REAL_BYTES = 4  # of an element of a network of real numbers, in C
 WHERE = {RESIDENT: "in the arena", ROWS: "row by row", EXTERNAL: "elsewhere"}
 
@@ -94,7 +92,6 @@ def as_text(all_of: Together, checks: Sequence[Check], seconds: float) -> str:
     fits = all_of.fits
     for one in fits:
         lines += [_headline(one), *_table(one), f"  because  {one.reason}", _counted(one)]
-        lines += [BY_PARTS] if any(way.name == BY_ROWS for way in one.ways) else []
     if len(fits) > 1:
         lines += _together(all_of)
     for one, check in zip(fits, checks, strict=False):

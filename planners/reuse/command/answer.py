@@ -14,7 +14,6 @@ from planners.memory.answer import Limits
 from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import in_words
 from planners.memory.several import Together
-from planners.memory_ways import RINGS
 from planners.reuse.application.application import Application
 from planners.reuse.cost.evaluation import Comparison, Evaluator
 from planners.reuse.deployment.deployment import Deployment
@@ -75,8 +74,8 @@ class ReusePlans(NamedTuple):
         if len(rows) > 1:
             parts = f" or by {', '.join(rows[:-1])} or {rows[-1]} rows"
         return (
-            f"each layer whole{parts}; by rows {RINGS}; csdf plan fusion cuts tiles, csdf fit lays "
-            "lines and strips into one arena"
+            f"each layer whole{parts}; by rows each edge has a ring buffer of its own, input "
+            "streamed; csdf plan fusion (tiles) and csdf fit (line buffers, strips) may need less"
         )
 
     @property

@@ -18,12 +18,12 @@ from csdf.errors import CsdfError, ExecutionError, InvalidPlan, UnreadableFile
 from planners.memory.answer import INPUTS, SEARCHED
 from planners.memory.fit import fit, fit_of
 from planners.memory.stages import StageTable
-from planners.network_arena import whole_arena, whole_plan
 from planners.plan.checker import require_carried_out
 from planners.plan.executor import Machine
 from planners.plan.plan import Kind, Span
 from planners.plan.text import format_plans, parse_plans, plan_as_json
 from tests.cnn2csdf.execution.random_networks import models
+from tests.planners.memory.plain import whole_plan
 from tests.planners.memory.streamed import random_plan
 
 
@@ -254,7 +254,7 @@ def over_one_another(operator):
     builder = NetworkBuilder("over")
     builder.output(builder.add(operator, builder.input((3, 6, 6))))
     network = builder.network()
-    plan = whole_plan(network, whole_arena(network))
+    plan = whole_plan(network)
     assert plan.arena_bytes == 2 * 4 * 3 * 6 * 6
     buffers = tuple(replace(one, offset=0) for one in plan.buffers)
     return network, replace(plan, buffers=buffers, arena_bytes=4 * 3 * 6 * 6)
@@ -323,7 +323,7 @@ def test_an_arena_beyond_what_is_outside_is_refused():
 
 def test_a_whole_tensor_is_given_twice_for_different_readers_only():
     network = chain(sums=True)
-    plan = whole_plan(network, whole_arena(network))
+    plan = whole_plan(network)
     first, second = (layer.name for layer in network.layers[1:3])
     made = next(one for one in plan.buffers if one.tensor == first)
     others = [one for one in plan.buffers if one is not made]

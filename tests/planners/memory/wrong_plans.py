@@ -15,7 +15,6 @@ from planners.memory.answer import SEARCHED
 from planners.memory.fit import fit
 from planners.memory.order import chain_of
 from planners.memory.tiles import Scratch
-from planners.network_arena import parts_arena, parts_plan, whole_arena, whole_plan
 from planners.plan.plan import Kind
 from planners.primitives.execution.planned import planned_primitives
 from planners.primitives.library.layers import prepared_layer
@@ -25,6 +24,7 @@ from planners.reuse.deployment.deployment import streaming_plans
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.fusion.chains import TERMS
 from tests.planners.memory.gated import gated_block
+from tests.planners.memory.plain import ordered_plan, whole_plan
 from tests.planners.memory.streamed import random_plan
 from tests.planners.primitives.execution.test_selected_networks import SMALL, plain
 from tests.planners.reuse.deployment.deployed import as_published
@@ -118,11 +118,9 @@ def streamed_cases(model, unit):
 def arena_cases(model):
     """Plans of `csdf cnn memory`: all tensors whole, all in rings."""
     network = model.network
-    yield Case("whole", model, whole_plan(network, whole_arena(network)))
+    yield Case("whole", model, whole_plan(network))
     for rows in (1, 2):
-        yield Case(
-            "rings", model, parts_plan(network, parts_arena(network, Granularity(rows=rows)))
-        )
+        yield Case("rings", model, ordered_plan(network, Granularity(rows=rows)))
 
 
 def tiled_cases(model):

@@ -1,0 +1,351 @@
+"""Plans without a search: a network layer by layer, and row by row; their bytes and frames a second.
+
+Layer by layer each tensor lies whole. Row by row each tensor has a line buffer, the input comes row
+by row and the output goes out so; of several inputs each lies whole in other memory. The buffers
+are counted separately, each with bytes of its own for the whole frame, as SAMOS 2020 counts, and in
+one arena, where buffers that are not live at the same time share bytes, as in any runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from cnn2csdf.fixed_point.flash import flash_bytes
+from cnn2csdf.granularity import ROWS as BY_ROWS
+from cnn2csdf.granularity import WHOLE, Granularity
+from cnn2csdf.lowering import Durations, lower
+from cnn2csdf.network import Network
+from cnn2csdf.operators import Output
+from cnn2csdf.parameters import parameter_bytes
+from csdf.model.shown import Shown
+from csdf.outcome import because
+from csdf.time_limit import Budget, stop_of
+from planners.arena.allocation import ArenaWhy, plan_arena
+from planners.arena.problem import Buffer, MemoryPlan, Problem
+from planners.memory.answer import EXTERNAL, RESIDENT, ROWS
+from planners.memory.line_buffers import Keeping, kept_places
+from planners.memory.making import bounded_plan
+from planners.memory.moves import GroupWay, Move, collecting, made_by_rows
+from planners.memory.order import Course, course_of
+from planners.memory.stages import StageTable
+from planners.plan.accumulators import sums_over_rows
+from planners.plan.plan import Kind, Mode, Stage, StreamingPlan
+
+MOST_STEPS = 60  # steps of the search for an arena; the same plan on every machine
+
+WHOLE_ARENA = "layer by layer, one arena"
+WHOLE_SEPARATE = "layer by layer, separate buffers"
+ROWS_ARENA = "row by row, one arena"
+ROWS_SEPARATE = "row by row, separate buffers"
+
+
+class BoundedPlan(NamedTuple):
+    """A plan, bytes that no offsets of its buffers are below, and bytes of separate buffers.
+
+    separate_bytes: each tensor has bytes of its own for the whole frame; row by row a ring buffer, with
+    room for the rows that a firing makes.
+    """
+
+    plan: StreamingPlan
+    lower_bound: int
+    separate_bytes: int
+
+    @property
+    def arena_bytes(self) -> int:
+        """Bytes of the arena."""
+        return self.plan.arena_bytes
+
+
+class Ends(NamedTuple):
+    """Whether the input of a network comes row by row, and the tensors in the caller's memory."""
+
+    is_streamed: bool
+    external: frozenset[str]
+
+
+def ends_of(course: Course, source: str, output: str) -> Ends:
+    """Return where inputs and outputs are. source: of INPUTS, output: of OUTPUTS in memory.answer.
+
+    Only a single input that does not go out as it is can come row by row; where it cannot, it is
+    resident. Outputs that layers read are resident.
+    """
+    read = {name for layer in course.layers for name in course.network.layer(layer).inputs}
+    can_stream = not course.others and course.at(0) not in course.results
+    inputs = {course.at(0), *course.others} if source == EXTERNAL else set()
+    outputs = course.results - read if output == EXTERNAL else set()
+    return Ends(source == ROWS and can_stream, frozenset(inputs | outputs))
+
+
+def whole_tensors(
+    network: Network, *, element_bytes: int | None = None, external: frozenset[str] = frozenset()
+) -> Problem:
+    """Return a buffer for each tensor of a network that works layer by layer, without scratch.
+
+    A tensor lives from the step of the layer that writes it to that of the last layer that reads it,
+    or to the end where it goes out. element_bytes: of all tensors; by default each has its own.
+    external: tensors in other memory.
+    """
+    last = {layer.name: step for step, layer in enumerate(network.layers)}
+    for step, layer in enumerate(network.layers):
+        last.update(dict.fromkeys(layer.inputs, step))
+    for layer in network.outputs:  # stay until the frame ends
+        last.update(dict.fromkeys(layer.inputs, len(network.layers) - 1))
+    buffers = tuple(
+        Buffer(
+            name=layer.name,
+            size=layer.shape.elements * (element_bytes or layer.element_bytes),
+            start=step,
+            end=last[layer.name] + 1,
+            alignment=element_bytes or layer.element_bytes,
+        )
+        for step, layer in enumerate(network.layers)
+        if not isinstance(layer.operator, Output) and layer.name not in external
+    )
+    return Problem(name=network.name, buffers=buffers)
+
+
+def whole_arena(
+    network: Network,
+    *,
+    element_bytes: int | None = None,
+    external: frozenset[str] = frozenset(),
+    budget: Budget = None,
+) -> MemoryPlan:
+    """Return one arena for the whole tensors of a network: the least, or with a lower bound.
+
+    external: tensors in other memory. budget: a stop, or seconds; it ends the search with the best
+    arena by then, as Ctrl-C does.
+    """
+    problem = whole_tensors(network, element_bytes=element_bytes, external=external)
+    reason = because(ArenaWhy.NO_SMALLER, steps=MOST_STEPS)
+    return plan_arena(problem, budget=stop_of(budget).part(steps=MOST_STEPS, reason=reason))
+
+
+def layer_by_layer(
+    course: Course, table: StageTable, *, is_streamed: bool = False, budget: Budget = None
+) -> BoundedPlan:
+    """Return the plan in which each layer works whole, in the arena of `whole_arena`.
+
+    is_streamed: the input comes row by row, and is collected before the first layer works.
+    """
+    size, external = table.element_bytes, table.outside
+    arena = whole_arena(course.network, element_bytes=size, external=external, budget=budget)
+    groups = [collecting(table.arena_bytes(course.at(0)))] if is_streamed else []
+    for cut in range(course.sections):
+        layers = course.between(cut, cut + 1)
+        stages = tuple(Stage(layers=(one.name,), rows=one.shape.rows) for one in layers)
+        groups.append(GroupWay(0, 0, cut, cut + 1, (Move(cut, cut + 1, stages),), is_apart=True))
+    plan, _ = bounded_plan(course, table, groups, is_streamed=is_streamed, offsets=arena.offsets)
+    return BoundedPlan(plan, arena.lower_bound, sum(one.size for one in arena.problem.buffers))
+
+
+def row_by_row(
+    course: Course,
+    table: StageTable,
+    granularity: Granularity = BY_ROWS,
+    *,
+    is_streamed: bool = False,
+) -> BoundedPlan:
+    """Return the plan of one group in which each tensor has a line buffer.
+
+    A fold over a map accumulates, row by row, where it takes a row at a time. granularity: rows that a
+    firing makes.
+    """
+
+    def working() -> Iterator[Stage]:
+        for layer in course.between(0, course.sections):
+            rows = granularity.layers.get(layer.name, granularity.rows) or layer.shape.rows
+            if rows == 1 and sums_over_rows(course.network, layer):
+                yield Stage(layers=(layer.name,), mode=Mode.ACCUMULATING)
+            else:
+                yield Stage(layers=(layer.name,), rows=min(rows, layer.shape.rows))
+
+    stages = tuple(working())
+    group = GroupWay(0, 0, 0, course.sections, (Move(0, course.sections, stages),))
+    plan, least = bounded_plan(course, table, [group], is_streamed=is_streamed)
+    found = [table.geometry(stage) for stage in stages]
+    firings = [one.firings for one in found]
+    if is_streamed:
+        source = course.at(0)
+        firings.insert(0, made_by_rows(source, table.height(source), 1))
+    rings = kept_places(firings, dict.fromkeys((one.result for one in firings), Keeping.RING))
+    whole = {one.tensor for one in plan.buffers if one.has_all_rows}
+    separate = sum(one.accumulator for one in found) + sum(
+        rows * table.row_bytes(name) for name, rows in rings.items() if name not in whole
+    )
+    resident = sum(one.size for one in plan.buffers if one.kind is Kind.WHOLE)
+    return BoundedPlan(plan, least, separate + resident)
+
+
+class Method(NamedTuple):
+    """A method to hold a network in memory, and its bytes.
+
+    lower_bound: no buffers of this kind are smaller, as far as proved.
+    """
+
+    title: str
+    buffers: int
+    lower_bound: int
+    parameters: int
+
+    @property
+    def total(self) -> int:
+        """Bytes of buffers and parameters."""
+        return self.buffers + self.parameters
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all layers work as a whole."""
+        return self.title in (WHOLE_ARENA, WHOLE_SEPARATE)
+
+
+def least_method(methods: Sequence[Method]) -> Method:
+    """Return the method with the smallest buffers; of equal ones whole layers, then the first."""
+    return min(methods, key=lambda one: (one.buffers, not one.is_whole))
+
+
+def reduction(methods: Sequence[Method]) -> Fraction:
+    """Return the part of the memory that is saved over the least method with whole layers.
+
+    Parameters count. 0 where the least method of all works layer by layer, or only such are known.
+    """
+    whole = [one for one in methods if one.is_whole]
+    if not whole:
+        return Fraction(0)
+    return 1 - Fraction(least_method(methods).total, max(1, least_method(whole).total))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryComparison(Shown):
+    """A network layer by layer and row by row.
+
+    nanoseconds: of a frame on one processor, layer by layer and row by row. pipelined: of a frame row
+    by row where each layer has a processor and its buffers never make it wait: those of the slowest
+    layer.
+    """
+
+    network: Network
+    element_bytes: int | None
+    whole: BoundedPlan
+    rows: BoundedPlan
+    nanoseconds: tuple[int, int]
+    pipelined: int
+
+    def plan(self) -> StreamingPlan:
+        """Return the smaller plan; of equal ones that of whole layers."""
+        return min(self.whole, self.rows, key=lambda one: one.arena_bytes).plan
+
+    @property
+    def parameters(self) -> int:
+        """Bytes of the parameters."""
+        return parameter_bytes(self.network, self.element_bytes)
+
+    @property
+    def methods(self) -> tuple[Method, ...]:
+        """The four methods, each with its bytes."""
+        titles = ((WHOLE_SEPARATE, WHOLE_ARENA), (ROWS_SEPARATE, ROWS_ARENA))
+        return tuple(
+            Method(title, size, bound, self.parameters)
+            for pair, one in zip(titles, (self.whole, self.rows), strict=True)
+            for title, size, bound in (
+                (pair[0], one.separate_bytes, one.separate_bytes),
+                (pair[1], one.arena_bytes, one.lower_bound),
+            )
+        )
+
+    @property
+    def least(self) -> Method:
+        """The method with the smallest buffers."""
+        return least_method(self.methods)
+
+    @property
+    def reduction(self) -> Fraction:
+        """The part of the memory that rows save over the least method with whole layers; 0 if none."""
+        return reduction(self.methods)
+
+    @property
+    def loss(self) -> Fraction:
+        """The part of the throughput that is lost on one processor."""
+        return 1 - Fraction(*self.nanoseconds)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all methods and what rows change, as a JSON value; fractions as texts."""
+        names = ("layer_by_layer", "row_by_row")
+        plans = zip(names, (self.whole, self.rows), self.nanoseconds, strict=True)
+        return {
+            "parameter_bytes": self.parameters,
+            "flash_bytes": flash_bytes(self.network, self.element_bytes),
+            **{
+                name: {
+                    "separate_bytes": one.separate_bytes,
+                    "arena_bytes": one.arena_bytes,
+                    "lower_bound_bytes": one.lower_bound,
+                    "nanoseconds": time,
+                }
+                for name, one, time in plans
+            },
+            "pipelined_nanoseconds": self.pipelined,
+            "min": {
+                "method": self.least.title,
+                "buffer_bytes": self.least.buffers,
+                "total_bytes": self.least.total,
+            },
+            "reduction": str(self.reduction),
+            "throughput_loss": str(self.loss),
+        }
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each method, as for a data frame."""
+        return [
+            {
+                "method": one.title,
+                "buffers": one.buffers,
+                "lower_bound": one.lower_bound,
+                "parameters": one.parameters,
+                "total": one.total,
+                "nanoseconds": self.nanoseconds[not one.is_whole],
+            }
+            for one in self.methods
+        ]
+
+
+def memory_comparison(
+    network: Network,
+    granularity: Granularity = BY_ROWS,
+    durations: Callable[[Granularity], Durations | None] = lambda _: None,
+    *,
+    element_bytes: int | None = None,
+    budget: Budget = None,
+) -> MemoryComparison:
+    """Return the network layer by layer, and row by row at the given granularity.
+
+    durations: by default a time unit a phase. element_bytes: of each element and parameter; by default
+    those of the file. budget: a stop, or seconds, for the search for offsets of whole tensors.
+    """
+    course = course_of(network)
+    several = EXTERNAL if course.others else ROWS
+    plain, ends = (ends_of(course, *one) for one in ((RESIDENT, RESIDENT), (several, EXTERNAL)))
+    resident, streamed = (
+        StageTable(network, element_bytes=element_bytes, outside=one.external)
+        for one in (plain, ends)
+    )
+    works = [
+        [
+            sum(actor.durations)
+            for actor in lower(
+                network, one, durations=durations(one), element_bytes=element_bytes
+            ).actors
+        ]
+        for one in (WHOLE, granularity)
+    ]
+    return MemoryComparison(
+        network=network,
+        element_bytes=element_bytes,
+        whole=layer_by_layer(course, resident, budget=budget),
+        rows=row_by_row(course, streamed, granularity, is_streamed=ends.is_streamed),
+        nanoseconds=(sum(works[0]), sum(works[1])),
+        pipelined=max(works[1]),
+    )
