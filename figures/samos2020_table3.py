@@ -225,7 +225,7 @@ def main() -> None:
     bars = [
         MemoryBar(name, way.title, way.parameters, way.buffers)
         for name, found in rows.items()
-        for way in found.ways
+        for way in found.methods
     ]
     picture = memory_picture(bars, "svg")
     Path(__file__).with_suffix(".svg").write_text(str(picture))

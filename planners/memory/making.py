@@ -529,12 +529,12 @@ def lifetimes(course: Course, groups: Sequence[WorkingGroup]) -> dict[str, tuple
     begin: dict[str, int] = {}
     first = groups[0]
     passing = first.streamed_input if first.geometry else None  # the input, if it never lies whole
-    if passing is None:
-        begin[course.at(0)] = 0
-    begin |= dict.fromkeys(course.others, 0)
     made = {
         one.firings.result: number for number, group in enumerate(groups) for one in group.geometry
     }
+    for name in (course.at(0), *course.others):
+        if name not in made and name != passing:  # else a stage of its own brings it
+            begin[name] = 0
     end: dict[str, int] = {}
     for number, group in enumerate(groups):
         for one in group.geometry:

@@ -1,9 +1,9 @@
 """Plans without a search: a network layer by layer, and row by row; their bytes and frames a second.
 
-Layer by layer each tensor lies whole. Row by row each tensor has a line buffer, the input comes row
-by row and the output goes out so; of several inputs each lies whole in other memory. The buffers
-are counted separately, each with bytes of its own for the whole frame, as SAMOS 2020 counts, and in
-one arena, where buffers that are not live at the same time share bytes, as in any runtime.
+Layer by layer each tensor lies whole. Row by row each tensor has a line buffer, inputs come row by
+row and outputs go out so. Buffers are counted separately, each with bytes of its own for the whole
+frame, as SAMOS 2020 counts, and in one arena, where buffers that are not live at the same time
+share bytes, as in any runtime.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from csdf.outcome import because
 from csdf.time_limit import Budget, stop_of
 from planners.arena.allocation import ArenaWhy, plan_arena
 from planners.arena.problem import Buffer, MemoryPlan, Problem
-from planners.memory.answer import EXTERNAL, RESIDENT, ROWS
+from planners.memory.answer import EXTERNAL, ROWS
 from planners.memory.line_buffers import Keeping, kept_places
 from planners.memory.making import bounded_plan
 from planners.memory.moves import GroupWay, Move, collecting, made_by_rows
@@ -152,10 +152,13 @@ def row_by_row(
     """Return the plan of one group in which each tensor has a line buffer.
 
     A fold over a map accumulates, row by row, where it takes a row at a time. granularity: rows that a
-    firing makes.
+    firing makes. is_streamed: inputs come row by row; of several each is a stage of its own.
     """
+    is_single = is_streamed and not course.others
 
     def working() -> Iterator[Stage]:
+        if is_streamed and not is_single:
+            yield from (Stage(layers=(name,)) for name in (course.at(0), *course.others))
         for layer in course.between(0, course.sections):
             rows = granularity.layers.get(layer.name, granularity.rows) or layer.shape.rows
             if rows == 1 and sums_over_rows(course.network, layer):
@@ -165,10 +168,10 @@ def row_by_row(
 
     stages = tuple(working())
     group = GroupWay(0, 0, 0, course.sections, (Move(0, course.sections, stages),))
-    plan, least = bounded_plan(course, table, [group], is_streamed=is_streamed)
+    plan, least = bounded_plan(course, table, [group], is_streamed=is_single)
     found = [table.geometry(stage) for stage in stages]
     firings = [one.firings for one in found]
-    if is_streamed:
+    if is_single:
         source = course.at(0)
         firings.insert(0, made_by_rows(source, table.height(source), 1))
     rings = kept_places(firings, dict.fromkeys((one.result for one in firings), Keeping.RING))
@@ -326,11 +329,11 @@ def memory_comparison(
     those of the file. budget: a stop, or seconds, for the search for offsets of whole tensors.
     """
     course = course_of(network)
-    several = EXTERNAL if course.others else ROWS
-    plain, ends = (ends_of(course, *one) for one in ((RESIDENT, RESIDENT), (several, EXTERNAL)))
+    ends = ends_of(course, ROWS, EXTERNAL)
+    is_streamed = not course.results & {course.at(0), *course.others}
     resident, streamed = (
-        StageTable(network, element_bytes=element_bytes, outside=one.external)
-        for one in (plain, ends)
+        StageTable(network, element_bytes=element_bytes, outside=external)
+        for external in (frozenset(), ends.external)
     )
     works = [
         [
@@ -345,7 +348,7 @@ def memory_comparison(
         network=network,
         element_bytes=element_bytes,
         whole=layer_by_layer(course, resident, budget=budget),
-        rows=row_by_row(course, streamed, granularity, is_streamed=ends.is_streamed),
+        rows=row_by_row(course, streamed, granularity, is_streamed=is_streamed),
         nanoseconds=(sum(works[0]), sum(works[1])),
         pipelined=max(works[1]),
     )

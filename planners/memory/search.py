@@ -23,7 +23,7 @@ from planners.memory.answer import (
     STRIPS,
     TWICE,
     WHOLE_LAYERS,
-    FitWay,
+    FitMethod,
 )
 from planners.memory.labels import ALL, ANY_WORK, front
 from planners.memory.making import smaller_plan
@@ -63,7 +63,7 @@ class Finding:
         stop: Stop,
     ) -> None:
         """Take where the input comes from, the spaces to search, and the RAM that is asked for."""
-        self.ways: list[FitWay] = []
+        self.methods: list[FitMethod] = []
         self.ended: Reason | None = None
         self._course, self._table = course, table
         self._is_streamed = is_streamed
@@ -99,18 +99,20 @@ class Finding:
     def _add(self, name: str, plan: StreamingPlan) -> None:
         work = Fraction(plan.multiply_accumulates, max(self._once, 1))
         nanoseconds = None if self._times is None else self._times.of(plan)
-        self.ways.append(FitWay(name=name, plan=plan, work=work, nanoseconds=nanoseconds))
+        self.methods.append(
+            FitMethod(name=name, plan=plan, mac_ratio=work, nanoseconds=nanoseconds)
+        )
 
     def _search(self) -> None:
         """Lines alone first, strips below what lines need; with more and more labels at a place."""
         once = OnceMoves(self._course, self._table)
-        most = min(way.ram_bytes for way in self.ways)
+        most = min(way.ram_bytes for way in self.methods)
         self._take(LINES, PlainMoves(self._course, self._table), most, self._widths[0])
         for labels in self._widths:
-            most = min(way.ram_bytes for way in self.ways if way.name in PLAIN)
+            most = min(way.ram_bytes for way in self.methods if way.name in PLAIN)
             is_complete = self._take(LINES, once, most, labels)
-            lowest = min(way.work for way in self.ways)  # 1, or 0 where nothing multiplies
-            least = min(way.ram_bytes for way in self.ways if way.work == lowest)
+            lowest = min(way.mac_ratio for way in self.methods)  # 1, or 0 where nothing multiplies
+            least = min(way.ram_bytes for way in self.methods if way.mac_ratio == lowest)
             if self._ram is not None and least <= self._ram:
                 return
             is_complete &= self._strips(least, labels)
@@ -123,9 +125,9 @@ class Finding:
         is_first = labels == self._widths[0]
         for name, moves in self._spaces.items():
             for limit in _limits(least, self._ram):
-                before = len(self.ways)
+                before = len(self.methods)
                 is_complete &= self._take(name, moves, limit, labels)
-                if self._ram is not None and len(self.ways) > before and not is_first:
+                if self._ram is not None and len(self.methods) > before and not is_first:
                     break
         return is_complete
 
@@ -139,7 +141,7 @@ class Finding:
                 gaps.append((way.memory, plan.arena_bytes))
         for cap in _caps(gaps, self._ram):
             self._stop.look()
-            works = (one.plan.multiply_accumulates for one in self.ways if one.ram_bytes <= cap)
+            works = (one.plan.multiply_accumulates for one in self.methods if one.ram_bytes <= cap)
             chain = found.chains.within(cap, min(works, default=ANY_WORK))
             if chain is not None:
                 self._tried(name, chain)
@@ -152,7 +154,7 @@ class Finding:
 
         With a limit of RAM only as long as no way is within it.
         """
-        lower, upper = counted, min(way.ram_bytes for way in self.ways)
+        lower, upper = counted, min(way.ram_bytes for way in self.methods)
         if self._ram is not None and upper <= self._ram:
             return
         while lower + lower // SMALL_GAP < upper:
@@ -163,7 +165,7 @@ class Finding:
                 lower = cap + 1
                 continue
             self._tried(name, chain)
-            upper = min(cap, *(way.ram_bytes for way in self.ways))
+            upper = min(cap, *(way.ram_bytes for way in self.methods))
 
     def _tried(self, name: str, way: PlanWay) -> StreamingPlan | None:
         """Add the plan of a chain of groups that is new, unless others are as good; return it."""
@@ -172,7 +174,7 @@ class Finding:
         if key in self._planned:
             return None
         self._planned.add(key)
-        known = (one for one in self.ways if one.plan.multiply_accumulates <= way.work)
+        known = (one for one in self.methods if one.plan.multiply_accumulates <= way.work)
         plan = smaller_plan(
             self._course,
             self._table,

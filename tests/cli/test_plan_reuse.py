@@ -138,9 +138,9 @@ def test_one_network_has_one_least_arena_whatever_command_is_asked(answer, name)
     words = ("--element-bytes", 1, "--fuse")
     (memory,) = answer("cnn", "memory", name, *words)[1]["networks"]
     _, found = answer("plan", "reuse", name, "--element-bytes", 1, *QUICK)
-    whole = memory["whole_arena"]["buffer_bytes"]
+    whole = memory["layer_by_layer"]["arena_bytes"]
     assert found["whole_arena_bytes"] == whole
-    assert found["smallest_arena_bytes"] <= memory["least"]["buffer_bytes"]
+    assert found["smallest_arena_bytes"] <= memory["min"]["buffer_bytes"]
     assert found["weight_bytes"] == memory["whole"]["parameter_bytes"]
     assert "csdf plan fusion" in found["kind"]
 
@@ -176,7 +176,7 @@ def test_a_no_says_of_which_plans_and_names_the_smallest_found(run):
     words = ("plan", "reuse", "resnet8", "--element-bytes", 1, *QUICK, "--ram", "1kB")
     code, output, _ = run(*words)
     assert code == 1
-    assert "each layer whole or by 1 row; by rows each tensor" in output
+    assert "each layer whole or by 1 row; by rows each edge" in output
     assert "chosen none: proved, no plan of this kind fits 1 kB of RAM for buffers" in output
     assert "the smallest found has 17.18 kB of buffers in one arena" in output
 

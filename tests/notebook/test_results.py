@@ -170,7 +170,7 @@ def test_rows_are_exact_and_one_each():
     assert len(RESULTS["self-timed"].to_records()) == len(RESULTS["self-timed"].firings)
     assert [row["buffer"] for row in RESULTS["plan"].to_records()] == ["a", "b", "empty"]
     assert len(RESULTS["network"].to_records()) == 5
-    assert [row["way"] for row in RESULTS["memory"].to_records()] == [
+    assert [row["method"] for row in RESULTS["memory"].to_records()] == [
         "whole layers, each tensor apart",
         "whole layers, one arena",
         "by parts, each buffer apart",

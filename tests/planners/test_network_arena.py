@@ -149,6 +149,6 @@ def test_line_buffers_need_no_more_in_one_arena_than_separate_rings(rows):
 
 def test_rows_in_one_arena_are_those_of_fit_with_the_input_by_rows():
     network = fused("resnet8")
-    ways = fit(network, input="rows", result=EXTERNAL, searched=()).ways
+    ways = fit(network, input="rows", output=EXTERNAL, searched=()).methods
     rows = next(way for way in ways if way.name == BY_ROWS)
     assert memory_comparison(network).rows.plan == rows.plan

@@ -15,14 +15,14 @@ from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.outcome import Status
 from csdf.words import bytes_in_words, nanoseconds_in_words, time_in_words
-from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, Fit, FitWay
+from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, Fit, FitMethod
 from planners.memory.fit import GIVEN
 from planners.memory.several import Together, run_plan
 from planners.plan.plan import StreamingPlan
 
-HEADER = ("way", "RAM", "work", "predicted")
+HEADER = ("method", "RAM", "MACs", "predicted")
 REAL_BYTES = 4  # of an element of a network of real numbers, in C
-WHERE = {RESIDENT: "in the arena", ROWS: "row by row", EXTERNAL: "elsewhere"}
+WHERE = {RESIDENT: "in the arena", ROWS: "row by row", EXTERNAL: "external"}
 
 
 def remark_on_elements(
@@ -87,11 +87,11 @@ def verified(model: Model, plan: StreamingPlan, seed: int) -> Check:
 
 
 def as_text(all_of: Together, checks: Sequence[Check], seconds: float) -> str:
-    """Return the answer in one line, then the ways, for each network; then what runs showed."""
+    """Return the answer in one line, then the methods, for each network; then what runs showed."""
     lines: list[str] = []
     fits = all_of.fits
     for one in fits:
-        lines += [_headline(one), *_table(one), f"  because  {one.reason}", _counted(one)]
+        lines += [_headline(one), *_table(one), f"  reason   {one.reason}", _counted(one)]
     if len(fits) > 1:
         lines += _together(all_of)
     for one, check in zip(fits, checks, strict=False):
@@ -107,15 +107,15 @@ def as_text(all_of: Together, checks: Sequence[Check], seconds: float) -> str:
 def _headline(one: Fit) -> str:
     way = one.best or one.least
     figures = (
-        f"{bytes_in_words(way.ram_bytes)} of RAM, {float(way.work):.4g} times the work, "
+        f"{bytes_in_words(way.ram_bytes)} of RAM, {float(way.mac_ratio):.4g}x MACs, "
         f"{bytes_in_words(one.flash_bytes)} of flash"
     )
     if one.ram is None and one.status == Status.FEASIBLE:
-        words = "as planned" if way.name == GIVEN else "with the least work"
+        words = "as planned" if way.name == GIVEN else "with the fewest MACs"
         return f"{one.network}: {words}: {figures}"
     if one.status == Status.FEASIBLE:
         spare = bytes_in_words((one.ram or 0) - way.ram_bytes)
-        return f"{one.network}: fits: {figures}; {spare} of RAM to spare"
+        return f"{one.network}: fits: {figures}; {spare} of RAM free"
     verdict = "does not fit" if one.status == Status.INFEASIBLE else "gave up"
     if one.flash is not None and one.flash_bytes > one.flash:
         verdict += (
@@ -131,13 +131,13 @@ def _counted(one: Fit) -> str:
     collects = (one.best or one.least).plan.collects_input
     source = WHERE[one.input] + (", collected before the first layer" if collects else "")
     return (
-        f"  counted  tensors, sums and staged rows; input {source}, result "
-        f"{WHERE[one.result]}; no plan needs less than {bytes_in_words(one.lower_bound)}"
+        f"  counted  tensors, accumulators, staging; input {source}, output {WHERE[one.output]}; "
+        f"lower bound {bytes_in_words(one.lower_bound)}"
     )
 
 
 def _table(one: Fit) -> list[str]:
-    rows = [HEADER, *(_cells(way) for way in one.ways)]
+    rows = [HEADER, *(_cells(way) for way in one.methods)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(HEADER))]
     return [
         "  "
@@ -146,15 +146,15 @@ def _table(one: Fit) -> list[str]:
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         + (" <" if row is not HEADER and way is one.best else "")
-        for row, way in zip(rows, (None, *one.ways), strict=True)
+        for row, way in zip(rows, (None, *one.methods), strict=True)
     ]
 
 
-def _cells(way: FitWay) -> tuple[str, ...]:
+def _cells(way: FitMethod) -> tuple[str, ...]:
     return (
         way.name,
         bytes_in_words(way.ram_bytes),
-        f"{float(way.work):.4g}",
+        f"{float(way.mac_ratio):.4g}x",
         "" if way.nanoseconds is None else nanoseconds_in_words(way.nanoseconds),
     )
 
@@ -173,7 +173,7 @@ def _together(all_of: Together) -> list[str]:
         f"{answers.counted(len(all_of.fits), 'network')} {how} in one arena: {word}: "
         f"{bytes_in_words(all_of.ram_bytes)} of RAM, {bytes_in_words(all_of.flash_bytes)} of flash"
         f"{each}",
-        f"  because  {reason}",
+        f"  reason   {reason}",
     ]
 
 

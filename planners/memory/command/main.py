@@ -13,7 +13,7 @@ from csdf.cli import answers, loading, parsers
 from csdf.cli.loading import worked
 from csdf.cli.parsers import add_limit_options
 from csdf.errors import UnwritableFile
-from planners.memory.answer import EXTERNAL, INPUTS, RESIDENT, RESULTS, ROWS
+from planners.memory.answer import EXTERNAL, INPUTS, OUTPUT_MEMORIES, RESIDENT, ROWS
 
 
 def main(argv: Sequence[str]) -> int:
@@ -29,16 +29,16 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf fit",
-        "Does a network fit into some RAM and flash, and how? Whole layers, all layers by rows, and "
-        "groups of lines and strips are planned in one arena; of the ways that fit the one with the "
-        "least work is taken, and of several the fastest. Without --ram, every trade-off between RAM "
-        "and work. Several networks work in turn in one arena. Ctrl-C and the budget "
-        "give the best by then.",
+        "Does a network fit into some RAM and flash, and how? Layer by layer, row by row, and groups "
+        "of line buffers and strips are planned in one arena; of the methods that fit the one with the "
+        "fewest multiply-accumulates (MACs) is taken, and of several the fastest. Without --ram, every "
+        "trade-off between RAM and MACs. Several networks work in turn in one arena. Ctrl-C and the "
+        "budget give the best by then.",
         "csdf fit person_detection --element-bytes 1 --ram 16kB --input rows",
         "csdf fit keyword_spotting --plot front.svg -o plan.json",
-        notes="Work counts multiply-accumulates; 1 is the network computed once. Strips repeat rows "
-        "of the layers inside them, lines repeat nothing. The bytes are those of the arena: all "
-        "tensors, sums and what is staged, the input included where it is resident.",
+        notes="1x MACs is the network computed once. Strips recompute rows of the layers inside them, "
+        "line buffers recompute nothing. The bytes are those of the arena: all tensors, accumulators "
+        "and what is staged, the input included where it is resident.",
     )
     shared.add_model_argument(
         parser,
@@ -48,11 +48,11 @@ def command_parser() -> argparse.ArgumentParser:
     )
     shared.add_reading_options(parser)
     add_plan_options(parser)
-    parser.set_defaults(input=None, result=None)  # which with --plan are the plan's
+    parser.set_defaults(input=None, output_memory=None)  # which with --plan are the plan's
     parser.add_argument(
         "--plan",
         metavar="FILE",
-        help="judge this plan and search none: what csdf fit, csdf cnn memory, or csdf plan "
+        help="check this plan and search none: what csdf fit, csdf cnn memory, or csdf plan "
         "fusion, reuse or primitives wrote with -o; --plot draws it over time",
     )
     parser.add_argument(
@@ -77,7 +77,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parsers.add_budget_option(parser, "for each network; then the best by then", 9.0)
     parsers.add_json_option(parser)
-    parsers.add_plot_option(parser, "RAM against work; of --plan, offsets over time")
+    parsers.add_plot_option(parser, "RAM against MACs; of --plan, offsets over time")
     parsers.add_output_option(parser, "the plan, in JSON", required=False)
     return parser
 
@@ -85,12 +85,12 @@ def command_parser() -> argparse.ArgumentParser:
 WHERE_INPUTS_ARE = {
     RESIDENT: "resident: whole in the arena before the first layer",
     ROWS: "rows: row by row, as a camera sends it",
-    EXTERNAL: "outside: whole in other memory, which layers may read as they like",
+    EXTERNAL: "external: whole in other memory, which layers may read as they like",
 }
 
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
-    """Add --ram, --flash, --input and --result."""
+    """Add --ram, --flash, --input and --output-memory."""
     add_limit_options(parser)
     parser.add_argument(
         "--input",
@@ -99,8 +99,8 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         help="; ".join(WHERE_INPUTS_ARE[one] for one in INPUTS) + "; default: resident",
     )
     parser.add_argument(
-        "--result",
-        choices=RESULTS,
+        "--output-memory",
+        choices=OUTPUT_MEMORIES,
         default=RESIDENT,
-        help="resident: whole in the arena; outside: written to other memory; default: resident",
+        help="resident: whole in the arena; external: written to other memory; default: resident",
     )

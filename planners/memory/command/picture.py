@@ -1,4 +1,4 @@
-"""RAM against work, for the ways that `csdf fit` knows; and a plan over time."""
+"""RAM against MACs, for the methods that `csdf fit` knows; and a plan over time."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def plan_picture(networks: Sequence[Network], fits: Sequence[Fit], suffix: str) 
     boxes: list[Box] = []
     for network, one in zip(networks, fits, strict=True):
         begin = max((box.end for box in boxes), default=0)
-        for life in firings_and_lives(network, one.ways[0].plan)[1]:
+        for life in firings_and_lives(network, one.methods[0].plan)[1]:
             boxes.append(Box(*life)._replace(start=begin + life.start, end=begin + life.end))
-    ram = max(one.ways[0].plan.arena_bytes for one in fits)
+    ram = max(one.methods[0].plan.arena_bytes for one in fits)
     names = ", ".join(one.network for one in fits)
     title = f"{names}: {ram} bytes over the firings of a frame"
     return arena_picture(
@@ -47,9 +47,9 @@ def plan_picture(networks: Sequence[Network], fits: Sequence[Fit], suffix: str) 
 
 def _draw_ways(axes: Axes, found: Fit, colour: str) -> None:
     """Draw the ways of a network as dots, and the least work that fits as steps."""
-    ways = sorted(found.ways, key=lambda way: way.ram_bytes)
+    ways = sorted(found.methods, key=lambda way: way.ram_bytes)
     sizes = [way.ram_bytes / 1000 for way in ways]
-    works = [float(way.work) for way in ways]
+    works = [float(way.mac_ratio) for way in ways]
     axes.plot(sizes, works, "o", color=colour, markersize=4, label=found.network, clip_on=False)
     best = list(accumulate(works, min))
     axes.step(sizes, best, where="post", color=colour, linewidth=1.2)
@@ -89,9 +89,9 @@ def fit_picture(fits: Sequence[Fit], suffix: str) -> str | bytes:
     if limits:  # one option: the same for all
         label = f"--ram: {bytes_in_words(limits[0])}"
         axes.axvline(limits[0] / 1000, color="#777", linewidth=1.1, linestyle="--", label=label)
-    axes.set_ylim(*work_axis([way.work for one in fits for way in one.ways]))
+    axes.set_ylim(*work_axis([way.mac_ratio for one in fits for way in one.methods]))
     _mark_sizes(axes)
-    axes.set_ylabel("work (1: the network computed once)")
+    axes.set_ylabel("MACs (1: the network computed once)")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8)
-    return rendered(figure, "RAM against work", suffix)
+    return rendered(figure, "RAM against MACs", suffix)

@@ -64,8 +64,8 @@ def _given_plans(options: argparse.Namespace) -> Sequence[StreamingPlan | None]:
     """The plans of the file that is given, one for each model; of each model none where no file is."""
     if options.plan is None:
         return [None for _ in options.models]
-    for name in ("input", "result", "fps"):
-        if getattr(options, name) is not None:
+    for name in ("input", "output-memory", "fps"):
+        if getattr(options, name.replace("-", "_")) is not None:
             raise CsdfError(f"--{name} is for the search; leave out --{name} or --plan")
     if options.is_element_given or options.parameter_bytes is not None:
         name = "--element-bytes" if options.is_element_given else "--parameter-bytes"
@@ -108,7 +108,7 @@ def _fitted(source: str, plan: StreamingPlan | None, options: argparse.Namespace
 
 def _judged(network: Network, plan: StreamingPlan, options: argparse.Namespace) -> Fit:
     try:
-        with answers.working(f"judging the plan of {plan.network}"):
+        with answers.working(f"checking the plan of {plan.network}"):
             return fit_of(network, plan, ram=options.ram, flash=options.flash)
     except InvalidPlan as error:
         raise InvalidPlan(f"{options.plan}: {error}") from None
@@ -123,10 +123,10 @@ def _searched(network: Network, options: argparse.Namespace) -> Fit:
         element_bytes=options.element_bytes,
         parameter_bytes=options.parameter_bytes,
         input=options.input or RESIDENT,
-        result=options.result or RESIDENT,
+        output=options.output_memory or RESIDENT,
         searched=SEARCHED,
         platform=PLATFORMS[options.platform],
-        budget=stop_after(options.budget, f"{options.model}: lines and strips"),
+        budget=stop_after(options.budget, f"{options.model}: line buffers and strips"),
     )
 
 

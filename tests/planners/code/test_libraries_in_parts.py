@@ -163,7 +163,7 @@ def test_rows_come_in_and_results_go_out_to_the_caller(tmp_path):
         model = expanded(seed)
         cases += [
             (model, way.plan)
-            for way in fit(model.network, input=ROWS, result=EXTERNAL, element_bytes=4).ways
+            for way in fit(model.network, input=ROWS, output=EXTERNAL, element_bytes=4).methods
         ]
     assert run_all(libraries(cases), tmp_path) == []
 

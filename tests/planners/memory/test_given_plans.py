@@ -55,7 +55,7 @@ def test_a_given_plan_fits_as_the_search_said(input_):
     searched = fit(network, input=input_)
     found = fit_of(network, searched.least.plan, ram=searched.least.ram_bytes)
     assert found.best.ram_bytes == searched.least.ram_bytes
-    assert found.best.work == searched.least.work
+    assert found.best.mac_ratio == searched.least.work
     assert (found.input, found.lower_bound) == (searched.input, searched.lower_bound)
     assert found.flash_bytes == searched.flash_bytes
     assert fit_of(network, searched.least.plan, ram=searched.least.ram_bytes - 1).best is None
@@ -235,7 +235,7 @@ def spoiled(value, random):
 
 def test_a_spoiled_plan_is_refused_or_still_a_plan():
     network = network_of()
-    ways = [*fit(network, searched=SEARCHED).ways, *fit(network, input="rows").ways]
+    ways = [*fit(network, searched=SEARCHED).methods, *fit(network, input="rows").methods]
     plans = [plan_as_json(way.plan) for way in ways]
     refused = 0
     for seed in range(400):
@@ -298,7 +298,7 @@ def once_more(plan, kind, **changes):
 def test_an_input_outside_the_arena_does_not_come_row_by_row():
     # The C code has no memory of the caller to write the rows to.
     network = chain()
-    plan = planned(network, input="outside")
+    plan = planned(network, input="external")
     first, *others = plan.groups
     wrong = replace(plan, groups=(replace(first, streamed_input="input"), *others))
     with pytest.raises(InvalidPlan, match="'input' comes row by row, but lies outside the arena"):
@@ -308,7 +308,7 @@ def test_an_input_outside_the_arena_does_not_come_row_by_row():
 def test_a_result_outside_the_arena_is_not_given_twice():
     # The C code wrote the second one behind the end of the arena.
     network = chain()
-    plan = planned(network, result="outside")
+    plan = planned(network, output="external")
     with pytest.raises(InvalidPlan, match="outside the arena; expected one buffer"):
         require_carried_out(network, once_more(plan, Kind.EXTERNAL))
 
@@ -316,7 +316,7 @@ def test_a_result_outside_the_arena_is_not_given_twice():
 def test_an_arena_beyond_what_is_outside_is_refused():
     # Bytes of what is outside begin behind the arena; a ValueError was shown with a traceback.
     network = chain()
-    plan = planned(network, result="outside")
+    plan = planned(network, output="external")
     with pytest.raises(InvalidPlan, match="leave the arena"):
         require_carried_out(network, replace(plan, arena_bytes=plan.all_bytes + 4096))
 
@@ -358,7 +358,7 @@ def test_layers_twice_between_a_tensor_and_one_before_it_are_refused():
 def test_a_result_over_the_sums_it_is_made_of_is_refused():
     # C rescales one sum after another: a result that begins at the third sum is written over it first.
     network = network_of()
-    ways = fit(network, searched=SEARCHED, element_bytes=1).ways
+    ways = fit(network, searched=SEARCHED, element_bytes=1).methods
     plan = next(
         way.plan for way in ways if any(one.kind is Kind.ACCUMULATORS for one in way.plan.buffers)
     )

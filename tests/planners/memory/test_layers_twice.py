@@ -105,7 +105,7 @@ def test_a_span_that_the_network_does_not_have_is_refused_by_its_ends():
 
 def test_fit_tells_that_gates_are_computed_twice():
     found = fit(gated_block(2, 8, 16), element_bytes=1, searched=SEARCHED)
-    assert TWICE in {way.name for way in found.ways}
+    assert TWICE in {way.name for way in found.methods}
 
 
 def test_a_plan_with_layers_twice_reads_back_and_is_judged():

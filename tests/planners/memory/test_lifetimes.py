@@ -56,7 +56,7 @@ def test_an_output_in_the_middle_of_a_network_stays_until_the_frame_ends():
     first = builder.add(op.FullyConnected(units=11), builder.input((4,)))
     builder.output(builder.add(op.FullyConnected(units=7), first, name="early"))
     builder.output(builder.add(op.FullyConnected(units=5), first, name="late"))
-    plan = fit(builder.network(), element_bytes=1, searched=()).ways[0].plan
+    plan = fit(builder.network(), element_bytes=1, searched=()).methods[0].plan
     ends = {one.name: (one.offset, one.offset + one.size) for one in plan.buffers if one.size}
     early, late = ends["early"], ends["late"]
     assert early[1] <= late[0] or late[1] <= early[0]

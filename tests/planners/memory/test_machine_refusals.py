@@ -23,7 +23,7 @@ def network():
 def plan(network):
     """Strips and lines, with a pool."""
     found = fit(network, input="rows")
-    return next(way.plan for way in found.ways if way.name == "lines and strips")
+    return next(way.plan for way in found.methods if way.name == "line buffers + strips")
 
 
 def test_the_plan_itself_passes(network, plan):
@@ -60,7 +60,7 @@ def test_a_line_that_lies_over_another_is_refused(network, plan):
 
 
 def test_a_tensor_of_the_arena_behind_its_end_is_refused(network):
-    found = fit(network, input="outside", result="outside").least.plan
+    found = fit(network, input="external", output="external").least.plan
     line = next(one for one in found.buffers if one.kind is Kind.LINE and one.size)
     outside = next(one for one in found.buffers if one.kind is Kind.EXTERNAL)
     behind = replace(line, offset=outside.offset)

@@ -100,8 +100,8 @@ def streamed_cases(model, unit):
     """Plans of `csdf fit`, and random ones of its space."""
     network = model.network
     for ends in (("resident", "resident"), ("rows", "external"), ("external", "external")):
-        found = fit(network, element_bytes=unit, searched=SEARCHED, input=ends[0], result=ends[1])
-        for way in found.ways:
+        found = fit(network, element_bytes=unit, searched=SEARCHED, input=ends[0], output=ends[1])
+        for way in found.methods:
             yield Case("fit", model, way.plan)
     for seed in range(6):
         plan = random_plan(
