@@ -9,8 +9,10 @@ share bytes, as in any runtime.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from cnn2csdf.fixed_point.flash import flash_bytes
@@ -22,18 +24,20 @@ from cnn2csdf.operators import Output
 from cnn2csdf.parameters import parameter_bytes
 from csdf.model.shown import Shown
 from csdf.outcome import because
-from csdf.time_limit import Budget, stop_of
+from csdf.time_limit import ENDS, Budget, stop_of
 from planners.arena.allocation import ArenaWhy, plan_arena
 from planners.arena.problem import Buffer, MemoryPlan, Problem
 from planners.memory.answer import EXTERNAL, ROWS
+from planners.memory.labels import front
 from planners.memory.line_buffers import Keeping, kept_places
 from planners.memory.making import bounded_plan
-from planners.memory.moves import GroupWay, Move, collecting, made_by_rows
+from planners.memory.moves import GroupWay, Move, Moves, collecting, made_by_rows
 from planners.memory.order import Course, course_of
 from planners.memory.stages import StageTable
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.plan import Kind, Mode, Stage, StreamingPlan
 
+LABELS = 12  # at a separator, as the first search of csdf fit has
 MOST_STEPS = 60  # steps of the search for an arena; the same plan on every machine
 
 WHOLE_ARENA = "layer by layer, one arena"
@@ -142,45 +146,88 @@ def layer_by_layer(
     return BoundedPlan(plan, arena.lower_bound, sum(one.size for one in arena.problem.buffers))
 
 
+class RowMoves(Moves):
+    """The moves of single layers, row by row: nothing is recomputed."""
+
+    longest_stage = 1
+    most_partitions = 1
+
+    def __init__(self, course: Course, table: StageTable, granularity: Granularity) -> None:
+        """Take the rows that a firing of each layer makes."""
+        super().__init__(course, table)
+        self._granularity = granularity
+
+    def from_cut(self, begin: int, entry: int) -> Iterator[Move]:
+        """Yield the moves that begin behind a cut whose tensor comes so many rows a batch."""
+        for move in super().from_cut(begin, entry):
+            if all(len(stage.layers) == 1 for stage in move.stages):
+                stages = (self.with_rows(stage) for stage in move.stages)
+                yield move._replace(stages=tuple(stages))
+
+    def with_rows(self, stage: Stage) -> Stage:
+        """Return the stage with its rows a firing; one that accumulates takes a row a firing."""
+        height = self.table.height(stage.result)
+        rows = self._granularity.layers.get(stage.result, self._granularity.rows) or height
+        return stage if stage.mode is Mode.ACCUMULATING else replace(stage, rows=min(rows, height))
+
+    def plain(self, *, streams_all: bool) -> list[GroupWay]:
+        """Return groups that end where a single row is live, since it lies whole anyway.
+
+        streams_all: of several inputs each is a stage of its own, which brings it row by row.
+        """
+        course, groups = self.course, []
+        cuts = (one for one in range(1, course.sections) if self.table.height(course.at(one)) == 1)
+        for begin, end in pairwise((0, *cuts, course.sections)):
+            stages = []
+            if begin == 0 and streams_all and course.others:
+                stages += [Stage(layers=(name,)) for name in (course.at(0), *course.others)]
+            for layer in course.between(begin, end):
+                stage = self.with_rows(Stage(layers=(layer.name,)))
+                if stage.rows == 1 and sums_over_rows(course.network, layer):
+                    stage = replace(stage, mode=Mode.ACCUMULATING)
+                stages.append(stage)
+            groups.append(GroupWay(0, 0, begin, end, (Move(begin, end, tuple(stages)),)))
+        return groups
+
+
 def row_by_row(
     course: Course,
     table: StageTable,
     granularity: Granularity = BY_ROWS,
     *,
     is_streamed: bool = False,
+    is_searched: bool = False,
+    budget: Budget = None,
 ) -> BoundedPlan:
-    """Return the plan of one group in which each tensor has a line buffer.
+    """Return the plan in which each tensor has a line buffer.
 
-    A fold over a map accumulates, row by row, where it takes a row at a time. granularity: rows that a
-    firing makes. is_streamed: inputs come row by row; of several each is a stage of its own.
+    granularity: rows that a firing makes. is_streamed: inputs come row by row. is_searched: groups are
+    chosen, between which tensors lie whole, where that takes less. budget: a stop, or seconds; it ends
+    the search.
     """
+    moves = RowMoves(course, table, granularity)
     is_single = is_streamed and not course.others
-
-    def working() -> Iterator[Stage]:
-        if is_streamed and not is_single:
-            yield from (Stage(layers=(name,)) for name in (course.at(0), *course.others))
-        for layer in course.between(0, course.sections):
-            rows = granularity.layers.get(layer.name, granularity.rows) or layer.shape.rows
-            if rows == 1 and sums_over_rows(course.network, layer):
-                yield Stage(layers=(layer.name,), mode=Mode.ACCUMULATING)
-            else:
-                yield Stage(layers=(layer.name,), rows=min(rows, layer.shape.rows))
-
-    stages = tuple(working())
-    group = GroupWay(0, 0, 0, course.sections, (Move(0, course.sections, stages),))
-    plan, least = bounded_plan(course, table, [group], is_streamed=is_single)
-    found = [table.geometry(stage) for stage in stages]
-    firings = [one.firings for one in found]
+    groups = moves.plain(streams_all=is_streamed)
+    plan, least = bounded_plan(course, table, groups, is_streamed=is_single)
+    geometry = [table.geometry(stage) for one in groups for stage in one.moves[0].stages]
+    firings = [one.firings for one in geometry]
     if is_single:
         source = course.at(0)
         firings.insert(0, made_by_rows(source, table.height(source), 1))
     rings = kept_places(firings, dict.fromkeys((one.result for one in firings), Keeping.RING))
     whole = {one.tensor for one in plan.buffers if one.has_all_rows}
-    separate = sum(one.accumulator for one in found) + sum(
+    separate = sum(one.accumulator for one in geometry) + sum(
         rows * table.row_bytes(name) for name, rows in rings.items() if name not in whole
     )
-    resident = sum(one.size for one in plan.buffers if one.kind is Kind.WHOLE)
-    return BoundedPlan(plan, least, separate + resident)
+    separate += sum(one.size for one in plan.buffers if one.kind is Kind.WHOLE)
+    if is_searched:
+        limit, stop = plan.arena_bytes, stop_of(budget)
+        with suppress(*ENDS):
+            found = front(moves, limit, is_streamed=is_single, labels=LABELS, budget=stop)
+            for way in found.plans:
+                other = bounded_plan(course, table, way.groups, is_streamed=is_single)
+                plan, least = min((plan, least), other, key=lambda one: one[0].arena_bytes)
+    return BoundedPlan(plan, least, separate)
 
 
 class Method(NamedTuple):
@@ -348,7 +395,9 @@ def memory_comparison(
         network=network,
         element_bytes=element_bytes,
         whole=layer_by_layer(course, resident, budget=budget),
-        rows=row_by_row(course, streamed, granularity, is_streamed=is_streamed),
+        rows=row_by_row(
+            course, streamed, granularity, is_streamed=is_streamed, is_searched=True, budget=budget
+        ),
         nanoseconds=(sum(works[0]), sum(works[1])),
         pipelined=max(works[1]),
     )
