@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cnn2csdf.elements import Element, Quantization, Stored
+from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators import Input, Operator, Output
 from csdf.errors import InvalidNetwork

@@ -11,7 +11,6 @@ from itertools import accumulate
 
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators import Concatenation, Elementwise
-from cnn2csdf.operators.operator import RowsNeeded
 from csdf.errors import InvalidNetwork
 
 
@@ -90,14 +89,12 @@ def written_rows(
 ) -> tuple[int, ...]:
     """Return the rows that each phase of the layer writes."""
     ends = parts(layer, inputs, granularity)
-    if granularity.joins_wait and is_join(layer):
+    # Whether the layer brings several branches together.
+    if granularity.joins_wait and (
+        isinstance(layer.operator, Elementwise | Concatenation) and len(layer.inputs) > 1
+    ):
         return (0,) * (len(ends) - 1) + (ends[-1],)
     return differences(ends)
-
-
-def is_join(layer: Layer) -> bool:
-    """Whether the layer brings several branches together."""
-    return isinstance(layer.operator, Elementwise | Concatenation) and len(layer.inputs) > 1
 
 
 def differences(totals: Sequence[int]) -> tuple[int, ...]:
@@ -136,11 +133,7 @@ def reading_rates(
     needed = layer.operator.rows_needed(index, inputs, layer.shape)
     if needed is None or len(ends) == 1:
         return ReadingRates(consumed=(height,), released=(height,), kept=(0,))
-    return _window_rates(ends, needed, height)
-
-
-def _window_rates(ends: Sequence[int], needed: RowsNeeded, height: int) -> ReadingRates:
-    """The last phase also takes, and gives back, the rows that no window needs."""
+    # The last phase also takes, and gives back, the rows that no window needs.
     starts = (0, *ends[:-1])
     first = [min(max(needed(start)[0], 0), height) for start in starts]
     through: list[int] = []

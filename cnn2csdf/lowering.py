@@ -45,7 +45,17 @@ def lower(
     names = channel_names(network)
     channels: list[Channel] = []
     for layer in network.layers:
-        channels.append(_state(layer, len(_parts(network, layer, granularity))))
+        one = (1,) * len(_parts(network, layer, granularity))
+        channels.append(
+            Channel(
+                name=f"{layer.name} state",
+                producer=layer.name,
+                consumer=layer.name,
+                production=one,
+                consumption=one,
+                initial_tokens=1,
+            )
+        )
         channels += _reading_channels(network, layer, names, granularity, overlap, element_bytes)
     return Graph(
         name=network.name,
@@ -83,18 +93,6 @@ def _actor(
             f"layer {layer.name!r}: {counted(len(times), 'duration')} for {counted(phases, 'phase')}"
         )
     return Actor(name=layer.name, durations=times)
-
-
-def _state(layer: Layer, phases: int) -> Channel:
-    one = (1,) * phases
-    return Channel(
-        name=f"{layer.name} state",
-        producer=layer.name,
-        consumer=layer.name,
-        production=one,
-        consumption=one,
-        initial_tokens=1,
-    )
 
 
 def _reading_channels(

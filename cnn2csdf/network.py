@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from cnn2csdf.elements import Element, Quantization, Stored
+from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.operators import Input, Operator, Output
 from cnn2csdf.operators.operator import describe
 from cnn2csdf.shape import Shape as Shape

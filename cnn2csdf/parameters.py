@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
-from cnn2csdf.elements import Element, Stored
+from cnn2csdf.dtypes import Element, Stored
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.shape import Dims, Shape
 

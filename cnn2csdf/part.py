@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.elements import Quantization
+from cnn2csdf.dtypes import Quantization
 from cnn2csdf.integers import real
 from cnn2csdf.shape import Shape
 from csdf.errors import ExecutionError

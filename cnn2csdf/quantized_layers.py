@@ -13,7 +13,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.arrays import Array
-from cnn2csdf.elements import Element, Quantization, Stored
+from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Model
 
@@ -64,7 +64,11 @@ def with_integers(model: Model) -> Model:
             layer = _merged(model.network, merged[found.name])
             if weights is not None:
                 weights[found.name] = _stored_arrays(layer, weights.get(found.name, {}))
-            layer = replace(layer, stored=tuple(_plain_bias(layer)))
+            # A bias is added to sums, and has no scale of its own.
+            layer = replace(
+                layer,
+                stored=tuple([_real(one) if one.role == "bias" else one for one in layer.stored]),
+            )
         else:
             layer = replace(found, stored=tuple(map(_real, found.stored)))
         inputs = tuple(moved.get(name, name) for name in layer.inputs)
@@ -88,16 +92,14 @@ def _behind(
         last = network.layer(readers[0])
         chain.append(last)
         if isinstance(last.operator, op.Conversion) and last.quantization is not None:
-            given = [_types_before(network, name) for name in layer.inputs]
+            # How the integers are stored that a layer makes real.
+            given = [
+                network.layer(network.layer(name).inputs[0]).quantization for name in layer.inputs
+            ]
             return tuple(chain) if _has_integer_form(layer, given, last.quantization) else ()
         if not _is_limit(last.operator):
             break
     return ()
-
-
-def _types_before(network: Network, name: str) -> Quantization | None:
-    """Return how the integers are stored that a layer makes real."""
-    return network.layer(network.layer(name).inputs[0]).quantization
 
 
 def _has_integer_form(
@@ -179,19 +181,12 @@ def _stored_arrays(layer: Layer, arrays: Mapping[str, Array]) -> dict[str, Array
     found = dict(arrays)
     for one in layer.stored:
         if one.quantization is not None:
-            found[one.role] = _integers(arrays[one.role], one.quantization)
+            values = arrays[one.role]
+            types = one.quantization
+            scales = np.array(types.scales, np.float64).reshape(-1, *(1,) * (values.ndim - 1))
+            whole: Array = np.rint(values / scales) + types.zero_point
+            found[one.role] = whole.astype(types.element.value)
     return found
-
-
-def _integers(values: Array, types: Quantization) -> Array:
-    scales = np.array(types.scales, np.float64).reshape(-1, *(1,) * (values.ndim - 1))
-    whole: Array = np.rint(values / scales) + types.zero_point
-    return whole.astype(types.element.value)
-
-
-def _plain_bias(layer: Layer) -> list[Stored]:
-    """A bias is added to sums, and has no scale of its own."""
-    return [_real(one) if one.role == "bias" else one for one in layer.stored]
 
 
 def _without_unread(network: Network) -> Network:

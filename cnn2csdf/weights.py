@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from cnn2csdf.arrays import Array as Array
-from cnn2csdf.elements import Stored
+from cnn2csdf.dtypes import Stored
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import parameter_shapes
 from csdf.errors import InvalidNetwork
@@ -27,20 +27,17 @@ class Model:
 
     def __post_init__(self) -> None:
         if self.weights is not None:
-            _require_all(self.network, self.weights)
-
-
-def _require_all(network: Network, weights: Weights) -> None:
-    for layer in network.layers:
-        found = weights.get(layer.name, {})
-        for role, dims in parameter_shapes(layer, network.input_shapes(layer)).items():
-            if role not in found:
-                raise InvalidNetwork(f"layer {layer.name!r} has no weights {role!r}")
-            if found[role].shape != dims:
-                raise InvalidNetwork(
-                    f"layer {layer.name!r}: weights {role!r} of shape {found[role].shape}, "
-                    f"expected {dims}"
-                )
+            network = self.network
+            for layer in network.layers:
+                found = self.weights.get(layer.name, {})
+                for role, dims in parameter_shapes(layer, network.input_shapes(layer)).items():
+                    if role not in found:
+                        raise InvalidNetwork(f"layer {layer.name!r} has no weights {role!r}")
+                    if found[role].shape != dims:
+                        raise InvalidNetwork(
+                            f"layer {layer.name!r}: weights {role!r} of shape {found[role].shape}, "
+                            f"expected {dims}"
+                        )
 
 
 def random_weights(network: Network, seed: int) -> Weights:

@@ -35,18 +35,10 @@ if TYPE_CHECKING:
     from csdf.analysis.expansion import merge_parallel_channels as merge_parallel_channels
     from csdf.analysis.expansion import unfold as unfold
     from csdf.analysis.latency import DependencyLatency as DependencyLatency
-    from csdf.analysis.latency import OrderedLatency as OrderedLatency
-    from csdf.analysis.latency import SourceLatency as SourceLatency
     from csdf.analysis.latency import dependency_latency as dependency_latency
     from csdf.analysis.latency import latency as latency
-    from csdf.analysis.latency import ordered_latency as ordered_latency
-    from csdf.analysis.latency import source_latency as source_latency
     from csdf.analysis.liveness import Deadlock as Deadlock
     from csdf.analysis.liveness import deadlock as deadlock
-    from csdf.analysis.mapping.execution import MappedExecution as MappedExecution
-    from csdf.analysis.mapping.execution import mapped_execution as mapped_execution
-    from csdf.analysis.mapping.throughput import MappedThroughput as MappedThroughput
-    from csdf.analysis.mapping.throughput import mapped_throughput as mapped_throughput
     from csdf.analysis.parametric import Parameter as Parameter
     from csdf.analysis.parametric import ParametricPeriod as ParametricPeriod
     from csdf.analysis.parametric import ParametricRegions as ParametricRegions
@@ -55,8 +47,6 @@ if TYPE_CHECKING:
     from csdf.analysis.parametric import parametric_period as parametric_period
     from csdf.analysis.parametric import parametric_regions as parametric_regions
     from csdf.analysis.parametric import time_scale as time_scale
-    from csdf.analysis.scenarios import ScenarioThroughput as ScenarioThroughput
-    from csdf.analysis.scenarios import scenario_throughput as scenario_throughput
     from csdf.analysis.schedule_checker import check_periodic_schedule as check_periodic_schedule
     from csdf.analysis.schedule_checker import check_schedule as check_schedule
     from csdf.analysis.schedules import periodic_schedule as periodic_schedule
@@ -83,42 +73,52 @@ if TYPE_CHECKING:
     from csdf.generation import sampled_graph as sampled_graph
     from csdf.io.graph_files import read_graph as read_graph
     from csdf.io.graph_files import write_graph as write_graph
-    from csdf.io.mapping.files import read_mapping as read_mapping
-    from csdf.io.mapping.files import read_platform as read_platform
-    from csdf.io.mapping.files import write_mapping as write_mapping
-    from csdf.io.mapping.files import write_platform as write_platform
-    from csdf.io.mapping.nsoc import MappedApplication as MappedApplication
-    from csdf.io.mapping.nsoc import read_nsoc as read_nsoc
-    from csdf.io.mapping.nsoc import write_nsoc as write_nsoc
     from csdf.io.networkx_graphs import from_networkx as from_networkx
     from csdf.io.networkx_graphs import to_networkx as to_networkx
-    from csdf.io.scenarios.files import read_scenarios as read_scenarios
+    from csdf.mapping.buffers import LeastBuffers as LeastBuffers
+    from csdf.mapping.buffers import least_buffers as least_buffers
+    from csdf.mapping.execution import MappedExecution as MappedExecution
+    from csdf.mapping.execution import mapped_execution as mapped_execution
+    from csdf.mapping.files import read_mapping as read_mapping
+    from csdf.mapping.files import read_platform as read_platform
+    from csdf.mapping.files import write_mapping as write_mapping
+    from csdf.mapping.files import write_platform as write_platform
+    from csdf.mapping.latency import OrderedLatency as OrderedLatency
+    from csdf.mapping.latency import SourceLatency as SourceLatency
+    from csdf.mapping.latency import ordered_latency as ordered_latency
+    from csdf.mapping.latency import source_latency as source_latency
+    from csdf.mapping.model import Buffer as Buffer
+    from csdf.mapping.model import Connection as Connection
+    from csdf.mapping.model import Core as Core
+    from csdf.mapping.model import InvalidMapping as InvalidMapping
+    from csdf.mapping.model import Mapping as Mapping
+    from csdf.mapping.model import Platform as Platform
+    from csdf.mapping.model import StaticOrder as StaticOrder
+    from csdf.mapping.nsoc import MappedApplication as MappedApplication
+    from csdf.mapping.nsoc import read_nsoc as read_nsoc
+    from csdf.mapping.nsoc import write_nsoc as write_nsoc
+    from csdf.mapping.search import BestMapping as BestMapping
+    from csdf.mapping.search import FewestProcessors as FewestProcessors
+    from csdf.mapping.search import best_mapping as best_mapping
+    from csdf.mapping.search import fewest_processors as fewest_processors
+    from csdf.mapping.throughput import MappedThroughput as MappedThroughput
+    from csdf.mapping.throughput import mapped_throughput as mapped_throughput
     from csdf.model.builder import GraphBuilder as GraphBuilder
     from csdf.model.graph import Actor as Actor
     from csdf.model.graph import Channel as Channel
     from csdf.model.graph import Graph as Graph
-    from csdf.model.mapping import Buffer as Buffer
-    from csdf.model.mapping import Connection as Connection
-    from csdf.model.mapping import Core as Core
-    from csdf.model.mapping import InvalidMapping as InvalidMapping
-    from csdf.model.mapping import Mapping as Mapping
-    from csdf.model.mapping import Platform as Platform
-    from csdf.model.mapping import StaticOrder as StaticOrder
-    from csdf.model.scenarios import Scenario as Scenario
-    from csdf.model.scenarios import ScenarioGraph as ScenarioGraph
-    from csdf.model.scenarios import State as State
     from csdf.model.schedule import Firing as Firing
     from csdf.model.schedule import PeriodicSchedule as PeriodicSchedule
     from csdf.outcome import Reason as Reason
     from csdf.outcome import Status as Status
+    from csdf.scenarios.files import read_scenarios as read_scenarios
+    from csdf.scenarios.model import Scenario as Scenario
+    from csdf.scenarios.model import ScenarioGraph as ScenarioGraph
+    from csdf.scenarios.model import State as State
+    from csdf.scenarios.throughput import ScenarioThroughput as ScenarioThroughput
+    from csdf.scenarios.throughput import scenario_throughput as scenario_throughput
     from csdf.search.latency_storage import LatencyStorage as LatencyStorage
     from csdf.search.latency_storage import storage_for_latency as storage_for_latency
-    from csdf.search.mapping.buffers import LeastBuffers as LeastBuffers
-    from csdf.search.mapping.buffers import least_buffers as least_buffers
-    from csdf.search.mapping.fewest import FewestProcessors as FewestProcessors
-    from csdf.search.mapping.fewest import fewest_processors as fewest_processors
-    from csdf.search.mapping.search import BestMapping as BestMapping
-    from csdf.search.mapping.search import best_mapping as best_mapping
     from csdf.search.pareto import ParetoFront as ParetoFront
     from csdf.search.pareto import ParetoPoint as ParetoPoint
     from csdf.search.pareto import SmallestStorage as SmallestStorage
@@ -132,20 +132,20 @@ if TYPE_CHECKING:
 _HOMES = {
     "Actor": "csdf.model.graph",
     "ActorSensitivity": "csdf.analysis.sensitivity",
-    "BestMapping": "csdf.search.mapping.search",
-    "Buffer": "csdf.model.mapping",
+    "BestMapping": "csdf.mapping.search",
+    "Buffer": "csdf.mapping.model",
     "CapacitySteps": "csdf.analysis.capacity_steps",
     "Channel": "csdf.model.graph",
     "ChannelSensitivity": "csdf.analysis.sensitivity",
     "Choice": "csdf.search.variables",
-    "Connection": "csdf.model.mapping",
-    "Core": "csdf.model.mapping",
+    "Connection": "csdf.mapping.model",
+    "Core": "csdf.mapping.model",
     "CriticalCycle": "csdf.analysis.critical",
     "CsdfError": "csdf.errors",
     "Deadlock": "csdf.analysis.liveness",
     "DependencyLatency": "csdf.analysis.latency",
     "FasterGraph": "csdf.analysis.abstraction",
-    "FewestProcessors": "csdf.search.mapping.fewest",
+    "FewestProcessors": "csdf.mapping.search",
     "Firing": "csdf.model.schedule",
     "GaveUp": "csdf.errors",
     "Graph": "csdf.model.graph",
@@ -153,58 +153,58 @@ _HOMES = {
     "GraphShape": "csdf.generation",
     "InconsistentGraph": "csdf.errors",
     "InvalidGraph": "csdf.errors",
-    "InvalidMapping": "csdf.model.mapping",
+    "InvalidMapping": "csdf.mapping.model",
     "LatencyStorage": "csdf.search.latency_storage",
-    "LeastBuffers": "csdf.search.mapping.buffers",
-    "MappedApplication": "csdf.io.mapping.nsoc",
-    "MappedExecution": "csdf.analysis.mapping.execution",
-    "MappedThroughput": "csdf.analysis.mapping.throughput",
-    "Mapping": "csdf.model.mapping",
-    "OrderedLatency": "csdf.analysis.latency",
+    "LeastBuffers": "csdf.mapping.buffers",
+    "MappedApplication": "csdf.mapping.nsoc",
+    "MappedExecution": "csdf.mapping.execution",
+    "MappedThroughput": "csdf.mapping.throughput",
+    "Mapping": "csdf.mapping.model",
+    "OrderedLatency": "csdf.mapping.latency",
     "Parameter": "csdf.analysis.parametric",
     "ParametricPeriod": "csdf.analysis.parametric",
     "ParametricRegions": "csdf.analysis.parametric",
     "ParetoFront": "csdf.search.pareto",
     "ParetoPoint": "csdf.search.pareto",
     "PeriodicSchedule": "csdf.model.schedule",
-    "Platform": "csdf.model.mapping",
+    "Platform": "csdf.mapping.model",
     "Progress": "csdf.time_limit",
     "Reason": "csdf.outcome",
     "SampledShape": "csdf.generation",
-    "Scenario": "csdf.model.scenarios",
-    "ScenarioGraph": "csdf.model.scenarios",
-    "ScenarioThroughput": "csdf.analysis.scenarios",
+    "Scenario": "csdf.scenarios.model",
+    "ScenarioGraph": "csdf.scenarios.model",
+    "ScenarioThroughput": "csdf.scenarios.throughput",
     "SelfTimedExecution": "csdf.analysis.self_timed",
     "Sensitivity": "csdf.analysis.sensitivity",
     "SmallestStorage": "csdf.search.pareto",
-    "SourceLatency": "csdf.analysis.latency",
+    "SourceLatency": "csdf.mapping.latency",
     "Spread": "csdf.generation",
-    "State": "csdf.model.scenarios",
-    "StaticOrder": "csdf.model.mapping",
+    "State": "csdf.scenarios.model",
+    "StaticOrder": "csdf.mapping.model",
     "Statistics": "csdf.analysis.statistics",
     "Status": "csdf.outcome",
     "Stop": "csdf.time_limit",
     "Throughput": "csdf.analysis.throughput",
     "added_time": "csdf.analysis.parametric",
     "added_to_phase": "csdf.analysis.parametric",
-    "best_mapping": "csdf.search.mapping.search",
+    "best_mapping": "csdf.mapping.search",
     "capacity_steps": "csdf.analysis.capacity_steps",
     "check_periodic_schedule": "csdf.analysis.schedule_checker",
     "check_schedule": "csdf.analysis.schedule_checker",
     "deadlock": "csdf.analysis.liveness",
     "dependency_latency": "csdf.analysis.latency",
     "faster_graph": "csdf.analysis.abstraction",
-    "fewest_processors": "csdf.search.mapping.fewest",
+    "fewest_processors": "csdf.mapping.search",
     "from_networkx": "csdf.io.networkx_graphs",
     "hsdf": "csdf.analysis.expansion",
     "latency": "csdf.analysis.latency",
-    "least_buffers": "csdf.search.mapping.buffers",
+    "least_buffers": "csdf.mapping.buffers",
     "limit_concurrency": "csdf.analysis.bound_channels",
-    "mapped_execution": "csdf.analysis.mapping.execution",
-    "mapped_throughput": "csdf.analysis.mapping.throughput",
+    "mapped_execution": "csdf.mapping.execution",
+    "mapped_throughput": "csdf.mapping.throughput",
     "merge_actors": "csdf.analysis.abstraction",
     "merge_parallel_channels": "csdf.analysis.expansion",
-    "ordered_latency": "csdf.analysis.latency",
+    "ordered_latency": "csdf.mapping.latency",
     "parametric_period": "csdf.analysis.parametric",
     "parametric_regions": "csdf.analysis.parametric",
     "pareto_front": "csdf.search.trade_off",
@@ -212,18 +212,18 @@ _HOMES = {
     "periodic_throughput": "csdf.analysis.schedules",
     "random_graph": "csdf.generation",
     "read_graph": "csdf.io.graph_files",
-    "read_mapping": "csdf.io.mapping.files",
-    "read_nsoc": "csdf.io.mapping.nsoc",
-    "read_platform": "csdf.io.mapping.files",
-    "read_scenarios": "csdf.io.scenarios.files",
+    "read_mapping": "csdf.mapping.files",
+    "read_nsoc": "csdf.mapping.nsoc",
+    "read_platform": "csdf.mapping.files",
+    "read_scenarios": "csdf.scenarios.files",
     "repetition_vector": "csdf.analysis.consistency",
     "sampled_graph": "csdf.generation",
-    "scenario_throughput": "csdf.analysis.scenarios",
+    "scenario_throughput": "csdf.scenarios.throughput",
     "self_timed_execution": "csdf.analysis.self_timed",
     "sensitivity": "csdf.analysis.sensitivity",
     "slower_graph": "csdf.analysis.abstraction",
     "smallest_storage": "csdf.search.trade_off",
-    "source_latency": "csdf.analysis.latency",
+    "source_latency": "csdf.mapping.latency",
     "statistics": "csdf.analysis.statistics",
     "storage_for_latency": "csdf.search.latency_storage",
     "strictly_periodic_schedule": "csdf.analysis.schedules",
@@ -235,9 +235,9 @@ _HOMES = {
     "with_capacities": "csdf.analysis.bound_channels",
     "without_auto_concurrency": "csdf.analysis.bound_channels",
     "write_graph": "csdf.io.graph_files",
-    "write_mapping": "csdf.io.mapping.files",
-    "write_nsoc": "csdf.io.mapping.nsoc",
-    "write_platform": "csdf.io.mapping.files",
+    "write_mapping": "csdf.mapping.files",
+    "write_nsoc": "csdf.mapping.nsoc",
+    "write_platform": "csdf.mapping.files",
 }
 
 __all__ = list(_HOMES)

@@ -14,7 +14,7 @@ class Status(StrEnum):
     OPTIMAL = "optimal"  # nothing better exists among what the search looks at
     FEASIBLE = "feasible"  # an answer; a better one is not excluded
     INFEASIBLE = "infeasible"  # proved: there is no answer
-    GAVE_UP = "gave up"  # neither an answer nor a proof that there is none
+    UNKNOWN = "unknown"  # neither an answer nor a proof that there is none
 
 
 class Why(StrEnum):
@@ -27,7 +27,7 @@ class Why(StrEnum):
 class Ended(Why):
     """The reasons that end any search before its own end, and reasons in words from elsewhere."""
 
-    BUDGET = "the budget of {seconds:g} s is used up"
+    TIME_LIMIT = "the time limit of {seconds:g} s is reached"
     STEPS = "{steps} steps are done, as many as were allowed"
     INTERRUPTED = "interrupted"
     TOLD = "{text}"

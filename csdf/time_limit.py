@@ -171,7 +171,7 @@ class Stop:
 
     @property
     def _out_of_seconds(self) -> Reason:
-        return self._reason or because(Ended.BUDGET, seconds=self.seconds)
+        return self._reason or because(Ended.TIME_LIMIT, seconds=self.seconds)
 
     def enforced(self, *, grace: float | None = None, again: float | None = None) -> Alarm:
         """End what goes on within the block soon after the seconds, though it never looks.

@@ -8,23 +8,23 @@ from dataclasses import asdict
 from csdf.analysis.capacity_steps import CapacitySteps
 from csdf.analysis.latency import DependencyLatency
 from csdf.analysis.liveness import Deadlock
-from csdf.analysis.mapping.throughput import MappedThroughput
 from csdf.analysis.parametric import ParametricPeriod, ParametricRegions
-from csdf.analysis.scenarios import ScenarioThroughput
 from csdf.analysis.self_timed import SelfTimedExecution
 from csdf.analysis.sensitivity import Sensitivity
 from csdf.analysis.statistics import Statistics
 from csdf.analysis.throughput import Throughput, throughput
 from csdf.draw.graph_drawing import graph_svg
 from csdf.errors import counted
+from csdf.mapping.search import BestMapping
+from csdf.mapping.throughput import MappedThroughput
 from csdf.model.graph import Graph
 from csdf.model.schedule import Firing, PeriodicSchedule
 from csdf.model.shown import drawn, html
 from csdf.notebook import Box, facts, front_picture, in_words, lanes_picture, table
-from csdf.search.mapping.search import BestMapping
+from csdf.scenarios.throughput import ScenarioThroughput
 from csdf.search.pareto import ParetoFront, SmallestStorage
 
-DRAWING = 10.0  # seconds for the bottleneck
+DRAWING = 10.0  # seconds for the critical cycle
 
 
 @html.register
@@ -45,7 +45,7 @@ def _graph(value: Graph) -> str:
 
 @drawn.register
 def _graph_picture(value: Graph) -> str:
-    """Return the graph with its bottleneck in red."""
+    """Return the graph with its critical cycle in red."""
     return graph_svg(value, throughput(value, budget=DRAWING))
 
 
@@ -105,7 +105,7 @@ def _throughput(value: Throughput) -> str:
     found: dict[str, object] = {"period": value.period, "throughput": value.throughput}
     if value.critical_cycle is not None:
         cycle = value.critical_cycle
-        found |= {"limited by": cycle.actors, "over": cycle.channels}
+        found |= {"critical cycle": cycle.actors, "over": cycle.channels}
         found |= {"time on the cycle": cycle.time, "iterations on it": cycle.tokens}
     return facts("throughput", found)
 
@@ -159,7 +159,7 @@ def _mapped_throughput(value: MappedThroughput) -> str:
         return facts("mapped throughput", {"deadlock": value.deadlock})
     found: dict[str, object] = {"period": value.period}
     if value.critical_cycle is not None:
-        found |= {"limited by": value.critical_cycle.actors}
+        found |= {"critical cycle": value.critical_cycle.actors}
     rows = [{"processor": core, "works": part} for core, part in value.utilization.items()]
     return facts("mapped throughput", found) + table("processors", rows)
 

@@ -31,7 +31,7 @@ ALMOST_ONCE = Fraction(21, 20)
 
 
 class Subject(NamedTuple):
-    """A network, and what others need for it; nought where nobody says.
+    """A network, and what others need for it; zero where nobody says.
 
     interpreter: bytes of TensorFlow Lite Micro's arena. tinyts: with the input, and without.
     published: others, in words.
@@ -165,7 +165,9 @@ def cells(row: Row) -> list[str]:
     arena = f"{one.interpreter:,}" if one.interpreter else ""
     tinyts = " / ".join(f"{size:,}" for size in one.tinyts) if any(one.tinyts) else ""
     plain = [row.whole, row.rows, row.once_resident, row.once]
-    dear = [f"{way.ram_bytes:,} at {float(way.mac_ratio):.3f}" for way in (row.almost_once, row.least)]
+    dear = [
+        f"{way.ram_bytes:,} at {float(way.mac_ratio):.3f}" for way in (row.almost_once, row.least)
+    ]
     sizes = [f"{way.ram_bytes:,}" for way in plain]
     return [one.title, arena, tinyts, one.published, *sizes, *dear]
 

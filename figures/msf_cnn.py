@@ -184,7 +184,7 @@ def shown(way: FitMethod | None) -> str:
     return "none" if way is None else f"{way.ram_bytes:,} at {float(way.mac_ratio):.3f}"
 
 
-def judge(network: Network, subject: Subject, found: Fit) -> None:
+def check(network: Network, subject: Subject, found: Fit) -> None:
     """Carry out the plans that are printed of an accounting, byte by byte."""
     works = [Fraction(plan.work, subject.once) for plan in subject.plans]
     ways = [least_work(found.methods, ram) for ram in BUDGETS]
@@ -230,7 +230,7 @@ def page() -> str:
         network = network_of(subject)
         found = [ours(network, ends) for ends in ACCOUNTINGS.values()]
         for one in found:
-            judge(network, subject, one)
+            check(network, subject, one)
         lines += [f"## {subject.title}", "", *budgets(subject, found), ""]
         lines += [*factors(subject, found), "", least(subject, found), ""]
     return "\n".join(lines)

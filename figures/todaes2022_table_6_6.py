@@ -193,7 +193,7 @@ have points with as much in use together: for offsets their bounds cannot be rai
 
 Offsets are of the smallest chromosome for whole buffers, or of that with the least in use together,
 which is climbed for network by network; in-place elementwise layers are of the same chromosome. Each
-arena was shown to the judge. No plan has less: as above, where no layer works in place.
+arena was shown to the checker. No plan has less: as above, where no layer works in place.
 """
 
 

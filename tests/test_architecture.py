@@ -14,6 +14,7 @@ PACKAGES = ("csdf", "cnn2csdf", "planners")
 VALUES = {"csdf.errors", "csdf.outcome", "csdf.model", "csdf.model.shown"}
 VALUES |= {"csdf.collecting", "csdf.names", "csdf.words"}
 ANALYSES = VALUES | {"csdf.analysis", "csdf.search", "csdf.time_limit"}
+ANALYSES |= {"csdf.mapping", "csdf.scenarios"}
 ENGINE = ANALYSES | {
     *("csdf.generation", "csdf.io", "csdf.io.csv_text", "csdf.io.files", "csdf.io.json_value"),
     *("csdf.kernels", "csdf.notebook"),
@@ -36,6 +37,10 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.analysis": VALUES | {"csdf.kernels", "csdf.time_limit"},
     "csdf.generation": VALUES | {"csdf.analysis"},
     "csdf.search": VALUES | {"csdf.analysis", "csdf.kernels", "csdf.time_limit"},
+    "csdf.mapping": VALUES
+    | {"csdf.analysis", "csdf.search", "csdf.time_limit"}
+    | {"csdf.io", "csdf.io.files", "csdf.io.json_value"},
+    "csdf.scenarios": VALUES | {"csdf.analysis", "csdf.io", "csdf.io.files", "csdf.io.json_value"},
     "csdf.io": VALUES | {"csdf.io.files", "csdf.io.json_value"},
     "csdf.io.csv_text": set(),
     "csdf.io.files": {"csdf.errors"},
@@ -55,7 +60,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
         "csdf.errors",
         "csdf.outcome",
         "planners.arena.problem",
-    },  # the judge knows nothing else
+    },  # the checker knows nothing else
     "planners.arena.problem": {"csdf.errors", "csdf.model.shown", "csdf.outcome"},
     "planners.commands": TOLD | PLANS | {"cnn2csdf", "cnn2csdf.commands", "planners"},
     "planners.views": VALUES | PLANS | {"csdf.notebook", "planners"},
@@ -73,12 +78,12 @@ ONLY_IN = {  # outside module: the places that may know it, or the last part of 
     "yaml": ("planners.reuse.application.yaml_text",),
     "argparse": ("csdf.cli", *COMMANDS),
     "matplotlib": ("csdf.draw", "picture"),
-    "lxml": ("csdf.io",),
+    "lxml": ("csdf.io", "csdf.mapping.nsoc", "csdf.scenarios.fsmsadf"),
     "networkx": ("csdf.io.networkx_graphs",),
     "numpy": ("cnn2csdf", "planners"),  # maps and weights; no analysis uses it
     "onnx": ("cnn2csdf.onnx_files",),
     "onnxruntime": ("cnn2csdf.onnx_files.runtime",),
-    "ortools": ("csdf.search.mapping.exact", "planners.arena.cp_sat"),
+    "ortools": ("csdf.mapping.exact", "planners.arena.cp_sat"),
     "scipy": ("csdf.search.moments.highs", "planners.primitives.selection.solver"),
     "shtab": ("csdf.cli.about.completion",),
 }
@@ -188,15 +193,15 @@ def refusal(module, name, root):
     return None
 
 
-JUDGE = "planners.plan.checker"  # of plans, with the executor
-OF_THE_JUDGE = {  # all that it reaches of the planners: the plan, the executor, the network's geometry
+CHECKER = "planners.plan.checker"  # of plans, with the executor
+OF_THE_CHECKER = {  # what it reaches of the planners: the plan, the executor, the network's geometry
     *(f"planners.plan.{name}" for name in ("plan", "executor", "shadow_arena", "running_stage")),
     *(
         f"planners.plan.{name}"
         for name in ("fused_stages", "firing", "rematerialisation", "aliases")
     ),
     *("planners.plan.tile_ranges", "planners.plan.accumulators", "planners.memory.order"),
-    *("planners.arena.problem", "planners.tiling.regions", JUDGE),
+    *("planners.arena.problem", "planners.tiling.regions", CHECKER),
 }
 
 
@@ -218,8 +223,8 @@ def reached(module, root):
     return found
 
 
-def test_the_judge_of_plans_reaches_nothing_of_the_search():
-    assert reached(JUDGE, ROOT) - OF_THE_JUDGE == set()
+def test_the_checker_of_plans_reaches_nothing_of_the_search():
+    assert reached(CHECKER, ROOT) - OF_THE_CHECKER == set()
 
 
 def loaded_when_needed(text):

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from csdf.cli.frame.long_work import limited
-from csdf.cli.frame.output import GAVE_UP
+from csdf.cli.frame.output import UNKNOWN
 from csdf.cli.main import main
 from csdf.errors import CsdfError, GaveUp
 from csdf.io.json_graph import graph_to_json
@@ -61,9 +61,9 @@ def test_seconds_count_from_the_making_of_the_stop(clock):
     stop.look()
     assert stop.seconds_left == 0
     clock.now += 0.5
-    with pytest.raises(GaveUp, match=r"the budget of 10 s is used up") as end:
+    with pytest.raises(GaveUp, match=r"the time limit of 10 s is reached") as end:
         stop.look()
-    assert end.value.reason == because(Ended.BUDGET, seconds=10)
+    assert end.value.reason == because(Ended.TIME_LIMIT, seconds=10)
     assert stop.is_over()
 
 
@@ -76,7 +76,7 @@ def test_two_searches_share_the_seconds_of_one_stop(clock):
     assert first.is_over()
     assert not stop.is_over()
     # What is shown is the budget of the whole work, which its user knows.
-    assert steps_until_the_end(first)[1] == because(Ended.BUDGET, seconds=10)
+    assert steps_until_the_end(first)[1] == because(Ended.TIME_LIMIT, seconds=10)
 
 
 def test_a_part_ends_with_the_whole():
@@ -165,7 +165,7 @@ def test_a_reason_rests_on_the_reasons_in_it():
     reason = because(Wrapped.AROUND, end=because(Ended.INTERRUPTED))
     assert str(reason) == "interrupted; nothing is known"
     assert reason.has(Ended.INTERRUPTED)
-    assert not reason.has(Ended.BUDGET)
+    assert not reason.has(Ended.TIME_LIMIT)
 
 
 def test_words_in_a_reason_decide_nothing():
@@ -177,13 +177,13 @@ def test_braces_in_what_a_reason_tells_stay_as_they_are():
 
 
 def test_reasons_travel_between_processes():
-    error = GaveUp(because(Ended.BUDGET, seconds=2.0), low=3)
+    error = GaveUp(because(Ended.TIME_LIMIT, seconds=2.0), low=3)
     again = pickle.loads(pickle.dumps(error))
     assert (again.reason, again.low, str(again)) == (error.reason, 3, str(error))
 
 
 def test_a_status_is_shown_by_its_words():
-    assert [str(one) for one in Status] == ["optimal", "feasible", "infeasible", "gave up"]
+    assert [str(one) for one in Status] == ["optimal", "feasible", "infeasible", "unknown"]
 
 
 def work_for_ever():
@@ -192,7 +192,7 @@ def work_for_ever():
 
 
 def test_work_that_never_looks_ends():
-    with pytest.raises(GaveUp, match=r"the budget of 0\.001 s is used up"):  # noqa: SIM117
+    with pytest.raises(GaveUp, match=r"the time limit of 0\.001 s is reached"):  # noqa: SIM117
         with limited(0.001):
             work_for_ever()
 
@@ -203,7 +203,7 @@ def test_an_end_that_the_work_makes_an_answer_of_is_an_answer():
             work_for_ever()
         except KeyboardInterrupt as end:
             found = reason_of(end)
-    assert found == because(Ended.BUDGET, seconds=0.001)
+    assert found == because(Ended.TIME_LIMIT, seconds=0.001)
 
 
 @pytest.mark.parametrize("budget", [None, 60.0])
@@ -221,7 +221,7 @@ def test_a_large_expansion_obeys_the_budget(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "long.json").write_text(graph_to_json(many_phases(10**6)))
     name, *options = command.split()
-    assert main([name, "long.json", *options, "--budget", "10ms"]) == GAVE_UP
+    assert main([name, "long.json", *options, "--time-limit", "10ms"]) == UNKNOWN
     assert [path.name for path in tmp_path.iterdir()] == ["long.json"]
 
 

@@ -84,15 +84,14 @@ def difference(ours: Array, reference: Array) -> Difference:
     """Return how far ours is from the reference. Raises ExecutionError for different shapes."""
     if ours.shape != reference.shape:
         raise ExecutionError(f"a tensor of shape {ours.shape}, expected {reference.shape}")
-    ours, reference = (np.asarray(one, _wide(one)) for one in (ours, reference))
+    # A type in which differences do not overflow.
+    ours, reference = (
+        np.asarray(one, np.float32 if one.dtype.kind == "f" else np.float64)
+        for one in (ours, reference)
+    )
     differing = np.subtract(ours, reference, out=np.zeros_like(ours), where=ours != reference)
     magnitudes = np.abs(reference, out=np.zeros_like(ours), where=np.isfinite(reference))
     return Difference(largest=float(np.max(np.abs(differing))), magnitude=float(np.max(magnitudes)))
-
-
-def _wide(array: Array) -> type:
-    """A type in which differences do not overflow."""
-    return np.float32 if array.dtype.kind == "f" else np.float64
 
 
 def verify(

@@ -11,7 +11,6 @@ import numpy as np
 from cnn2csdf.execution.compare import random_tensor
 from cnn2csdf.execution.whole import Computation, computation
 from cnn2csdf.execution.wiring import Rows, wired_layers
-from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Input
 from cnn2csdf.part import HeldRows, Reader
 from cnn2csdf.weights import Model
@@ -39,21 +38,19 @@ def measure_phases(
     generator = np.random.default_rng(seed)
     times = {}
     for wired in wired_layers(model.network, graph):
-        inputs = _random_inputs(model.network, wired.layer, generator)
+        layer = wired.layer
+        is_input = isinstance(layer.operator, Input)
+        sources = [layer] if is_input else [model.network.layer(name) for name in layer.inputs]
+        inputs = [
+            HeldRows(shape=source.shape, array=random_tensor(source, generator))
+            for source in sources
+        ]
         computed = computation(model, wired.layer)
         rounds = [_round(computed, inputs, wired.rows, clock) for _ in range(repeats + 1)]
         times[wired.layer.name] = tuple(
             max(1, round(median(phase))) for phase in zip(*rounds[1:], strict=True)
         )
     return times
-
-
-def _random_inputs(network: Network, layer: Layer, generator: np.random.Generator) -> list[Reader]:
-    is_input = isinstance(layer.operator, Input)
-    sources = [layer] if is_input else [network.layer(name) for name in layer.inputs]
-    return [
-        HeldRows(shape=source.shape, array=random_tensor(source, generator)) for source in sources
-    ]
 
 
 def _round(computed: Computation, inputs: Sequence[Reader], rows: Rows, clock: Clock) -> list[int]:

@@ -1,6 +1,6 @@
 """A run by parts: the firings of a schedule, in buffers of exactly the capacities of a graph.
 
-The run is the judge of rates, schedule and capacities. It takes from the graph how many rows each
+The run is the checker of rates, schedule and capacities. It takes from the graph how many rows each
 phase consumes, writes and releases, computes the rows that a phase writes, and refuses every access
 to a row that is not there. It shares no row arithmetic with what made the graph.
 
@@ -174,7 +174,14 @@ class _Machine:
         """Return the run. Raises ExecutionError where a frame is not complete."""
         for one in self._wired:
             if isinstance(one.layer.operator, Output):
-                self._require_complete(one.layer)
+                layer = one.layer
+                written = self._layers[layer.name].written
+                wanted = len(self._frames) * layer.shape.rows
+                if written != wanted:
+                    raise ExecutionError(
+                        f"the schedule ends with {written} rows of output {layer.name!r} written; "
+                        f"{len(self._frames)} frames have {wanted}"
+                    )
         return RunByParts(
             outputs=self._outputs,
             peaks={name: buffer.tokens(buffer.peak) for name, buffer in self._buffers.items()},
@@ -186,15 +193,6 @@ class _Machine:
             largest_size=self._largest_size,
             firings=self._firings,
         )
-
-    def _require_complete(self, layer: Layer) -> None:
-        written = self._layers[layer.name].written
-        wanted = len(self._frames) * layer.shape.rows
-        if written != wanted:
-            raise ExecutionError(
-                f"the schedule ends with {written} rows of output {layer.name!r} written; "
-                f"{len(self._frames)} frames have {wanted}"
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,21 +300,18 @@ class RunningLayer:
         while self._started and self._started[0].firing.index in self._ended:
             started = self._started.popleft()
             self._ended.remove(started.firing.index)
-            released += self._finish(started)
+            phase = started.firing.phase
+            try:
+                if self._wired.rows[phase]:
+                    self._write(self._wired.rows[phase], started.consumed)
+                for buffer, port in self._inputs:
+                    buffer.release(port.released[phase])
+            except ExecutionError as error:
+                raise ExecutionError(f"{firing_name(started.firing)}: {error}") from error
+            for place, channel in enumerate(self._wired.loops):
+                self._loops[place] += channel.production[phase]
+            released += sum(buffer.tokens(port.released[phase]) for buffer, port in self._inputs)
         return released
-
-    def _finish(self, started: _Started) -> int:
-        phase = started.firing.phase
-        try:
-            if self._wired.rows[phase]:
-                self._write(self._wired.rows[phase], started.consumed)
-            for buffer, port in self._inputs:
-                buffer.release(port.released[phase])
-        except ExecutionError as error:
-            raise ExecutionError(f"{firing_name(started.firing)}: {error}") from error
-        for place, channel in enumerate(self._wired.loops):
-            self._loops[place] += channel.production[phase]
-        return sum(buffer.tokens(port.released[phase]) for buffer, port in self._inputs)
 
     def _write(self, rows: int, consumed: Sequence[int]) -> None:
         height = self._computation.shape.rows
@@ -328,7 +323,11 @@ class RunningLayer:
         for buffer in self._outputs:
             buffer.write(found)
         if isinstance(self._wired.layer.operator, Output):
-            self._collect(frame, begin, found)
+            self._require_frame(frame)
+            if self._computation.shape.is_map:
+                self._frames[frame][:, begin : begin + found.shape[1]] = found
+            else:
+                self._frames[frame][...] = found
         self.written += rows
 
     def _readers(self, frame: int, consumed: Sequence[int]) -> list[Reader]:
@@ -339,13 +338,6 @@ class RunningLayer:
             ConsumedRows(buffer, frame * buffer.shape.rows, upto)
             for (buffer, _), upto in zip(self._inputs, consumed, strict=True)
         ]
-
-    def _collect(self, frame: int, begin: int, rows: Array) -> None:
-        self._require_frame(frame)
-        if self._computation.shape.is_map:
-            self._frames[frame][:, begin : begin + rows.shape[1]] = rows
-        else:
-            self._frames[frame][...] = rows
 
     def _require_frame(self, frame: int) -> None:
         if frame >= len(self._frames):

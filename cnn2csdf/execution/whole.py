@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.elements import Quantization
+from cnn2csdf.dtypes import Quantization
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators import Input
 from cnn2csdf.part import HeldRows, Part, Reader, Types

@@ -46,18 +46,14 @@ def wired_layers(network: Network, graph: Graph) -> tuple[WiredLayer, ...]:
     and every rate is whole rows of the tensor. Several channels between the same two layers belong
     to the inputs in their order.
     """
-    _require_same_names(network, graph)
-    _require_connections(network, graph)
-    ends = _ChannelEnds(graph)
-    return tuple(_wired(network, ends, layer) for layer in network.layers)
-
-
-def _require_same_names(network: Network, graph: Graph) -> None:
     layers = {layer.name for layer in network.layers}
     actors = {actor.name for actor in graph.actors}
     for name in sorted(layers ^ actors):
         kind, other = ("layer", "actor") if name in layers else ("actor", "layer")
         raise ExecutionError(f"{kind} {name!r} has no {other} of its name")
+    _require_connections(network, graph)
+    ends = _ChannelEnds(graph)
+    return tuple(_wired(network, ends, layer) for layer in network.layers)
 
 
 def _require_connections(network: Network, graph: Graph) -> None:

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.elements import Element, Quantization
+from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.fixed_point.functions import reciprocal_of_one_plus
 from cnn2csdf.integers import (
     Integers,

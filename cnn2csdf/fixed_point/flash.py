@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.elements import Element, Quantization
+from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.fixed_point.functions import (
     exponential_table,
     reciprocal_table,
@@ -36,7 +36,14 @@ def flash_bytes(network: Network, number_bytes: int | None = None) -> int:
     is_real = not stores_integers(network)
     if number_bytes is not None and not (is_real and number_bytes == SINGLE_BYTES):
         return parameter_bytes(network, number_bytes)
-    return trained_bytes(network) + rescaling_bytes(network)
+    # The bytes of trained numbers as C has them; what layers share in the file is there once.
+    found: dict[str | tuple[str, str], int] = {}
+    for layer in network.layers:
+        for role, elements in _elements_in_c(layer, network.input_shapes(layer)).items():
+            stored = layer.stored_as(role)
+            key = stored.name or (layer.name, role)
+            found[key] = max(found.get(key, 0), elements * _bytes_in_c(layer, stored.element))
+    return sum(found.values()) + rescaling_bytes(network)
 
 
 def and_in_flash(parameters: int, stored: int) -> str:
@@ -48,20 +55,6 @@ def and_in_flash(parameters: int, stored: int) -> str:
     if stored == parameters:
         return ""
     return f"; {bytes_in_words(stored)} of flash as C stores them (csdf fit)"
-
-
-def trained_bytes(network: Network) -> int:
-    """Return the bytes of trained numbers as C has them; what layers share in the file is there once.
-
-    Real numbers are in single precision, and some lie there for each element that they belong to.
-    """
-    found: dict[str | tuple[str, str], int] = {}
-    for layer in network.layers:
-        for role, elements in _elements_in_c(layer, network.input_shapes(layer)).items():
-            stored = layer.stored_as(role)
-            key = stored.name or (layer.name, role)
-            found[key] = max(found.get(key, 0), elements * _bytes_in_c(layer, stored.element))
-    return sum(found.values())
 
 
 def rescaling_bytes(network: Network) -> int:

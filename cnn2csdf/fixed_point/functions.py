@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.elements import Element, Quantization
+from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.integers import (
     HALF,
     LARGEST,
@@ -112,15 +112,29 @@ def _sigmoid(values: Array, given: Quantization, result: Quantization) -> Array:
     if given.element is Element.INT16:
         return short_sigmoid(whole, given.scale).astype(np.int16)
     scaled, radius = _scaled(whole, given)
-    return _saturated(divided_by_power(sigmoid_of(scaled), 23) - 128, whole, radius, result)
+    # 1 / (1 + e ** -x) as fractions of 2 ** 31; x has four bits before the point.
+    positive = reciprocal_of_one_plus(exponential(-np.abs(scaled), 4))
+    found = np.where(scaled > 0, positive, LARGEST - positive)
+    return _saturated(
+        divided_by_power(np.where(scaled == 0, HALF, found), 23) - 128, whole, radius, result
+    )
 
 
 def _hyperbolic_tangent(values: Array, given: Quantization, result: Quantization) -> Array:
     whole = centred(values, given)
     if given.element is Element.INT16:
-        return short_hyperbolic_tangent(whole, given.scale).astype(np.int16)
+        # Tanh x of 16-bit integers of that scale, in steps of 1 / 2 ** 15.
+        return _short_tanh(_short_scaled(whole, given.scale, EXACT_SHIFTS["tanh"])).astype(np.int16)
     scaled, radius = _scaled(whole, given)
-    return _saturated(divided_by_power(hyperbolic_tangent_of(scaled), 24), whole, radius, result)
+    # Tanh x as fractions of 2 ** 31; x has four bits before the point.
+    powers = exponential(-np.abs(scaled), 5)  # the same bits with a bit more before the point: 2 x
+    found = _exponentials_saturated((_twice_reciprocal(powers) - 2**29) * 4)
+    return _saturated(
+        divided_by_power(np.where(scaled == 0, 0, np.where(scaled < 0, -found, found)), 24),
+        whole,
+        radius,
+        result,
+    )
 
 
 def _absolute(values: Array, given: Quantization, result: Quantization) -> Array:
@@ -236,23 +250,6 @@ def reciprocal_of_one_plus(values: Integers) -> Integers:
     return _exponentials_saturated(_twice_reciprocal(values) * 2)
 
 
-def sigmoid_of(values: Integers) -> Integers:
-    """Return 1 / (1 + e ** -x) as fractions of 2 ** 31; x has four bits before the point."""
-    positive = reciprocal_of_one_plus(exponential(-np.abs(values), 4))
-    found = np.where(values > 0, positive, LARGEST - positive)
-    return np.where(values == 0, HALF, found)
-
-
-def hyperbolic_tangent_of(values: Integers) -> Integers:
-    """Return tanh x as fractions of 2 ** 31; x has four bits before the point.
-
-    (1 - y) / (1 + y) of y = e ** (-2 x), which is 2 / (1 + y) - 1.
-    """
-    powers = exponential(-np.abs(values), 5)  # the same bits with a bit more before the point: 2 x
-    found = _exponentials_saturated((_twice_reciprocal(powers) - 2**29) * 4)
-    return np.where(values == 0, 0, np.where(values < 0, -found, found))
-
-
 def _exponentials_saturated(values: Integers) -> Integers:
     return np.clip(values, -LARGEST - 1, LARGEST)
 
@@ -327,11 +324,6 @@ def short_sigmoid(values: Integers, scale: float) -> Integers:
     found = np.where(place >= LAST, LARGEST_16 << 10, (left << 9) + rest * (right - left))
     result: Integers = np.where(scaled >= 0, found + 512, (1 << 25) - found + 511) >> 10
     return result
-
-
-def short_hyperbolic_tangent(values: Integers, scale: float) -> Integers:
-    """Return tanh x of 16-bit integers of that scale, in steps of 1 / 2 ** 15."""
-    return _short_tanh(_short_scaled(values, scale, EXACT_SHIFTS["tanh"]))
 
 
 def power_steps(power: int) -> tuple[int, int, int]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.elements import Quantization
+from cnn2csdf.dtypes import Quantization
 from cnn2csdf.integers import Integers, quantized, stored
 
 POWER_BITS = 24  # of the largest power in a table: all are exact in single precision

@@ -21,7 +21,7 @@ from onnx import checker, defs, numpy_helper, shape_inference
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
-from cnn2csdf.elements import Arithmetic, Element, Quantization, Stored
+from cnn2csdf.dtypes import Arithmetic, Element, Quantization, Stored
 from cnn2csdf.onnx_files.nodes import Node, unknown, unsupported
 from csdf.errors import UnreadableFile, counted
 from csdf.io.files import require_plain
@@ -198,9 +198,18 @@ class GraphValues:
             schema = defs.get_schema(node.op_type, node.opset, node.domain)
         except defs.SchemaError:
             raise unknown(node) from None
-        self._require_few_axes(node)
+        # Raise UnreadableFile for a list of dims so long that inference would exhaust memory.
+        giver = node.input(RANK_GIVERS.get(node.op_type, len(node.inputs)))
+        count = prod(self._known_dims(giver) or ()) if giver is not None else 0
+        if count > SMALL:
+            raise UnreadableFile(f"{node}: {count} axes in {giver!r}, expected at most {SMALL}")
         self._require_an_axis(node)
-        _require_all_outputs(node)
+        # Raise UnreadableFile for a split into another number of parts: inference would crash.
+        parts = node.integer("num_outputs", len(node.outputs)) if node.op_type == "Split" else None
+        if parts is not None and parts != len(node.outputs):
+            raise UnreadableFile(
+                f"{node}: num_outputs is {parts} for {counted(len(node.outputs), 'output')}"
+            )
         _require_equation(node)
         try:
             types = shape_inference.infer_node_outputs(
@@ -264,13 +273,6 @@ class GraphValues:
         return inferred[:2] + tuple(
             count - ((count - 1) * stride >= length + pad) for length, count, stride, pad in windows
         )
-
-    def _require_few_axes(self, node: Node) -> None:
-        """Raise UnreadableFile for a list of dims so long that inference would exhaust memory."""
-        giver = node.input(RANK_GIVERS.get(node.op_type, len(node.inputs)))
-        count = prod(self._known_dims(giver) or ()) if giver is not None else 0
-        if count > SMALL:
-            raise UnreadableFile(f"{node}: {count} axes in {giver!r}, expected at most {SMALL}")
 
     def _require_an_axis(self, node: Node) -> None:
         """Raise UnsupportedOperator for several scales before there was an axis for them."""
@@ -374,15 +376,6 @@ def _require_countable(what: str, found: onnx.TypeProto) -> None:
             raise UnreadableFile(
                 f"{what} has a dim of {dim.dim_value}; expected 0 to {LARGEST_DIM}"
             )
-
-
-def _require_all_outputs(node: Node) -> None:
-    """Raise UnreadableFile for a split into another number of parts: inference would crash."""
-    parts = node.integer("num_outputs", len(node.outputs)) if node.op_type == "Split" else None
-    if parts is not None and parts != len(node.outputs):
-        raise UnreadableFile(
-            f"{node}: num_outputs is {parts} for {counted(len(node.outputs), 'output')}"
-        )
 
 
 def _require_equation(node: Node) -> None:

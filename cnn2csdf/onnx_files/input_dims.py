@@ -49,7 +49,10 @@ def input_dims(found: onnx.ValueInfoProto, shapes: Mapping[str, Dims]) -> Dims:
         raise UnreadableFile(f"input {found.name!r} holds no numbers of a supported type")
     sizes = [_given(size, shapes) for size in _sizes_in_file(found)]
     whole = shapes.get(found.name)
-    if whole is not None and not (len(whole) == 1 and len(sizes) != 1 and _is_dim(found)):
+    # Whether the input has an open dim of its own name.
+    if whole is not None and not (
+        len(whole) == 1 and len(sizes) != 1 and (found.name in _named_dims([found]))
+    ):
         if sizes and len(whole) != len(sizes):
             raise UnreadableFile(
                 f"input {found.name!r} has {len(sizes)} dims, the shape given for it {len(whole)}"
@@ -59,13 +62,21 @@ def input_dims(found: onnx.ValueInfoProto, shapes: Mapping[str, Dims]) -> Dims:
         sizes[0] = 1
     _require_fixed(found.name, sizes)
     dims = tuple(size for size in sizes if isinstance(size, int))
-    _require_one_frame(found.name, dims)
+    name = found.name
+    if min(dims, default=1) < 1:
+        raise UnreadableFile(
+            f"input {name!r} of shape {_text(dims)} holds nothing; "
+            f"give all dims, as in --shape {name}={_text(_with_letters(dims))}"
+        )
+    if len(dims) < 2:
+        raise UnreadableFile(f"input {name!r} of shape {_text(dims)}: no axis besides the batch")
+    if dims[0] != 1:
+        raise UnreadableFile(
+            f"input {name!r} of shape {_text(dims)}: a batch of {dims[0]}; networks run here one "
+            f"frame at a time, so export with a batch of 1, or try --shape {name}="
+            f"{_text((1, *dims[1:]))}"
+        )
     return dims
-
-
-def _is_dim(found: onnx.ValueInfoProto) -> bool:
-    """Whether the input has an open dim of its own name."""
-    return found.name in _named_dims([found])
 
 
 def _given(size: int | str, shapes: Mapping[str, Dims]) -> int | str:
@@ -101,22 +112,6 @@ def _require_fixed(name: str, sizes: Sequence[int | str]) -> None:
         f"input {name!r} of shape {_text(sizes)}: {dims} {verb} not fixed; give {object_}, as in "
         f"{example}"
     )
-
-
-def _require_one_frame(name: str, dims: Dims) -> None:
-    if min(dims, default=1) < 1:
-        raise UnreadableFile(
-            f"input {name!r} of shape {_text(dims)} holds nothing; "
-            f"give all dims, as in --shape {name}={_text(_with_letters(dims))}"
-        )
-    if len(dims) < 2:
-        raise UnreadableFile(f"input {name!r} of shape {_text(dims)}: no axis besides the batch")
-    if dims[0] != 1:
-        raise UnreadableFile(
-            f"input {name!r} of shape {_text(dims)}: a batch of {dims[0]}; networks run here one "
-            f"frame at a time, so export with a batch of 1, or try --shape {name}="
-            f"{_text((1, *dims[1:]))}"
-        )
 
 
 def _with_letters(sizes: Sequence[int | str]) -> list[int | str]:

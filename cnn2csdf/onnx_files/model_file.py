@@ -45,12 +45,6 @@ def model_of(content: bytes) -> onnx.ModelProto:
         model.ParseFromString(content)
     except DecodeError:
         raise UnreadableFile("is not an ONNX model, or a corrupt one") from None
-    _require_graph(model)
-    _require_text(model)
-    return model
-
-
-def _require_graph(model: onnx.ModelProto) -> None:
     if not model.HasField("graph") or not model.opset_import:
         raise UnreadableFile("is not an ONNX model: there is no graph with an opset in it")
     if not model.graph.output:
@@ -64,10 +58,7 @@ def _require_graph(model: onnx.ModelProto) -> None:
             f"the model defines functions of its own ({function.name!r}); "
             "put their nodes in their place first, with onnx.inliner"
         )
-
-
-def _require_text(model: onnx.ModelProto) -> None:
-    """Raise UnreadableFile for a name that is not UTF-8: protobuf gives its bytes instead."""
+    # Raise UnreadableFile for a name that is not UTF-8: protobuf gives its bytes instead.
     _require_names([entry.domain for entry in model.opset_import])
     waiting = [model.graph]
     while waiting:
@@ -77,6 +68,7 @@ def _require_text(model: onnx.ModelProto) -> None:
             for attribute in node.attribute:
                 waiting += [attribute.g] if attribute.HasField("g") else []
                 waiting += attribute.graphs
+    return model
 
 
 def _names_in(graph: onnx.GraphProto) -> list[str]:

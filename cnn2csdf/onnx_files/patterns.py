@@ -105,7 +105,15 @@ def bias_addition(node: Node, context: Context) -> Node | None:
         if product is None or product.input(2) is not None:
             continue
         if context.values.is_static(constant) and _is_bias(product, constant, node, context):
-            return _with_bias(product, constant, node)
+            proto = onnx.NodeProto()
+            proto.CopyFrom(product.proto)
+            del proto.input[2:], proto.output[:], proto.attribute[:]
+            proto.input.append(constant)
+            proto.output.append(node.outputs[0])
+            proto.name = product.name
+            kept = [one for name, one in product.attributes.items() if name != "beta"]
+            proto.attribute.extend(kept)
+            return node_of(proto, {"": product.opset})
     return None
 
 
@@ -120,18 +128,6 @@ def _is_bias(product: Node, constant: str, addition: Node, context: Context) -> 
     added = context.values.dims(constant)
     aligned = (1,) * (len(dims) - len(added)) + added
     return aligned[1] in (1, dims[1]) and prod(aligned) == aligned[1]
-
-
-def _with_bias(product: Node, constant: str, addition: Node) -> Node:
-    proto = onnx.NodeProto()
-    proto.CopyFrom(product.proto)
-    del proto.input[2:], proto.output[:], proto.attribute[:]
-    proto.input.append(constant)
-    proto.output.append(addition.outputs[0])
-    proto.name = product.name
-    kept = [one for name, one in product.attributes.items() if name != "beta"]
-    proto.attribute.extend(kept)
-    return node_of(proto, {"": product.opset})
 
 
 def gated_activation(node: Node, context: Context) -> Node | None:

@@ -22,7 +22,14 @@ def read_plain_graph(path: str) -> PlainGraph:
     """Return the graph of an ONNX file, which may be packed by gzip. Raises UnreadableFile."""
     content = read_bytes(path, LARGEST_BYTES)
     try:
-        return _plain(model_of(_unpacked(content)).graph)
+        graph = model_of(_unpacked(content)).graph
+        parameters = frozenset(one.name for one in graph.initializer)
+        return PlainGraph(
+            nodes=tuple(_node(one) for one in graph.node),
+            inputs=tuple(one.name for one in graph.input if one.name not in parameters),
+            outputs=tuple(one.name for one in graph.output),
+            parameters=parameters,
+        )
     except UnreadableFile as error:
         raise UnreadableFile(f"{path}: {error}") from None
 
@@ -38,16 +45,6 @@ def _unpacked(content: bytes) -> bytes:
     if not unpacker.eof:
         raise UnreadableFile("is not a whole gzip file, or one of more than 2 GiB")
     return found
-
-
-def _plain(graph: onnx.GraphProto) -> PlainGraph:
-    parameters = frozenset(one.name for one in graph.initializer)
-    return PlainGraph(
-        nodes=tuple(_node(one) for one in graph.node),
-        inputs=tuple(one.name for one in graph.input if one.name not in parameters),
-        outputs=tuple(one.name for one in graph.output),
-        parameters=parameters,
-    )
 
 
 def _node(node: onnx.NodeProto) -> PlainNode:

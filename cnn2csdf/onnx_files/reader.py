@@ -92,18 +92,22 @@ def _network(path: str, shapes: Mapping[str, Dims], *, with_weights: bool) -> Mo
         values.add_input(found.name, found.type.tensor_type.elem_type, dims)
     known, lost = learned(nodes, values, opsets)
     layers, read = layer_nodes(known, outputs, values, finds_patterns=not lost)
-    assembly = Assembly(values, _network_name(path), with_weights=with_weights, read=read)
+    assembly = Assembly(
+        values,
+        os.path.basename(path).removesuffix(".onnx") or "network",
+        with_weights=with_weights,
+        read=read,
+    )
     for found in used:
         assembly.add_input(found.name)
     add_layers(assembly, layers, read)
-    _add_outputs(assembly, outputs)
+    for name in outputs:
+        if not assembly.has(name):
+            raise UnreadableFile(f"output {name!r} is the same for every frame")
+        assembly.add_output(name)
     weights = assembly.weights if with_weights else None
     network = with_shared_names(assembly.builder.network())
     return with_integers(Model(network=network, weights=weights))
-
-
-def _network_name(path: str) -> str:
-    return os.path.basename(path).removesuffix(".onnx") or "network"
 
 
 def _used_inputs(
@@ -117,13 +121,6 @@ def _used_inputs(
     if not used:
         raise UnreadableFile("no output depends on an input")
     return used
-
-
-def _add_outputs(assembly: Assembly, outputs: Sequence[str]) -> None:
-    for name in outputs:
-        if not assembly.has(name):
-            raise UnreadableFile(f"output {name!r} is the same for every frame")
-        assembly.add_output(name)
 
 
 def running_order(
@@ -156,15 +153,13 @@ def learned(
         found.append(node)
         if not lost.isdisjoint(node.inputs):
             lost.update(filter(None, node.outputs))
-        elif _is_known(node) or all(values.is_static(name) for name in node.inputs if name):
+        elif (
+            not node.domain and (node.op_type in CONVERTERS or node.op_type in ("Shape", "Size"))
+        ) or all(values.is_static(name) for name in node.inputs if name):
             values.add_node(node)
         else:
             lost.update(filter(None, node.outputs))
     return found, lost
-
-
-def _is_known(node: Node) -> bool:
-    return not node.domain and (node.op_type in CONVERTERS or node.op_type in ("Shape", "Size"))
 
 
 def add_layers(assembly: Assembly, layers: Sequence[Node], read: Set[str]) -> None:
@@ -177,7 +172,10 @@ def add_layers(assembly: Assembly, layers: Sequence[Node], read: Set[str]) -> No
     for node in layers:
         if node.op_type not in CONVERTERS or node.domain:
             refusals.append(_refusal(node))
-        elif not refusals or _is_ready(node, assembly):
+        # Whether all that it reads is there.
+        elif not refusals or all(
+            assembly.has(name) or assembly.is_static(name) for name in node.inputs if name
+        ):
             try:
                 _add(assembly, node, read)
             except NodeRefusal as refusal:
@@ -195,11 +193,6 @@ def _refusal(node: Node) -> NodeRefusal:
     if node.has_graph:
         return unsupported(node, "an operator with graphs inside is not supported")
     return unknown(node)
-
-
-def _is_ready(node: Node, assembly: Assembly) -> bool:
-    """Whether all that it reads is there."""
-    return all(assembly.has(name) or assembly.is_static(name) for name in node.inputs if name)
 
 
 def _add(assembly: Assembly, node: Node, read: Set[str]) -> None:
@@ -237,12 +230,7 @@ def chosen_branch(node: Node, values: GraphValues, opsets: Mapping[str, int]) ->
         raise UnreadableFile(f"{node}: attribute {name} is missing")
     if node.name.count("/branch/") >= DEEPEST:
         raise unsupported(node, f"more than {DEEPEST} graphs inside one another")
-    return _inlined(node, found.g, values, opsets)
-
-
-def _inlined(
-    node: Node, graph: onnx.GraphProto, values: GraphValues, opsets: Mapping[str, int]
-) -> list[Node]:
+    graph = found.g
     if len(graph.output) != len(node.outputs):
         raise UnreadableFile(
             f"{node}: {counted(len(node.outputs), 'output')}, but its branch has {len(graph.output)}"

@@ -59,7 +59,9 @@ def onnx_bytes(model: Model) -> bytes:
         raise InvalidNetwork(
             f"layer {quantized[0]!r} is quantised; only networks of real numbers are written as ONNX"
         )
-    _require_size(model.weights)
+    size = sum(4 * array.size for roles in model.weights.values() for array in roles.values())
+    if size > LARGEST_MESSAGE_BYTES:
+        raise InvalidNetwork(f"{size} bytes of weights do not fit into one ONNX file")
     drawing = Drawing(layer.name for layer in model.network.layers)
     tensors = _tensor_names(model)
     for layer in model.network.layers:
@@ -82,12 +84,6 @@ def onnx_bytes(model: Model) -> bytes:
         producer_name="cnn2csdf",
     )
     return bytes(written.SerializeToString(deterministic=True))
-
-
-def _require_size(weights: Mapping[str, Mapping[str, Array]]) -> None:
-    size = sum(4 * array.size for roles in weights.values() for array in roles.values())
-    if size > LARGEST_MESSAGE_BYTES:
-        raise InvalidNetwork(f"{size} bytes of weights do not fit into one ONNX file")
 
 
 def _tensor_names(model: Model) -> dict[str, str]:
@@ -128,7 +124,8 @@ def _write_layer(
             for one in layer.stored
             if one.name is not None and one.role.startswith(prefix)
         }
-        drawing.add(pieces_of(operator, place_of), read, target, name, stored)
+        # The nodes. Raises InvalidNetwork for an operator that ONNX cannot express.
+        drawing.add(_WRITERS[type(operator)](operator, place_of), read, target, name, stored)
         read, inputs = [target], (layer.shape,)
 
 
@@ -320,11 +317,6 @@ BINARY = {
 COORDINATES = {ours: theirs for theirs, ours in windows.COORDINATES.items()}
 ROUNDINGS = {ours: theirs for theirs, ours in windows.ROUNDINGS.items()}
 REDUCTIONS = {ours: theirs for theirs, ours in normalizations.REDUCTIONS.items()}
-
-
-def pieces_of(operator: op.Operator, place: WritingPlace) -> Pieces:
-    """Return the nodes. Raises InvalidNetwork for an operator that ONNX cannot express."""
-    return _WRITERS[type(operator)](operator, place)
 
 
 def _convolution(operator: op.Convolution, place: WritingPlace) -> Pieces:

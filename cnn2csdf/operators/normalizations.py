@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.elements import Element
+from cnn2csdf.dtypes import Element
 from cnn2csdf.fixed_point.functions import short_softmax, softmax_of
 from cnn2csdf.fixed_point.single_precision import shares
 from cnn2csdf.operators.operator import (

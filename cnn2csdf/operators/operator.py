@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.elements import Quantization
+from cnn2csdf.dtypes import Quantization
 from cnn2csdf.integers import quantized
 from cnn2csdf.part import Part, RealRows, Types
 from cnn2csdf.shape import Dims, Shape
@@ -55,16 +55,13 @@ class Operator(ABC):
         if self.moves and (is_one_type or is_raw):
             return self.computed(part)
         if not any(one.is_fixed_point for one in known):
-            return self._computed_between_scales(part, types)
+            readers = [
+                reader if given is None else RealRows(reader, given)
+                for reader, given in zip(part.inputs, types.inputs, strict=True)
+            ]
+            found = self.computed(part._replace(inputs=readers))
+            return found if types.output is None else quantized(found, types.output)
         raise ExecutionError(f"{self.in_words()} is not computed with quantised integers")
-
-    def _computed_between_scales(self, part: Part, types: Types) -> Array:
-        readers = [
-            reader if given is None else RealRows(reader, given)
-            for reader, given in zip(part.inputs, types.inputs, strict=True)
-        ]
-        found = self.computed(part._replace(inputs=readers))
-        return found if types.output is None else quantized(found, types.output)
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
         """Return which rows of input `index` each output row needs; None if it needs them all."""

@@ -105,11 +105,6 @@ def _limits(values: Array) -> tuple[np.float32, np.float32]:
     return np.minimum(values.min(), np.float32(0)), np.maximum(values.max(), np.float32(0))
 
 
-def _scale(values: Array) -> np.float32:
-    low, high = _limits(values)
-    return np.float32(1) if low == high else np.float32((high - low) / np.float32(STEPS))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamicRange(Operator):
     """The scale in which all elements of the tensor are 8-bit integers, or their zero point."""
@@ -125,7 +120,8 @@ class DynamicRange(Operator):
 
     def computed(self, part: Part) -> Array:
         values = whole_tensor(part.inputs[0])
-        scale = _scale(values)
+        low, high = _limits(values)
+        scale = np.float32(1) if low == high else np.float32((high - low) / np.float32(STEPS))
         if self.gives == "scale":
             return np.array([scale], np.float32)
         zero = np.rint(np.clip(-_limits(values)[0] / scale, 0, STEPS))

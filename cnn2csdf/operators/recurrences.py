@@ -18,7 +18,7 @@ from math import log2
 import numpy as np
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.elements import Quantization
+from cnn2csdf.dtypes import Quantization
 from cnn2csdf.fixed_point.functions import power_hyperbolic_tangent, short_sigmoid
 from cnn2csdf.integers import Integers, centred, multiplier, rescaled, stored
 from cnn2csdf.operators.operator import Operator, only_input, quantized_types

@@ -116,26 +116,19 @@ class Resize(Operator):
         if self.function == "nearest" and (is_fixed or set(types.inputs) == {types.output}):
             return self.computed(part)
         if self.function == "linear" and is_fixed:
-            return self._mean_of_four(part)
+            # Elements weighed in steps of 2 ** -20; halves go away from zero.
+            down, across = self._axes(part.inputs[0].shape)
+            above, below, from_above = down.binary_neighbours(np.arange(part.begin, part.end))
+            left, right, from_left = across.binary_neighbours(np.arange(self.size[1]))
+            first = int(above.min())
+            read = part.inputs[0].rows(first, int(below.max()) + 1)
+            cells = read.astype(np.int64)
+            upper, lower = cells[:, above - first], cells[:, below - first]
+            mixed = upper * (2**10 - from_above)[:, None] + lower * from_above[:, None]
+            sums = mixed[:, :, left] * (2**10 - from_left) + mixed[:, :, right] * from_left
+            means: Array = np.sign(sums) * ((np.abs(sums) + 2**19) >> 20)
+            return means.astype(read.dtype)
         return super(Resize, self).computed_in_integers(part, types)
-
-    def _mean_of_four(self, part: Part) -> Array:
-        """Elements weighed in steps of 2 ** -20; halves go away from zero.
-
-        Source: tensorflow/tflite-micro, tensorflow/lite/kernels/internal/reference/
-        resize_bilinear.h, ResizeBilinearInteger.
-        """
-        down, across = self._axes(part.inputs[0].shape)
-        above, below, from_above = down.binary_neighbours(np.arange(part.begin, part.end))
-        left, right, from_left = across.binary_neighbours(np.arange(self.size[1]))
-        first = int(above.min())
-        read = part.inputs[0].rows(first, int(below.max()) + 1)
-        cells = read.astype(np.int64)
-        upper, lower = cells[:, above - first], cells[:, below - first]
-        mixed = upper * (2**10 - from_above)[:, None] + lower * from_above[:, None]
-        sums = mixed[:, :, left] * (2**10 - from_left) + mixed[:, :, right] * from_left
-        means: Array = np.sign(sums) * ((np.abs(sums) + 2**19) >> 20)
-        return means.astype(read.dtype)
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         return (map_dims(self, inputs)[0], *self.size)

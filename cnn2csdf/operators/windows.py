@@ -17,7 +17,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.elements import Element
+from cnn2csdf.dtypes import Element
 from cnn2csdf.fixed_point.single_precision import averaged
 from cnn2csdf.geometry import Axis, Pair, Range, Span, Window, meeting, window_places
 from cnn2csdf.integers import centred, channel_ratios, has_wide_sums, rescaled_sums

@@ -40,7 +40,16 @@ def parse_darknet(text: str, name: str) -> Network:
     for number, section in enumerate(sections[1:]):
         sources = _sources(section, results, image)
         try:
-            last = _layer(builder, section, sources, number)
+            # Add the layers of a section; return the name of the last one.
+            if section.kind not in KINDS:
+                known = ", ".join(KINDS)
+                raise UnsupportedOperator(
+                    f"{section.where}: unsupported section; supported are {known}"
+                )
+            kind = KINDS[section.kind]
+            if kind.options is not None:
+                section.require_only({*kind.options, *TRAINING_OPTIONS})
+            last = kind.add(builder, section, sources, f"{kind.word}{number}")
         except InvalidNetwork as error:
             raise InvalidNetwork(f"{section.where}: {error}") from None
         results.append(None if section.kind in DETECTIONS else last)
@@ -52,17 +61,6 @@ def _image_dims(section: Section) -> tuple[int, int, int]:
     if section.kind not in ("net", "network"):
         raise UnreadableFile(f"{section.where}: the first section is not [net]")
     return (section.size("channels"), section.size("height"), section.size("width"))
-
-
-def _layer(builder: NetworkBuilder, section: Section, sources: Sequence[str], number: int) -> str:
-    """Add the layers of a section; return the name of the last one."""
-    if section.kind not in KINDS:
-        known = ", ".join(KINDS)
-        raise UnsupportedOperator(f"{section.where}: unsupported section; supported are {known}")
-    kind = KINDS[section.kind]
-    if kind.options is not None:
-        section.require_only({*kind.options, *TRAINING_OPTIONS})
-    return kind.add(builder, section, sources, f"{kind.word}{number}")
 
 
 def _sources(section: Section, results: Sequence[str | None], image: str) -> tuple[str, ...]:
@@ -213,25 +211,23 @@ def parse_sections(text: str, name: str) -> list[Section]:
                 raise UnreadableFile(f"{name}:{number}: found {line[:40]!r}; expected [section]")
             sections.append(Section(kind=line[1:-1].lower(), file=name, line=number))
         elif line:
-            _add_option(sections, line, name, number)
+            key, sign, value = line.partition("=")
+            if not sections:
+                raise UnreadableFile(
+                    f"{name}:{number}: {line[:40]!r} stands in front of the first section"
+                )
+            if not (key and sign and value):
+                raise UnreadableFile(f"{name}:{number}: found {line[:40]!r}; expected option=value")
+            section = sections[-1]
+            if key in section.options:
+                first = section.options[key].line
+                raise UnreadableFile(
+                    f"{name}:{number}: [{section.kind}]: {key!r} is given twice, first in line {first}"
+                )
+            section.options[key] = Option(value, number)
     if not sections:
         raise UnreadableFile(f"{name}: no section in the file; expected [net] first")
     return sections
-
-
-def _add_option(sections: list[Section], line: str, name: str, number: int) -> None:
-    key, sign, value = line.partition("=")
-    if not sections:
-        raise UnreadableFile(f"{name}:{number}: {line[:40]!r} stands in front of the first section")
-    if not (key and sign and value):
-        raise UnreadableFile(f"{name}:{number}: found {line[:40]!r}; expected option=value")
-    section = sections[-1]
-    if key in section.options:
-        first = section.options[key].line
-        raise UnreadableFile(
-            f"{name}:{number}: [{section.kind}]: {key!r} is given twice, first in line {first}"
-        )
-    section.options[key] = Option(value, number)
 
 
 Addition = Callable[[NetworkBuilder, Section, Sequence[str], str], str]

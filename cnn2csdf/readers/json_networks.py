@@ -94,7 +94,18 @@ class _Assembly:
             sources = (self._free(wanted),)
             self._add(sources[0], op.Input(dims=presumed_input(stated).dims), ())
         shapes = [self.layers[source].shape for source in sources]
-        epilogue = fused_operators(stated)
+        # What is fused behind a layer, in order.
+        fused: list[op.Operator] = []
+        for word in stated.fused:
+            if word not in FUSED:
+                raise UnsupportedOperator(
+                    f"layer {stated.name!r}: fused operator {word!r} is unknown"
+                )
+            operator = FUSED[word]
+            is_folded = isinstance(operator, op.BatchNormalization) and stated.kind in CONVOLUTIONS
+            if operator is not None and (fused or not is_folded):
+                fused.append(operator)
+        epilogue = tuple(fused)
         if stated.kind in OUTPUTS:
             is_rectified = stated.kind[0] == "relu"
             epilogue = (op.Activation(function="relu"), *epilogue) if is_rectified else epilogue
@@ -133,18 +144,18 @@ class _Assembly:
         return name
 
     def _compare(self, stated: StatedLayer, inputs: list[Shape], made: Shape) -> None:
-        found = stated.reads if stated.kind[0] in JOINS else _joined(inputs)
+        # The shape that an operator reads when an input is repeated to the size of the others.
+        found = (
+            stated.reads
+            if stated.kind[0] in JOINS
+            else Shape(dims=broadcast([shape.dims for shape in inputs]))
+        )
         if _agree(found, stated.reads) and _agree(made, stated.writes):
             return
         self.contradictions.append(
             f"{self.file}: layer {stated.name!r} states that it reads {stated.reads} and writes "
             f"{stated.writes}, but it reads {found} and writes {made}"
         )
-
-
-def _joined(inputs: list[Shape]) -> Shape:
-    """Return the shape that an operator reads when an input is repeated to the size of the others."""
-    return Shape(dims=broadcast([shape.dims for shape in inputs]))
 
 
 def _agree(found: Shape, stated: Shape) -> bool:
@@ -206,7 +217,13 @@ def stated_operator(layer: StatedLayer, inputs: Sequence[Shape]) -> op.Operator:
         case ("Lambda", "lambda"):
             return _arithmetic("add", inputs) if len(inputs) > 1 else op.Identity(kind="lambda")
         case ("Rescaling", "rescaling"):
-            return _rescaling(layer)
+            # Constant factors count for nothing; what is left is the padding fused behind them.
+            rows = layer.writes.height - layer.reads.height
+            columns = layer.writes.width - layer.reads.width
+            if not (rows or columns):
+                return op.Identity(kind="rescaling")
+            top, left = rows // 2, columns // 2
+            return op.Pad(padding=(top, left, rows - top, columns - left))
     raise UnsupportedOperator(f"layer {layer.name!r}: operator {'/'.join(layer.kind)!r} is unknown")
 
 
@@ -216,33 +233,6 @@ def _arithmetic(function: str, inputs: Sequence[Shape]) -> op.Elementwise:
     (shape,) = inputs
     dims = (shape.channels, 1, 1) if shape.is_map else shape.dims
     return op.Elementwise(function=function, constant=dims)
-
-
-def _rescaling(layer: StatedLayer) -> op.Operator:
-    """Constant factors count for nothing; what is left is the padding fused behind them."""
-    rows = layer.writes.height - layer.reads.height
-    columns = layer.writes.width - layer.reads.width
-    if not (rows or columns):
-        return op.Identity(kind="rescaling")
-    top, left = rows // 2, columns // 2
-    return op.Pad(padding=(top, left, rows - top, columns - left))
-
-
-def fused_operators(layer: StatedLayer) -> tuple[op.Operator, ...]:
-    """Return what is fused behind a layer, in order.
-
-    A batch normalisation right behind a convolution is folded into its kernel and bias, and so
-    leaves nothing; what moves or drops elements only in training leaves nothing either.
-    """
-    fused: list[op.Operator] = []
-    for word in layer.fused:
-        if word not in FUSED:
-            raise UnsupportedOperator(f"layer {layer.name!r}: fused operator {word!r} is unknown")
-        operator = FUSED[word]
-        is_folded = isinstance(operator, op.BatchNormalization) and layer.kind in CONVOLUTIONS
-        if operator is not None and (fused or not is_folded):
-            fused.append(operator)
-    return tuple(fused)
 
 
 def is_possible(layer: StatedLayer) -> bool:
@@ -278,7 +268,9 @@ def stated_window(layer: StatedLayer) -> op.Window:
     sides = (layer.kernel, layer.kernel)
     strides = (layer.stride, layer.stride)
     places = _places(layer)
-    if len(layer.pads) == 4 and all(_is_whole(pad) for pad in layer.pads):
+    if len(layer.pads) == 4 and all(
+        (-LARGEST <= pad <= LARGEST and pad == int(pad)) for pad in layer.pads
+    ):
         top, left, bottom, right = (int(pad) for pad in layer.pads)
         window = op.Window(kernel=sides, stride=strides, padding=(top, left, bottom, right))
         if _fits(window, size, places):
@@ -286,10 +278,6 @@ def stated_window(layer: StatedLayer) -> op.Window:
     top, bottom = _halves((places[0] - 1) * layer.stride + layer.kernel - size.height)
     left, right = _halves((places[1] - 1) * layer.stride + layer.kernel - size.width)
     return op.Window(kernel=sides, stride=strides, padding=(top, left, bottom, right))
-
-
-def _is_whole(pad: float) -> bool:
-    return -LARGEST <= pad <= LARGEST and pad == int(pad)
 
 
 def _halves(total: int) -> tuple[int, int]:

@@ -36,7 +36,9 @@ def read_model(
     name = os.fspath(source)
     suffix = PurePath(name).suffix.lower()
     if suffix == ".onnx":
-        return _read_onnx(name, shapes, with_weights=with_weights)
+        reader = with_onnx("cnn2csdf.onnx_files.reader", name)
+        model: Model = reader.read_onnx(name, shapes=shapes, with_weights=with_weights)
+        return model
     if shapes:
         raise UnreadableFile(
             f"{name}: shapes ({', '.join(shapes)}) are given for inputs of ONNX files only; a network "
@@ -52,11 +54,3 @@ def read_model(
     if suffix == ".cfg":
         return Model(network=parse_darknet(text, name))
     return Model(network=parse_json_network(text, name, repair=repair))
-
-
-def _read_onnx(
-    name: str, shapes: Mapping[str, tuple[int, ...]] | None, *, with_weights: bool
-) -> Model:
-    reader = with_onnx("cnn2csdf.onnx_files.reader", name)
-    model: Model = reader.read_onnx(name, shapes=shapes, with_weights=with_weights)
-    return model

@@ -286,7 +286,7 @@ def merge_actors(
     name: of the new actor; by default the names with `+` between them. Its period is never below that
     of the given graph, and it is live where that is. budget: a stop, or seconds.
     Raises InvalidGraph for an unknown actor, one given twice, or actors that no channels connect;
-    Deadlocked; CsdfError for a graph with too many firings an iteration.
+    Deadlocked; CsdfError for a graph with too many firings per iteration.
     """
     require_graph(graph)
     chosen = _chosen(graph, names)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from csdf.errors import InvalidGraph, counted
-from csdf.model.graph import Channel, Graph, require_graph, with_space_channels
+from csdf.model.graph import Channel, Graph, require_graph, self_loop, with_space_channels
 from csdf.names import free_name
 
 SPACE = " (space)"  # what the name of a reverse channel adds to the name of its channel
@@ -67,20 +67,10 @@ def limit_concurrency(graph: Graph, limits: Mapping[str, int]) -> Graph:
     taken = {channel.name for channel in graph.channels}
     loops = []
     for name, limit in limits.items():
-        phases = len(graph.actor(name).durations)
+        actor = graph.actor(name)
         if limit < 1:
             raise InvalidGraph(f"actor {name!r}: a limit of {limit} firings at once; at least 1")
-        ones = (1,) * phases
-        loops.append(
-            Channel(
-                name=free_name(f"{name} (limit)", taken, between="_"),
-                producer=name,
-                consumer=name,
-                production=ones,
-                consumption=ones,
-                initial_tokens=limit,
-            )
-        )
+        loops.append(self_loop(actor, limit, free_name(f"{name} (limit)", taken, between="_")))
     return replace(graph, channels=graph.channels + tuple(loops))
 
 

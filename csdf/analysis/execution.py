@@ -38,7 +38,7 @@ ITERATION_BITS = 20  # compiled code executes so many iterations, as a power of 
 class ExecutionWhy(Why):
     """Why an execution ended before a state recurred, or was not begun."""
 
-    TOO_LONG = "{firings} firings an iteration; at most {most}"
+    TOO_LONG = "{firings} firings per iteration; at most {most}"
     TIMES = "times pass {most} after {iterations} iterations"
     NO_RECURRENCE = "no state recurred in {iterations} iterations"
     MEMORY = (

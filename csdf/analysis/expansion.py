@@ -28,7 +28,7 @@ def hsdf(graph: Graph) -> Graph:
     repetitions = repetition_vector(graph)
     if sum(repetitions.values()) > EXPANSION_LIMIT:
         raise CsdfError(
-            f"{sum(repetitions.values())} firings an iteration; at most {EXPANSION_LIMIT}"
+            f"{sum(repetitions.values())} firings per iteration; at most {EXPANSION_LIMIT}"
         )
     bounded = bound_channels(graph)
     builder = _Expansion(bounded, repetitions)

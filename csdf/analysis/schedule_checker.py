@@ -1,4 +1,4 @@
-"""The judge of schedules: slow, complete, and sharing no code with what it judges."""
+"""The checker of schedules: slow, complete, and sharing no code with what it checks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def check_periodic_schedule(graph: Graph, schedule: PeriodicSchedule, *, firings
     """Raise InvalidSchedule unless the first so many firings of every actor obey the graph.
 
     A periodic schedule lists infinitely many; those of one actor that run dry of partners within the
-    list are judged as far as their partners reach.
+    list are checked as far as their partners reach.
     """
     require_graph(graph)
     listed = [

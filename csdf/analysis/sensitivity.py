@@ -101,7 +101,7 @@ class Sensitivity(Shown):
             "deadlock": self.deadlock is not None,
             "blocked": [] if self.deadlock is None else self.deadlock.to_json(),
             "period": None if self.period is None else str(self.period),
-            "bottleneck": None if cycle is None else cycle.to_json(),
+            "critical_cycle": None if cycle is None else cycle.to_json(),
             "actors": [one.to_json() for one in self.actors],
             "channels": [one.to_json() for one in self.channels],
             "complete": self.is_complete,

@@ -59,7 +59,7 @@ class Throughput(Shown):
             "blocked": [] if self.deadlock is None else self.deadlock.to_json(),
             "period": None if period is None else str(period),
             "throughput": None if speed is None else str(speed),
-            "bottleneck": None if cycle is None else cycle.to_json(),
+            "critical_cycle": None if cycle is None else cycle.to_json(),
             "exact": self.is_exact,
             "method": self.method,
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple, cast
 
@@ -25,11 +25,11 @@ from csdf.words import time_in_words
 UNKNOWN: dict[str, Any] = {  # keys of a throughput without an answer
     "deadlock": False,
     "blocked": [],
-    **dict.fromkeys(("period", "throughput", "bottleneck", "exact", "method")),
+    **dict.fromkeys(("period", "throughput", "critical_cycle", "exact", "method")),
 }
 COLUMNS = (
     "file", "graph", "type", "actors", "channels", "firings_per_iteration", "answer", "period",
-    "throughput", "limited_by", "seconds",
+    "throughput", "critical_cycle", "seconds",
 )  # fmt: skip
 SHOWN = 12  # most names listed on one line of a table
 
@@ -42,13 +42,13 @@ class Analysis(NamedTuple):
     seconds: float
     result: Throughput | None
     inconsistency: InconsistentGraph | None
-    gave_up: GaveUp | None
+    unknown: GaveUp | None
 
     @property
     def exit_code(self) -> int:
-        """0 for a period, 1 for inconsistent or deadlocked, 3 for a search that gave up."""
-        if self.gave_up is not None:
-            return answers.GAVE_UP
+        """0 for a period, 1 for inconsistent or deadlocked, 3 where neither is known."""
+        if self.unknown is not None:
+            return answers.UNKNOWN
         is_no = self.result is None or self.result.deadlock is not None
         return answers.NO if is_no else answers.ANSWERED
 
@@ -58,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
     options = command_parser().parse_args(argv)
     if len(options.file) == 1 and not options.csv:
         answer = _analysed(options.file[0], options)
-        print(answers.json_text(as_json(answer), options) if options.json else _as_text(answer))
+        answers.show(as_json(answer), _lines(answer), options)
         return answer.exit_code
     return _analyse_all(options)
 
@@ -86,9 +86,7 @@ def command_parser() -> argparse.ArgumentParser:
     form = parser.add_mutually_exclusive_group()
     parsers.add_json_option(form)
     form.add_argument("--csv", action="store_true", help="print one line for each file")
-    parsers.add_budget_option(
-        parser, "stop after this time and print the bounds proved so far", None
-    )
+    parsers.add_time_limit(parser, "stop after this time and print the bounds proved so far", None)
     concurrency.add_concurrency(parser)
     answers.add_reading_options(parser)
     return parser
@@ -109,21 +107,21 @@ def _analyse_all(options: argparse.Namespace) -> int:
         print(csv_text([COLUMNS]), end="")
     elif not options.json:
         print(
-            f"{'file':<{width}} {'actors':>7} {'channels':>8} {'firings':>12}  period; limited by"
+            f"{'file':<{width}} {'actors':>7} {'channels':>8} {'firings':>12}  period; critical cycle"
         )
     for path in options.file:
         try:
             answer = _analysed(path, options)
         except CsdfError as error:
             is_late = isinstance(error, GaveUp)
-            code = answers.GAVE_UP if is_late else answers.UNUSABLE
+            code = answers.UNKNOWN if is_late else answers.UNUSABLE
             worst = max(worst, code)
             print(f"csdf analyze: {quoted(str(error))}", file=sys.stderr, flush=True)
             if options.json:
                 found = {"file": path, "error": str(error), "exit_code": code}
                 print(json.dumps(found), flush=True)
             if options.csv:
-                print_row(file=path, answer="gave up" if is_late else "unusable")
+                print_row(file=path, answer="unknown" if is_late else "unusable")
             continue
         worst = max(worst, answer.exit_code)
         if options.json:
@@ -137,14 +135,14 @@ def _analyse_all(options: argparse.Namespace) -> int:
 
 
 def _analysed(path: str, options: argparse.Namespace) -> Analysis:
-    with limited(options.budget) as stop:
+    with limited(options.time_limit) as stop:
         return _analyse(concurrency.read(path, options), options.method, stop)
 
 
 def _analyse(graph: Graph, method: str, stop: Stop) -> Analysis:
     begin = time.perf_counter()
     repetitions: dict[str, int] = {}
-    result = inconsistency = gave_up = None
+    result = inconsistency = unknown = None
     try:
         repetitions = repetition_vector(graph)
         rest, copies = telling(stop, f"analysing {graph.name}"), parsers.copies_of(method)
@@ -155,9 +153,9 @@ def _analyse(graph: Graph, method: str, stop: Stop) -> Analysis:
     except InconsistentGraph as error:
         inconsistency = error
     except GaveUp as error:
-        gave_up = error
+        unknown = error
     elapsed = time.perf_counter() - begin
-    return Analysis(graph, repetitions, elapsed, result, inconsistency, gave_up)
+    return Analysis(graph, repetitions, elapsed, result, inconsistency, unknown)
 
 
 def as_json(answer: Analysis) -> dict[str, Any]:
@@ -182,16 +180,16 @@ def as_json(answer: Analysis) -> dict[str, Any]:
     if answer.inconsistency is not None:
         names = ("channel", "producer", "consumer", "produced", "consumed")
         found["inconsistency"] = {name: getattr(answer.inconsistency, name) for name in names}
-    if answer.gave_up is not None:
-        found["gave_up"] = str(answer.gave_up)
-        found["period_bounds"] = [_text(answer.gave_up.low), _text(answer.gave_up.high)]
+    if answer.unknown is not None:
+        found["unknown"] = str(answer.unknown)
+        found["period_bounds"] = [_text(answer.unknown.low), _text(answer.unknown.high)]
     return found
 
 
 def _as_record(answer: Analysis) -> dict[str, Any]:
     """The answer in one line of a table: exact numbers, names with `;` between them."""
     graph, result = answer.graph, answer.result
-    kind = "inconsistent" if answer.inconsistency is not None else "gave up"
+    kind = "inconsistent" if answer.inconsistency is not None else "unknown"
     if result is not None:
         kind = "period" if result.deadlock is None else "deadlock"
     cycle = None if result is None else result.critical_cycle
@@ -204,7 +202,7 @@ def _as_record(answer: Analysis) -> dict[str, Any]:
         "answer": kind,
         "period": None if result is None else result.period,
         "throughput": None if result is None else result.throughput,
-        "limited_by": None if cycle is None else ";".join(cycle.actors),
+        "critical_cycle": None if cycle is None else ";".join(cycle.actors),
         "seconds": round(answer.seconds, 6),
     }
 
@@ -220,26 +218,25 @@ def _row(answer: Analysis) -> str:
     if answer.inconsistency is not None:
         return f"{head}inconsistent: channel {answer.inconsistency.channel}"
     if answer.result is None:
-        return f"{head}gave up: {_bounds(answer)}"
+        return f"{head}unknown: {_bounds(answer)}"
     if answer.result.deadlock is not None:
         waiting = " -> ".join(one.actor for one in answer.result.deadlock.cycle[:SHOWN])
         return f"{head}deadlock: {waiting}"
     cycle = answer.result.critical_cycle
-    limit = _names(cycle.actors) if cycle is not None else "nothing limits it"
+    limit = answers.some(cycle.actors, SHOWN) if cycle is not None else "nothing limits it"
     hint = concurrency.hint(graph) if is_unlimited(answer.result) else None
     limit += f", {hint}" if hint else ""
     return f"{head}{answers.number(answer.result.period or 0)}; {limit}"
 
 
-def _as_text(answer: Analysis) -> str:
+def _lines(answer: Analysis) -> Iterator[str]:
     graph = answer.graph
-    lines = [
+    title = (
         f"{graph.name}: {graph.kind}, {answers.counted(len(graph.actors), 'actor')}, "
         f"{answers.counted(len(graph.channels), 'channel')}"
-    ]
+    )
     rows = _refusal_rows(answer) if answer.result is None else _result_rows(answer, answer.result)
-    lines += [f"  {title:<13}{text}" for title, text in rows]
-    return answers.one_text(lines)
+    yield from answers.table(title, rows)
 
 
 def _refusal_rows(answer: Analysis) -> list[tuple[str, str]]:
@@ -247,7 +244,7 @@ def _refusal_rows(answer: Analysis) -> list[tuple[str, str]]:
     if error is None:
         return [
             ("consistent", "yes"),
-            ("gave up", str(answer.gave_up)),
+            ("unknown", str(answer.unknown)),
             ("period", _bounds(answer)),
         ]
     return [
@@ -262,16 +259,16 @@ def _refusal_rows(answer: Analysis) -> list[tuple[str, str]]:
 
 
 def _bounds(answer: Analysis) -> str:
-    end = answer.gave_up
+    end = answer.unknown
     if end is None or end.low is None:
         return "unknown"
-    above = "" if end.high is None else f" and at most {answers.number(end.high)}"
-    return f"at least {answers.number(end.low)}{above}"
+    above = "" if end.high is None else f", upper bound {answers.number(end.high)}"
+    return f"lower bound {answers.number(end.low)}{above}"
 
 
 def _result_rows(answer: Analysis, result: Throughput) -> list[tuple[str, str]]:
     firings = sum(answer.repetitions.values())
-    rows = [("consistent", f"yes, {answers.counted(firings, 'firing')} an iteration")]
+    rows = [("consistent", f"yes, {answers.counted(firings, 'firing')} per iteration")]
     if result.deadlock is not None:
         rows.append(("deadlock", "yes; each of these waits for the next, the last for the first:"))
         rows += [
@@ -286,7 +283,9 @@ def _result_rows(answer: Analysis, result: Throughput) -> list[tuple[str, str]]:
         rows += concurrency.overlap_rows(answer.graph, answer.repetitions, result.period)
     rows.append(("method", f"{result.method}, {time_in_words(answer.seconds)}"))
     shown = list(answer.repetitions.items())
-    rows.append(("repetitions", _names([f"{actor} {count}" for actor, count in shown])))
+    rows.append(
+        ("repetitions", answers.some([f"{actor} {count}" for actor, count in shown], SHOWN))
+    )
     return rows
 
 
@@ -302,20 +301,15 @@ def _period_rows(graph: Graph, result: Throughput) -> list[tuple[str, str]]:
         return [
             ("period", "0"),
             ("throughput", "unbounded: no cycle of the graph takes time"),
-            ("because", why_unlimited(graph)),
+            ("reason", why_unlimited(graph)),
             *([("hint", hint)] if hint else []),
         ]
     speed = answers.number(1 / result.period)
-    bound = "" if result.is_exact else f"; at most: {parsers.MEANING}"
+    bound = "" if result.is_exact else f", upper bound: {parsers.MEANING}"
     return [
         ("period", f"{answers.number(result.period)}{bound}"),
         ("throughput", f"{speed} iterations per time unit"),
-        ("limited by", f"{_names(cycle.actors)}"),
-        ("", f"over {_names(cycle.channels)}: {cycle.time} time units "
+        ("critical cycle", f"{answers.some(cycle.actors, SHOWN)}"),
+        ("", f"over {answers.some(cycle.channels, SHOWN)}: {cycle.time} time units "
          f"in {answers.counted(cycle.tokens, 'iteration')}"),
     ]  # fmt: skip
-
-
-def _names(names: Sequence[str]) -> str:
-    listed = ", ".join(names[:SHOWN])
-    return listed if len(names) <= SHOWN else f"{listed} and {len(names) - SHOWN} more"

@@ -6,14 +6,14 @@ import argparse
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from csdf.cli.frame.long_work import working as working
 from csdf.cli.frame.output import ANSWERED as ANSWERED
-from csdf.cli.frame.output import GAVE_UP as GAVE_UP
 from csdf.cli.frame.output import NO as NO
+from csdf.cli.frame.output import UNKNOWN as UNKNOWN
 from csdf.cli.frame.output import UNUSABLE as UNUSABLE
 from csdf.cli.frame.output import remark
 from csdf.errors import UncountedSizes, UnreadableFile
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 NETWORKS = (".onnx", ".tflite", ".cfg")
 
 Number = TypeVar("Number")
+
+LEAST_WIDTH = 14  # of the names of a table: of `critical cycle`
 
 SIZE_UNITS = {
     "": 1,
@@ -70,12 +72,30 @@ def number(value: Fraction | int) -> str:
 def gap_above(size: int, lower_bound: int) -> str:
     """Return in words how far a size may be above the smallest one."""
     gap = float(Fraction(size - lower_bound, lower_bound)) if lower_bound else 0.0
-    return f"at most {gap:.2%} above the smallest (at least {lower_bound})"
+    return f"at most {gap:.2%} above the lower bound {lower_bound}"
 
 
 def one_text(lines: Iterable[str]) -> str:
     """Return lines as one text to print; a name with a break in it begins no line of its own."""
     return "\n".join(map(quoted, lines))
+
+
+def table(title: str, rows: Iterable[tuple[str, str]]) -> list[str]:
+    """Return a title and rows below it, each a name and a text; a row without a name goes on."""
+    listed = list(rows)
+    width = max(LEAST_WIDTH, *(len(name) for name, _ in listed), 0)
+    return [title, *(f"  {name:<{width}}  {text}".rstrip() for name, text in listed)]
+
+
+def some(names: Sequence[str], most: int) -> str:
+    """Return so many names as a list with commas; the rest of more as a number."""
+    listed = ", ".join(names[:most])
+    return listed if len(names) <= most else f"{listed} and {len(names) - most} more"
+
+
+def show(found: dict[str, Any], lines: Iterable[str], options: argparse.Namespace) -> None:
+    """Print an answer: with --json as one object, else as lines, which are made only then."""
+    print(json_text(found, options) if options.json else one_text(lines))
 
 
 def json_text(
@@ -87,7 +107,7 @@ def json_text(
     """
     import json  # slow to import, and seldom needed
 
-    sizes = None if options is None else options.told_sizes
+    sizes = None if options is None else getattr(options, "told_sizes", None)
     return json.dumps(answer | ({"buffer_sizes": sizes} if sizes else {}), indent=indent)
 
 

@@ -31,12 +31,12 @@ from csdf.words import time_in_words
 
 DEPTHS = {"folding": "FINN-style folding JSON", "depths": "JSON by FIFO, hls4ml-style"}
 MEMORIES = {"bram": "block RAM", "lut": "LUT"}
-JUDGED_CYCLES = 3  # of each actor that the judge looks at
+CHECKED_CYCLES = 3  # of each actor that the checker looks at
 EXIT_CODES = {
     Status.OPTIMAL: answers.ANSWERED,
     Status.FEASIBLE: answers.ANSWERED,
     Status.INFEASIBLE: answers.NO,
-    Status.GAVE_UP: answers.GAVE_UP,
+    Status.UNKNOWN: answers.UNKNOWN,
 }
 
 
@@ -51,7 +51,7 @@ def main(argv: Sequence[str]) -> int:
     storage.take_objective(parser, options)
     period = options.period if options.throughput is None else 1 / options.throughput
     _require_latency(parser, options, period)
-    with limited(options.budget) as stop:
+    with limited(options.time_limit) as stop:
         graph = storage.read(options.file, options)
         if options.check:
             return _check(graph, period, options, stop)
@@ -144,7 +144,7 @@ def command_parser() -> argparse.ArgumentParser:
         "--throughput",
         type=answers.above_zero,
         metavar="RATE",
-        help="at least so many iterations a time unit",
+        help="at least so many iterations per time unit",
     )
     parser.add_argument(
         "--latency",
@@ -223,7 +223,7 @@ def _print_depths(graph: Graph, result: SmallestStorage | LatencyStorage, style:
 def _write_schedule(
     options: argparse.Namespace, graph: Graph, capacities: Mapping[str, int]
 ) -> None:
-    """Write start times that repeat, after the judge has seen some iterations of them.
+    """Write start times that repeat, after the checker has seen some iterations of them.
 
     They are of the kind that the storage was searched for.
     """
@@ -232,7 +232,7 @@ def _write_schedule(
         schedule = periodic_schedule(bounded, copies=parsers.copies_of(options.method))
         if schedule is None:
             raise AssertionError("a distribution that runs has a schedule")
-        check_periodic_schedule(bounded, schedule, firings=JUDGED_CYCLES)
+        check_periodic_schedule(bounded, schedule, firings=CHECKED_CYCLES)
     write_text(options.schedule, answers.json_text(schedule.to_json()) + "\n")
 
 

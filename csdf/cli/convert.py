@@ -36,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
     if is_same_file(options.input, options.output) and not options.overwrite:
         parser.error(f"{options.output} is the input; name another file, or add --overwrite")
     require_format(options.output)
-    with limited(options.budget) as stop:
+    with limited(options.time_limit) as stop:
         return _convert(options, stop)
 
 
@@ -94,7 +94,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--highlight", action="store_true", help="mark the critical cycle in a .dot file"
     )
-    parsers.add_budget_option(parser, "give up after that", None)
+    parsers.add_time_limit(parser, "end after this time", None)
     answers.add_reading_options(parser)
     return parser
 
@@ -191,7 +191,7 @@ def _with_deadlock_told(graph: Graph, abstract: Graph, stop: Stop) -> int:
         is_own = blocked is not None and deadlock(graph, budget=stop) is not None
     except GaveUp as end:
         _say(f"whether it deadlocks is not known: {end}")
-        return answers.GAVE_UP
+        return answers.UNKNOWN
     if blocked is None:
         return answers.ANSWERED
     if is_own:

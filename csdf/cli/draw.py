@@ -1,4 +1,4 @@
-"""`csdf draw`: a picture of a graph, its bottleneck marked."""
+"""`csdf draw`: a picture of a graph, its critical cycle marked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from csdf.errors import GaveUp, UnwritableFile
 from csdf.model.graph import Graph
 from csdf.time_limit import Stop
 
-BUDGET = 10.0  # seconds
+SECONDS = 10.0  # time limit
 FORMATS = ("svg", "html")
 
 
@@ -29,7 +29,7 @@ def main(argv: Sequence[str]) -> int:
     path = options.output or f"{PurePath(options.file).stem}.svg"
     if suffix_of(path) not in FORMATS:
         raise UnwritableFile(f"{path}: cannot draw {suffix_of(path)!r}; expected svg or html")
-    with limited(options.budget) as stop:
+    with limited(options.time_limit) as stop:
         picture = graph_svg(graph, _bottleneck(graph, stop))
     if suffix_of(path) == "html":
         title = f"<title>{escape(graph.name)}</title>"
@@ -51,7 +51,7 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_output_option(
         parser, ".svg or .html; default: the name of the graph's file with .svg", required=False
     )
-    parsers.add_budget_option(parser, "for the bottleneck; without it nothing is red", BUDGET)
+    parsers.add_time_limit(parser, "for the critical cycle; without it nothing is red", SECONDS)
     concurrency.add_concurrency(parser)
     answers.add_reading_options(parser)
     return parser

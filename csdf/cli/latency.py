@@ -7,15 +7,16 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from csdf.analysis.latency import dependency_latency, latency, ordered_latency, source_latency
+from csdf.analysis.latency import dependency_latency, latency
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import limited, working
 from csdf.cli.options import concurrency
 from csdf.errors import CsdfError
-from csdf.io.mapping.files import holds_mapping, read_mapping, read_platform
+from csdf.mapping.files import holds_mapping, read_mapping, read_platform
+from csdf.mapping.latency import ordered_latency, source_latency
+from csdf.mapping.model import Mapping, Platform
+from csdf.mapping.search import equal_processors
 from csdf.model.graph import Graph
-from csdf.model.mapping import Mapping, Platform
-from csdf.search.mapping.fewest import equal_processors
 from csdf.time_limit import Stop
 
 UNKNOWN = dict.fromkeys(
@@ -27,7 +28,7 @@ def main(argv: Sequence[str]) -> int:
     """Print the latencies; return the exit code: 1 for a source that is too fast."""
     parser = command_parser()
     options = parser.parse_args(argv)
-    with limited(options.budget) as stop:
+    with limited(options.time_limit) as stop:
         graph, platform, mapping = _subject(options)
         with working(f"executing {graph.name}"):
             found = _answer(graph, platform, mapping, options, stop)
@@ -69,7 +70,7 @@ def command_parser() -> argparse.ArgumentParser:
         "--throughput",
         type=answers.above_zero,
         metavar="RATE",
-        help="the same, as iterations a time unit",
+        help="the same, as iterations per time unit",
     )
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--platform", metavar="FILE", help="with --mapping: what it maps onto")
@@ -78,7 +79,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--mapping", metavar="FILE", help="static orders, as csdf map writes them")
     parsers.add_json_option(parser)
-    parsers.add_budget_option(parser, "give up after this time", None)
+    parsers.add_time_limit(parser, "end after this time", None)
     concurrency.add_concurrency(parser)
     answers.add_reading_options(parser)
     return parser
@@ -89,7 +90,7 @@ def _subject(options: argparse.Namespace) -> tuple[Graph, Platform | None, Mappi
     if has_platform != (options.mapping is not None):
         raise CsdfError("--mapping and one of --platform and --processors belong together")
     if options.mapping is None and holds_mapping(options.file, options.file_limit):
-        from csdf.io.mapping.nsoc import read_nsoc  # slow to import, and seldom needed
+        from csdf.mapping.nsoc import read_nsoc  # slow to import, and seldom needed
 
         mapped = read_nsoc(options.file, options.file_limit)
         answers.tell_sizes(options.file, options, 0, buffers=len(mapped.mapping.buffers))

@@ -20,5 +20,5 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(import_module("csdf.cli.frame.running").run(words))
     except KeyboardInterrupt:  # while that was loaded, or once more while it ended
-        print("csdf: gave up: interrupted", file=sys.stderr)
-        return int(import_module("csdf.cli.frame.output").GAVE_UP)
+        print("csdf: unknown: interrupted", file=sys.stderr)
+        return int(import_module("csdf.cli.frame.output").UNKNOWN)

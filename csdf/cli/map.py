@@ -14,27 +14,33 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.mapping.execution import MappedExecution, mapped_execution
-from csdf.analysis.mapping.throughput import MappedThroughput, mapped_throughput
 from csdf.cli import answers, loading, parsers
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after, working
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
 from csdf.errors import CsdfError, UnwritableFile
-from csdf.io.mapping.files import (
+from csdf.mapping.buffers import LeastBuffers, least_buffers
+from csdf.mapping.execution import MappedExecution, mapped_execution
+from csdf.mapping.files import (
     holds_mapping,
     read_mapping,
     read_platform,
     write_mapping,
     write_platform,
 )
+from csdf.mapping.model import Buffer, Mapping, Platform, StaticOrder
+from csdf.mapping.search import (
+    BestMapping,
+    FewestProcessors,
+    best_mapping,
+    equal_processors,
+    fewest_processors,
+    prover,
+)
+from csdf.mapping.throughput import MappedThroughput, mapped_throughput
 from csdf.model.graph import Graph
-from csdf.model.mapping import Buffer, Mapping, Platform, StaticOrder
 from csdf.outcome import Status
-from csdf.search.mapping.buffers import LeastBuffers, least_buffers
-from csdf.search.mapping.fewest import FewestProcessors, equal_processors, fewest_processors
-from csdf.search.mapping.search import BestMapping, best_mapping, prover
 from csdf.search.variables import UNITS
 
 FORMATS = ("json", "xml")  # of mappings
@@ -93,7 +99,7 @@ def _write(answer: Answer, options: argparse.Namespace) -> None:
         output.remark("csdf map", f"wrote {options.platform_output}: the platform")
     if options.output and answer.mapping is not None:
         if loading.suffix_of(options.output) == "xml":
-            from csdf.io.mapping.nsoc import write_nsoc  # slow to import, and seldom needed
+            from csdf.mapping.nsoc import write_nsoc  # slow to import, and seldom needed
 
             write_nsoc(options.output, answer.graph, answer.platform, answer.mapping)
         else:
@@ -155,7 +161,7 @@ def command_parser() -> argparse.ArgumentParser:
         "--throughput",
         type=answers.above_zero,
         metavar="RATE",
-        help="the same, as iterations a time unit",
+        help="the same, as iterations per time unit",
     )
     parser.add_argument(
         "--least",
@@ -185,7 +191,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parsers.add_json_option(parser)
     parsers.add_plot_option(parser, "the firings by processor over time")
-    parsers.add_budget_option(parser, "end the search with the best mapping by then")
+    parsers.add_time_limit(parser, "end the search with the best mapping by then")
     concurrency.add_concurrency(parser)
     answers.add_reading_options(parser)
     return parser
@@ -198,7 +204,7 @@ def _answer(options: argparse.Namespace) -> Answer:
         and options.processors is None
         and holds_mapping(options.file, options.file_limit)
     ):
-        from csdf.io.mapping.nsoc import read_nsoc  # slow to import, and seldom needed
+        from csdf.mapping.nsoc import read_nsoc  # slow to import, and seldom needed
 
         graph, platform, mapping = read_nsoc(options.file, options.file_limit)
         answers.tell_sizes(options.file, options, 0, buffers=len(mapping.buffers))
@@ -231,7 +237,7 @@ def _searched(graph: Graph, options: argparse.Namespace, required: Fraction | No
             f"{options.file}: no platform in it; give --platform FILE or --processors N"
         )
     platform = _platform(options, graph)
-    stop = stop_after(options.budget, lambda one: f"mapping {graph.name}: {one.at}")
+    stop = stop_after(options.time_limit, lambda one: f"mapping {graph.name}: {one.at}")
     if required is not None and options.least != "buffers":
         fewest = fewest_processors(graph, platform, period=required, budget=stop)
         _remark_on_proofs(fewest.status)
@@ -254,7 +260,7 @@ def _only_used(platform: Platform, mapping: Mapping) -> Platform:
 
 
 def _remark_on_proofs(status: Status) -> None:
-    if status in (Status.FEASIBLE, Status.GAVE_UP) and prover() is None:
+    if status in (Status.FEASIBLE, Status.UNKNOWN) and prover() is None:
         remark("csdf map", "OR-Tools proves more of small graphs: pip install 'csdf[cp]'")
 
 
@@ -266,7 +272,9 @@ def _with_least_buffers(
     best: BestMapping | None,
 ) -> Answer:
     required = _required(options)
-    stop = stop_after(options.budget, lambda one: f"sizing the buffers of {graph.name}: {one.done}")
+    stop = stop_after(
+        options.time_limit, lambda one: f"sizing the buffers of {graph.name}: {one.done}"
+    )
     found = least_buffers(graph, platform, mapping, period=required, unit=options.unit, budget=stop)
     return Answer(graph, platform, found.mapping, found.found, best, found, required)
 
@@ -321,9 +329,9 @@ class Answer(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        """0 for a mapping that is as asked, 1 for none, 3 for a search that gave up."""
-        if self.least is not None and self.least.status == Status.GAVE_UP:
-            return answers.GAVE_UP
+        """0 for a mapping that is as asked, 1 for none, 3 for a search that ended without an answer."""
+        if self.least is not None and self.least.status == Status.UNKNOWN:
+            return answers.UNKNOWN
         if self.found is None or self.found.deadlock is not None or self.is_slow:
             return answers.NO
         return answers.ANSWERED
@@ -331,7 +339,7 @@ class Answer(NamedTuple):
 
 def as_json(answer: Answer, execution: MappedExecution | None) -> dict[str, Any]:
     """Return the answer as a JSON value; fractions as texts."""
-    nothing: dict[str, Any] = {"period": None, "bottleneck": None, "deadlock": None}
+    nothing: dict[str, Any] = {"period": None, "critical_cycle": None, "deadlock": None}
     found: dict[str, Any] = {
         "graph": answer.graph.name,
         "processors": [core.name for core in answer.platform.cores],
@@ -357,8 +365,7 @@ def as_json(answer: Answer, execution: MappedExecution | None) -> dict[str, Any]
 def as_text(answer: Answer, execution: MappedExecution | None) -> str:
     """Return the answer as lines to read."""
     count = answers.counted(len(answer.platform.cores), "processor")
-    lines = [f"{answer.graph.name} on {count}"]
-    lines += [f"  {title:<13}{text}".rstrip() for title, text in _rows(answer, execution)]
+    lines = answers.table(f"{answer.graph.name} on {count}", _rows(answer, execution))
     if answer.mapping is not None and answer.found is not None:
         lines += _core_lines(answer.platform, answer.mapping, answer.found)
     return answers.one_text(lines)
@@ -414,7 +421,7 @@ def _period_rows(
             yield "aligned", f"{answers.number(execution.period)}, all wheels from time 0 on"
     cycle = found.critical_cycle
     if cycle is not None:
-        yield "limited by", ", ".join(cycle.actors[:12])
+        yield "critical cycle", ", ".join(cycle.actors[:12])
         yield "", f"over {', '.join(cycle.channels[:6])}"
 
 

@@ -26,7 +26,7 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     storage.take_objective(parser, options)
     loading.require_drawing(options.plot)
-    with limited(options.budget) as stop:
+    with limited(options.time_limit) as stop:
         graph = storage.read(options.file, options)
         begin = time.perf_counter()
         front = _front(graph, options, telling(stop, storage.in_words))
@@ -54,7 +54,7 @@ def _front(graph: Graph, options: argparse.Namespace, stop: Stop) -> ParetoFront
 def _exit_code(front: ParetoFront) -> int:
     if front.best_period is None or (front.is_as_asked and not front.points):
         return answers.NO
-    return answers.ANSWERED if front.is_complete or front.is_as_asked else answers.GAVE_UP
+    return answers.ANSWERED if front.is_complete or front.is_as_asked else answers.UNKNOWN
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -62,7 +62,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser = parsers.new_parser(
         "csdf pareto",
         "All pairs of storage size and period that no storage distribution improves "
-        "on, with capacities for each. Ctrl-C and the budget give what is proved by then.",
+        "on, with capacities for each. Ctrl-C and the time limit give what is proved by then.",
         "csdf pareto models/graphs/csdf_example.xml",
         "csdf pareto models/graphs/csdf_example.xml --plot front.svg",
         "csdf pareto models/graphs/modem.xml --points 3 --gap 5%",

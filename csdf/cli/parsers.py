@@ -24,7 +24,7 @@ FILES = ("FILE", "MODEL")  # metavars that stand for files
 GRAPH_HELP = (
     "a graph: SDF3 XML (.xml), JSON (.json), a table of layers (.csv) or PREESM (.pi, .scenario)"
 )
-SEARCH_BUDGET = 60.0  # seconds
+SEARCH_SECONDS = 60.0  # seconds
 LIKENESS = 0.7  # of an unknown option and the one that may be meant, as difflib counts
 
 
@@ -120,13 +120,13 @@ def add_plot_option(parser: argparse._ActionsContainer, what: str) -> None:
     )
 
 
-def add_budget_option(
-    parser: argparse._ActionsContainer, what: str, default: float | None = SEARCH_BUDGET
+def add_time_limit(
+    parser: argparse._ActionsContainer, what: str, default: float | None = SEARCH_SECONDS
 ) -> None:
     """Add how long the work may take."""
     end = "no limit" if default is None else f"{default:g}s"
     parser.add_argument(
-        "--budget",
+        "--time-limit",
         type=answers.seconds,
         metavar="TIME",
         default=default,

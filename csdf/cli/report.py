@@ -49,7 +49,7 @@ from csdf.time_limit import Progress, Stop
 from csdf.words import size
 
 GRAPH_FORMAT = b'"csdf-graph"'  # what every graph in JSON says of itself
-BUDGET = 20.0  # seconds
+SECONDS = 20.0  # time limit
 SUFFIXES = ("html", "htm", "")
 PLAIN_QUOTES = str.maketrans("“”", "''")  # as in what other commands print, in every encoding
 GRAPH = "graph"  # the kind of subject that csdf knows itself
@@ -61,7 +61,7 @@ def main(argv: Sequence[str]) -> int:
     options = command_parser().parse_args(argv)
     if suffix_of(options.output) not in SUFFIXES:
         raise UnwritableFile(f"{options.output}: the page is HTML; expected .html or .htm")
-    stop = stop_after(options.budget)
+    stop = stop_after(options.time_limit)
     other = None
     if options.compare is not None:
         _, graph, around = _found(_with_model(options, options.compare), stop.part(share=0.5))
@@ -111,8 +111,8 @@ def command_parser() -> argparse.ArgumentParser:
         help="another graph or network, such as an earlier version: its figures stand beside",
     )
     parsers.takes_words(other, (word for reader in readers.values() for word in reader.NAMES))
-    parsers.add_budget_option(
-        parser, "for all analyses; what is not finished by then is marked", BUDGET
+    parsers.add_time_limit(
+        parser, "for all analyses; what is not finished by then is marked", SECONDS
     )
     for reader in readers.values():
         reader.add_options(parser)
@@ -159,7 +159,7 @@ def _added(kind: str, subject: Subject, stop: Stop) -> Iterator[Contribution]:
 def _exit_code(graph: GraphFindings, around: Surroundings) -> int:
     """1 for a deadlock and where the answer is "no", 3 where even the period is unknown."""
     if graph.result is None:
-        return answers.GAVE_UP
+        return answers.UNKNOWN
     is_no = graph.result.deadlock is not None or around.is_no
     return answers.NO if is_no else answers.ANSWERED
 

@@ -1,21 +1,20 @@
-"""`csdf scenarios`: the guaranteed throughput of graphs that take turns."""
+"""`csdf scenarios`: guaranteed throughput of scenario-aware dataflow (FSM-SADF)."""
 
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from csdf.analysis.scenarios import ScenarioThroughput, StuckScenario, scenario_throughput
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import working
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
 from csdf.errors import CsdfError
-from csdf.io.scenarios.files import read_scenarios
-from csdf.model.scenarios import ScenarioGraph
+from csdf.scenarios.files import read_scenarios
+from csdf.scenarios.model import ScenarioGraph
+from csdf.scenarios.throughput import ScenarioThroughput, StuckScenario, scenario_throughput
 
-SHOWN = 24  # most states of the slowest run that are listed
+SHOWN = 24  # most scenarios of the critical sequence that are listed
 
 
 def main(argv: Sequence[str]) -> int:
@@ -27,16 +26,14 @@ def main(argv: Sequence[str]) -> int:
             found = scenario_throughput(graph)
     except StuckScenario as error:
         if options.json:
-            print(json.dumps({"graph": graph.name, "deadlock": str(error)}, indent=2))
+            print(answers.json_text({"graph": graph.name, "deadlock": str(error)}))
         remark("csdf scenarios", str(error))
         return answers.NO
     except CsdfError as error:
         remark("csdf scenarios", f"{options.file}: {error}")
         return answers.UNUSABLE
-    if options.json:
-        print(json.dumps({"graph": graph.name, "deadlock": None, **found.to_json()}, indent=2))
-    else:
-        print(_as_text(graph, found))
+    answer = {"graph": graph.name, "deadlock": None, **found.to_json()}
+    answers.show(answer, _lines(graph, found), options)
     return answers.ANSWERED
 
 
@@ -59,33 +56,28 @@ def command_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _as_text(graph: ScenarioGraph, found: ScenarioThroughput) -> str:
-    reached = len(graph.reachable)
-    rows = [
-        ("states", f"{reached} of {len(graph.states)} can be reached from {graph.initial}"),
-        *_period_rows(found),
-        ("alone", _listed([f"{name} {answers.number(one)}" for name, one in found.alone.items()])),
-    ]
+def _lines(graph: ScenarioGraph, found: ScenarioThroughput) -> Iterator[str]:
     sizes = (
         f"{answers.counted(len(graph.scenarios), 'scenario')}, "
         f"{answers.counted(len(graph.states), 'state')}"
     )
-    lines = [f"{graph.name}: {sizes}", *(f"  {title:<13}{text}" for title, text in rows)]
-    return answers.one_text(lines)
-
-
-def _period_rows(found: ScenarioThroughput) -> list[tuple[str, str]]:
-    if not found.period:
-        return [("period", "0"), ("throughput", "unbounded: no run goes on and takes time")]
-    speed = answers.number(1 / found.period)
-    return [
-        ("period", f"{answers.number(found.period)} time units per reward, in the slowest run"),
-        ("throughput", f"at least {speed} per time unit, in every run"),
-        ("slowest run", f"{_listed(found.critical_scenarios)}; then again"),
-        ("", f"in the states {_listed(found.critical_states)}"),
+    rows = [
+        (
+            "states",
+            f"{len(graph.reachable)} of {len(graph.states)} can be reached from {graph.initial}",
+        )
     ]
-
-
-def _listed(names: Sequence[str]) -> str:
-    listed = ", ".join(names[:SHOWN])
-    return listed if len(names) <= SHOWN else f"{listed} and {len(names) - SHOWN} more"
+    if found.period:
+        speed = answers.number(1 / found.period)
+        states, scenarios = found.critical_states, found.critical_scenarios
+        rows += [
+            ("period", f"{answers.number(found.period)} time units per reward, in the slowest run"),
+            ("throughput", f"{speed} per time unit in every run (lower bound)"),
+            ("critical scenario sequence", f"{answers.some(scenarios, SHOWN)}, repeated"),
+            ("", f"in the states {answers.some(states, SHOWN)}"),
+        ]
+    else:
+        rows += [("period", "0"), ("throughput", "unbounded: no run goes on and takes time")]
+    alone = [f"{name} {answers.number(one)}" for name, one in found.alone.items()]
+    rows.append(("alone", answers.some(alone, SHOWN)))
+    yield from answers.table(f"{graph.name}: {sizes}", rows)

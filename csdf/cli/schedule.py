@@ -45,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
     """Print the schedule; return the exit code."""
     options = command_parser().parse_args(argv)
     loading.require_drawing(options.plot)
-    with limited(options.budget) as stop:
+    with limited(options.time_limit) as stop:
         return _scheduled(options, stop)
 
 
@@ -126,7 +126,7 @@ def command_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="write a trace for Chrome or Perfetto",
     )
-    parsers.add_budget_option(parser, "give up after that", None)
+    parsers.add_time_limit(parser, "end after this time", None)
     concurrency.add_concurrency(parser)
     answers.add_reading_options(parser)
     return parser

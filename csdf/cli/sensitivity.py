@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
     loading.require_drawing(options.plot)
     if options.plot and not is_function:
         parser.error("--plot draws the period over a parameter; give --parameter or --scale")
-    with limited(options.budget) as stop:
+    with limited(options.time_limit) as stop:
         graph = concurrency.read(options.file, options)
         begin = time.perf_counter()
         stop = telling(stop, f"studying {graph.name}")
@@ -72,7 +72,7 @@ def command_parser() -> argparse.ArgumentParser:
     add_parameters(parser)
     parsers.add_json_option(parser)
     parsers.add_plot_option(parser, "the period over the parameter")
-    parsers.add_budget_option(parser, "end with what is known by then")
+    parsers.add_time_limit(parser, "end with what is known by then")
     concurrency.add_concurrency(parser)
     answers.add_reading_options(parser)
     return parser
@@ -119,7 +119,7 @@ def _print_function(
             "csdf sensitivity", options.plot, draw.parametric_picture(graph.name, found, suffix)
         )
     is_complete = not isinstance(found, CapacitySteps) or found.is_complete
-    return answers.ANSWERED if is_complete else answers.GAVE_UP
+    return answers.ANSWERED if is_complete else answers.UNKNOWN
 
 
 def _piece_lines(found: ParametricPeriod) -> Iterator[str]:
@@ -186,14 +186,14 @@ def _print_table(
         print(answers.one_text(_table_lines(graph, found, seconds)))
     if found.deadlock is not None:
         return answers.NO
-    return answers.ANSWERED if found.is_complete else answers.GAVE_UP
+    return answers.ANSWERED if found.is_complete else answers.UNKNOWN
 
 
 def _table_lines(graph: Graph, found: Sensitivity, seconds: float) -> list[str]:
     if found.deadlock is not None:
         return [f"{graph.name}: deadlock: {found.deadlock}"]
     cycle = found.critical_cycle
-    limit = f"; limited by {_names(cycle.actors)}" if cycle is not None else ""
+    limit = f"; critical cycle {_names(cycle.actors)}" if cycle is not None else ""
     lines = [f"{graph.name}: period {answers.number(found.period or 0)}{limit}"]
     if not found.period:
         lines.append(f"  because: {why_unlimited(graph)}")

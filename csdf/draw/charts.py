@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from csdf.analysis.capacity_steps import CapacitySteps
-from csdf.analysis.mapping.execution import MappedExecution
 from csdf.analysis.parametric import Parameter, ParametricPeriod, ParametricRegions
 from csdf.draw.picture import named_ticks, rendered
+from csdf.mapping.execution import MappedExecution
 from csdf.model.schedule import Firing
 from csdf.search.memory_cost import UNITS
 from csdf.search.pareto import ParetoFront

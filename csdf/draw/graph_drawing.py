@@ -1,4 +1,4 @@
-"""A graph as SVG, with its bottleneck marked.
+"""A graph as SVG, with its critical cycle marked.
 
 Places for the actors of a graph in a drawing: layers, order within them, and folded lines.
 
@@ -10,9 +10,9 @@ Layers of a drawing: cycles opened where tokens wait, and every edge leading on.
 
 The order of what stands on one layer, so that few edges cross, and the row of each.
 
-The part of a large graph that is drawn: its bottleneck and what surrounds it.
+The part of a large graph that is drawn: its critical cycle and what surrounds it.
 
-A graph as a picture of its own: actors from left to right, its bottleneck in red.
+A graph as a picture of its own: actors from left to right, its critical cycle in red.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def graph_drawing(findings: GraphFindings, shown: Excerpt) -> Html:
 
 
 def _arrowheads() -> Html:
-    """An arrow head for channels, and another for channels of the bottleneck."""
+    """An arrow head for channels, and another for channels of the critical cycle."""
     return element(
         "defs",
         *(
@@ -85,7 +85,7 @@ def _arrowheads() -> Html:
 
 
 def _critical_channels(findings: GraphFindings) -> dict[str, bool]:
-    """The channels of the bottleneck; whether it is their free space that is on it."""
+    """The channels of the critical cycle; whether it is their free space that is on it."""
     names = set(findings.critical_channels)
     found: dict[str, bool] = {}
     before = ""
@@ -132,7 +132,7 @@ def actor_in_words(graph: Graph, actor: Actor, firings: int) -> str:
     low, high = min(actor.durations) * graph.time_unit, max(actor.durations) * graph.time_unit
     time = f"{low}" if low == high else f"{low} to {high}"
     return (
-        f"{counted(firings, 'firing')} an iteration, "
+        f"{counted(firings, 'firing')} per iteration, "
         f"{counted(actor.phases, 'phase')}, {time} time units each"
     )
 

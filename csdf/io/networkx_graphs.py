@@ -116,7 +116,7 @@ def _channel(
 
 
 def _sequence(value: Any, count: int, what: str) -> tuple[int, ...]:
-    """A number stands for all phases; the model judges the entries."""
+    """A number stands for all phases; the model checks the entries."""
     if isinstance(value, int):
         return (value,) * count
     if not isinstance(value, tuple | list):

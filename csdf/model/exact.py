@@ -79,6 +79,14 @@ def exact(value: Exact, what: str, refusal: type[CsdfError] = CsdfError) -> Frac
         raise refusal(f"{what} {error}") from None
 
 
+def exact_above_zero(value: Exact, what: str) -> Fraction:
+    """Return the number. Raises CsdfError for a float, for no number, and unless it is above zero."""
+    number = exact(value, what)
+    if number <= 0:
+        raise CsdfError(f"{what} {value}; expected more than 0")
+    return number
+
+
 def _checked(text: str, pattern: str, expected: str) -> str:
     """The text without spaces around it, if it has that form and is short enough to compute with."""
     number = text.strip()

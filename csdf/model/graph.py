@@ -161,9 +161,9 @@ class Graph(Shown):
                 )
 
     def draw(self) -> Picture:
-        """Return a picture that a notebook shows: the graph, its bottleneck in red.
+        """Return a picture that a notebook shows: the graph, its critical cycle in red.
 
-        `str` of it is SVG. Raises InconsistentGraph, and GaveUp where the bottleneck takes long.
+        `str` of it is SVG. Raises InconsistentGraph, and GaveUp where the critical cycle takes long.
         """
         return picture(self)
 
@@ -275,6 +275,34 @@ def short_sequences(actor: str, lengths: Mapping[str, int]) -> str | None:
     first = f"the {lengths[short[0]]} values of {short[0]}"
     others = f" and those of {len(short) - 1} more" if len(short) > 1 else ""
     return f"actor {actor!r} has {phases} phases; {first}{others} repeat to fill them"
+
+
+def in_finer_time(graph: Graph, parts: int) -> Graph:
+    """Return the graph with so many parts of its time unit as unit; all times are the same."""
+
+    def scaled(durations: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(duration * parts for duration in durations)
+
+    actors = tuple(
+        replace(
+            actor,
+            durations=scaled(actor.durations),
+            processors=tuple(
+                replace(one, durations=scaled(one.durations)) for one in actor.processors
+            ),
+        )
+        for actor in graph.actors
+    )
+    return replace(graph, actors=actors, time_unit=graph.time_unit / parts, origin=None)
+
+
+def self_loop(actor: Actor, tokens: int, name: str) -> Channel:
+    """Return a channel of so many tokens of which each firing of the actor holds one."""
+    ones = (1,) * actor.phases
+    return Channel(
+        name=name, producer=actor.name, consumer=actor.name, production=ones, consumption=ones,
+        initial_tokens=tokens,
+    )  # fmt: skip
 
 
 def space_channel(channel: Channel, capacity: int, name: str) -> Channel:

@@ -36,7 +36,7 @@ class PeriodicSchedule(Shown):
     """Start times that repeat: each actor's first firings, and the time after which they recur.
 
     starts: for each actor, those of its first `copies` cycles, in the units of the user.
-    period: of one iteration. An actor with r cycles an iteration and k copies recurs after
+    period: of one iteration. An actor with r cycles per iteration and k copies recurs after
     k * period / r.
     """
 

@@ -83,7 +83,7 @@ class _Search:
 
     def _ended(self, reason: Reason) -> LeastDistribution:
         if self.best is None:
-            return self._told(Status.GAVE_UP, reason)
+            return self._told(Status.UNKNOWN, reason)
         if self.exploration.size(self.best) == self.exploration.lower_bound:
             return self._told(Status.OPTIMAL, because(StorageWhy.NO_SMALLER))
         return self._told(Status.FEASIBLE, reason)

@@ -153,7 +153,7 @@ class _Search:
                 self._best = found or self._best
         except ENDS as end:
             is_cheapest = self._best is not None and priced.total(self._best) == priced.lower_bound
-            status = Status.FEASIBLE if self._best else Status.GAVE_UP
+            status = Status.FEASIBLE if self._best else Status.UNKNOWN
             return self._answer(Status.OPTIMAL if is_cheapest else status, reason_of(end))
         return self._answer(Status.OPTIMAL, because(StorageWhy.NO_SMALLER))
 

@@ -309,7 +309,7 @@ class NamedSearch:
         except ENDS:  # not even the time, or the memory, for that
             pass
         if found is None:
-            return self.smallest(Status.GAVE_UP, reason)
+            return self.smallest(Status.UNKNOWN, reason)
         self.add(found)
         is_proved = self.points[-1].size == self.lower_bound
         return self.smallest(Status.OPTIMAL if is_proved else Status.FEASIBLE, reason)

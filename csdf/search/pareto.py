@@ -114,7 +114,7 @@ def relative_gap(point: ParetoPoint | None, lower_bound: int) -> Fraction | None
 class SmallestStorage(Shown):
     """The smallest storage that meets a requirement, or what is known about it.
 
-    status: `optimal` and `infeasible` are proved; `feasible` comes with a gap; `gave up` with nothing
+    status: `optimal` and `infeasible` are proved; `feasible` comes with a gap; `unknown` with nothing
     but the lower bound. point: None unless optimal or feasible. reason: why.
     """
 

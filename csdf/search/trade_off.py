@@ -86,7 +86,7 @@ def _smallest_live(graph: Graph, choice: Choice, stop: Stop) -> SmallestStorage:
         if not _is_live(search, stop):
             return search.smallest(Status.INFEASIBLE, search.refusal(_fast_enough(None)))
     except ENDS as end:
-        return search.smallest(Status.GAVE_UP, reason_of(end))
+        return search.smallest(Status.UNKNOWN, reason_of(end))
     pieces: list[SmallestStorage] = []
     bound = done = 0
     for block in _untimed_blocks(graph, choice):
@@ -162,7 +162,7 @@ def _smallest_fast(
     try:
         is_possible = _fast_enough(required)(search.best_period)
     except ENDS as end:
-        return search.smallest(Status.GAVE_UP, reason_of(end))
+        return search.smallest(Status.UNKNOWN, reason_of(end))
     if not is_possible:
         return search.smallest(Status.INFEASIBLE, search.refusal(_fast_enough(required)))
     try:

@@ -22,7 +22,7 @@ from planners.arena.greedy import Greedy
 from planners.arena.portfolio import MOST_EXACT, Portfolio
 from planners.arena.problem import Buffer, MemoryPlan, Pair, Problem
 
-JUDGED = 2000  # buffers up to which every plan is shown to the judge
+CHECKED = 2000  # buffers up to which every plan is shown to the checker
 MOST_NAMED = 8  # buffers in a message
 
 
@@ -79,7 +79,7 @@ def plan_and_end(problem: Problem, *, capacity: int | None, stop: Stop) -> PlanA
     except ENDS as end:
         early = reason_of(end)
     plan = with_hints(search.plan(early))
-    if plan.has_offsets and len(problem.buffers) <= JUDGED:
+    if plan.has_offsets and len(problem.buffers) <= CHECKED:
         check_plan(plan)
     return PlanAndEnd(plan, early)
 
@@ -160,7 +160,7 @@ class _Allocation:
         if self._capacity is not None and bound > self._capacity:
             return Status.INFEASIBLE
         if self._capacity is not None and not self._fits:
-            return Status.GAVE_UP
+            return Status.UNKNOWN
         return Status.OPTIMAL if bound == self.peak else Status.FEASIBLE
 
     def _reason(self, status: Status, early: Reason | None) -> Reason:
@@ -168,7 +168,7 @@ class _Allocation:
             return because(ArenaWhy.TOO_LARGE, evidence=self._evidence(), capacity=self._capacity)
         if status is Status.OPTIMAL:
             return self._evidence()
-        if status is Status.GAVE_UP:
+        if status is Status.UNKNOWN:
             why = early or because(ArenaWhy.NO_CHOICE_LEFT)
             return because(ArenaWhy.NONE_FITS, end=why, peak=counted(self.peak, "byte"))
         if self._fits:

@@ -48,7 +48,7 @@ def plan_banks(problem: Problem, *, budget: Budget = None) -> BankPlan:
     largest first. That is a heuristic. Where it fails, all choices of banks are searched, in limits
     that `bank_search` and `bank_contents` name; then `infeasible` is proved. It also is where all
     capacities together, or those of the banks that buffers name, are too small. Beyond the limits,
-    or where `budget` or Ctrl-C ends the search, the status is `gave up`.
+    or where `budget` or Ctrl-C ends the search, the status is `unknown`.
 
     Raises InvalidPlan for a problem without banks.
     """
@@ -63,7 +63,7 @@ def plan_banks(problem: Problem, *, budget: Budget = None) -> BankPlan:
         try:
             status, reason, plans = _planned(problem, stop_of(budget))
         except ENDS as end:
-            status = Status.GAVE_UP
+            status = Status.UNKNOWN
             reason = because(BankWhy.NONE_KNOWN, end=reason_of(end))
     return BankPlan(
         problem=problem, plans=plans, lower_bound=bound.lower_bound, status=status, reason=reason
@@ -76,7 +76,7 @@ def _planned(problem: Problem, stop: Stop) -> tuple[Status, Reason, dict[str, Me
     start = tuple(_named_for(problem, bank) for bank in problem.banks)
     for bank, names in zip(problem.banks, start, strict=True):
         plan = contents.plan(bank, names)
-        if plan.status in (Status.INFEASIBLE, Status.GAVE_UP):
+        if plan.status in (Status.INFEASIBLE, Status.UNKNOWN):
             return plan.status, because(BankWhy.IN_BANK, bank=bank.name, reason=plan.reason), {}
     filling = _filled_in_turn(problem, contents, start)
     if filling is None:
@@ -85,11 +85,11 @@ def _planned(problem: Problem, stop: Stop) -> tuple[Status, Reason, dict[str, Me
         if filling is None and search.is_decided:
             return Status.INFEASIBLE, because(BankWhy.NONE_FITS), {}
     if filling is None:
-        return Status.GAVE_UP, because(BankWhy.UNDECIDED), {}
+        return Status.UNKNOWN, because(BankWhy.UNDECIDED), {}
     plans = _plans(problem, contents, filling)
     for name, plan in plans.items():
-        if not plan.has_offsets or plan.status == Status.GAVE_UP:
-            return Status.GAVE_UP, because(BankWhy.IN_BANK, bank=name, reason=plan.reason), {}
+        if not plan.has_offsets or plan.status == Status.UNKNOWN:
+            return Status.UNKNOWN, because(BankWhy.IN_BANK, bank=name, reason=plan.reason), {}
     return Status.FEASIBLE, because(BankWhy.EVERY_BANK_FITS), plans
 
 
@@ -172,7 +172,7 @@ class Contents:
         if len(self._known) >= MOST_PLANS:
             raise GaveUp(because(ContentsWhy.MOST_PLANS, most=MOST_PLANS))
         status = self.plan(bank, names).status
-        return None if status == Status.GAVE_UP else status != Status.INFEASIBLE
+        return None if status == Status.UNKNOWN else status != Status.INFEASIBLE
 
     def plan(self, bank: Bank, names: Names) -> MemoryPlan:
         """Return a plan within the capacity of the bank, or why there is none."""

@@ -1,4 +1,4 @@
-"""The judge of memory plans: slow, complete, and a stranger to all planners."""
+"""The checker of memory plans: slow, complete, and a stranger to all planners."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from planners.arena.problem import Buffer, MemoryPlan, Problem
 def check_plan(plan: MemoryPlan, *, capacity: int | None = None) -> None:
     """Raise InvalidPlan unless every buffer has its bytes to itself while it lives.
 
-    Compares all pairs, O(n^2): planners may be clever, their judge may not. Looks at alignment, fixed
+    Compares all pairs, O(n^2): planners may be clever, their checker may not. Looks at alignment, fixed
     offsets, the capacity if there is one, and that the bound and the status do not contradict the
     peak.
     """

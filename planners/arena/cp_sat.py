@@ -20,7 +20,7 @@ class CpSatWhy(Why):
 
 
 def plan_with_cp_sat(problem: Problem, *, budget: Budget) -> MemoryPlan:
-    """Return the best plan that CP-SAT finds within the budget, pairs in place apart.
+    """Return the best plan that CP-SAT finds within the time limit, pairs in place apart.
 
     One Boolean for each conflict says who lies above; offsets and the peak count in units.
     """
@@ -42,7 +42,7 @@ def plan_with_cp_sat(problem: Problem, *, budget: Budget) -> MemoryPlan:
         return MemoryPlan(
             problem=problem,
             lower_bound=bound,
-            status=Status.GAVE_UP,
+            status=Status.UNKNOWN,
             reason=because(CpSatWhy.NONE, seconds=stop.seconds),
         )
     found = {b.name: b.offset or 0 for b in problem.buffers if not b.takes_room}

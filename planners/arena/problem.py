@@ -116,8 +116,8 @@ class Problem:
 class MemoryPlan(Shown):
     """Offsets for the buffers of a problem, and what is proved of them.
 
-    offsets: by name; empty where there is no plan. Where it gave up below a given capacity they are
-    those of the best plan found, which is too large. lower_bound: no plan has a smaller peak.
+    offsets: by name; empty where there is no plan. Below a given capacity, where the status is unknown,
+    they are those of the best plan found, which is too large. lower_bound: no plan has a smaller peak.
     reason: one sentence on what the status rests on; for `infeasible` it names time and buffers.
     """
 

@@ -113,7 +113,7 @@ def readme(written: Written, model: Model, plan: StreamingPlan) -> str:
     """Return what a user of the library has to know."""
     network = model.network
     once = sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
-    work = f"{plan.multiply_accumulates:,} multiply-accumulates a frame"
+    work = f"{plan.multiply_accumulates:,} multiply-accumulates per frame"
     if once and plan.multiply_accumulates != once:
         work += f", {plan.multiply_accumulates / once:.3f} times the least"
     name, capitals = written.name, written.name.upper()

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from cnn2csdf.elements import Element, Quantization
+from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.weights import Array
 from csdf.errors import UnsupportedOperator

@@ -41,7 +41,12 @@ class Schedule:
         self.unit = self.calls.unit  # bytes of an element of the arena
         require_in_c(plan, [layer.name for layer in self.network.inputs])
         self.stages = tuple(placed_stages(self.network, plan))
-        self.tensors = _tensors(self.network, plan)
+        # Tensors of the plan: inputs, and those of all layers in their stages.
+        inputs = [layer.name for layer in self.network.inputs]
+        stages = [
+            name for group in plan.groups for one in group.stages for name in one.stage.layers
+        ]
+        self.tensors = tuple(dict.fromkeys((*inputs, *stages)))
         self._aliases = {one.tensor: one for one in plan.aliases}
         self.order = order_of(plan, self.stages)
         self.places = places_of(plan, self._placed())
@@ -398,13 +403,6 @@ class Schedule:
             *(self.elements(pool.offset), self.elements(pool.size)),
         )
         return f"{{{', '.join(map(str, fields))}}},"
-
-
-def _tensors(network: Network, plan: StreamingPlan) -> tuple[str, ...]:
-    """Tensors of the plan: inputs, and those of all layers in their stages."""
-    inputs = [layer.name for layer in network.inputs]
-    stages = [name for group in plan.groups for one in group.stages for name in one.stage.layers]
-    return tuple(dict.fromkeys((*inputs, *stages)))
 
 
 def looking_ahead(needs: Sequence[Range], height: int) -> int:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cnn2csdf.elements import Element, Quantization, Stored
+from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.network import Layer
 from cnn2csdf.weights import Array, Model
 

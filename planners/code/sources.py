@@ -104,7 +104,11 @@ class _Writing:
         self._read = {layer.name for layer in self.network.inputs}
         self._written: set[str] = set()  # tensors with a port
         self.inputs = [self._port(layer, layer.name, taken) for layer in self.network.inputs]
-        self.outputs = [self._port(one, self._leaving(one), taken) for one in self.network.outputs]
+        # The tensor that goes out at an output: its own, where a stage writes it row by row.
+        self.outputs = [
+            self._port(one, one.name if one.name in self.schedule.tensors else one.inputs[0], taken)
+            for one in self.network.outputs
+        ]
         self.ends = Ends(
             name=self.name,
             network=self.network,
@@ -113,10 +117,6 @@ class _Writing:
             inputs=self.inputs,
             outputs=self.outputs,
         )
-
-    def _leaving(self, layer: Layer) -> str:
-        """The tensor that goes out at an output: its own, where a stage writes it row by row."""
-        return layer.name if layer.name in self.schedule.tensors else layer.inputs[0]
 
     def _port(self, layer: Layer, tensor: str, taken: list[str]) -> Port:
         if isinstance(self.network.layer(tensor).operator, Input) and tensor == self.streamed_input:
@@ -145,7 +145,10 @@ class _Writing:
         )
 
     def written(self) -> Written:
-        counters = max(self._stages_of(number) for number in range(len(self.plan.groups)))
+        counters = max(
+            sum(1 for stage in self.schedule.stages if stage.group == number)
+            for number in range(len(self.plan.groups))
+        )
         wanted = self.tables.wanted | self.schedule.calls.real_tables.wanted
         return Written(
             name=self.name,
@@ -169,14 +172,12 @@ class _Writing:
             -(-(STATE_BYTES + turn + 2 * counters + 4) // 8) * 8 + -(-scratch // 8) * 8 + pointers
         )
 
-    def _stages_of(self, number: int) -> int:
-        return sum(1 for stage in self.schedule.stages if stage.group == number)
-
     def _element(self) -> str:
-        return self._integer() if self.schedule.calls.is_integer else "float"
-
-    def _integer(self) -> str:
-        return "int16_t" if self.schedule.calls.is_short else "int8_t"
+        return (
+            ("int16_t" if self.schedule.calls.is_short else "int8_t")
+            if self.schedule.calls.is_integer
+            else "float"
+        )
 
     def _header(self, counters: int) -> str:
         name, capitals = self.name, self.capitals

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.elements import Element
+from cnn2csdf.dtypes import Element
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array, Model
@@ -293,7 +293,34 @@ def leeways(
     if not _rounded(model.network):
         return found
     for sign in (-1, 1):
-        for name, array in run_whole(_nudged(model, sign * SHARE), frame).items():
+        # The model with a layer before each rounding of computed numbers that moves them all one
+        # way.
+        share = sign * SHARE
+        layers, weights = [], dict(model.weights or {})
+        rounded = _rounded(model.network)
+        for layer in model.network.layers:
+            if layer.name not in rounded:
+                layers.append(layer)
+                continue
+            before = model.network.layer(layer.inputs[0])
+            moved = _moved(layer, before, model.network)
+            layers += [moved, replace(layer, inputs=(moved.name, *layer.inputs[1:]))]
+            # The number that is added, of all steps that there are; without a known scale the
+            # factor.
+            types = layer.quantization
+            weights[moved.name] = {
+                "constant": np.array(
+                    [
+                        1 + share
+                        if types is None
+                        else types.scale * 2 ** (8 * types.element.bytes) * share
+                    ],
+                    np.float32,
+                )
+            }
+        for name, array in run_whole(
+            Model(network=replace(model.network, layers=tuple(layers)), weights=weights), frame
+        ).items():
             away = np.abs(array.astype(np.float64) - outputs[name].astype(np.float64))
             found[name] = max(found[name], 2 * float(np.nan_to_num(away).max(initial=0)))
     return found
@@ -316,21 +343,6 @@ def _rounded(network: Network) -> set[str]:
     return found
 
 
-def _nudged(model: Model, share: float) -> Model:
-    """The model with a layer before each rounding of computed numbers that moves them all one way."""
-    layers, weights = [], dict(model.weights or {})
-    rounded = _rounded(model.network)
-    for layer in model.network.layers:
-        if layer.name not in rounded:
-            layers.append(layer)
-            continue
-        before = model.network.layer(layer.inputs[0])
-        moved = _moved(layer, before, model.network)
-        layers += [moved, replace(layer, inputs=(moved.name, *layer.inputs[1:]))]
-        weights[moved.name] = {"constant": np.array([_constant(layer, share)], np.float32)}
-    return Model(network=replace(model.network, layers=tuple(layers)), weights=weights)
-
-
 def _moved(layer: Layer, before: Layer, network: Network) -> Layer:
     names = {one.name for one in network.layers}
     name = f"before {layer.name}"
@@ -345,9 +357,3 @@ def _moved(layer: Layer, before: Layer, network: Network) -> Layer:
         shape=before.shape,
         element=before.element,
     )
-
-
-def _constant(layer: Layer, share: float) -> float:
-    """The number that is added, of all steps that there are; without a known scale the factor."""
-    types = layer.quantization
-    return 1 + share if types is None else types.scale * 2 ** (8 * types.element.bytes) * share

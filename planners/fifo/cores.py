@@ -1,4 +1,4 @@
-"""FIFOs in hardware: the cores of FINN's library, what they hold and what they cost.
+"""FIFO cores of FINN's library: what they hold, and their LUTs, block RAMs and UltraRAMs.
 
 Up to 256 words a FIFO is a shift register in LUTs (Q_srl); beyond, a FIFO of the vendor with a power
 of two of words, at most 32768, in block RAM or UltraRAM. Words are padded to whole bytes. The costs are
@@ -19,10 +19,9 @@ from csdf.search.memory_cost import (
     shift_luts,
 )
 from planners.fifo.design import LEAST_DEPTH, Design, Fifo, Layer
-from planners.fifo.timing.cluster import Cluster, Port, Series
+from planners.fifo.timing.cluster import Cluster, EventSequence, Port
 
 URAM_BITS, URAM_WORDS = 72, 4096
-RAM_STYLES = ("auto", "block", "distributed", "ultra")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,17 +52,17 @@ class Cost:
 
 def whole_core(depth: int, ram: str = "auto") -> tuple[Core, ...]:
     """Return the core for a depth, rounded up; more than one only beyond the largest core."""
-    found = []
-    while depth > MOST_VENDOR:
-        found.append(Core(style="vivado", depth=MOST_VENDOR, ram=ram))
-        depth -= MOST_VENDOR
-    if depth > MOST_SHIFTED:
-        return (*found, Core(style="vivado", depth=1 << (depth - 1).bit_length(), ram=ram))
-    return (*found, Core(style="rtl", depth=max(depth, LEAST_DEPTH))) if depth else tuple(found)
+    largest, rest = divmod(max(depth - 1, 0), MOST_VENDOR)
+    found = (Core(style="vivado", depth=MOST_VENDOR, ram=ram),) * largest
+    if not depth:
+        return found
+    if rest >= MOST_SHIFTED:
+        return (*found, Core(style="vivado", depth=1 << rest.bit_length(), ram=ram))
+    return (*found, Core(style="rtl", depth=max(rest + 1, LEAST_DEPTH)))
 
 
 def split_cores(depth: int, ram: str = "auto") -> tuple[Core, ...]:
-    """Return a row of cores with little more than the depth, as FINN's SplitLargeFIFOs makes it."""
+    """Return a chain of cores with little more than the depth, as FINN's SplitLargeFIFOs makes it."""
     found = []
     while depth > MOST_SHIFTED:
         piece = min(1 << (depth.bit_length() - 1), MOST_VENDOR)
@@ -89,7 +88,7 @@ def cost(core: Core, bits: int) -> Cost:
 def cores_of(
     design: Design, depths: Sequence[int], *, is_split: bool
 ) -> tuple[tuple[Core, ...], ...]:
-    """Return the cores of each FIFO, in a row where it is split."""
+    """Return the cores of each FIFO, in a chain where it is split."""
     make = split_cores if is_split else whole_core
     return tuple(make(depth) for depth, _ in zip(depths, design.fifos, strict=True))
 
@@ -104,33 +103,23 @@ def total_cost(design: Design, cores: Sequence[Sequence[Core]]) -> Cost:
 
 
 def with_cores(design: Design, cores: Sequence[Sequence[Core]]) -> tuple[Design, tuple[int, ...]]:
-    """Return the design with rows of FIFOs, and their depths: each core passes words on in a cycle."""
-    layers = list(design.layers)
-    fifos: list[Fifo] = []
-    depths: list[int] = []
+    """Return the design with chains of FIFOs, and their depths.
+
+    A word leaves a core and enters the next in a cycle: a layer between them.
+    """
+    layers, fifos, depths = list(design.layers), list[Fifo](), list[int]()
     for fifo, row in zip(design.fifos, cores, strict=True):
-        start, output = fifo.producer, fifo.output
+        rest = fifo
         for number, core in enumerate(row[:-1]):
-            layers.append(_passing(f"{fifo.name}, core {number}", fifo))
-            fifos.append(
-                replace(
-                    fifo, name=f"{fifo.name}, {number}", producer=start, output=output,
-                    consumer=len(layers) - 1, input=0,
-                )
-            )  # fmt: skip
-            start, output = len(layers) - 1, 0
+            port = Port(sequence=0, words=fifo.words, bits=fifo.bits)
+            sequence = EventSequence(name="pass", events=fifo.words)
+            wire = Cluster(sequences=(sequence,), waits=(), inputs=(port,), outputs=(port,))
+            middle = len(layers)
+            layers.append(Layer(name=f"{fifo.name}, core {number}", kind="wire", cluster=wire))
+            name = f"{fifo.name}, {number}"
+            fifos.append(replace(rest, name=name, consumer=middle, input=0))
+            rest = replace(rest, producer=middle, output=0)
             depths.append(core.depth)
-        fifos.append(replace(fifo, producer=start, output=output))
+        fifos.append(rest)
         depths.append(row[-1].depth)
     return replace(design, layers=tuple(layers), fifos=tuple(fifos)), tuple(depths)
-
-
-def _passing(name: str, fifo: Fifo) -> Layer:
-    """The step between two FIFOs in a row: a word leaves one and enters the next in a cycle."""
-    port = Port(series=0, words=fifo.words, bits=fifo.bits)
-    series = (Series(name="pass", events=fifo.words),)
-    return Layer(
-        name=name,
-        kind="wire",
-        cluster=Cluster(series=series, waits=(), inputs=(port,), outputs=(port,)),
-    )

@@ -30,7 +30,7 @@ from fractions import Fraction
 import numpy as np
 
 from planners.fifo.design import Design
-from planners.fifo.timing.cluster import Cluster, Port, Series, is_thinning, units
+from planners.fifo.timing.cluster import Cluster, EventSequence, Port, is_thinning, units
 from planners.kernels.event_times import NONE
 
 Alone = Callable[[int], Fraction]  # the period of a layer by itself
@@ -62,7 +62,7 @@ class Moves:
     def __init__(self, design: Design, alone: Alone) -> None:
         found = list(_moves(design, alone))
         self.all = tuple(move for _, move in found)
-        self._ways = [
+        self._directions = [
             {move.source: move for is_forward, move in found if is_forward == forward}
             for forward in (True, False)
         ]
@@ -78,70 +78,58 @@ class Moves:
         found = known or Most(depths=(None,) * len(weights), onward={})
         depths, onward = list(found.depths), dict(found.onward)
         free = {one for one, end in enumerate(depths) if end is not None and not weights[one]}
+
+        def reaches(start: int, end: int) -> bool:
+            return start == end or any(reaches(one, end) for one in onward.get(start, ()))
+
         for source in sorted(range(len(depths)), key=lambda one: -weights[one]):
             if depths[source] is not None or not weights[source]:
                 continue
-            for fewer, targets in sorted(
-                one
-                for ways in self._ways
-                if (one := _cheapest(ways, weights, source, free)) is not None
-            ):
-                if not any(_reaches(onward, target, source) for target in targets):
+            possible = (_cheapest(moves, weights, source, free) for moves in self._directions)
+            for fewer, targets in sorted(one for one in possible if one is not None):
+                if not any(reaches(target, source) for target in targets):
                     onward[source] = targets
                     depths[source] = floor[source] + fewer - 1
                     break
         return Most(depths=tuple(depths), onward=onward)
 
 
-def _reaches(onward: Mapping[int, tuple[int, ...]], start: int, end: int) -> bool:
-    return start == end or any(_reaches(onward, one, end) for one in onward.get(start, ()))
-
-
 def _cheapest(
-    ways: Mapping[int, Move], weights: Sequence[int], source: int, shut: Collection[int]
+    moves: Mapping[int, Move], weights: Sequence[int], source: int, shut: Collection[int]
 ) -> tuple[int, tuple[int, ...]] | None:
-    """The fewest words of a FIFO that can be moved on at no more cost, and where to."""
-    amount, place = 1, source
-    amounts = [amount]
-    while place in ways and len(ways[place].targets) == 1:
-        amount *= ways[place].fewer
-        place = ways[place].targets[0][0]
-        amounts.append(amount)
-    for fewer in amounts:
-        found = _moved(ways, weights, source, fewer, shut)
-        if found is None or source in found[1]:
-            continue
-        if found[0] <= weights[source] * fewer:
-            return fewer, found[1]
-    return None
-
-
-def _moved(
-    ways: Mapping[int, Move],
-    weights: Sequence[int],
-    place: int,
-    words: int,
-    shut: Collection[int],
-) -> tuple[int, tuple[int, ...]] | None:
-    """The least cost of so many words of a FIFO when they are moved on, and where they are then.
+    """The fewest words of a FIFO that can be moved on at no more cost, and where to.
 
     shut: FIFOs that have to pass on at a cost what they are given; none stay there.
     """
-    if place not in ways:
-        return None
-    move = ways[place]
-    times = -(-words // move.fewer)
-    cost, where = 0, list[int]()
-    for target, more in move.targets:
-        found = [_moved(ways, weights, target, times * more, shut)]
-        if target not in shut:
-            found.append((times * more * weights[target], (target,)))
-        possible = [one for one in found if one is not None]
-        if not possible:
+
+    def moved(place: int, words: int) -> tuple[int, tuple[int, ...]] | None:
+        """The least cost of so many words when they are moved on, and where they are then."""
+        if place not in moves:
             return None
-        least = min(possible)
-        cost, where = cost + least[0], [*where, *least[1]]
-    return cost, tuple(where)
+        times = -(-words // moves[place].fewer)
+        cost, where = 0, list[int]()
+        for target, more in moves[place].targets:
+            found = [moved(target, times * more)]
+            if target not in shut:
+                found.append((times * more * weights[target], (target,)))
+            possible = [one for one in found if one is not None]
+            if not possible:
+                return None
+            least = min(possible)
+            cost, where = cost + least[0], [*where, *least[1]]
+        return cost, tuple(where)
+
+    amount, place = 1, source
+    amounts = [amount]
+    while place in moves and len(moves[place].targets) == 1:
+        amount *= moves[place].fewer
+        place = moves[place].targets[0][0]
+        amounts.append(amount)
+    for fewer in amounts:
+        found = moved(source, fewer)
+        if found is not None and source not in found[1] and found[0] <= weights[source] * fewer:
+            return fewer, found[1]
+    return None
 
 
 def _moves(design: Design, alone: Alone) -> Iterator[tuple[bool, Move]]:
@@ -151,63 +139,45 @@ def _moves(design: Design, alone: Alone) -> Iterator[tuple[bool, Move]]:
     for number, fifo in enumerate(design.fifos):
         before[fifo.consumer].append(number)
         behind[fifo.producer].append(number)
-    for number, layer in enumerate(design.layers):
-        inputs, outputs = before[number], behind[number]
-        if len(inputs) != len(layer.cluster.inputs) or len(outputs) != len(layer.cluster.outputs):
-            continue  # the rest of its words come from outside or go there
+    for number, (layer, inputs, outputs) in enumerate(
+        zip(design.layers, before, behind, strict=True)
+    ):
         own, period = layer.cluster, alone(number)
+        if len(inputs) != len(own.inputs) or len(outputs) != len(own.outputs) or not inputs:
+            continue  # the rest of its words come from outside or go there
         is_locked = any(one.lock is not None for one in own.outputs)
-        if len(outputs) == 1 and inputs and not is_locked and _is_fast(own, own.outputs[0], period):
-            fewer, taken = _behind(own)
-            if fewer:
-                targets = tuple((one, taken[design.fifos[one].input]) for one in inputs)
-                yield False, Move(source=outputs[0], fewer=fewer, targets=targets)
-        is_written_freely = inputs and all(
+        is_written_freely = all(
             design.ports(design.fifos[one])[0].lock is None for one in (*inputs, *outputs)
         )
-        if (
-            len(inputs) == 1
-            and outputs
-            and is_written_freely
-            and _is_fast(own, own.inputs[0], period)
-        ):
-            fewer, made = _before(own)
-            targets = tuple((one, made[design.fifos[one].output]) for one in outputs)
-            yield True, Move(source=inputs[0], fewer=fewer, targets=targets)
+        writes_fast = len(outputs) == 1 and _is_fast(own, own.outputs[0], period)
+        reads_fast = len(inputs) == 1 and _is_fast(own, own.inputs[0], period)
+        parts = units(own) if writes_fast or reads_fast else 1
+        taken = [port.words // parts for port in own.inputs]
+        made = [port.words // parts for port in own.outputs]
+        if writes_fast and not is_locked:
+            fewer = _in_order(own)
+            targets = tuple((one, 1 if fewer else taken[design.fifos[one].input]) for one in inputs)
+            yield False, Move(source=outputs[0], fewer=fewer or made[0], targets=targets)
+        if reads_fast and outputs and is_written_freely:
+            is_by_word = max(made) > 1 and is_thinning(own)
+            more = [1] if is_by_word else made
+            targets = tuple((one, more[design.fifos[one].output]) for one in outputs)
+            yield True, Move(source=inputs[0], fewer=1 if is_by_word else taken[0], targets=targets)
 
 
 def _is_fast(cluster: Cluster, port: Port, period: Fraction) -> bool:
     """Whether a layer by itself passes a word at this port in every cycle."""
     return (
         port.events is None
-        and cluster.series[port.series].events == port.words
-        and _is_plain(cluster.series[port.series])
+        and cluster.sequences[port.sequence].events == port.words
+        and _is_plain(cluster.sequences[port.sequence])
         and period == port.words
     )
 
 
-def _is_plain(series: Series) -> bool:
+def _is_plain(sequence: EventSequence) -> bool:
     """Whether nothing but the order holds its events apart: a cycle from each to the next."""
-    return series.gap == 1 if series.gaps is None else bool((series.gaps == 1).all())
-
-
-def _behind(cluster: Cluster) -> tuple[int, tuple[int, ...]]:
-    """Words fewer behind a layer that writes in every cycle, and more before it; 0 if unknown."""
-    ordered = _in_order(cluster)
-    if ordered:
-        return ordered, (1,)
-    parts = units(cluster)
-    taken = tuple(port.words // parts for port in cluster.inputs)
-    return cluster.outputs[0].words // parts, taken
-
-
-def _before(cluster: Cluster) -> tuple[int, tuple[int, ...]]:
-    """Words fewer before a layer that reads in every cycle, and more behind it, at each output."""
-    parts = units(cluster)
-    fewer, made = cluster.inputs[0].words // parts, [one.words // parts for one in cluster.outputs]
-    if max(made) > 1 and is_thinning(cluster):
-        return 1, (1,)
-    return fewer, tuple(made)
+    return sequence.gap == 1 if sequence.gaps is None else bool((sequence.gaps == 1).all())
 
 
 def _in_order(cluster: Cluster) -> int:
@@ -215,16 +185,20 @@ def _in_order(cluster: Cluster) -> int:
 
     Of a layer with one input, whose reads wait for nothing but its writes.
     """
-    if len(cluster.series) != 2 or len(cluster.inputs) != 1:
+    if len(cluster.sequences) != 2 or len(cluster.inputs) != 1:
         return 0
     read, written = cluster.inputs[0], cluster.outputs[0]
-    if read.events is not None or not _is_plain(cluster.series[read.series]):
+    if read.events is not None or not _is_plain(cluster.sequences[read.sequence]):
         return 0
     least = written.words
     for wait in cluster.waits:
-        if wait.waiter == written.series and wait.source == read.series:
+        if wait.waiter == written.sequence and wait.source == read.sequence:
             continue
-        if wait.waiter != read.series or wait.source != written.series or wait.delays is not None:
+        if (
+            wait.waiter != read.sequence
+            or wait.source != written.sequence
+            or wait.delays is not None
+        ):
             return 0
         if (wait.events == NONE).any():
             return 0

@@ -1,31 +1,40 @@
-"""The smallest depths of all FIFOs of a design: for its full rate, a given one, or no deadlock.
+"""Smallest depths of all FIFOs of a design by greedy growth, exchange, and proof part by part.
 
 Each FIFO with all others unbounded gives depths that no answer goes below. Where these do not suffice
-together, the cheapest FIFOs grow, and are made narrow: no single one can be less. Then two ways take
-turns, as far as time allows: words of one FIFO are exchanged for fewer bits in another, and
-planners.fifo.proving finds and proves the smallest, part by part. Turns are counted in events, not in
-seconds, so more time only ever continues what less time did: no answer becomes worse by it.
+together, the cheapest FIFO on the critical cycle gets deeper, and then all are made narrow: no single
+one can be less. Then two methods take turns, as far as time allows: depth of one FIFO is exchanged for
+fewer bits in another, and the smallest depths are found and proved part by part. Turns are counted in
+events, not in seconds, so more time only ever continues what less time did: no answer becomes worse by
+it.
+
+Where memories cost in steps (block RAMs, LUTs) the search is that of csdf.search.memory_cost, which
+`csdf buffers --objective` uses as well. Where it proves the least cost at once, the rest of the time
+goes to the fewest bits, which break ties. Else the depths of the fewest bits and of the fewest elements
+are looked at, too: they bound the cost from above, and the search goes on from where it was.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from csdf.errors import GaveUp
 from csdf.outcome import Reason, Status, Why, because
+from csdf.search.memory_cost import StepSearch
+from csdf.search.variables import Variable
 from csdf.time_limit import ENDS, Stop, reason_of
 from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.evaluator import DesignEvaluator
-from planners.fifo.event_graph import Circuit, EventSystem
-from planners.fifo.growing import exchanged, grown, least_depths, narrowed
+from planners.fifo.event_graph import CriticalCycle, EventGraph
 from planners.fifo.proving import Parts
 
 Depths = tuple[int, ...]
-Look = Callable[[], None]
+MemoryCost = Callable[[int, int], int]  # of a depth and a width in bits
 
 LARGE = 500_000  # events a frame, above which depths are grown in a hurry
+SHARES = (1, 2, 4, 8, 16, 32)  # of the depth of a FIFO that are moved elsewhere at once
 
 
 class SizingWhy(Why):
@@ -36,28 +45,24 @@ class SizingWhy(Why):
     NO_DEPTHS = "no depths reach it"
 
 
-def _never() -> None:
-    """Look at nothing."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizing:
     """Depths in the order of the FIFOs, and what is known about them.
 
     period: the one asked for, None for no deadlock. status: optimal if no depths of fewer bits do, of
     all whole numbers from 2 on, in the model of the design; feasible with a proved bound of the bits;
-    infeasible if no depths do, with the circuit; gave up if none were found in time.
+    infeasible if no depths do, with the critical cycle; unknown if none were found in time.
     is_narrow: whether it was found out that no single depth can be less. least_bits: where something
     else than bits was to be small, the bits that any depths for the period have at least.
     """
 
     period: Fraction | None
     status: Status
-    depths: tuple[int, ...]
+    depths: Depths
     bits: int
     lower_bound: int
     is_narrow: bool
-    circuit: Circuit | None
+    cycle: CriticalCycle | None
     evaluations: int
     reason: Reason
     least_bits: int | None = None
@@ -68,35 +73,67 @@ class Sizing:
         return Fraction(self.bits - self.lower_bound, max(1, self.lower_bound))
 
 
+def smallest_depths(
+    graph: EventGraph,
+    period: Fraction | None,
+    *,
+    stop: Stop | None = None,
+    weights: Sequence[int] | None = None,
+    floor: Sequence[int] | None = None,
+) -> Sizing:
+    """Return the smallest depths with at most this period, or without deadlock if it is None.
+
+    weights: what an element of each FIFO costs; by default its bits. floor: depths that none goes
+    below.
+    """
+    return _Smallest(graph, period, stop or Stop(), weights, floor).answer()
+
+
+def cheapest_depths(
+    graph: EventGraph, period: Fraction | None, cost: MemoryCost, *, stop: Stop | None = None
+) -> Sizing:
+    """Return depths of the least cost with at most this period, or without deadlock if it is None.
+
+    Bits and bound of the answer are costs. Of all depths found that cost the same, those with the
+    fewest bits are taken.
+    """
+    return _Cheapest(graph, period, cost, stop or Stop()).answer()
+
+
+def held_back(evaluator: DesignEvaluator, period: Fraction | None) -> CriticalCycle | None:
+    """Return what holds a design back even with FIFOs without end; None if some depths suffice."""
+    slowest = evaluator.slowest()
+    if period is not None and evaluator.alone(slowest) > period:
+        return CriticalCycle(period=evaluator.alone(slowest), fifos=(), layers=(slowest,))
+    return evaluator.critical_cycle([None] * len(evaluator.graph.design.fifos))
+
+
 class _Proved(Exception):
     """The bound has reached what was found."""
 
 
-class Sizer:
+class _Smallest:
     """A question about a design: what was found so far, and what is proved."""
 
     def __init__(
         self,
-        system: EventSystem,
+        graph: EventGraph,
         period: Fraction | None,
         stop: Stop,
-        weights: Sequence[int] | None = None,
-        floor: Sequence[int] | None = None,
+        weights: Sequence[int] | None,
+        floor: Sequence[int] | None,
     ) -> None:
-        fifos = system.design.fifos
-        self._of = (
-            "bits" if weights is None else "words" if set(weights) <= {1} else "weighted words"
-        )
-        self._period = period
-        self._stop = stop
+        fifos = graph.design.fifos
+        is_counting = weights is not None and set(weights) <= {1}
+        self._of = "bits" if weights is None else "elements" if is_counting else "weighted elements"
+        self._period, self._stop = period, stop
         self._weights = [one.bits for one in fifos] if weights is None else list(weights)
         self._evaluator = DesignEvaluator(
-            system, required=period, only_live=period is None, look=stop.look
+            graph, required=period, only_live=period is None, look=stop.look
         )
         self._best: Depths = ()
-        self._floor = list(floor or [LEAST_DEPTH] * len(fifos))
-        self._start: Sequence[int] = self._floor
-        self._least = tuple(self._floor)
+        self._floor = tuple(floor or [LEAST_DEPTH] * len(fifos))
+        self._start = self._least = self._floor
         self._bound = self._size(self._floor)
         self._is_narrow = False
         self._parts: Parts | None = None
@@ -106,31 +143,31 @@ class Sizer:
 
     def answer(self) -> Sizing:
         """Return the smallest depths, or the best by the time the stop ends the work."""
+        proof = because(SizingWhy.PROVED, of=self._of)
         try:
-            if (circuit := held_back(self._evaluator, self._period)) is not None:
-                return self._sizing(Status.INFEASIBLE, because(SizingWhy.NO_DEPTHS), circuit)
+            if (cycle := held_back(self._evaluator, self._period)) is not None:
+                return self._sizing(Status.INFEASIBLE, because(SizingWhy.NO_DEPTHS), cycle)
             self._prove(self._find())
         except _Proved:
-            return self._sizing(Status.OPTIMAL, self._proof())
+            pass
         except ENDS as end:
             self._note_bound()
             reason = reason_of(end)
-            if not self._best:
-                self._hurry()
+            if not self._best:  # find anything that suffices, though the work has ended
+                self._evaluator.look = lambda: None
+                with suppress(_Proved):
+                    self._grow(is_hurried=True)
             if self._best and self._size(self._best) == self._bound:
-                return self._sizing(Status.OPTIMAL, self._proof())
-            return self._sizing(Status.FEASIBLE if self._best else Status.GAVE_UP, reason)
-        return self._sizing(Status.OPTIMAL, self._proof())
-
-    def _proof(self) -> Reason:
-        return because(SizingWhy.PROVED, of=self._of)
+                return self._sizing(Status.OPTIMAL, proof)
+            return self._sizing(Status.FEASIBLE if self._best else Status.UNKNOWN, reason)
+        return self._sizing(Status.OPTIMAL, proof)
 
     def _find(self) -> Parts:
         """Find depths of which no single one can be less; return what proves the smallest.
 
-        A large design has some at once, grown from the floor: words then wait in few FIFOs.
+        A large design has some at once, grown from the floor: elements then wait in few FIFOs.
         """
-        if is_large := self._evaluator.system.design.events > LARGE:
+        if is_large := self._evaluator.graph.design.events > LARGE:
             self._grow(is_hurried=True)
         self._least = tuple(map(max, least_depths(self._evaluator), self._floor))
         self._start, self._bound = self._least, self._size(self._least)
@@ -145,7 +182,7 @@ class Sizer:
             self._start = found
             if is_enough:
                 self._take(found)
-        return tuple(self._start)
+        return self._start
 
     def _narrow(self, depths: Depths) -> None:
         for found in narrowed(self._evaluator, depths, self._least, self._weights):
@@ -159,7 +196,7 @@ class Sizer:
             return
         self._best, self._is_narrow = depths, False
         if self._parts is not None:
-            self._parts.take(depths)
+            self._parts.sufficient = depths
         if self._size(depths) <= self._bound:
             self._is_narrow = True
             raise _Proved
@@ -176,10 +213,9 @@ class Sizer:
             while self._evaluator.work < end and next(exchanges, None):
                 pass
             spent = self._evaluator.work
-        raise _Proved
 
     def _exchanges(self, parts: Parts) -> Iterator[bool]:
-        """Take ever cheaper depths, words of one FIFO being exchanged for those of another."""
+        """Take ever cheaper depths, depth of one FIFO being exchanged for that of another."""
         for found in exchanged(self._evaluator, self._best, self._least, parts.most, self._weights):
             self._take(found)
             yield True
@@ -192,12 +228,10 @@ class Sizer:
         Returns whether they do, and cost less.
         """
         depths = tuple(known.get(place, depth) for place, depth in enumerate(self._best))
-        if self._size(depths) >= self._size(self._best):
-            return False
-        if self._evaluator.circuit(depths) is not None:
-            return False
-        self._take(depths)
-        return True
+        is_better = self._size(depths) < self._size(self._best) and self._evaluator.suffices(depths)
+        if is_better:
+            self._take(depths)
+        return is_better
 
     def _look(self) -> None:
         """Look at the stop, and whether the bound has reached what was found."""
@@ -210,58 +244,311 @@ class Sizer:
         if self._parts is not None:
             self._bound = max(self._bound, self._parts.lower_bound)
 
-    def _hurry(self) -> None:
-        """Find anything that suffices, after the stop has ended the work."""
-        self._evaluator.look = _never
-        with suppress(_Proved):
-            self._grow(is_hurried=True)
-
-    def _sizing(self, status: Status, reason: Reason, circuit: Circuit | None = None) -> Sizing:
+    def _sizing(self, status: Status, reason: Reason, cycle: CriticalCycle | None = None) -> Sizing:
         size = self._size(self._best)
         bound = min(self._bound, size) if size else self._bound
         return Sizing(
             period=self._period, status=status, depths=self._best, bits=size,
             lower_bound=size if status is Status.OPTIMAL else bound,
-            is_narrow=self._is_narrow, circuit=circuit, evaluations=self._evaluator.count,
+            is_narrow=self._is_narrow, cycle=cycle, evaluations=self._evaluator.count,
             reason=reason,
         )  # fmt: skip
 
 
-def held_back(evaluator: DesignEvaluator, period: Fraction | None) -> Circuit | None:
-    """Return what holds a design back even with FIFOs without end; None if some depths suffice."""
-    design = evaluator.system.design
-    slow = [one for one in range(len(design.layers)) if evaluator.alone(one) > (period or 0)]
-    if period is not None and slow:
-        worst = max(slow, key=evaluator.alone)
-        return Circuit(period=evaluator.alone(worst), fifos=(), layers=(worst,))
-    return evaluator.circuit([None] * len(design.fifos))
+def least_depths(evaluator: DesignEvaluator) -> Depths:
+    """Return for each FIFO the least depth that does if all others have no bound."""
+    return tuple(
+        least_depth(evaluator, place) for place in range(len(evaluator.graph.design.fifos))
+    )
 
 
-def smallest_depths(
-    system: EventSystem,
-    period: Fraction | None,
-    *,
-    stop: Stop | None = None,
-    weights: Sequence[int] | None = None,
-    floor: Sequence[int] | None = None,
-) -> Sizing:
-    """Return the smallest depths with at most this period, or without deadlock if it is None.
+def least_depth(evaluator: DesignEvaluator, place: int) -> int:
+    """Return the least depth of one FIFO that does if all others have no bound."""
+    unbounded: list[int | None] = [None] * len(evaluator.graph.design.fifos)
+    return _least(evaluator, unbounded, place, LEAST_DEPTH - 1)
 
-    weights: what a word of each FIFO costs; by default its bits. floor: depths that none goes below.
+
+def _least(
+    evaluator: DesignEvaluator,
+    depths: Sequence[int | None],
+    place: int,
+    below: int,
+    enough: int | None = None,
+) -> int:
+    """The least depth above `below` of one FIFO that does; the others have these depths.
+
+    enough: a depth that may do.
     """
-    return Sizer(system, period, stop or Stop(), weights, floor).answer()
+    trial = list(depths)
+
+    def does(depth: int) -> bool:
+        trial[place] = depth
+        return evaluator.suffices(trial)
+
+    low, high, step = below + 1, enough, 1
+    if does(low):
+        return low
+    if high is None or high <= low or not does(high):
+        while not does(low + step):
+            low, step = low + step, 2 * step
+        high = low + step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if does(middle) else (middle, high)
+    return high
 
 
-def period_of(system: EventSystem, depths: Sequence[int]) -> Circuit:
-    """Return the circuit that sets the period of a design in these depths; None is a deadlock."""
-    found = DesignEvaluator(system).circuit(depths)
-    if found is None:
-        raise AssertionError("without a required period there is always a circuit")
-    return found
+def grown(
+    evaluator: DesignEvaluator,
+    start: Sequence[int],
+    most: Sequence[int | None],
+    *,
+    is_hurried: bool = False,
+) -> Iterator[tuple[Depths, bool]]:
+    """Yield ever larger depths, and whether they suffice: the last ones do.
+
+    Where FIFOs are too small together, that one grows whose elements are the fewest bits of a frame:
+    there an element waits cheapest. most: what each need not exceed, None for no end; those without are
+    taken first. is_hurried: take the first depth that does.
+    """
+    current, fifos = list(start), evaluator.graph.design.fifos
+    while True:
+        groups: list[tuple[int, ...]] = []
+        trial: list[int | None] = [*current]
+        while (cycle := evaluator.critical_cycle(trial)) is not None:
+            groups.append(cycle.fifos)  # without a FIFO in common with those before
+            trial = [None if at in cycle.fifos else one for at, one in enumerate(trial)]
+        if not groups:
+            break
+        for group in groups:
+            in_turn = sorted(
+                group,
+                key=lambda one: (most[one] is not None, fifos[one].bits * fifos[one].words),
+            )
+            for _ in _repair(evaluator, current, in_turn, is_hurried=is_hurried):
+                yield tuple(current), False
+    yield tuple(current), True
 
 
-def full_rate(system: EventSystem) -> tuple[Fraction, int]:
-    """Return the period of the slowest layer by itself, and its number: no depths do better."""
-    evaluator = DesignEvaluator(system)
-    layer = max(range(len(system.design.layers)), key=evaluator.alone)
-    return evaluator.alone(layer), layer
+def _repair(
+    evaluator: DesignEvaluator, current: list[int], group: Sequence[int], *, is_hurried: bool
+) -> Iterator[None]:
+    """Let the first FIFOs of a group grow until it suffices, all others unbounded."""
+    trial: list[int | None] = [one if at in group else None for at, one in enumerate(current)]
+    grow = []
+    for place in group:
+        grow.append(place)
+        trial[place] = None
+        if evaluator.suffices(trial):
+            break
+    for place in reversed(grow):
+        enough = evaluator.max_occupancy(trial, place)
+        if is_hurried and enough is not None:
+            for depth in sorted((current[place], enough // 64, enough // 8, enough)):
+                trial[place] = depth
+                if depth >= enough or (depth >= LEAST_DEPTH and evaluator.suffices(trial)):
+                    break
+        else:
+            trial[place] = _least(evaluator, trial, place, current[place] - 1, enough)
+        trial[place] = current[place] = max(trial[place] or 0, current[place])
+        yield
+
+
+def narrowed(
+    evaluator: DesignEvaluator, depths: Depths, least: Depths, weights: Sequence[int]
+) -> Iterator[Depths]:
+    """Yield ever smaller depths that suffice; in the last no single one can be less."""
+    current = list(depths)
+    for place in sorted(range(len(depths)), key=lambda one: -weights[one]):
+        low, high = least[place] - 1, current[place]
+        while high - low > 1:
+            middle = high - 1 if high == current[place] == depths[place] else (low + high) // 2
+            current[place] = middle
+            if evaluator.suffices(current):
+                high = middle
+                yield tuple(current)
+            else:
+                low = middle
+        current[place] = high
+    yield tuple(current)
+
+
+def exchanged(
+    evaluator: DesignEvaluator,
+    depths: Depths,
+    least: Depths,
+    most: Sequence[int | None],
+    weights: Sequence[int],
+) -> Iterator[Depths]:
+    """Yield after each attempt the cheapest depths so far: a FIFO gets less, and another one grows.
+
+    First all depth above the least of a FIFO, the most expensive first, then half of it, and so on.
+    """
+    current = depths
+    for share in SHARES:
+        for place in sorted(
+            range(len(depths)), key=lambda one: (least[one] - current[one]) * weights[one]
+        ):
+            fewer = -(-(current[place] - least[place]) // share)
+            while 0 < fewer <= current[place] - least[place]:
+                found = _exchange(evaluator, current, place, fewer, most, weights)
+                current = found or current
+                yield current
+                if found is None:
+                    break
+
+
+def _exchange(
+    evaluator: DesignEvaluator,
+    depths: Depths,
+    place: int,
+    fewer: int,
+    most: Sequence[int | None],
+    weights: Sequence[int],
+) -> Depths | None:
+    """Cheaper depths with so much less in one FIFO and more in one other, if there are any."""
+    trial = list(depths)
+    trial[place] -= fewer
+    cycle = evaluator.critical_cycle(trial)
+    if cycle is None:
+        return tuple(trial)
+    for other in cycle.fifos:
+        more = (fewer * weights[place] - 1) // weights[other]
+        if other == place or most[other] is not None or more < 1:
+            continue
+        own = list(trial)
+        own[other] += more
+        if evaluator.suffices(own):
+            own[other] = _least(evaluator, trial, other, trial[other], own[other])
+            return tuple(own)
+    return None
+
+
+AT_ONCE = 0.15  # of the time, for a proof before anything else
+BEGINNING = 0.3  # of what is left then, for the fewest bits
+ELEMENTS = 0.65  # of the rest, for the fewest elements
+FINISH = 0.9  # of what is left after a proof, for the fewest bits
+
+
+class _Cheapest:
+    """The search for the least cost, and what was found on the way."""
+
+    def __init__(
+        self, graph: EventGraph, period: Fraction | None, cost: MemoryCost, stop: Stop
+    ) -> None:
+        self._graph, self._period = graph, period
+        self._fifos = graph.design.fifos
+        self._stop = self._part = stop
+        self._found: list[Depths] = []
+        self._narrow: set[Depths] = set()  # no depth of these can be less by itself
+        self._evaluator = DesignEvaluator(
+            graph, required=period, only_live=period is None, look=self._look
+        )
+        self._cost = cost
+        variable = Variable(channels=(), least=LEAST_DEPTH, step=1, weight=1)
+        self._search = StepSearch(
+            self._evaluator, [variable] * len(self._fifos), self._price, self._look
+        )
+
+    def _look(self) -> None:
+        self._part.look()
+
+    def _price(self, place: int, depth: int) -> int:
+        return self._cost(depth, self._fifos[place].bits)
+
+    def answer(self) -> Sizing:
+        """Return the cheapest depths, or the best found with a bound if the stop ends the work."""
+        is_proved = self._is_proved(self._stop.part(share=AT_ONCE))
+        share = FINISH if is_proved else BEGINNING
+        begin = smallest_depths(self._graph, self._period, stop=self._stop.part(share=share))
+        if not begin.depths:
+            return begin
+        self._found.append(begin.depths)
+        if begin.is_narrow:
+            self._narrow.add(begin.depths)
+        reason = None if is_proved else self._compared()
+        best = min(self._found, key=lambda one: (self._search.total(one), self._bits(one)))
+        cost, bound = self._search.total(best), self._search.lower_bound
+        is_proved = reason is None or cost == bound
+        return replace(
+            begin,
+            status=Status.OPTIMAL if is_proved else Status.FEASIBLE,
+            depths=best,
+            bits=cost,
+            lower_bound=cost if is_proved else bound,
+            is_narrow=best in self._narrow,
+            evaluations=begin.evaluations + self._evaluator.count,
+            least_bits=begin.lower_bound,
+            reason=because(SizingWhy.CHEAPEST) if reason is None or is_proved else reason,
+        )
+
+    def _bits(self, depths: Depths) -> int:
+        return self._graph.design.bits(depths)
+
+    def _is_proved(self, stop: Stop) -> bool:
+        """Whether the least cost is found by then."""
+        self._part = stop
+        try:
+            if held_back(self._evaluator, self._period) is not None:
+                return False
+            self._take(self._search.cheapest(self._evaluator.reaches))
+        except GaveUp:
+            return False
+        finally:
+            self._part = self._stop
+        return True
+
+    def _compared(self) -> Reason | None:
+        """Look at the fewest elements, then for a proof; return why there is none."""
+        elements = smallest_depths(
+            self._graph, self._period, stop=self._stop.part(share=ELEMENTS),
+            weights=[1] * len(self._fifos),
+        )  # fmt: skip
+        if elements.depths:
+            self._take(elements.depths)
+        try:
+            self._descend()
+            if min(map(self._search.total, self._found)) > self._search.lower_bound:
+                self._take(self._search.cheapest(self._evaluator.reaches))
+        except ENDS as end:
+            return reason_of(end)
+        return None
+
+    def _descend(self) -> None:
+        """Take steps down from all depths found, each at first as large as it can be at its cost."""
+        for start in sorted(self._found, key=self._search.total):
+            depths = tuple(map(self._search.end, range(len(start)), start))
+            while (less := self._stepped(depths)) is not None:
+                depths = less
+            if self._search.total(depths) < self._search.total(start):
+                self._take(depths)
+
+    def _stepped(self, depths: Depths) -> Depths | None:
+        """Cheaper depths that suffice: one FIFO a step down, and if need be another a step up."""
+        for place in sorted(range(len(depths)), key=lambda one: -self._price(one, depths[one])):
+            below = self._search.below(place, depths[place])
+            if below is None:
+                continue
+            trial = (*depths[:place], below, *depths[place + 1 :])
+            cycle = self._evaluator.critical_cycle(trial)
+            if cycle is None:
+                return trial
+            for other in cycle.fifos:
+                more = self._search.end(other, trial[other] + 1)
+                own = (*trial[:other], more, *trial[other + 1 :])
+                if self._search.total(own) >= self._search.total(depths):
+                    continue
+                if self._evaluator.suffices(own):
+                    return own
+        return None
+
+    def _take(self, depths: Depths) -> None:
+        """Note depths that suffice, made narrow as far as the time allows."""
+        self._found.append(depths)
+        weights = [one.bits for one in self._fifos]
+        try:
+            for less in narrowed(self._evaluator, depths, least_depths(self._evaluator), weights):
+                self._found[-1] = less
+        except ENDS:
+            return
+        self._narrow.add(self._found[-1])

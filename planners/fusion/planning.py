@@ -318,7 +318,7 @@ def _without_plan(
     return FusionAnswer(
         plan=None,
         front=tuple(points),
-        status=Status.INFEASIBLE if is_proved else Status.GAVE_UP,
+        status=Status.INFEASIBLE if is_proved else Status.UNKNOWN,
         reason=reason,
         lower_bound=bound,
     )

@@ -4,7 +4,7 @@ The ways: layers one after the other, each as a whole; all layers at once by row
 twice; and groups of lines and strips, which is the search of planners.memory.labels. All are
 plans of one form, so their figures compare.
 
-A plan that was made before, as an answer to whether a network fits: judged, not searched.
+A plan that was made before, as an answer to whether a network fits: checked, not searched.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class _Fitting:
         if self._lower_bound() > self._ram:
             return Status.INFEASIBLE, because(FitWhy.ENDS, least=self._lower_bound())
         if end is not None:
-            return Status.GAVE_UP, because(FitWhy.TOO_LARGE_BY_THEN, end=end, least=least)
+            return Status.UNKNOWN, because(FitWhy.TOO_LARGE_BY_THEN, end=end, least=least)
         return Status.INFEASIBLE, because(FitWhy.TOO_LARGE, least=least)
 
     def _lower_bound(self) -> int:
@@ -220,8 +220,8 @@ GIVEN = "loaded plan"
 class GivenWhy(Why):
     """Reasons for the answer about a loaded plan."""
 
-    JUDGED = "the loaded plan works this network; no other was looked for"
-    JUDGED_PART = (
+    CHECKED = "the loaded plan works this network; no other was looked for"
+    CHECKED_PART = (
         "the loaded plan works layers {first}:{end} of this network; no other was looked for"
     )
     TOO_LARGE = "the loaded plan takes {needed} bytes of RAM, {ram} are there"
@@ -266,8 +266,8 @@ def _verdict(
         return Status.INFEASIBLE, because(GivenWhy.FLASH, needed=needed, flash=flash)
     if plan.layers is not None:
         first, end = plan.layers
-        return Status.FEASIBLE, because(GivenWhy.JUDGED_PART, first=first, end=end)
-    return Status.FEASIBLE, because(GivenWhy.JUDGED)
+        return Status.FEASIBLE, because(GivenWhy.CHECKED_PART, first=first, end=end)
+    return Status.FEASIBLE, because(GivenWhy.CHECKED)
 
 
 def _places(network: Network, plan: StreamingPlan) -> tuple[str, str]:

@@ -279,8 +279,8 @@ class GroupLabels:
         self._beside = np.array(beside, ranges.number_type(4 * beside))
         self._places: list[_Place] = []
         self._open: dict[tuple[int, int], list[Labels]] = defaultdict(list)
-        nought = np.zeros(1, np.int64)
-        self._open[begin, 1 if streams else WHOLE].append(Labels(*(nought,) * 6))
+        zero = np.zeros(1, np.int64)
+        self._open[begin, 1 if streams else WHOLE].append(Labels(*(zero,) * 6))
         self.has_left_out = False  # whether some labels were not followed
 
     def ends(self) -> Iterator[tuple[int, Labels]]:

@@ -80,12 +80,12 @@ class _Places:
 
     def _begin(self) -> None:
         """The input lies anywhere; or comes row by row, into groups or until it lies whole."""
-        nought, size = np.zeros(1, self._kind), self._sizes[0]
+        zero, size = np.zeros(1, self._kind), self._sizes[0]
         streamed = self._groups.get((0, True))
-        nothing = _Ranges(nought, nought, nought, [(BEFORE, 0)], [None])
+        nothing = _Ranges(zero, zero, zero, [(BEFORE, 0)], [None])
         if size <= self._cap:
             whole = [None if streamed is None else collecting(size)]
-            self._add(BEFORE, 0, whole, [(nought, nought + self._cap - size, *(nought,) * 3)])
+            self._add(BEFORE, 0, whole, [(zero, zero + self._cap - size, *(zero,) * 3)])
         for end, groups in (streamed or {}).items():
             self._extend(BEFORE, end, nothing, groups)
 

@@ -73,7 +73,7 @@ class Together:
     @property
     def verdict(self) -> tuple[Status, str]:
         """Whether they fit together: a status, and why."""
-        for status in (Status.INFEASIBLE, Status.GAVE_UP):
+        for status in (Status.INFEASIBLE, Status.UNKNOWN):
             for one in self.fits:
                 if one.status == status:
                     return status, f"{one.network}: {one.reason}"

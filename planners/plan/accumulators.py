@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cnn2csdf import operators as op
-from cnn2csdf.elements import Element
+from cnn2csdf.dtypes import Element
 from cnn2csdf.network import Layer, Network
 
 

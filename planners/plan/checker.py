@@ -1,4 +1,4 @@
-"""The judge of plans that come from elsewhere: whether a network can be worked in this way.
+"""The checker of plans that come from elsewhere: whether a network can be worked in this way.
 
 First what a plan says is compared with the network: layers, their order, the manners in which they
 may work, the sizes of buffers, which buffer each layer reads, and when that is written; all of it
@@ -47,11 +47,11 @@ WITH_OTHERS = 2**27  # bytes of an arena that any network may have: larger ones 
 def require_carried_out(network: Network, plan: StreamingPlan) -> None:
     """Raise InvalidPlan, naming the layer or buffer, unless the plan works this network.
 
-    Every byte that is read is judged, which for large networks takes a while: bytes of all tensors.
+    Every byte that is read is checked, which for large networks takes a while: bytes of all tensors.
     """
     worked = worked_network(network, plan.rematerialised)
     _require_same(network, worked)
-    _Judged(worked, plan).require()
+    _Checked(worked, plan).require()
     require_apart([plan])
     machine = Machine(network, plan)
     try:
@@ -82,7 +82,7 @@ def _require_same(network: Network, worked: Network) -> None:
         raise InvalidPlan(f"layers of {network.name!r} are missing among those that work twice")
 
 
-class _Judged:
+class _Checked:
     """A plan beside its network."""
 
     def __init__(self, network: Network, plan: StreamingPlan) -> None:
@@ -348,7 +348,7 @@ class _Judged:
             raise InvalidPlan(f"{named}; who reads it needs its rows in one piece")
 
     def _require_arena(self) -> None:
-        """No larger than all tensors and their sums beside one another, so that it can be judged."""
+        """No larger than all tensors and their sums beside one another, so that it can be checked."""
         most = sum(
             layer.shape.elements * (self._element_bytes(layer.name) + 2 * ACCUMULATOR_BYTES)
             for layer in self._network.layers

@@ -3,9 +3,9 @@
 It takes from the plan which stages work together, and where buffers lie; from the network which
 rows a layer needs. It finds the order of firings, the staging of batches and their way into the
 lines anew. Of the planners' code it shares the values of a plan, the network's geometry (which rows
-and columns a layer needs) and the network with copies of layers, which the judge compares with the
+and columns a layer needs) and the network with copies of layers, which the checker compares with the
 network. It refuses every read of a byte that does not hold what the layer is to read. Without a
-computation it is the judge of a plan; with it, the plan runs.
+computation it is the checker of a plan; with it, the plan runs.
 
 Tensors that pass between groups that work at the same time: copied from buffer to buffer.
 

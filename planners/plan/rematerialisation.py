@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from cnn2csdf.elements import Stored
+from cnn2csdf.dtypes import Stored
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import parameter_shapes
 from cnn2csdf.weights import Model

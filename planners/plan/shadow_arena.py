@@ -249,7 +249,7 @@ class HeldStrip(NamedTuple):
 
 
 class Computing(Protocol):
-    """The values that fill the regions; the judge computes none."""
+    """The values that fill the regions; the checker computes none."""
 
     def frame_row(self, name: str, row: int) -> Array:
         """Return a row of an input, (columns, channels)."""

@@ -92,7 +92,7 @@ def headline(findings: NetworkFindings) -> str:
     """Return the one sentence to read first: the least of all methods."""
     least, whole = findings.least, findings.least_whole
     if least is None or whole is None:
-        return f"{findings.name}: the memory was not found within the budget."
+        return f"{findings.name}: the memory was not found within the time limit."
     saved = "no other method saves anything"
     if least != whole:
         saved = (

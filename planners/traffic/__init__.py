@@ -1,1 +1,1 @@
-"""DRAM traffic of convolutions with a buffer on the chip: loop nests, least traffic, bounds, judge."""
+"""DRAM traffic of convolutions with an on-chip buffer: loop nests, least traffic, bounds, checkers."""

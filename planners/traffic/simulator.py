@@ -1,8 +1,8 @@
-"""The judge of loop nests: walks one, with the buffer as sets of elements, and counts what moves.
+"""The checker of loop nests: walks one, with the buffer as sets of elements, and counts what moves.
 
 It knows the rules of the nest, and nothing of how traffic is counted without walking.
 
-The judge of nests with two levels of tiles: walks one, with the buffer as sets of elements.
+The checker of nests with two levels of tiles: walks one, with the buffer as sets of elements.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def _names(count):
 def coprime_chain(count):
     """Each actor puts 3, the next takes 2; one firing at a time.
 
-    The last of n actors fires 3^(n - 1) times an iteration, more than any other: that is the period.
+    The last of n actors fires 3^(n - 1) times per iteration, more than any other: that is the period.
     """
     names = _names(count)
     links = [_channel(one, two, (3,), (2,)) for one, two in pairwise(names)]

@@ -10,13 +10,13 @@ from csdf.analysis.abstraction import faster_graph, merge_actors, slower_graph
 from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.consistency import cycle_vector, repetition_vector
 from csdf.analysis.liveness import deadlock
-from csdf.analysis.mapping.throughput import mapped_throughput
 from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError, InvalidGraph
 from csdf.generation import GraphShape, random_graph
+from csdf.mapping.model import Core, Mapping, Platform, StaticOrder
+from csdf.mapping.throughput import mapped_throughput
 from csdf.model.builder import GraphBuilder
 from csdf.model.graph import Actor, Channel
-from csdf.model.mapping import Core, Mapping, Platform, StaticOrder
 from csdf.search.trade_off import smallest_storage
 from tests.analysis.changed_graphs import period_of
 from tests.analysis.graph_shapes import SHAPES, with_silent_phases

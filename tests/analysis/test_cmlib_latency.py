@@ -8,7 +8,7 @@ import re
 from fractions import Fraction
 
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.latency import source_latency
+from csdf.mapping.latency import source_latency
 from csdf.model.builder import GraphBuilder
 from tests.shared_data import SHARED, each
 

@@ -64,7 +64,7 @@ def test_bounds_of_two_states_compare_token_by_token():
 
 
 def uneven(tokens):
-    """Two actors of 5,998 and 4,000 firings an iteration."""
+    """Two actors of 5,998 and 4,000 firings per iteration."""
     return (
         GraphBuilder()
         .actor("a", (1, 4), overlap=False)

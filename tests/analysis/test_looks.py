@@ -11,7 +11,7 @@ import pytest
 
 from csdf.analysis import execution, self_timed
 from csdf.analysis import latency as by_dependency
-from csdf.analysis.latency import dependency_latency, latency, source_latency
+from csdf.analysis.latency import dependency_latency, latency
 from csdf.analysis.liveness import deadlock
 from csdf.analysis.schedules import periodic_throughput
 from csdf.analysis.self_timed import self_timed_execution
@@ -19,6 +19,7 @@ from csdf.analysis.sensitivity import sensitivity
 from csdf.analysis.throughput import throughput
 from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
+from csdf.mapping.latency import source_latency
 from csdf.model import untimed
 from csdf.model.builder import GraphBuilder
 from csdf.time_limit import Stop

@@ -1,6 +1,6 @@
 """Large graphs made to hurt through the commands: outcome, seconds and memory of each.
 
-    python tests/benchmarks/bench_adversarial.py [--budget 10s] [--size small|large] [GRAPH ...]
+    python tests/benchmarks/bench_adversarial.py [--time-limit 10s] [--size small|large] [GRAPH ...]
 
 A command without a budget is ended after ten times the patience that one with a budget gets.
 """
@@ -20,15 +20,15 @@ from csdf.io.json_graph import graph_to_json
 from tests.adversarial.graphs import CASES
 
 COMMANDS = {
-    "analyze": ("analyze", "{file}", "--budget", "{budget}"),
-    "buffers": ("buffers", "{file}", "--budget", "{budget}"),
-    "pareto": ("pareto", "{file}", "--budget", "{budget}"),
+    "analyze": ("analyze", "{file}", "--time-limit", "{budget}"),
+    "buffers": ("buffers", "{file}", "--time-limit", "{budget}"),
+    "pareto": ("pareto", "{file}", "--time-limit", "{budget}"),
     "schedule": ("schedule", "{file}"),
     "periodic": ("schedule", "{file}", "--kind", "periodic"),
     "convert": ("convert", "{file}", "{folder}/out.xml"),
     "hsdf": ("convert", "{file}", "{folder}/out.json", "--hsdf"),
 }
-OUTCOMES = {0: "answered", 1: "no", 2: "refused", 3: "gave up", 124: "ENDED"}
+OUTCOMES = {0: "answered", 1: "no", 2: "refused", 3: "unknown", 124: "ENDED"}
 LONGEST = 120  # seconds
 
 
@@ -43,7 +43,8 @@ def main():
             path.write_text(graph_to_json(case.make(size)))
             for command, words in COMMANDS.items():
                 filled = [
-                    word.format(file=path, folder=folder, budget=options.budget) for word in words
+                    word.format(file=path, folder=folder, budget=options.time_limit)
+                    for word in words
                 ]
                 print(f"{name:<16} {size:>20} {command:<9} {_run(filled, folder)}", flush=True)
 
@@ -51,7 +52,7 @@ def main():
 def _options():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("graph", nargs="*", choices=[*CASES, []], metavar="GRAPH")
-    parser.add_argument("--budget", default="10s")
+    parser.add_argument("--time-limit", default="10s")
     parser.add_argument("--size", choices=("small", "large"), default="large")
     return parser.parse_args()
 

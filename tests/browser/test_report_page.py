@@ -48,7 +48,7 @@ def pages(tmp_path_factory):
     builder = GraphBuilder("busy").actor("a", 3, overlap=False).actor("b", 2, overlap=False)
     write_graph(folder / "busy.json", builder.channel("a", 5000, "b", 1).graph())
     inputs = {
-        "small": (str(GRAPHS / "csdf_example.xml"), "--budget", "30s"),
+        "small": (str(GRAPHS / "csdf_example.xml"), "--time-limit", "30s"),
         "stuck": (str(GRAPHS / "deadlocked.xml"),),
         "network": ("person_detection", "--element-bytes", "1", "--total-memory", "256kB"),
         "busy": (str(folder / "busy.json"),),
@@ -467,6 +467,6 @@ def test_a_table_is_saved_as_csv(show):
     page.ask("document.addEventListener('csdf-saved', (event) => { window.saved = event.detail; })")
     page.click("button[aria-label='save the table actors as CSV']")
     lines = page.ask("window.saved.text").splitlines()
-    assert lines[0].startswith("actor,firings an iteration,phases")
+    assert lines[0].startswith("actor,firings per iteration,phases")
     assert lines[1] == "a,6,2,3,12,1"  # six firings of two phases, the longest 3; always at work
     assert len(lines) == 4

@@ -12,7 +12,7 @@ from tests.cli.running import GRAPHS
 
 KEYS = [
     *("graph", "type", "actors", "channels", "consistent", "repetition_vector"),
-    *("firings_per_iteration", "deadlock", "blocked", "period", "throughput", "bottleneck"),
+    *("firings_per_iteration", "deadlock", "blocked", "period", "throughput", "critical_cycle"),
     *("exact", "method", "seconds"),
 ]
 
@@ -46,7 +46,7 @@ def test_the_models_have_their_known_periods(answer, name, firings, period, bott
     assert found["firings_per_iteration"] == firings
     assert (found["period"], found["throughput"]) == (str(period), f"1/{period}")
     if bottleneck is not None:  # several actors of satellite are equally slow
-        assert sorted(found["bottleneck"]["actors"]) == sorted(bottleneck)
+        assert sorted(found["critical_cycle"]["actors"]) == sorted(bottleneck)
 
 
 def test_json_has_all_keys_in_a_fixed_order(answer):
@@ -71,7 +71,7 @@ def test_json_of_the_example(answer):
         "blocked": [],
         "period": "12",
         "throughput": "1/12",
-        "bottleneck": {"actors": ["a"], "channels": ["a_state"], "time": "12", "tokens": 1},
+        "critical_cycle": {"actors": ["a"], "channels": ["a_state"], "time": "12", "tokens": 1},
         "exact": True,
         "method": "periodic",
     }
@@ -103,14 +103,14 @@ def test_the_table_shows_what_limits_the_graph(run):
     assert (code, remarks) == (0, "")
     assert re.sub(r"[\d.]+ (us|ms|s)$", "0 ms", output, flags=re.MULTILINE).splitlines() == [
         "h263decoder: sdf, 4 actors, 6 channels",
-        "  consistent   yes, 1190 firings an iteration",
-        "  deadlock     no",
-        "  period       332046",
-        "  throughput   1/332046 (3.01163e-06) iterations per time unit",
-        "  limited by   iq",
-        "               over iq_state: 332046 time units in 1 iteration",
-        "  method       periodic, 0 ms",
-        "  repetitions  vld 1, iq 594, idct 594, mc 1",
+        "  consistent      yes, 1190 firings per iteration",
+        "  deadlock        no",
+        "  period          332046",
+        "  throughput      1/332046 (3.01163e-06) iterations per time unit",
+        "  critical cycle  iq",
+        "                  over iq_state: 332046 time units in 1 iteration",
+        "  method          periodic, 0 ms",
+        "  repetitions     vld 1, iq 594, idct 594, mc 1",
     ]
 
 
@@ -118,7 +118,12 @@ def test_a_graph_that_nothing_limits_has_period_0(run, answer, tmp_path):
     path = tmp_path / "free.json"
     write_graph(path, GraphBuilder().actor("a", 1).actor("b", 1).channel("a", 1, "b", 1).graph())
     code, found = answer("analyze", path)
-    assert (code, found["period"], found["throughput"], found["bottleneck"]) == (0, "0", None, None)
+    assert (code, found["period"], found["throughput"], found["critical_cycle"]) == (
+        0,
+        "0",
+        None,
+        None,
+    )
     assert "unbounded: no cycle of the graph takes time" in run("analyze", path)[1]
 
 
@@ -133,7 +138,7 @@ def test_several_files_get_a_row_each(run):
     code, output, remarks = run("analyze", *(GRAPHS / f"{name}.xml" for name in names))
     head, *rows = output.splitlines()
     assert (code, remarks) == (1, "")
-    assert head.split() == ["file", "actors", "channels", "firings", "period;", "limited", "by"]
+    assert head.split() == ["file", "actors", "channels", "firings", "period;", "critical", "cycle"]
     assert [row.split(maxsplit=1)[1].split("  ")[-1] for row in rows] == [
         "12; a",
         "deadlock: a -> b",
@@ -169,7 +174,7 @@ def test_json_of_several_files_is_one_line_each(run, tmp_path):
 
 
 def impatient(graph, *, method, budget):
-    raise GaveUp("the budget of 0.5 s is used up", low=3, high=7)
+    raise GaveUp("the time limit of 0.5 s is reached", low=3, high=7)
 
 
 def test_giving_up_exits_with_3_and_the_bounds(answer, monkeypatch):
@@ -177,18 +182,18 @@ def test_giving_up_exits_with_3_and_the_bounds(answer, monkeypatch):
     code, found = answer("analyze", GRAPHS / "csdf_example.xml")
     assert code == 3
     assert (found["period"], found["period_bounds"]) == (None, ["3", "7"])
-    assert found["gave_up"] == "the budget of 0.5 s is used up"
+    assert found["unknown"] == "the time limit of 0.5 s is reached"
     assert found["repetition_vector"] == {"a": 6, "b": 4, "c": 2}
 
 
 def test_giving_up_says_so_in_the_table(run, monkeypatch):
     monkeypatch.setattr(analyze, "throughput", impatient)
     one = run("analyze", GRAPHS / "csdf_example.xml")[1]
-    assert "  gave up      the budget of 0.5 s is used up" in one.splitlines()
-    assert "  period       at least 3 and at most 7" in one.splitlines()
+    assert "  unknown         the time limit of 0.5 s is reached" in one.splitlines()
+    assert "  period          lower bound 3, upper bound 7" in one.splitlines()
     code, output, _ = run("analyze", *[GRAPHS / "csdf_example.xml"] * 2)
     assert code == 3
-    assert output.splitlines()[1].endswith("gave up: at least 3 and at most 7")
+    assert output.splitlines()[1].endswith("unknown: lower bound 3, upper bound 7")
 
 
 def test_a_budget_ends_the_search_with_the_bounds_proved_by_then(answer, run, tmp_path):
@@ -202,10 +207,12 @@ def test_a_budget_ends_the_search_with_the_bounds_proved_by_then(answer, run, tm
         .graph()
     )
     write_graph(path, graph)
-    code, found = answer("analyze", path, "--budget", "0.001ms")
+    code, found = answer("analyze", path, "--time-limit", "0.001ms")
     # a fires 29 times in an iteration and b, one firing after the other, 31 times.
     assert (code, found["period"], found["period_bounds"]) == (3, None, [str(31 * 5), None])
-    assert "  period       at least 155\n" in run("analyze", path, "--budget", "0.001ms")[1]
+    assert (
+        "  period          lower bound 155\n" in run("analyze", path, "--time-limit", "0.001ms")[1]
+    )
 
 
 def test_a_huge_answer_is_printed_in_full(run, tmp_path):
@@ -218,7 +225,7 @@ def test_a_huge_answer_is_printed_in_full(run, tmp_path):
     # The last actor fires 10^(6 * 999) times; one unit each.
     period = "1" + 6 * 999 * "0"
     code, output, _ = run("analyze", path)
-    assert (code, f"  period       {period}\n" in output) == (0, True)
+    assert (code, f"  period          {period}\n" in output) == (0, True)
     code, output, _ = run("analyze", path, "--json")
     assert (code, f'"period": "{period}",' in output) == (0, True)
 
@@ -278,7 +285,7 @@ def test_csv_has_a_line_for_each_file(run, tmp_path):
         *("period", "deadlock", "inconsistent", "period", "unusable"),
     ]
     assert [row["throughput"] for row in rows] == ["1/12", "0", "", "1/211425", ""]
-    assert rows[3]["limited_by"].split(";")[0] == "motion_estimation"
+    assert rows[3]["critical_cycle"].split(";")[0] == "motion_estimation"
 
 
 def test_csv_of_one_file_is_a_line_too(run):

@@ -49,8 +49,8 @@ def test_the_version_is_printed(run):
     [
         ("analyze",),
         ("analyze", "--no-such-option", GRAPHS / "modem.xml"),
-        ("analyze", "--budget", "soon", GRAPHS / "modem.xml"),
-        ("analyze", "--budget", "-1s", GRAPHS / "modem.xml"),
+        ("analyze", "--time-limit", "soon", GRAPHS / "modem.xml"),
+        ("analyze", "--time-limit", "-1s", GRAPHS / "modem.xml"),
         ("analyze", "--method", "magic", GRAPHS / "modem.xml"),
         ("schedule", "--iterations", "0", GRAPHS / "modem.xml"),
         ("convert", GRAPHS / "modem.xml"),
@@ -78,9 +78,9 @@ def test_an_inconsistent_graph_exits_with_1_in_every_command(run, tmp_path):
 @pytest.mark.parametrize(
     ("end", "code", "remark"),
     [
-        (GaveUp("undecided"), 3, "csdf schedule: gave up: undecided\n"),
-        (MemoryError(), 3, "csdf schedule: gave up: out of memory\n"),
-        (KeyboardInterrupt(), 3, "csdf schedule: gave up: interrupted\n"),
+        (GaveUp("undecided"), 3, "csdf schedule: unknown: undecided\n"),
+        (MemoryError(), 3, "csdf schedule: unknown: out of memory\n"),
+        (KeyboardInterrupt(), 3, "csdf schedule: unknown: interrupted\n"),
     ],
 )
 def test_work_that_ends_early_says_so_in_one_line(run, monkeypatch, end, code, remark):
@@ -119,14 +119,17 @@ def test_with_json_an_error_is_json_too(run, words, message):
     assert json.loads(output) == {"error": message, "exit_code": 2}
 
 
-def test_an_error_of_a_search_that_gave_up_says_so_in_json(run, monkeypatch):
+def test_an_error_of_a_search_without_an_answer_says_so_in_json(run, monkeypatch):
     def late(words):
-        raise GaveUp("the budget of 1 s is used up")
+        raise GaveUp("the time limit of 1 s is reached")
 
     monkeypatch.setattr(schedule, "main", late)
     code, output, _ = run("schedule", GRAPHS / "csdf_example.xml", "--json")
     assert code == 3
-    assert json.loads(output) == {"error": "gave up: the budget of 1 s is used up", "exit_code": 3}
+    assert json.loads(output) == {
+        "error": "unknown: the time limit of 1 s is reached",
+        "exit_code": 3,
+    }
 
 
 def test_an_answer_of_no_is_not_followed_by_an_error(answer):

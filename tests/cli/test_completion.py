@@ -27,7 +27,7 @@ CASES = [
     (["csdf", "cnn", "memory", "--platform", "cortex-m"], {"cortex-m4", "cortex-m7"}),
     (["csdf", "analyze", "mod"], {"models"}),
     (["csdf", "pareto", "x.xml", "--plot", "LIC"], {"LICENSE"}),
-    (["csdf", "analyze", "--budget", ""], set()),
+    (["csdf", "analyze", "--time-limit", ""], set()),
     (["csdf", "completion", ""], {"bash", "zsh", "fish"}),
 ]
 

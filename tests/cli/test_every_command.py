@@ -82,7 +82,7 @@ def test_an_option_has_one_meaning_in_all_commands(command):
         "--csv": None,
         "--output": "FILE",
         "--plot": "FILE",
-        "--budget": "TIME",
+        "--time-limit": "TIME",
         "--seed": "N",
         "--total-memory": "SIZE",
         "--ram": "SIZE",
@@ -96,7 +96,7 @@ def test_an_option_has_one_meaning_in_all_commands(command):
             if name in takes:
                 metavar = None if action.nargs == 0 else action.metavar
                 assert metavar == ("FOLDER" if metavar == "FOLDER" else takes[name]), name
-            if name == "--budget":
+            if name == "--time-limit":
                 assert action.type is answers.seconds
             if name in ("--total-memory", "--ram", "--flash"):
                 assert action.type is answers.size

@@ -138,7 +138,7 @@ MCUNET = SHARED / "networks" / "tflite" / "mcunet_vww1_int8.tflite"
 @pytest.mark.slow
 @each("path", [MCUNET] if MCUNET.exists() else [])
 def test_strips_of_a_quantised_network_are_computed_in_integers(path, run):
-    code, output, _ = run("fit", path, "--ram", "90kB", "--budget", "5s", "--verify")
+    code, output, _ = run("fit", path, "--ram", "90kB", "--time-limit", "5s", "--verify")
     assert code == 0
     assert "mcunet_vww1_int8: equal" in output
     assert "largest difference 0 of" in output

@@ -1,4 +1,4 @@
-"""`csdf fit --plan`: plans of any planner, judged, run and drawn."""
+"""`csdf fit --plan`: plans of any planner, checked, run and drawn."""
 
 import json
 

@@ -109,7 +109,9 @@ def test_wheels_that_start_together_have_an_exact_period(answer, tmp_path):
     document["processors"][1] |= {"wheel": 10, "slice": 5}
     path.write_text(json.dumps(document))
     modem = GRAPHS / "modem.xml"
-    code, found = answer("map", modem, "--platform", path, "--slices", "aligned", "--budget", "2s")
+    code, found = answer(
+        "map", modem, "--platform", path, "--slices", "aligned", "--time-limit", "2s"
+    )
     assert code == 0
     assert 0 < int(found["period_aligned"]) <= int(found["period"])
 

@@ -23,8 +23,8 @@ def test_layers_of_a_network_are_mapped_with_given_durations(answer, run, tmp_pa
     )  # every actor fires its phases once an iteration
     code, one = answer("map", graph, "--processors", 1)
     assert (code, one["period"]) == (0, str(work))
-    code, many = answer("map", graph, "--processors", len(timed.actors), "--budget", "5s")
+    code, many = answer("map", graph, "--processors", len(timed.actors), "--time-limit", "5s")
     assert (code, many["period"], many["status"]) == (0, "5000", "optimal")
-    code, fewest = answer("map", graph, "--period", "8000", "--budget", "5s")
+    code, fewest = answer("map", graph, "--period", "8000", "--time-limit", "5s")
     assert code == 0
     assert fewest["least"]["size"] >= -(-int(work) // 8000)

@@ -64,7 +64,7 @@ GRAPHS_ANSWERED = [
 NETWORKS_ANSWERED = [
     ("cnn", "show"), ("cnn", "memory"), ("cnn", "verify"), ("report", "-o", "page.html"),
     ("plan", "fusion", "--ram", "100kB"), ("plan", "fusion", "--ram", "1B"),
-    ("plan", "reuse", "--budget", "1s"),
+    ("plan", "reuse", "--time-limit", "1s"),
     ("plan", "traffic", "--buffer", "64kB"),
 ]  # fmt: skip
 
@@ -123,7 +123,7 @@ def test_no_refusal_lets_a_name_act(run, name):
 PICTURES = [
     ("pareto", "GRAPH"), ("plan", "arena", "ARENA"), ("cnn", "memory", "NETWORK"),
     ("plan", "fusion", "NETWORK", "--ram", "100kB"),
-    ("plan", "reuse", "NETWORK", "--budget", "1s"),
+    ("plan", "reuse", "NETWORK", "--time-limit", "1s"),
     ("plan", "traffic", "NETWORK", "--buffer", "64kB"),
 ]  # fmt: skip
 

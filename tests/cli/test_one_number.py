@@ -32,7 +32,7 @@ class Asked:
 
     def __init__(self, run, network, folder):
         self._run, page = run, folder / "page.html"
-        budget = ("--budget", "20s")
+        budget = ("--time-limit", "20s")
         self.show, self.show_text = self._both("cnn", "show", network)
         memory, self.memory_text = self._both("cnn", "memory", network, *budget)
         (self.memory,) = memory["networks"]

@@ -24,7 +24,7 @@ FILES = [
     *(ONNX / f"{name}.onnx" for name in ("chain1", "chain2")),
 ]
 SMALL_SEARCH = ("--generations", 1, "--population", 4)
-BUDGET = ("--budget", "2s")
+BUDGET = ("--time-limit", "2s")
 MOST_WRITTEN = 2**20  # bytes of parameters that are written as C
 FITS = {0: True, 1: False, 3: None}  # by exit code
 

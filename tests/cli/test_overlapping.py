@@ -136,11 +136,11 @@ FREE = ("h263decoder.xml", "mp3decoder.xml", "samplerate.xml", "satellite.xml")
 SAYING = {  # command: where it says why, and the exit code
     "analyze": ("output", 0),
     "analyze --method periodic-1": ("output", 0),
-    "pareto --budget 1s": ("output", 3),
+    "pareto --time-limit 1s": ("output", 3),
     "schedule --iterations 1": ("remarks", 0),
     "schedule --kind periodic": ("remarks", 0),
-    "sensitivity --budget 5s": ("output", 0),
-    "report --budget 2s": ("output", 0),
+    "sensitivity --time-limit 5s": ("output", 0),
+    "report --time-limit 2s": ("output", 0),
 }
 
 
@@ -161,7 +161,7 @@ def test_every_command_names_the_switch_where_nothing_limits_a_graph(run, name, 
 
 @pytest.mark.parametrize("name", FREE)
 def test_buffers_of_a_graph_that_nothing_limits_are_finite(answer, name, tmp_path):
-    code, found = answer("buffers", without_loops(name, tmp_path), "--budget", "5s")
+    code, found = answer("buffers", without_loops(name, tmp_path), "--time-limit", "5s")
     assert (code, found["status"]) == (0, "optimal")
     assert Fraction(found["period"]) > 0  # the capacities are what limits it
 
@@ -176,7 +176,7 @@ def test_a_front_without_end_ends_from_python_too(name, tmp_path):
 
 
 def test_a_period_that_rests_on_overlapping_firings_says_so(run, answer, tmp_path):
-    # filt and in of the modem fire 16 times an iteration, one time unit each; without self-loops a
+    # filt and in of the modem fire 16 times per iteration, one time unit each; without self-loops a
     # cycle through other actors takes 7, so that firings of these two must overlap.
     bare = without_loops("modem.xml", tmp_path)
     _, output, _ = run("analyze", bare)
@@ -187,7 +187,7 @@ def test_a_period_that_rests_on_overlapping_firings_says_so(run, answer, tmp_pat
     assert SWITCH not in run("analyze", bare, SWITCH)[1]
 
 
-def test_overlap_is_judged_in_the_unit_of_the_period(run, tmp_path):
+def test_overlap_is_checked_in_the_unit_of_the_period(run, tmp_path):
     # a takes 3/2 and may be under way twice: period 3/4, less than its work of 3/2 an iteration.
     # With one token on the cycle the period is 3/2, and no firings overlap.
     for tokens, is_said in ((2, True), (1, False)):

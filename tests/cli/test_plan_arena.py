@@ -136,7 +136,7 @@ def test_an_offline_plan_needs_the_numbers_of_tensors(run, tmp_path, small):
     ("words", "complaint"),
     [
         (["--capacity", "0"], "is not at least one byte"),
-        (["--budget", "soon"], "is not a time"),
+        (["--time-limit", "soon"], "is not a time"),
         (["-o", "plan.xyz"], "cannot write 'xyz'; expected one of json"),
         (["--only", "none"], "of its 1 problem none has the name 'none'"),
     ],

@@ -135,7 +135,7 @@ def test_some_of_the_layers(fuse):
 
 
 @pytest.mark.parametrize("layers", ["0:4", "1:12"])
-def test_a_plan_of_some_layers_is_judged_and_run_on_them(fuse, run, tmp_path, layers):
+def test_a_plan_of_some_layers_is_checked_and_run_on_them(fuse, run, tmp_path, layers):
     path = tmp_path / "plan.json"
     assert fuse(MODEL, "--layers", layers, "--ram", "600kB", "-o", path)[0] == 0
     code, output, _ = run("fit", MODEL, "--plan", path, "--verify")

@@ -209,12 +209,12 @@ def test_an_interrupt_gives_the_best_so_far(choose, table, monkeypatch):
 
 def test_measuring_that_does_not_end_in_time_gives_up(choose, monkeypatch):
     def endless(*words, **more):
-        raise GaveUp("the budget of 1 s is used up")
+        raise GaveUp("the time limit of 1 s is reached")
 
     monkeypatch.setattr(primitives_profile, "profile_network", endless)
     code, output, remarks = choose(MODEL)
     assert (code, output) == (3, "")
-    assert "gave up: the budget of 1 s is used up while measuring" in remarks
+    assert "unknown: the time limit of 1 s is reached while measuring" in remarks
 
 
 @pytest.mark.parametrize(

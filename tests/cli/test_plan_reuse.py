@@ -182,9 +182,9 @@ def test_a_no_says_of_which_plans_and_names_the_smallest_found(run):
 
 
 def test_a_budget_that_is_over_at_once_leaves_the_simplest_plan(answer):
-    code, found = answer("plan", "reuse", "resnet8", "--element-bytes", 1, "--budget", "1ms")
+    code, found = answer("plan", "reuse", "resnet8", "--element-bytes", 1, "--time-limit", "1ms")
     assert code == 0
-    assert "budget of 0.001 s is used up" in found["reason"]
+    assert "time limit of 0.001 s is reached" in found["reason"]
     assert found["whole_arena_bytes"] == 3 * 16 * 32 * 32
     assert found["arena_bytes"] <= found["whole_arena_bytes"]
 
@@ -192,7 +192,7 @@ def test_a_budget_that_is_over_at_once_leaves_the_simplest_plan(answer):
 @pytest.mark.slow
 def test_an_arena_that_time_left_unproved_says_what_it_cannot_be_below(run):
     # densenet121: a first look at 244 tensors finds no proof; 1,806,336 bytes are the least.
-    _, output, _ = run("plan", "reuse", "densenet121", "--element-bytes", 1, "--budget", "1ms")
+    _, output, _ = run("plan", "reuse", "densenet121", "--element-bytes", 1, "--time-limit", "1ms")
     (line,) = [one for one in output.splitlines() if "whole tensors in one arena" in one]
     size, _, bound = line.partition(", these buffers at least ")
     assert bound == "9.846 MB" or (not bound and size.endswith("9.846 MB"))

@@ -140,18 +140,18 @@ def test_a_buffer_too_small_for_a_layer_is_a_no(move):
 
 
 def test_a_budget_ends_the_search_with_an_answer(move):
-    code, output, remarks = move("resnet18", "--buffer", "256KiB", "--budget", "1ms")
+    code, output, remarks = move("resnet18", "--buffer", "256KiB", "--time-limit", "1ms")
     assert code == 0
     assert "resnet18: feasible" in output
-    assert remarks.count("the budget of 0.001 s is used up") == 1
+    assert remarks.count("the time limit of 0.001 s is reached") == 1
 
 
 def test_a_budget_ends_the_search_for_nests_of_a_layer_too(move):
     words = "conv:24x24x16,16,3x3,pad=1", "--buffer", "500", "--fuse", "1"
-    code, output, remarks = move(*words, "--budget", "1us", "--json")
+    code, output, remarks = move(*words, "--time-limit", "1us", "--json")
     early = json.loads(output)
     assert (code, early["status"]) == (0, "feasible")
-    assert remarks.count("the budget of 1e-06 s is used up") == 1
+    assert remarks.count("the time limit of 1e-06 s is reached") == 1
     _, output, _ = move(*words, "--json")
     assert json.loads(output)["status"] == "optimal"
     assert early["bound_bytes"] <= json.loads(output)["traffic_bytes"] < early["traffic_bytes"]

@@ -236,14 +236,14 @@ sys.exit(main(sys.argv[2:]))
 def test_an_interrupt_while_modules_are_imported_ends_in_one_line(module):
     ended = run_python(INTERRUPTED_IMPORT, module, "schedule", MODEM)
     assert (ended.returncode, ended.stdout) == (3, "")
-    assert ended.stderr in ("csdf: gave up: interrupted\n", "csdf schedule: gave up: interrupted\n")
+    assert ended.stderr in ("csdf: unknown: interrupted\n", "csdf schedule: unknown: interrupted\n")
 
 
 def test_an_interrupt_in_an_import_at_work_is_told_by_the_exit_code():
     # It comes when the import is done; the answer may have been printed by then.
     ended = run_python(INTERRUPTED_IMPORT, "xml.etree", "schedule", MODEM)
     assert ended.returncode == 3
-    assert ended.stderr in ("", "csdf schedule: gave up: interrupted\n")
+    assert ended.stderr in ("", "csdf schedule: unknown: interrupted\n")
 
 
 LATE_IMPORT = (

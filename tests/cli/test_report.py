@@ -48,7 +48,7 @@ def test_the_figures_of_a_graph_are_those_of_the_other_commands(report, answer, 
     assert code == 0
     assert page.card("period").endswith(f"){analysed['period']}")
     assert analysed["throughput"] in page.card("throughput")
-    assert set(page.data["critical"]) == set(analysed["bottleneck"]["actors"])
+    assert set(page.data["critical"]) == set(analysed["critical_cycle"]["actors"])
     assert f"{smallest['size']} tokens" in page.card("smallest")
     assert f"{front['points'][-1]['size']} tokens" in page.card("full")
     found = page.data["front"]
@@ -255,7 +255,7 @@ def test_two_graphs_stand_beside_each_other(report, tmp_path):
     write_graph(tmp_path / "slower.json", slower)
     code, page, _, _ = report("--compare", EXAMPLE, tmp_path / "slower.json")
     assert code == 0
-    # a fires three cycles an iteration: 3 * (1 + 3) = 12 before, 3 * (2 + 3) = 15 now.
+    # a fires three cycles per iteration: 3 * (1 + 3) = 12 before, 3 * (2 + 3) = 15 now.
     compared = page.texts["compared"]
     assert "period12 time units15 time units+25%" in compared
     assert "actors33the same" in compared
@@ -324,15 +324,15 @@ def test_counts_beyond_64_bits_have_a_page(report, tmp_path):
     path = tmp_path / "huge.json"
     builder = GraphBuilder("huge").actor("a", 1, overlap=False).actor("b", 1, overlap=False)
     write_graph(path, builder.channel("a", 10**25, "b", 1).graph())
-    code, page, _, _ = report(path, "--budget", "2s")
+    code, page, _, _ = report(path, "--time-limit", "2s")
     assert code == 0
     assert page.card("period").endswith(str(10**25))
 
 
 def test_a_budget_that_is_too_short_leaves_a_page_that_says_so(report):
-    code, page, _, _ = report(GRAPHS / "h263decoder.xml", "--budget", "1ms")
+    code, page, _, _ = report(GRAPHS / "h263decoder.xml", "--time-limit", "1ms")
     assert code in (0, 3)
-    assert "budget of 0.001 s is used up" in page.texts["front"]
+    assert "time limit of 0.001 s is reached" in page.texts["front"]
 
 
 def test_a_budget_ends_what_does_not_look_at_its_stop():
@@ -341,7 +341,7 @@ def test_a_budget_ends_what_does_not_look_at_its_stop():
             while True:
                 pass
 
-    with pytest.raises(GaveUp, match=r"budget of 0\.05 s"):
+    with pytest.raises(GaveUp, match=r"time limit of 0\.05 s"):
         work_for_ever()
 
 

@@ -37,7 +37,7 @@ def test_elements_that_count_a_byte_run_in_their_bytes(answer):
     assert found["relative_difference"] < 1e-5
 
 
-def test_a_written_plan_is_judged_run_and_drawn_by_fit(run, answer, tmp_path):
+def test_a_written_plan_is_checked_run_and_drawn_by_fit(run, answer, tmp_path):
     pytest.importorskip("matplotlib")
     path, picture = tmp_path / "plan.json", tmp_path / "plan.svg"
     _, planned = answer("plan", "reuse", APPLICATION, *QUICK, "-o", path)
@@ -116,7 +116,7 @@ def test_a_quantised_network_runs_in_an_arena_of_its_own_elements(path, answer):
 
 @each("path", [path for path in (MIXED,) if path.exists()])
 def test_tensors_of_several_types_have_bytes_of_their_own_by_parts(path, answer):
-    code, found = answer("cnn", "memory", path, "--budget", "5s")
+    code, found = answer("cnn", "memory", path, "--time-limit", "5s")
     (row,) = found["networks"]
     # The frame is of single precision, 80 x 80 x 3; everything else of int8. The largest are those of
     # the test above.

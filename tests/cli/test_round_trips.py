@@ -9,15 +9,15 @@ from random import Random
 import pytest
 
 from csdf.analysis.bound_channels import bound_channels, with_capacities
-from csdf.analysis.mapping.throughput import mapped_throughput
 from csdf.errors import UncountedSizes, UnreadableFile
 from csdf.generation import GraphShape, random_graph
 from csdf.io.graph_files import read_graph, write_graph
-from csdf.io.mapping.files import write_mapping
-from csdf.io.mapping.nsoc import write_nsoc
 from csdf.io.sdf3.reader import parse_sdf3
 from csdf.io.sdf3.writer import format_sdf3
-from csdf.model.mapping import Core, Mapping, Platform, StaticOrder
+from csdf.mapping.files import write_mapping
+from csdf.mapping.model import Core, Mapping, Platform, StaticOrder
+from csdf.mapping.nsoc import write_nsoc
+from csdf.mapping.throughput import mapped_throughput
 from tests.analysis.changed_graphs import period_of
 
 GRAPHS = Path(__file__).parents[2] / "models" / "graphs"

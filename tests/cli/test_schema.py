@@ -155,7 +155,7 @@ FINN = [SHARED / "fifo" / f"{name}.onnx" for name in ("tfc_w2a2_t100", "mobilene
 
 @each("path", [path for path in FINN if path.exists()])
 def test_a_design_that_runs_with_depth_2_answers_as_its_schema_says(path, answer):
-    code, found = answer("fifo", "finn", path, "--budget", "1s")
+    code, found = answer("fifo", "finn", path, "--time-limit", "1s")
     assert code == 0
-    assert found["shallow"]["deadlock"] is False
-    assert found["shallow"]["period"] is not None
+    assert found["depth_2"]["deadlock"] is False
+    assert found["depth_2"]["period"] is not None

@@ -42,10 +42,10 @@ def test_a_front_without_an_end_stops_at_the_budget_and_says_so(answer, tmp_path
     path = tmp_path / "endless.json"
     # Without self-loops nothing limits these two: more space always helps.
     path.write_text(endless_graph_text())
-    code, found = answer("pareto", path, "--points", 10**9, "--budget", "300ms")
+    code, found = answer("pareto", path, "--points", 10**9, "--time-limit", "300ms")
     assert code == 3
     assert found["complete"] is False
-    assert "budget" in found["reason"]
+    assert "time limit" in found["reason"]
     assert "has no end" in found["reason"]
     assert found["best_period"] == "0"
     # With n places n firings of each go on at once, each place being taken for 2 time units.
@@ -262,6 +262,6 @@ def test_a_schedule_is_of_the_kind_that_was_asked_for(run, tmp_path):
     words = ("--period", "20", "--method", "periodic-1", "--schedule", target)
     assert run("buffers", EXAMPLE, *words)[0] == 0
     schedule = json.loads(target.read_text())
-    # Actor a has 6 firings an iteration in cycles of 2 phases; one cycle repeats.
+    # Actor a has 6 firings per iteration in cycles of 2 phases; one cycle repeats.
     assert len(schedule["starts"]["a"]) == 2
     assert Fraction(schedule["period"]) <= 20

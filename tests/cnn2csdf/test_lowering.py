@@ -163,13 +163,13 @@ def test_more_parts_than_can_be_listed_are_refused_before_they_are():
     "command",
     [
         "cnn convert -o made.json",
-        "cnn memory --budget 2s",
+        "cnn memory --time-limit 2s",
         "cnn verify",
-        "plan fusion --ram 1MB --budget 2s",
-        "plan reuse --budget 2s",
-        "plan traffic --buffer 64kB --budget 2s",
-        "fit --budget 2s",
-        "deploy --budget 2s -o made",
+        "plan fusion --ram 1MB --time-limit 2s",
+        "plan reuse --time-limit 2s",
+        "plan traffic --buffer 64kB --time-limit 2s",
+        "fit --time-limit 2s",
+        "deploy --time-limit 2s -o made",
     ],
 )
 def test_a_command_refuses_ten_million_rows_by_name(command, tmp_path, monkeypatch, capsys):

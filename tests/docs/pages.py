@@ -24,7 +24,7 @@ COMMAND = re.compile(r"^\$ (.*)\n", flags=re.MULTILINE)
 TIME_TAKEN = re.compile(  # times predicted or read from a table are not taken: they stay
     r"((?:periodic|execution|distributions?(?: evaluated)?|phases), "
     r"|  (?:time|time of the run|search) +"
-    r"|(?:optimal|feasible|infeasible|gave up) +)[\d.e-]+ (?:ns|us|ms|s)\b(?!,)"
+    r"|(?:optimal|feasible|infeasible|unknown) +)[\d.e-]+ (?:ns|us|ms|s)\b(?!,)"
 )
 FAILED = [("a block that can be done", "a block that failed")]
 SHOWN_PICTURE = re.compile(r"!\[[^\]]+\]\(([^)]+)\)")

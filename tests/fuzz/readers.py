@@ -281,7 +281,7 @@ def _plans():
     return [format_plans(streaming_plans(application, plan)).encode()]
 
 
-def _judged_plans(path, random):
+def _checked_plans(path, random):
     networks = [member.network for member in worked_example().members]
     plans = plans_for(path, len(networks))
     try:
@@ -378,7 +378,7 @@ def readers(folder):
         "arena json": Reader(".json", _arena_json, _problems, either),
         "fifo depths": Reader(".json", _depth_files, _depths, either),
         "durations": Reader(".csv", _durations, lambda p, r: durations_table(p)),
-        "plans": Reader(".json", _plans, _judged_plans, either),
+        "plans": Reader(".json", _plans, _checked_plans, either),
         "profile table": Reader(".csv", _profiles, lambda p, r: read_profile(p)),
         "checkpoint": Reader(
             ".json",

@@ -12,15 +12,15 @@ from tests.fuzz.readers import readers
 __all__ = ["run"]
 
 COMMANDS = {
-    "sdf3": (("analyze", "--budget", "100ms"), ("buffers", "--budget", "100ms")),
-    "graph json": (("analyze", "--budget", "100ms"),),
-    "layer table": (("analyze", "--budget", "100ms"),),
-    "network json": (("cnn", "show"), ("cnn", "memory", "--budget", "100ms")),
+    "sdf3": (("analyze", "--time-limit", "100ms"), ("buffers", "--time-limit", "100ms")),
+    "graph json": (("analyze", "--time-limit", "100ms"),),
+    "layer table": (("analyze", "--time-limit", "100ms"),),
+    "network json": (("cnn", "show"), ("cnn", "memory", "--time-limit", "100ms")),
     "darknet": (("cnn", "show"),),
     "onnx": (("cnn", "show"),),
-    "arena csv": (("plan", "arena", "--budget", "100ms"),),
-    "arena glow": (("plan", "arena", "--budget", "100ms"),),
-    "arena json": (("plan", "arena", "--budget", "100ms"),),
+    "arena csv": (("plan", "arena", "--time-limit", "100ms"),),
+    "arena glow": (("plan", "arena", "--time-limit", "100ms"),),
+    "arena json": (("plan", "arena", "--time-limit", "100ms"),),
 }
 CASES = 250  # mutants of each reader; about a tenth of them are let through
 

@@ -1,6 +1,6 @@
 """Whatever a file holds, its reader returns a value or says in one line what is wrong with it.
 
-Each reader meets its mutants in a process of its own, two at a time; `run_reader.py` is the judge.
+Each reader meets its mutants in a process of its own, two at a time; `run_reader.py` is the checker.
 """
 
 import json

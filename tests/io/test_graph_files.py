@@ -20,7 +20,7 @@ def test_the_origin_survives_json(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", [".xml", ".json"])
-def test_an_unknown_suffix_is_judged_by_the_content(tmp_path, suffix):
+def test_an_unknown_suffix_is_checked_by_the_content(tmp_path, suffix):
     write_graph(tmp_path / f"g{suffix}", PAIR)
     (tmp_path / f"g{suffix}").rename(tmp_path / "g.graph")
     assert read_graph(tmp_path / "g.graph") == PAIR

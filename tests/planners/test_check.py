@@ -1,4 +1,4 @@
-"""The judge refuses what is wrong, and nothing else."""
+"""The checker refuses what is wrong, and nothing else."""
 
 import pytest
 

@@ -10,8 +10,8 @@ from csdf.errors import GaveUp, InvalidGraph, UnreadableFile
 from csdf.kernels.compile import SAFE
 from planners.arena.allocation import plan_arena
 from planners.arena.problem import Buffer, Problem
-from planners.fifo.event_graph import EventSystem
-from planners.fifo.timing.cluster import Cluster, Port, Series, TimingOptions, Wait
+from planners.fifo.event_graph import EventGraph
+from planners.fifo.timing.cluster import Cluster, EventSequence, Port, TimingOptions, Wait
 from planners.kernels import ranges
 from planners.memory.placement import ChainGroup, chain_offsets
 from planners.primitives.selection.fronts import added, front_of
@@ -69,27 +69,30 @@ def layer(gap):
     """A layer that reads two words and writes each one cycle later; `gap` cycles between reads."""
     words = np.arange(2, dtype=np.int64)
     return Cluster(
-        series=(Series(name="read", events=2, gap=gap), Series(name="write", events=2)),
+        sequences=(
+            EventSequence(name="read", events=2, gap=gap),
+            EventSequence(name="write", events=2),
+        ),
         waits=(Wait(waiter=1, source=0, events=words),),
-        inputs=(Port(series=0, words=2, bits=8),),
-        outputs=(Port(series=1, words=2, bits=8),),
+        inputs=(Port(sequence=0, words=2, bits=8),),
+        outputs=(Port(sequence=1, words=2, bits=8),),
     )
 
 
 @pytest.mark.parametrize("gap", [5, 2**40, SAFE // 6000 - 1, 2**61, 2**63, 2**70])
 def test_a_frame_takes_as_long_as_its_slowest_port(gap):
     # Two reads, `gap` cycles apart, also across frames.
-    part = EventSystem(chain(layer(1), layer(gap))).restricted([0, 1], [2])
-    found = part.circuit_above(Fraction(gap))
+    part = EventGraph(chain(layer(1), layer(gap))).restricted([0, 1], [2])
+    found = part.cycle_above(Fraction(gap))
     assert found is not None
     assert found.period == 2 * gap
-    assert part.circuit_above(Fraction(2 * gap)) is None
+    assert part.cycle_above(Fraction(2 * gap)) is None
 
 
 @pytest.mark.parametrize("depth", [10**4, 2**62, 2**70])
 def test_a_fifo_deeper_than_all_frames_holds_nobody_up(depth):
-    part = EventSystem(chain(layer(1), layer(3))).restricted([0, 1], [depth])
-    assert part.circuit_above(Fraction(6)) is None
+    part = EventGraph(chain(layer(1), layer(3))).restricted([0, 1], [depth])
+    assert part.cycle_above(Fraction(6)) is None
 
 
 @pytest.mark.parametrize("objective", list(Objective))
@@ -166,7 +169,7 @@ def test_one_window_along_an_axis_may_have_any_stride_and_dilation():
         )  # fmt: skip
 
     huge, small = window((2**62, 2**62), (2**62, 2**62)), window((4, 4), (1, 1))
-    assert [one.events for one in huge.series] == [one.events for one in small.series]
+    assert [one.events for one in huge.sequences] == [one.events for one in small.sequences]
 
 
 def test_numbers_are_python_integers_beyond_the_range():

@@ -13,7 +13,7 @@ import numpy as np
 
 from csdf.model.graph import Actor, Channel, Graph
 from planners.fifo.design import Design
-from planners.fifo.timing.cluster import Numbers, Port, Series, Wait, counting
+from planners.fifo.timing.cluster import EventSequence, Numbers, Port, Wait, counting
 from planners.kernels.event_times import NONE
 
 
@@ -21,27 +21,27 @@ def design_graph(design: Design, depths: Sequence[int]) -> Graph:
     """Return the graph of a design with FIFOs of these depths; an iteration is a frame."""
     actors: list[Actor] = []
     channels: list[Channel] = []
-    series: list[tuple[str, Series]] = []
+    series: list[tuple[str, EventSequence]] = []
     waits: list[tuple[str, Wait]] = []
     begins = []
     for layer in design.layers:
         begin = len(series)
         begins.append(begin)
-        series += [(f"{layer.name}.{one.name}", one) for one in layer.cluster.series]
+        series += [(f"{layer.name}.{one.name}", one) for one in layer.cluster.sequences]
         waits += [
             (f"{layer.name}: wait {number}", _moved(one, begin))
             for number, one in enumerate(layer.cluster.waits)
         ]
     for fifo, depth in zip(design.fifos, depths, strict=True):
         written, read = design.ports(fifo)
-        start, end = begins[fifo.producer] + written.series, begins[fifo.consumer] + read.series
+        start, end = begins[fifo.producer] + written.sequence, begins[fifo.consumer] + read.sequence
         put, taken = series[start][1].events, series[end][1].events
         waits += [
             (fifo.name, _passing(end, taken, read, start, put, written, 0)),
             (f"{fifo.name} (space)", _passing(start, put, written, end, taken, read, depth)),
         ]
         if (lock := written.lock) is not None:
-            stopped = begins[fifo.producer] + lock.series
+            stopped = begins[fifo.producer] + lock.sequence
             word = np.full(series[stopped][1].events, NONE, dtype=np.int64)
             word[lock.events] = lock.words - lock.held - depth
             space = _waiting(stopped, word, end, taken, read)
@@ -78,7 +78,9 @@ def _waiting(waiter: int, words: Numbers, source: int, others: int, other: Port)
     return Wait(waiter=waiter, source=source, events=table)
 
 
-def _add_gap(name: str, series: Series, actors: list[Actor], channels: list[Channel]) -> None:
+def _add_gap(
+    name: str, series: EventSequence, actors: list[Actor], channels: list[Channel]
+) -> None:
     gaps = np.full(series.events, series.gap) if series.gaps is None else series.gaps
     ones = (1,) * series.events
     after = tuple(int(one) for one in np.roll(gaps, -1))
@@ -95,7 +97,7 @@ def _add_gap(name: str, series: Series, actors: list[Actor], channels: list[Chan
 def _add_wait(
     name: str,
     wait: Wait,
-    series: Sequence[tuple[str, Series]],
+    series: Sequence[tuple[str, EventSequence]],
     actors: list[Actor],
     channels: list[Channel],
 ) -> None:

@@ -2,7 +2,7 @@
 
 Time moves on from instant to instant. At each, what has ended is delivered, and every actor that
 has its tokens and its space starts. A state that comes back gives the period. Shares nothing with
-the analyses it judges: the graph's own values are all it reads.
+the analyses it checks: the graph's own values are all it reads.
 """
 
 from collections import deque

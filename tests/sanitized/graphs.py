@@ -14,7 +14,7 @@ from math import gcd, lcm
 from random import Random
 
 from csdf.analysis.capacity_steps import capacity_steps
-from csdf.analysis.latency import dependency_latency, latency, source_latency
+from csdf.analysis.latency import dependency_latency, latency
 from csdf.analysis.parametric import added_time, parametric_period
 from csdf.analysis.schedules import periodic_throughput
 from csdf.analysis.self_timed import self_timed_execution
@@ -22,10 +22,10 @@ from csdf.analysis.sensitivity import sensitivity
 from csdf.analysis.throughput import METHODS, throughput
 from csdf.errors import CsdfError, GaveUp
 from csdf.kernels import compile as compiler
+from csdf.mapping.latency import source_latency
+from csdf.mapping.search import best_mapping, equal_processors
 from csdf.model.builder import GraphBuilder
 from csdf.outcome import Status
-from csdf.search.mapping.fewest import equal_processors
-from csdf.search.mapping.search import best_mapping
 from csdf.search.trade_off import pareto_front, smallest_storage
 from csdf.time_limit import Stop
 
@@ -116,7 +116,7 @@ def buffers(graph, stop):
 
 
 def _storage(found):
-    if found.status is Status.GAVE_UP:
+    if found.status is Status.UNKNOWN:
         raise GaveUp("budget")
     if found.status is Status.INFEASIBLE:
         return found.status

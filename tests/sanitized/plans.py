@@ -21,8 +21,8 @@ from planners.arena.exact import PlacementSearch, standard_orders
 from planners.arena.greedy import Greedy
 from planners.arena.portfolio import Portfolio, PushingSearch, WideningSearch
 from planners.arena.problem import Buffer, Problem
-from planners.fifo.event_graph import EventSystem
-from planners.fifo.timing.cluster import Cluster, Port, Series, Wait
+from planners.fifo.event_graph import EventGraph
+from planners.fifo.timing.cluster import Cluster, EventSequence, Port, Wait
 from planners.kernels import convolution_layers as layers
 from planners.memory.placement import ExactPlacement, GroupBytes, Lead
 from planners.primitives.library import layers as pooling
@@ -148,16 +148,16 @@ def events(random):
     words = random.randrange(1, 6)
     made = chain(*(layer(random, words, bits) for _ in range(layers)))
     depths = [random.choice((None, 1, 2, words, huge(random))) for _ in made.fifos]
-    part = EventSystem(made).restricted(range(layers), depths)
+    part = EventGraph(made).restricted(range(layers), depths)
     found = [part.deadlock()]
     if found[0] is not None:
         return found
     for _ in range(3):
         period = Fraction(huge(random, bits + 6), random.choice((1, 1, 3, huge(random, 30))))
-        circuit = part.circuit_above(period)
-        found.append(circuit)
-        if circuit is None:
-            found.append([part.most_held(number, period) for number in range(len(made.fifos))])
+        cycle = part.cycle_above(period)
+        found.append(cycle)
+        if cycle is None:
+            found.append([part.max_occupancy(number, period) for number in range(len(made.fifos))])
     found.append({one: table.tolist() for one, table in part.times(period, 2).items()})
     return found
 
@@ -167,9 +167,9 @@ def layer(random, words, bits):
     tables = [np.array([random.getrandbits(bits) for _ in range(words)], np.int64) for _ in "gd"]
     is_even = random.randrange(2)
     return Cluster(
-        series=(
-            Series(name="read", events=words, gap=huge(random, bits)),
-            Series(name="write", events=words, gaps=None if is_even else tables[0]),
+        sequences=(
+            EventSequence(name="read", events=words, gap=huge(random, bits)),
+            EventSequence(name="write", events=words, gaps=None if is_even else tables[0]),
         ),
         waits=(
             Wait(
@@ -178,8 +178,8 @@ def layer(random, words, bits):
             ),
             Wait(waiter=0, source=1, events=np.arange(words, dtype=np.int64) - 1 - words),
         ),
-        inputs=(Port(series=0, words=words, bits=8),),
-        outputs=(Port(series=1, words=words, bits=8),),
+        inputs=(Port(sequence=0, words=words, bits=8),),
+        outputs=(Port(sequence=1, words=words, bits=8),),
     )  # fmt: skip
 
 

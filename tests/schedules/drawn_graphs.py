@@ -1,4 +1,4 @@
-"""Random live graphs of many shapes, each small enough for the judge."""
+"""Random live graphs of many shapes, each small enough for the checker."""
 
 from csdf.generation import GraphShape, random_graph
 

@@ -83,7 +83,7 @@ def test_the_hsdf_graph_of_a_deadlocked_graph_deadlocks():
 def test_an_expansion_beyond_its_limit_is_refused(monkeypatch):
     monkeypatch.setattr(expansion, "EXPANSION_LIMIT", 3)
     graph = GraphBuilder().actor("a", 1).actor("b", 1).channel("a", 3, "b", 1).graph()
-    with pytest.raises(CsdfError, match="4 firings an iteration; at most 3"):
+    with pytest.raises(CsdfError, match="4 firings per iteration; at most 3"):
         hsdf(graph)
 
 

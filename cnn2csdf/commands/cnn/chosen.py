@@ -9,8 +9,8 @@ import argparse
 from collections.abc import Callable
 
 from cnn2csdf.commands.cnn.options import platform_of
+from cnn2csdf.dtypes import Element
 from cnn2csdf.durations import parse_durations, platform_durations
-from cnn2csdf.elements import Element
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.granularity import WHOLE, Granularity
 from cnn2csdf.lowering import Durations

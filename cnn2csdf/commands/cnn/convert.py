@@ -41,7 +41,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--bounded", action="store_true", help="with the smallest capacities that let it run"
     )
-    shared.add_budget_option(parser)
+    shared.add_time_limit(parser)
     parser.add_argument(
         "--seed", type=answers.integer, metavar="N", default=0, help="of random weights, for .onnx"
     )

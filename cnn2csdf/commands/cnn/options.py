@@ -179,9 +179,9 @@ def remark_on_platform(
     remark(command, f"times are predicted for {options.platform}{which}; --platform chooses")
 
 
-def add_budget_option(parser: argparse.ArgumentParser) -> None:
+def add_time_limit(parser: argparse.ArgumentParser) -> None:
     """Add how long the search for the smallest buffers may take."""
-    parsers.add_budget_option(parser, "for the smallest buffers; then the smallest found")
+    parsers.add_time_limit(parser, "for the smallest buffers; then the smallest found")
 
 
 def platform_of(options: argparse.Namespace) -> Platform:

@@ -14,7 +14,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.elements import Quantization
+from cnn2csdf.dtypes import Quantization
 from cnn2csdf.network import Shape
 from cnn2csdf.onnx_files.graph_values import GraphValues
 from cnn2csdf.onnx_files.nodes import Node, shortest_decimal, unsupported
@@ -79,7 +79,16 @@ class Assembly:
         dims = self.values.dims(tensor)
         sources = [self._plain(source) for source in inputs]
         layer = self._chain(node, steps, sources, tensor, name, quantization)
-        self._bind(tensor, layer, dims)
+        ours = self.builder.shape(layer).dims
+        if dims == (1, *ours):
+            self._batched.add(tensor)
+        elif dims != ours and (dims, ours) != ((), (1,)):
+            listed = "x".join(map(str, dims))
+            raise InvalidNetwork(
+                f"layer {layer!r}: a shape of {self.builder.shape(layer)}, "
+                f"but the onnx package says {listed}, with the batch"
+            )
+        self._layers[tensor] = layer
 
     def add_raised(
         self,
@@ -179,18 +188,6 @@ class Assembly:
         if known is None:
             self.builder.quantize(layer, quantization)
         return known or quantization
-
-    def _bind(self, tensor: str, layer: str, theirs: Dims) -> None:
-        ours = self.builder.shape(layer).dims
-        if theirs == (1, *ours):
-            self._batched.add(tensor)
-        elif theirs != ours and (theirs, ours) != ((), (1,)):
-            listed = "x".join(map(str, theirs))
-            raise InvalidNetwork(
-                f"layer {layer!r}: a shape of {self.builder.shape(layer)}, "
-                f"but the onnx package says {listed}, with the batch"
-            )
-        self._layers[tensor] = layer
 
     def has(self, tensor: str) -> bool:
         """Whether a layer writes the tensor."""

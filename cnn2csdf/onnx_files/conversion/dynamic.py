@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.elements import Quantization
+from cnn2csdf.dtypes import Quantization
 from cnn2csdf.onnx_files.conversion.assembly import Assembly, ConversionStep, Numbers
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from cnn2csdf.weights import Array

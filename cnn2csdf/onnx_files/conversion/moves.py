@@ -111,20 +111,7 @@ def slices(node: Node, assembly: Assembly) -> None:
 def _ranges(node: Node, assembly: Assembly, tensor: str) -> dict[int, Range]:
     """Return the range that is kept of each axis that the node names."""
     dims = assembly.values.dims(tensor)
-    lists = _slice_lists(node, assembly)
-    ranges: dict[int, Range] = {}
-    for start, stop, axis, step in zip(*lists, strict=True):
-        if not -len(dims) <= axis < len(dims):
-            raise UnreadableFile(f"{node}: axis {axis} of a tensor with {len(dims)} axes")
-        if step == 0:
-            raise UnreadableFile(f"{node}: a step of 0")
-        first, end, _ = slice(start, stop, step).indices(dims[axis])
-        ranges[axis % len(dims)] = (first, end, step)
-    return ranges
-
-
-def _slice_lists(node: Node, assembly: Assembly) -> list[tuple[int, ...]]:
-    """Starts, stops, axes and steps: attributes before opset 10."""
+    # Starts, stops, axes and steps: attributes before opset 10.
     if node.opset < 10:
         starts, stops = node.integers("starts"), node.integers("ends")
         axes, steps = node.integers("axes"), None
@@ -138,7 +125,15 @@ def _slice_lists(node: Node, assembly: Assembly) -> list[tuple[int, ...]]:
     lists = [starts, stops, axes or tuple(range(len(starts))), steps or (1,) * len(starts)]
     if len({len(one) for one in lists}) > 1:
         raise UnreadableFile(f"{node}: starts, ends, axes and steps differ in number")
-    return lists
+    ranges: dict[int, Range] = {}
+    for start, stop, axis, step in zip(*lists, strict=True):
+        if not -len(dims) <= axis < len(dims):
+            raise UnreadableFile(f"{node}: axis {axis} of a tensor with {len(dims)} axes")
+        if step == 0:
+            raise UnreadableFile(f"{node}: a step of 0")
+        first, end, _ = slice(start, stop, step).indices(dims[axis])
+        ranges[axis % len(dims)] = (first, end, step)
+    return ranges
 
 
 def pad(node: Node, assembly: Assembly) -> None:
@@ -148,22 +143,7 @@ def pad(node: Node, assembly: Assembly) -> None:
     if mode not in ("constant", "reflect", "edge"):
         raise unsupported(node, f"mode {mode!r} is not supported")
     value = _pad_value(node, assembly)
-    amounts = _pad_amounts(node, assembly)
-    if any(amounts[:2]) or any(amounts[4:6]):
-        raise unsupported(node, f"padding of another axis than height and width of {shape}")
-    padding = (amounts[2], amounts[3], amounts[6], amounts[7])
-    operator = op.Pad(padding=padding, mode=mode, value=value if mode == "constant" else 0.0)
-    assembly.add(node, operator, inputs=node.inputs[:1])
-
-
-def _pad_value(node: Node, assembly: Assembly) -> float:
-    if node.opset < 11:
-        return node.real("value", 0.0)
-    return (assembly.reals(node, 2, "the padding value") or (0.0,))[0]
-
-
-def _pad_amounts(node: Node, assembly: Assembly) -> list[int]:
-    """Amounts before each of the four axes, then behind each."""
+    # Amounts before each of the four axes, then behind each.
     if node.opset < 11:
         listed, axes = node.integers("pads") or (), None
     else:
@@ -176,7 +156,17 @@ def _pad_amounts(node: Node, assembly: Assembly) -> list[int]:
     for place, axis in enumerate(places):
         amounts[axis % 4] = listed[place]
         amounts[4 + axis % 4] = listed[len(places) + place]
-    return amounts
+    if any(amounts[:2]) or any(amounts[4:6]):
+        raise unsupported(node, f"padding of another axis than height and width of {shape}")
+    padding = (amounts[2], amounts[3], amounts[6], amounts[7])
+    operator = op.Pad(padding=padding, mode=mode, value=value if mode == "constant" else 0.0)
+    assembly.add(node, operator, inputs=node.inputs[:1])
+
+
+def _pad_value(node: Node, assembly: Assembly) -> float:
+    if node.opset < 11:
+        return node.real("value", 0.0)
+    return (assembly.reals(node, 2, "the padding value") or (0.0,))[0]
 
 
 def depth_to_space(node: Node, assembly: Assembly) -> None:

@@ -142,19 +142,7 @@ def reduction(node: Node, assembly: Assembly) -> None:
     """Add a reduction; over rows and columns of feature maps, as a global pooling."""
     tensor = assembly.dynamic(node, 0)
     function, keeps = REDUCTIONS[node.op_type], bool(node.integer("keepdims", 1))
-    axes = _reduced_axes(node, assembly, tensor)
-    shape = assembly.shape(tensor)
-    if shape.is_map and axes == (1, 2) and function in POOLED:
-        pooling = op.GlobalPooling(function=POOLED[function])
-        steps = (pooling,) if keeps else (pooling, op.Reshape(dims=shape.dims[:1]))
-        assembly.add(node, *steps, inputs=(tensor,))
-        return
-    operator = op.Reduction(function=function, axes=axes, keeps=keeps)
-    assembly.add(node, operator, inputs=(tensor,))
-
-
-def _reduced_axes(node: Node, assembly: Assembly, tensor: str) -> tuple[int, ...]:
-    """The axes of the layer; the batch has one frame and needs no reduction."""
+    # The axes of the layer; the batch has one frame and needs no reduction.
     listed = node.integers("axes")
     if listed is None:
         listed = assembly.integers(node, 1, "the axes")
@@ -166,4 +154,11 @@ def _reduced_axes(node: Node, assembly: Assembly, tensor: str) -> tuple[int, ...
     axes = tuple(sorted(axis for axis in found if axis is not None))
     if not axes:
         raise unsupported(node, "a reduction over the batch only")
-    return axes
+    shape = assembly.shape(tensor)
+    if shape.is_map and axes == (1, 2) and function in POOLED:
+        pooling = op.GlobalPooling(function=POOLED[function])
+        steps = (pooling,) if keeps else (pooling, op.Reshape(dims=shape.dims[:1]))
+        assembly.add(node, *steps, inputs=(tensor,))
+        return
+    operator = op.Reduction(function=function, axes=axes, keeps=keeps)
+    assembly.add(node, operator, inputs=(tensor,))

@@ -40,7 +40,11 @@ def gemm(node: Node, assembly: Assembly) -> None:
     if vectors == 1:
         weights: dict[str, Numbers] = {"matrix": Numbers(matrix, lambda: by_inputs().T, axis)}
         if node.input(2) is not None:
-            weights["bias"] = _gemm_bias(node, assembly, units)
+            numbers = assembly.vector(node, 2, "the bias", units)
+            beta = node.real("beta", 1.0)
+            weights["bias"] = Numbers(
+                numbers.tensor, lambda: np.asarray(beta * numbers.read(), dtype=np.float32)
+            )
         operator = op.FullyConnected(units=units, has_bias="bias" in weights)
         assembly.add(node, ConversionStep(operator=operator, weights=weights), inputs=(tensor,))
         return
@@ -53,12 +57,6 @@ def gemm(node: Node, assembly: Assembly) -> None:
         assembly.add(node, product, inputs=(tensor,))
     else:
         assembly.add(node, product, _gemm_addend(node, assembly), inputs=(tensor,))
-
-
-def _gemm_bias(node: Node, assembly: Assembly, units: int) -> Numbers:
-    numbers = assembly.vector(node, 2, "the bias", units)
-    beta = node.real("beta", 1.0)
-    return Numbers(numbers.tensor, lambda: np.asarray(beta * numbers.read(), dtype=np.float32))
 
 
 def _gemm_addend(node: Node, assembly: Assembly) -> ConversionStep:
@@ -160,41 +158,7 @@ def recurrence(node: Node, assembly: Assembly) -> None:
     """Add a recurrent layer for each output that is read: constant first states, no peepholes."""
     tensor = assembly.dynamic(node, 0)
     kind = KINDS[node.op_type]
-    _require_plain(node, kind)
-    _require_all_frames(node, assembly)
-    weights = {}
-    for index, role in ROLES:
-        if node.input(index) is not None and (role != "cell" or kind == "lstm"):
-            numbers, _ = assembly.trained(node, index, f"the {role}")
-            weights[role] = assembly.numbers(numbers)
-    dims = assembly.values.dims(tensor)
-    read = [one for one in node.outputs if one and assembly.is_read(one)]
-    for gives, output in zip(GIVEN, node.outputs, strict=False):
-        if output in read:
-            name = output if len(read) > 1 else None
-            layer = _step(node, kind, gives, weights)
-            whole = () if assembly.shape(tensor).dims == dims else (op.Reshape(dims=dims),)
-            found = assembly.values.dims(output)
-            ends = (op.Reshape(dims=found[1:]),) if found[0] == 1 and gives == "all" else ()
-            assembly.add(node, *whole, layer, *ends, inputs=(tensor,), output=output, name=name)
-
-
-def _step(node: Node, kind: str, gives: str, weights: dict[str, Numbers]) -> ConversionStep:
-    operator = op.Recurrence(
-        kind=kind,
-        units=node.integer("hidden_size", 0),
-        direction=node.text("direction", "forward"),
-        resets_after=bool(node.integer("linear_before_reset", 0)),
-        gives=gives,
-        has_bias="bias" in weights,
-        has_state="state" in weights,
-        has_cell="cell" in weights,
-    )
-    return ConversionStep(operator=operator, weights=weights)
-
-
-def _require_plain(node: Node, kind: str) -> None:
-    """Raise UnsupportedOperator for a form other than the usual one."""
+    # Raise UnsupportedOperator for a form other than the usual one.
     if node.integer("layout", 0):
         raise unsupported(node, "layout = 1 is not supported")
     if node.integer("input_forget", 0) or "clip" in node.attributes:
@@ -206,6 +170,32 @@ def _require_plain(node: Node, kind: str) -> None:
         name.lower() != usual.lower() for name, usual in zip(names, USUAL[kind] * 2, strict=False)
     ):
         raise unsupported(node, f"activations {', '.join(names)} are not supported")
+    _require_all_frames(node, assembly)
+    weights = {}
+    for index, role in ROLES:
+        if node.input(index) is not None and (role != "cell" or kind == "lstm"):
+            numbers, _ = assembly.trained(node, index, f"the {role}")
+            weights[role] = assembly.numbers(numbers)
+    dims = assembly.values.dims(tensor)
+    read = [one for one in node.outputs if one and assembly.is_read(one)]
+    for gives, output in zip(GIVEN, node.outputs, strict=False):
+        if output in read:
+            name = output if len(read) > 1 else None
+            operator = op.Recurrence(
+                kind=kind,
+                units=node.integer("hidden_size", 0),
+                direction=node.text("direction", "forward"),
+                resets_after=bool(node.integer("linear_before_reset", 0)),
+                gives=gives,
+                has_bias="bias" in weights,
+                has_state="state" in weights,
+                has_cell="cell" in weights,
+            )
+            layer = ConversionStep(operator=operator, weights=weights)
+            whole = () if assembly.shape(tensor).dims == dims else (op.Reshape(dims=dims),)
+            found = assembly.values.dims(output)
+            ends = (op.Reshape(dims=found[1:]),) if found[0] == 1 and gives == "all" else ()
+            assembly.add(node, *whole, layer, *ends, inputs=(tensor,), output=output, name=name)
 
 
 def _require_all_frames(node: Node, assembly: Assembly) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 import onnx
 
 from cnn2csdf import operators as op
-from cnn2csdf.elements import Quantization
+from cnn2csdf.dtypes import Quantization
 from cnn2csdf.geometry import ceil_overhang, same_padding
 from cnn2csdf.network import Shape
 from cnn2csdf.onnx_files.conversion.assembly import Assembly, ConversionStep, Dims, Numbers
@@ -227,7 +227,11 @@ def resize(node: Node, assembly: Assembly) -> None:
     if channels != shape.channels:
         raise unsupported(node, "a resize of another axis than height and width")
     if node.opset >= 11:
-        _require_plain(node)
+        if node.integer("antialias", 0):
+            raise unsupported(node, "antialias is not supported")
+        policy = node.text("keep_aspect_ratio_policy", "stretch")
+        if policy != "stretch":
+            raise unsupported(node, f"keep_aspect_ratio_policy {policy!r} is not supported")
     scales = _scales(node, assembly, shape, (size[0], size[1]))
     function = node.text("mode", "nearest")
     if function not in ("nearest", "linear", "cubic"):
@@ -243,14 +247,6 @@ def resize(node: Node, assembly: Assembly) -> None:
         skips_outside=function == "cubic" and bool(node.integer("exclude_outside", 0)),
     )
     assembly.add(node, operator, inputs=node.inputs[:1])
-
-
-def _require_plain(node: Node) -> None:
-    if node.integer("antialias", 0):
-        raise unsupported(node, "antialias is not supported")
-    policy = node.text("keep_aspect_ratio_policy", "stretch")
-    if policy != "stretch":
-        raise unsupported(node, f"keep_aspect_ratio_policy {policy!r} is not supported")
 
 
 def _places(node: Node, shape: Shape, size: op.Pair) -> tuple[str, str]:

@@ -14,7 +14,7 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.arrays import Array
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.elements import Element, Quantization, Stored
+from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.readers.tflite.model_file import Dims, Graph, Node, Tensor
 from cnn2csdf.shape import Shape
 from csdf.errors import UnreadableFile, UnsupportedOperator
@@ -154,7 +154,11 @@ class Assembly:
         shapes = [self.builder.shape(name) for name in names]
         found = _dims_after(steps, shapes)
         if found != wanted:
-            steps = (*steps, _renamed(node, found, wanted))
+            # A reshape where only axes of size one come or go, so that the order of elements
+            # stays.
+            if [size for size in found if size > 1] != [size for size in wanted if size > 1]:
+                raise refusal(node, f"its output would be {found}, but the file says {wanted}")
+            steps = (*steps, op.Reshape(dims=wanted))
         for place, step in enumerate(steps):
             is_first = place == 0
             name = self.builder.add(
@@ -233,13 +237,6 @@ def _dims_after(steps: Sequence[op.Operator], shapes: Sequence[Shape]) -> Dims:
     for step in steps:
         shapes = [step.output_shape(shapes)]
     return shapes[0].dims
-
-
-def _renamed(node: Node, found: Dims, wanted: Dims) -> op.Operator:
-    """A reshape where only axes of size one come or go, so that the order of elements stays."""
-    if [size for size in found if size > 1] != [size for size in wanted if size > 1]:
-        raise refusal(node, f"its output would be {found}, but the file says {wanted}")
-    return op.Reshape(dims=wanted)
 
 
 def refusal(node: Node, what: str) -> UnsupportedOperator:

@@ -19,7 +19,7 @@ from math import isfinite, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn2csdf.elements import Element, Quantization
+from cnn2csdf.dtypes import Element, Quantization
 from csdf.errors import UnreadableFile, UnsupportedOperator
 
 Dims = tuple[int, ...]

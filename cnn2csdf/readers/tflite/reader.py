@@ -58,7 +58,27 @@ def lstm(node: Node, assembly: Assembly) -> None:
         _require(node, assembly, FIRST_RECURRENT + place, (units, units), gate)
         _require(node, assembly, FIRST_BIAS + place, (units,), gate)
     if quantization_of(assembly.tensor(node, 0)) is None:
-        _add_real(node, assembly, units)
+        # As the LSTM of ONNX: gates one behind another, a sequence of its own as second axis.
+        frames = assembly.shape(node, 0).dims[0]
+        places = [CELL_GATES.index(gate) for gate in ONNX_ORDER]
+        matrix, recurrent, bias = (
+            np.concatenate([assembly.constant(node, first + place) for place in places])[None]
+            for first in (FIRST_MATRIX, FIRST_RECURRENT, FIRST_BIAS)
+        )
+        source = assembly.source(node, 0)
+        wide = assembly.prepared(node, source, op.Reshape(dims=(frames, 1, matrix.shape[2])))
+        trained = [
+            assembly.trained(node, FIRST_MATRIX, "matrix", matrix),
+            assembly.trained(node, FIRST_RECURRENT, "recurrent matrix", recurrent),
+            assembly.trained(
+                node, FIRST_BIAS, "bias", np.concatenate([bias, np.zeros_like(bias)], axis=1)
+            ),
+        ]
+        limit = options_of(node).real(1)
+        operator = op.Recurrence(kind="lstm", units=units, cell_limit=limit if limit > 0 else None)
+        assembly.add(
+            node, operator, op.Reshape(dims=(frames, units)), sources=[wide], trained=trained
+        )
     else:
         _add_quantized(node, assembly, units)
 
@@ -117,28 +137,6 @@ def _as_stored(node: Node, assembly: Assembly, index: int, role: str) -> Trained
     if not role.endswith("bias") and found.stored.quantization is None:
         raise refusal(node, f"weights without a scale (input {index}) for quantised integers")
     return found
-
-
-def _add_real(node: Node, assembly: Assembly, units: int) -> None:
-    """As the LSTM of ONNX: gates one behind another, a sequence of its own as second axis."""
-    frames = assembly.shape(node, 0).dims[0]
-    places = [CELL_GATES.index(gate) for gate in ONNX_ORDER]
-    matrix, recurrent, bias = (
-        np.concatenate([assembly.constant(node, first + place) for place in places])[None]
-        for first in (FIRST_MATRIX, FIRST_RECURRENT, FIRST_BIAS)
-    )
-    source = assembly.source(node, 0)
-    wide = assembly.prepared(node, source, op.Reshape(dims=(frames, 1, matrix.shape[2])))
-    trained = [
-        assembly.trained(node, FIRST_MATRIX, "matrix", matrix),
-        assembly.trained(node, FIRST_RECURRENT, "recurrent matrix", recurrent),
-        assembly.trained(
-            node, FIRST_BIAS, "bias", np.concatenate([bias, np.zeros_like(bias)], axis=1)
-        ),
-    ]
-    limit = options_of(node).real(1)
-    operator = op.Recurrence(kind="lstm", units=units, cell_limit=limit if limit > 0 else None)
-    assembly.add(node, operator, op.Reshape(dims=(frames, units)), sources=[wide], trained=trained)
 
 
 def svdf(node: Node, assembly: Assembly) -> None:
@@ -293,19 +291,15 @@ def parse_tflite(content: bytes, name: str, *, with_weights: bool = False) -> Mo
     Raises UnreadableFile, UnsupportedOperator or InvalidNetwork, naming the file and the operator.
     """
     try:
-        return _network(content, os.path.basename(name), with_weights=with_weights)
+        graph = parse_graph(content, CONVERTERS)
+        assembly = Assembly(graph, os.path.basename(name).removesuffix(".tflite") or "network")
+        assembly.add_inputs()
+        _add_layers(graph, assembly)
+        assembly.add_outputs()
+        network = with_shared_names(assembly.builder.network())
+        return Model(network=network, weights=assembly.weights if with_weights else None)
     except (UnreadableFile, UnsupportedOperator, InvalidNetwork) as error:
         raise type(error)(f"{name}: {error}") from None
-
-
-def _network(content: bytes, name: str, *, with_weights: bool) -> Model:
-    graph = parse_graph(content, CONVERTERS)
-    assembly = Assembly(graph, name.removesuffix(".tflite") or "network")
-    assembly.add_inputs()
-    _add_layers(graph, assembly)
-    assembly.add_outputs()
-    network = with_shared_names(assembly.builder.network())
-    return Model(network=network, weights=assembly.weights if with_weights else None)
 
 
 def _add_layers(graph: Graph, assembly: Assembly) -> None:

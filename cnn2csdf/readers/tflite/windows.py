@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.elements import Element
+from cnn2csdf.dtypes import Element
 from cnn2csdf.readers.tflite.assembly import Assembly, Trained, refusal
 from cnn2csdf.readers.tflite.model_file import Dims, Node
 from cnn2csdf.readers.tflite.options import (

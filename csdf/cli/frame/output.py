@@ -30,5 +30,5 @@ def write(program: str, path: str, content: str | bytes) -> None:
 ANSWERED = 0
 NO = 1
 UNUSABLE = 2
-GAVE_UP = 3
+UNKNOWN = 3
 FAULT = 70  # of the program; EX_SOFTWARE of BSD's sysexits

@@ -35,7 +35,7 @@ ROOT = Listing(
   csdf analyze models/graphs/csdf_example.xml
 
 exit code: 0 answered, 1 answered "no" (inconsistent or deadlocked),
-2 wrong usage or unreadable input, 3 gave up before the answer, or ended by
+2 wrong usage or unreadable input, 3 unknown before the answer, or ended by
 Ctrl-C, also where the best found by then is shown; 70 a fault of csdf""",
     version=f"csdf {__version__}",
 )

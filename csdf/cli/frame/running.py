@@ -18,7 +18,7 @@ from types import FrameType, TracebackType
 
 from csdf.cli.frame import entries
 from csdf.cli.frame.commands import Found, below, find, listing_of
-from csdf.cli.frame.output import ANSWERED, FAULT, GAVE_UP, NO, UNUSABLE, remark
+from csdf.cli.frame.output import ANSWERED, FAULT, NO, UNKNOWN, UNUSABLE, remark
 from csdf.cli.frame.root import ROOT
 from csdf.cli.frame.streams import Answers, Remarks, own_streams
 from csdf.errors import CsdfError, Deadlocked, GaveUp, InconsistentGraph
@@ -62,11 +62,11 @@ def _exit_code(words: Sequence[str], output: Answers, interrupts: InterruptsBetw
         finally:
             output.flush()  # of --help too, which ends by SystemExit
     except GaveUp as error:
-        remark(program, f"gave up: {error}")
-        return GAVE_UP
+        remark(program, f"unknown: {error}")
+        return UNKNOWN
     except MemoryError:
-        remark(program, "gave up: out of memory")
-        return GAVE_UP
+        remark(program, "unknown: out of memory")
+        return UNKNOWN
     except (Deadlocked, InconsistentGraph) as error:
         remark(program, str(error))
         return NO
@@ -74,8 +74,8 @@ def _exit_code(words: Sequence[str], output: Answers, interrupts: InterruptsBetw
         remark(program, str(error))
         return UNUSABLE
     except KeyboardInterrupt:
-        remark(program, "gave up: interrupted")
-        return GAVE_UP
+        remark(program, "unknown: interrupted")
+        return UNKNOWN
     except OSError as error:  # standard output takes no more
         output.silence()
         if isinstance(error, BrokenPipeError):  # its reader has seen enough
@@ -213,7 +213,7 @@ class InterruptsBetweenImports(AbstractContextManager["InterruptsBetweenImports"
 
         A "no", and a refusal, stay what they are.
         """
-        return GAVE_UP if self._count and code == ANSWERED else code
+        return UNKNOWN if self._count and code == ANSWERED else code
 
     def _interrupt(self, _number: int, frame: FrameType | None) -> None:
         self._forget()

@@ -23,11 +23,11 @@ CLEAR = "\r\x1b[K"  # back to the begin of the line, which becomes empty
 PLAIN = "\x1b[0m"
 GREEN, YELLOW, RED = "\x1b[32m", "\x1b[33m", "\x1b[31m"
 VERDICTS = (  # what an answer says, and its colour; the first that a line has
-    (re.compile(r"\bDEADLOCK\b|(?<=deadlock     )yes\b|(?<=consistent   )no\b"), RED),
-    (re.compile(r"(?<=: )(?:infeasible|does not fit|different)\b"), RED),
-    (re.compile(r"\bINCOMPLETE\b|(?<=: )(?:feasible|gave up)\b"), YELLOW),
-    (re.compile(r"(?<=: )(?:optimal|fits|equal)\b|(?<=, )complete\b"), GREEN),
-    (re.compile(r"(?<=deadlock     )no\b|(?<=consistent   )yes\b"), GREEN),
+    (re.compile(r"(\bDEADLOCK\b)|^  deadlock +(yes)\b|^  consistent +(no)\b"), RED),
+    (re.compile(r": (infeasible|does not fit|different)\b"), RED),
+    (re.compile(r"(\bINCOMPLETE\b)|: (feasible|unknown)\b"), YELLOW),
+    (re.compile(r": (optimal|fits|equal)\b|, (complete)\b"), GREEN),
+    (re.compile(r"^  deadlock +(no)\b|^  consistent +(yes)\b"), GREEN),
 )
 
 
@@ -55,7 +55,8 @@ def _coloured_line(line: str) -> str:
     for verdict, colour in VERDICTS:
         found = verdict.search(line)
         if found:
-            return f"{line[: found.start()]}{colour}{found[0]}{PLAIN}{line[found.end() :]}"
+            begin, end = found.span(found.lastindex or 0)
+            return f"{line[:begin]}{colour}{line[begin:end]}{PLAIN}{line[end:]}"
     return line
 
 

@@ -16,7 +16,7 @@ from csdf.analysis.bound_channels import (
 from csdf.cli import answers
 from csdf.errors import CsdfError, counted
 from csdf.model.graph import Graph
-from csdf.model.scenarios import ScenarioGraph
+from csdf.scenarios.model import ScenarioGraph
 
 SWITCH = "--no-auto-concurrency"
 HINT = f"try {SWITCH}: one firing of an actor at a time"

@@ -51,7 +51,7 @@ def add_choice_options(parser: argparse.ArgumentParser) -> None:
         default="exact",
         help=f"exact (default) or {parsers.BOUND}",
     )
-    parsers.add_budget_option(parser, "stop after this time and print what is proved by then")
+    parsers.add_time_limit(parser, "stop after this time and print what is proved by then")
     concurrency.add_concurrency(parser)
     answers.add_reading_options(parser)
 

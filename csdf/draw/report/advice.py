@@ -30,9 +30,11 @@ def headline(findings: GraphFindings) -> str:
     if result is None:
         low, high = findings.period_bounds
         if low is None:
-            return "The period was not found within the budget."
+            return "The period was not found within the time limit."
         above = "" if high is None else f" and at most {exact(high)}"
-        return f"The period was not found within the budget: it is at least {exact(low)}{above}."
+        return (
+            f"The period was not found within the time limit: it is at least {exact(low)}{above}."
+        )
     if result.deadlock is not None:
         names = listed(tuple(one.actor for one in result.deadlock.cycle))
         return f"The graph deadlocks: {names} wait for one another and can never go on."
@@ -61,7 +63,7 @@ def _limit(cycle: CriticalCycle) -> str:
 
 
 def limits(findings: GraphFindings) -> list[str]:
-    """Return what the bottleneck consists of."""
+    """Return what the critical cycle consists of."""
     cycle = findings.result.critical_cycle if findings.result is not None else None
     if cycle is None:
         return []
@@ -74,7 +76,7 @@ def limits(findings: GraphFindings) -> list[str]:
         name = cycle.actors[0]
         count = findings.repetitions[name]
         said.append(
-            f"“{name}” fires {count} times an iteration; its self-loop allows no more at once. "
+            f"“{name}” fires {count} times per iteration; its self-loop allows no more at once. "
             "Faster firings, or a second one at the same time, are the only way to a shorter period."
         )
     return said

@@ -87,7 +87,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """The cells of a row; marked: whether it belongs to the bottleneck."""
+    """The cells of a row; marked: whether it belongs to the critical cycle."""
 
     cells: tuple[Cell, ...]
     is_marked: bool = False
@@ -149,7 +149,7 @@ def _tools(identifier: str, *, has_marked: bool) -> Html:
     only = element(
         "label",
         element("input", type="checkbox", data_marked=identifier, aria_controls=identifier),
-        " only the bottleneck",
+        " only the critical cycle",
     )
     return element("div", field, *([only] if has_marked else []), class_="tools")
 
@@ -201,8 +201,8 @@ def actor_table(findings: GraphFindings) -> Html:
         )
     rows.sort(key=lambda row: -(row.cells[4].value or 0))
     titles = (
-        *("actor", "firings an iteration", "phases", "longest firing"),
-        *("work an iteration", "work in a period"),
+        *("actor", "firings per iteration", "phases", "longest firing"),
+        *("work per iteration", "work in a period"),
     )
     return sortable("actors", "actor", titles, rows)
 

@@ -140,7 +140,9 @@ def _subtitle(graph: GraphFindings, around: Surroundings) -> str:
     one = graph.graph
     actors, channels = counted(len(one.actors), "actor"), counted(len(one.channels), "channel")
     size = f"{one.kind} graph, {actors}, {channels}"
-    return f"{around.kind}{size}, {counted(sum(graph.repetitions.values()), 'firing')} an iteration"
+    return (
+        f"{around.kind}{size}, {counted(sum(graph.repetitions.values()), 'firing')} per iteration"
+    )
 
 
 def _section(one: Section) -> Html:
@@ -185,10 +187,12 @@ def banner(found: Verdict) -> Html:
 
 
 def verdict(findings: GraphFindings) -> Verdict:
-    """Return whether a graph runs, how fast, and what limits it behind its bottleneck."""
+    """Return whether a graph runs, how fast, and what limits it behind its critical cycle."""
     result = findings.result
     if result is None:
-        return Verdict("The period is not known", "the budget ended before it was found", "unknown")
+        return Verdict(
+            "The period is not known", "the time limit came before it was found", "unknown"
+        )
     if result.deadlock is not None:
         return Verdict("Deadlock", "some actors wait for one another for ever", "no")
     if not result.period:
@@ -198,7 +202,7 @@ def verdict(findings: GraphFindings) -> Verdict:
 
 
 def _headroom(findings: GraphFindings, period: Fraction) -> str:
-    """The busiest actor outside the bottleneck: a faster bottleneck soon meets it."""
+    """The busiest actor outside the critical cycle: a faster bottleneck soon meets it."""
     graph, critical = findings.graph, set(findings.critical_actors)
     busy = [
         (
@@ -213,7 +217,7 @@ def _headroom(findings: GraphFindings, period: Fraction) -> str:
         if one.name not in critical
     ]
     if not busy:
-        return "every actor belongs to the bottleneck"
+        return "every actor belongs to the critical cycle"
     share, name = max(busy, key=lambda one: one[0])
     return f"headroom: the busiest other actor is “{name}”, {percent(share)} of the period"
 
@@ -300,7 +304,7 @@ def _speed_cards(findings: GraphFindings) -> Iterator[_Card]:
     if result.critical_cycle is not None:
         actors = result.critical_cycle.actors
         more = f"and {len(actors) - 3} more" if len(actors) > 3 else ""
-        yield _Card("limit", "Limited by", ", ".join(actors[:3]), more)
+        yield _Card("limit", "Critical cycle", ", ".join(actors[:3]), more)
 
 
 def _storage_cards(findings: GraphFindings) -> Iterator[_Card]:
@@ -341,7 +345,7 @@ def _drawing(findings: GraphFindings) -> Html:
     shown = excerpt(findings.graph, findings.critical_actors)
     said = "" if shown.is_all else (
         f"The graph has {counted(len(findings.graph.actors), 'actor')}; drawn are the "
-        f"{len(shown.actors)} on and around the bottleneck."
+        f"{len(shown.actors)} on and around the critical cycle."
     )  # fmt: skip
     return joined(
         [
@@ -435,7 +439,7 @@ def graph_figures(findings: GraphFindings) -> Iterator[Figure]:
     yield Figure("actors", Fraction(len(graph.actors)), str(len(graph.actors)))
     yield Figure("channels", Fraction(len(graph.channels)), str(len(graph.channels)))
     firings = sum(findings.repetitions.values())
-    yield Figure("firings an iteration", Fraction(firings), str(firings))
+    yield Figure("firings per iteration", Fraction(firings), str(firings))
     result = findings.result
     if result is not None:
         period = result.period

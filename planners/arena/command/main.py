@@ -47,7 +47,7 @@ Timed = tuple[MemoryPlan, float]
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the plans; return the exit code: 1 if one does not fit, 3 if it gave up on one."""
+    """Print the plans; return the exit code: 1 if one does not fit, 3 if it is unknown on one."""
     options = command_parser().parse_args(argv)
     require_drawing(options.plot)
     network = asked_network(options)
@@ -76,7 +76,7 @@ def main(argv: Sequence[str]) -> int:
     statuses = {plan.status for plan, _ in plans}
     if Status.INFEASIBLE in statuses:
         return answers.NO
-    return answers.GAVE_UP if Status.GAVE_UP in statuses else answers.ANSWERED
+    return answers.UNKNOWN if Status.UNKNOWN in statuses else answers.ANSWERED
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -86,7 +86,7 @@ def command_parser() -> argparse.ArgumentParser:
         "Offsets for buffers with lifetimes in one arena: the least bytes, with proof, "
         "or a plan that fits a capacity; in JSON also several banks. Of a network: for its "
         "tensors, when one layer works after another. "
-        "Ctrl-C and the budget give the best plan by then.",
+        "Ctrl-C and the time limit give the best plan by then.",
         "csdf plan arena models/alloc/keyword_spotting.csv -o offsets.h",
         "csdf plan arena resnet8 --element-bytes 1",
         "csdf plan arena models/alloc/keyword_spotting.csv --capacity 32kB --plot arena.png",
@@ -103,7 +103,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--capacity", type=answers.size, metavar="SIZE", help="stop at a plan of at most this size"
     )
-    parsers.add_budget_option(parser, "for each problem; then the best plan by then")
+    parsers.add_time_limit(parser, "for each problem; then the best plan by then")
     parser.add_argument(
         "--method",
         choices=("own", "cp-sat"),
@@ -156,11 +156,11 @@ def _plans_of(problem: Problem, options: argparse.Namespace) -> list[MemoryPlan]
     if options.method == "cp-sat":
         return [_by_cp_sat(problem, options)]
     if not problem.banks:
-        stop = stop_after(options.budget, _in_words(problem.name))
+        stop = stop_after(options.time_limit, _in_words(problem.name))
         return [plan_arena(problem, capacity=options.capacity, budget=stop)]
     count = answers.counted(len(problem.banks), "bank")
     text = f"{problem.name}: looking for a place for each buffer in {count}"
-    found = plan_banks(problem, budget=stop_after(options.budget, text))
+    found = plan_banks(problem, budget=stop_after(options.time_limit, text))
     if found.plans:
         return list(found.plans.values())
     return [
@@ -174,7 +174,7 @@ def _plans_of(problem: Problem, options: argparse.Namespace) -> list[MemoryPlan]
 
 
 def _by_cp_sat(problem: Problem, options: argparse.Namespace) -> MemoryPlan:
-    """The plan of another solver; what it plans, the judge sees too."""
+    """The plan of another solver; what it plans, the checker sees too."""
     if problem.banks or options.capacity is not None:
         raise CsdfError("--method cp-sat looks for the least peak in one arena only")
     try:
@@ -182,7 +182,7 @@ def _by_cp_sat(problem: Problem, options: argparse.Namespace) -> MemoryPlan:
     except ModuleNotFoundError:
         raise CsdfError("--method cp-sat needs ortools: pip install 'csdf[cp]'") from None
     with answers.working(f"{problem.name}: OR-Tools is searching"):
-        plan: MemoryPlan = module.plan_with_cp_sat(problem, budget=options.budget)
+        plan: MemoryPlan = module.plan_with_cp_sat(problem, budget=options.time_limit)
     if plan.has_offsets:
         check_plan(plan)
     return plan
@@ -234,7 +234,7 @@ def _write(path: str, plans: list[Timed]) -> None:
         document = {"problems": [plan_as_json(plan, seconds) for plan, seconds in plans]}
         output.write("csdf plan arena", path, json.dumps(document, indent=2) + "\n")
         return
-    if any(plan.status in (Status.INFEASIBLE, Status.GAVE_UP) for plan in found):
+    if any(plan.status in (Status.INFEASIBLE, Status.UNKNOWN) for plan in found):
         _remark(f"{path} is not written: there is not a plan that fits for every problem")
         return
     try:

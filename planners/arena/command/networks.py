@@ -32,7 +32,7 @@ class AskedNetwork:
         options = self._options
         found = fit_beside(
             [self._network],
-            stop_after(options.budget),
+            stop_after(options.time_limit),
             ram=options.capacity,
             element_bytes=options.element_bytes,
         )

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.elements import Element, Quantization
+from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.fixed_point.arithmetic import SUM_BITS
 from cnn2csdf.fixed_point.flash import is_limit
 from cnn2csdf.fixed_point.functions import (
@@ -156,7 +156,7 @@ def integer_call(one: Described, packed: Array | None = None) -> Call:
         if not _is_single(one) and set(one.given) != {one.layer.quantization}:
             raise one.refusal("of inputs with other scales than the result")
         return call_of(one)
-    found = _calls(one).get(type(operator))
+    found = ({**_CALLS, **SINGLE_CALLS} if _is_single(one) else _CALLS).get(type(operator))
     if found is None:
         raise one.refusal("of quantised integers")
     result_types(one)
@@ -233,10 +233,6 @@ def integer_steps(one: Described) -> list[str]:
 def _is_short(one: Described) -> bool:
     result = one.layer.quantization
     return result is not None and result.element is Element.INT16
-
-
-def _calls(one: Described) -> dict[type, Callable[[Described, Any], Call]]:
-    return {**_CALLS, **SINGLE_CALLS} if _is_single(one) else _CALLS
 
 
 def _is_single(one: Described) -> bool:
@@ -340,7 +336,17 @@ def _elementwise(one: Described, operator: op.Elementwise) -> Call:
 
 def _activation(one: Described, operator: op.Activation) -> Call:
     if operator.function == "prelu":
-        return _prelu(one)
+        # Integers below zero times a slope for each channel, which is an integer too.
+        given, slopes, result = given_types(one), stored_types(one, "slope"), result_types(one)
+        above = multiplier(given.scale / result.scale)
+        below = multiplier(given.scale * slopes.scale / result.scale)
+        shape = one.layer.shape
+        values = one.weights["slope"]
+        if not shape.is_map:
+            values = np.repeat(values, shape.elements // len(values))
+        zeros = (given.zero_point, slopes.zero_point, result.zero_point)
+        fields = (one.symbol("slope", values), *above, *below, *zeros)
+        return Call("slope_region", one.structure("sloping", *fields))
     if _is_short(one):
         return short_activation(one, operator)
     is_bound = is_limit(operator, given_types(one), result_types(one))
@@ -348,20 +354,6 @@ def _activation(one: Described, operator: op.Activation) -> Call:
         return Call("copy_region")
     symbol = table_symbol(one, operator, given_types(one))
     return Call("look_up_region", one.structure("table", symbol))
-
-
-def _prelu(one: Described) -> Call:
-    """Integers below zero times a slope for each channel, which is an integer too."""
-    given, slopes, result = given_types(one), stored_types(one, "slope"), result_types(one)
-    above = multiplier(given.scale / result.scale)
-    below = multiplier(given.scale * slopes.scale / result.scale)
-    shape = one.layer.shape
-    values = one.weights["slope"]
-    if not shape.is_map:
-        values = np.repeat(values, shape.elements // len(values))
-    zeros = (given.zero_point, slopes.zero_point, result.zero_point)
-    fields = (one.symbol("slope", values), *above, *below, *zeros)
-    return Call("slope_region", one.structure("sloping", *fields))
 
 
 def _rescaled(one: Described) -> Call:
@@ -461,29 +453,21 @@ def wide_call(one: Described) -> Call:
     if not (given.is_fixed_point and result.is_fixed_point) or one.layer.epilogue:
         raise one.refusal("between integers of 8 and of 16 bits")
     if isinstance(operator, op.Conversion) and given.element in GIVEN and result.element in MADE:
-        return _wide_rescaled(one, given, result)
+        fields = (
+            *multiplier(given.scale / result.scale),
+            *(given.zero_point, result.zero_point, given.element.bytes, result.element.bytes),
+        )
+        return Call("widen_region", one.structure("widening", *fields))
     if isinstance(operator, op.Softmax):
-        return _wide_softmax(one, operator, given, result)
+        # Of 8-bit integers that lie side by side, to shares in 16 bits.
+        shape = one.layer.shape
+        last = operator.axis if operator.last is None else operator.last
+        is_together = (
+            prod(shape.dims[operator.axis : last + 1]) == shape.row_elements // shape.width
+        )
+        elements = (given.element, result.element)
+        if elements != (Element.INT8, Element.INT16) or operator.is_logarithm or not is_together:
+            raise one.refusal(f"of {elements[0].value} to {elements[1].value}")
+        axes = "{" + ", ".join(cube_fields(one, range(operator.axis, last + 1))) + "}"
+        return Call("softmax_wide", one.structure("softmax_over", axes, *powers_of(one)))
     raise one.refusal("between integers of 8 and of 16 bits")
-
-
-def _wide_rescaled(one: Described, given: Quantization, result: Quantization) -> Call:
-    fields = (
-        *multiplier(given.scale / result.scale),
-        *(given.zero_point, result.zero_point, given.element.bytes, result.element.bytes),
-    )
-    return Call("widen_region", one.structure("widening", *fields))
-
-
-def _wide_softmax(
-    one: Described, operator: op.Softmax, given: Quantization, result: Quantization
-) -> Call:
-    """Of 8-bit integers that lie side by side, to shares in 16 bits."""
-    shape = one.layer.shape
-    last = operator.axis if operator.last is None else operator.last
-    is_together = prod(shape.dims[operator.axis : last + 1]) == shape.row_elements // shape.width
-    elements = (given.element, result.element)
-    if elements != (Element.INT8, Element.INT16) or operator.is_logarithm or not is_together:
-        raise one.refusal(f"of {elements[0].value} to {elements[1].value}")
-    axes = "{" + ", ".join(cube_fields(one, range(operator.axis, last + 1))) + "}"
-    return Call("softmax_wide", one.structure("softmax_over", axes, *powers_of(one)))

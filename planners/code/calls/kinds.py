@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.elements import Element
+from cnn2csdf.dtypes import Element
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.quantized_layers import stored_at_run_time
 from cnn2csdf.weights import Array, Model
@@ -118,25 +118,46 @@ class LayerCalls:
     def _call(self, one: Described, packed: Array | None = None) -> Call:
         names = {one.layer.name, *one.layer.inputs}
         if isinstance(one.layer.operator, DYNAMIC) or not names.isdisjoint(self._bytes):
-            return dynamic_call(one)
+            # The call for a layer that reads or writes integers with a scale of the frame.
+            match one.layer.operator:
+                case op.DynamicRange(gives=gives):
+                    return Call("find_range", one.structure("ranging", int(gives != "scale")))
+                case op.DynamicQuantization():
+                    return Call("quantize_by_range")
+                case op.IntegerConvolution() as operator:
+                    kernel = _in_bytes(one, "kernel")
+                    fields = (
+                        window_text(operator.window),
+                        operator.groups,
+                        one.inputs[0].channels // operator.groups,
+                        operator.filters // operator.groups,
+                        one.symbol("kernel", packed_quads(kernel.values, operator.groups)),
+                        f"{{NULL, NULL, 0, 0, 0, 0, {kernel.zero}}}",
+                    )
+                    return Call("convolve_by_range", one.structure("convolution", *fields))
+                case op.IntegerProduct() as operator:
+                    return _product(one, operator)
+                case operator if operator.moves:
+                    return call_of(one)
+            raise one.refusal(
+                "of integers whose scale depends on the frame; leave its input in real numbers"
+            )
         return (call_of if one.is_real else integer_call)(one, packed)
 
     def _as_written(self, one: Described, call: Call) -> Call:
         """The call by the names that functions and types have in the library."""
         makes_reals = one.layer.quantization is None and one.layer.name not in self._bytes
         if one.layer.epilogue and makes_reals and not one.is_real:
-            return self._finished(call)
+            # The call of a layer that makes integers real, with functions of real numbers behind
+            # it.
+            self.tables.wanted.add(call.function)
+            self.real_tables.wanted.add("finish_behind")
+            found = Call(f"{call.function}_and_finish", call.parameters)
+            self.tables.wanted.add(found.function)
+            return found
         if call.function != NULL:
             one.tables.wanted.add(call.function)
         return Call(*map(as_real, call)) if self.is_integer and one.is_real else call
-
-    def _finished(self, call: Call) -> Call:
-        """The call of a layer that makes integers real, with functions of real numbers behind it."""
-        self.tables.wanted.add(call.function)
-        self.real_tables.wanted.add("finish_behind")
-        found = Call(f"{call.function}_and_finish", call.parameters)
-        self.tables.wanted.add(found.function)
-        return found
 
     def _packed(self, one: Described, kernel: Array) -> Array:
         """Filters of one group as the kernel of a layer reads them."""
@@ -177,24 +198,6 @@ class Bytes(NamedTuple):
     zero: int
 
 
-def dynamic_call(one: Described) -> Call:
-    """Return the call for a layer that reads or writes integers with a scale of the frame."""
-    match one.layer.operator:
-        case op.DynamicRange(gives=gives):
-            return Call("find_range", one.structure("ranging", int(gives != "scale")))
-        case op.DynamicQuantization():
-            return Call("quantize_by_range")
-        case op.IntegerConvolution() as operator:
-            return _convolution(one, operator)
-        case op.IntegerProduct() as operator:
-            return _product(one, operator)
-        case operator if operator.moves:
-            return call_of(one)
-    raise one.refusal(
-        "of integers whose scale depends on the frame; leave its input in real numbers"
-    )
-
-
 def _in_bytes(one: Described, role: str) -> Bytes:
     """Return trained integers, which lie there less their zero points, as signed bytes."""
     array = one.weights[role]
@@ -203,19 +206,6 @@ def _in_bytes(one: Described, role: str) -> Bytes:
     if most + zero > 127:
         raise one.refusal(f"whose {role} takes more than 8 bits less its zero points")
     return Bytes((array + zero).astype(np.int8), zero)
-
-
-def _convolution(one: Described, operator: op.IntegerConvolution) -> Call:
-    kernel = _in_bytes(one, "kernel")
-    fields = (
-        window_text(operator.window),
-        operator.groups,
-        one.inputs[0].channels // operator.groups,
-        operator.filters // operator.groups,
-        one.symbol("kernel", packed_quads(kernel.values, operator.groups)),
-        f"{{NULL, NULL, 0, 0, 0, 0, {kernel.zero}}}",
-    )
-    return Call("convolve_by_range", one.structure("convolution", *fields))
 
 
 def _product(one: Described, operator: op.IntegerProduct) -> Call:
@@ -349,7 +339,11 @@ def _step(one: Described, operator: op.Operator, weights: Mapping[str, Array], p
             name = f"step_{function.replace(' ', '_')}"
             return _text(one, name, *parameters)
         case op.BatchNormalization():
-            return _affine(one, operator, weights, prefix)
+            factor = weights["scale"] / np.sqrt(weights["variance"] + np.float32(operator.epsilon))
+            offset = weights["shift"] - weights["mean"] * factor
+            values = one.symbol(f"{prefix}scale", _spread(one, factor.astype(np.float32)))
+            more = one.symbol(f"{prefix}shift", _spread(one, offset.astype(np.float32)))
+            return _text(one, "step_affine", values=values, more=more)
         case op.LocalResponseNormalization():
             return _neighbours(one, operator, prefix)
         case op.Elementwise(constant=tuple()):
@@ -381,16 +375,6 @@ def _spread(one: Described, values: Array) -> Array:
     if one.layer.shape.is_map:
         return values
     return np.repeat(values, one.layer.shape.elements // len(values))
-
-
-def _affine(
-    one: Described, operator: op.BatchNormalization, weights: Mapping[str, Array], prefix: str
-) -> str:
-    factor = weights["scale"] / np.sqrt(weights["variance"] + np.float32(operator.epsilon))
-    offset = weights["shift"] - weights["mean"] * factor
-    values = one.symbol(f"{prefix}scale", _spread(one, factor.astype(np.float32)))
-    more = one.symbol(f"{prefix}shift", _spread(one, offset.astype(np.float32)))
-    return _text(one, "step_affine", values=values, more=more)
 
 
 def _neighbours(one: Described, operator: op.LocalResponseNormalization, prefix: str) -> str:

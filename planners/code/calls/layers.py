@@ -204,7 +204,8 @@ def _elementwise(one: Described, operator: op.Elementwise) -> Call:
     operands = [operand_text(one, index) for index in range(len(one.inputs))]
     if operator.constant is not None:
         place = 0 if operator.constant_first else len(operands)
-        operands.insert(place, _constant(one, one.weights["constant"]))
+        symbol, steps = laid_constant(one, one.weights["constant"], "constant")
+        operands.insert(place, f"{{{symbol}, 0, 0, {', '.join(map(str, steps))}}}")
     function = f"of_{operator.function.replace(' ', '_')}"
     if function not in defined_names("combine.c"):
         raise one.refusal(f"of the function {operator.function!r}")
@@ -229,11 +230,6 @@ def operand_text(one: Described, index: int) -> str:
     else:
         raise one.refusal("whose inputs repeat along an axis of tensors that are no maps")
     return "{NULL, " + ", ".join(map(str, (index, int(shape.is_map), *steps))) + "}"
-
-
-def _constant(one: Described, constant: Array) -> str:
-    symbol, steps = laid_constant(one, constant, "constant")
-    return f"{{{symbol}, 0, 0, {', '.join(map(str, steps))}}}"
 
 
 def laid_constant(one: Described, constant: Array, role: str) -> tuple[str, list[int]]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.elements import Element, Quantization
+from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.fixed_point.flash import is_choice, is_limit, sum_ratios
 from cnn2csdf.fixed_point.single_precision import power_table
@@ -252,21 +252,17 @@ def single_conversion(one: Described, _operator: op.Conversion) -> Call:
     """Return the call that stores real numbers, makes integers real, or changes their scale."""
     given, result = one.given[0], one.layer.quantization
     if given is not None and result is not None:
-        return _restated(one, given, result)
+        if result.element is Element.INT8:
+            return _looked_up(one, op.Conversion())
+        result_types(one)
+        scales = (number(given.scale), number(result.scale))
+        fields = (*scales, given.zero_point, result.zero_point)
+        return Call("restate_region", one.structure("restating", *fields))
     types = given or result
     if types is None or types.element is not one.element:
         raise one.refusal(f"of other elements than {one.element.value} and single precision")
     function = "widen_region" if given else "round_region"
     return Call(function, one.structure("rounding", number(types.scale), types.zero_point))
-
-
-def _restated(one: Described, given: Quantization, result: Quantization) -> Call:
-    if result.element is Element.INT8:
-        return _looked_up(one, op.Conversion())
-    result_types(one)
-    scales = (number(given.scale), number(result.scale))
-    fields = (*scales, given.zero_point, result.zero_point)
-    return Call("restate_region", one.structure("restating", *fields))
 
 
 def _looked_up(one: Described, operator: op.Operator) -> Call:

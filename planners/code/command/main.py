@@ -12,7 +12,7 @@ from planners.memory.command.main import add_plan_options
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write the library; return the exit code: 1 where no plan fits, 3 where the search gave up."""
+    """Write the library; return the exit code: 1 where no plan fits, 3 if unknown."""
     options = command_parser().parse_args(argv)
     return worked("planners.code.command.work", options)
 
@@ -51,7 +51,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seed", type=answers.from_zero, default=0, metavar="N", help="of random weights"
     )
-    parsers.add_budget_option(parser, "for each plan; then the best by then", 10.0)
+    parsers.add_time_limit(parser, "for each plan; then the best by then", 10.0)
     parsers.add_json_option(parser)
     parsers.add_folder_option(parser, "a new folder, or one of its own")
     return parser

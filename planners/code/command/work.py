@@ -48,16 +48,16 @@ class Planned(NamedTuple):
 
 
 def work(options: argparse.Namespace) -> int:
-    """Write the library; return the exit code: 1 where no plan fits, 3 where the search gave up."""
+    """Write the library; return the exit code: 1 where no plan fits, 3 if unknown."""
     plans = _plans(options)
     planned: list[Planned] = []
     for number, chosen_model in enumerate(options.models):
         model = _model(chosen_model, options)
         model = worked_part(model, plans[number]) if plans else model
-        found = _judged(model, plans[number], options) if plans else _fitted(model, options)
+        found = _checked(model, plans[number], options) if plans else _fitted(model, options)
         if found.best is None or found.status != Status.FEASIBLE:
             print(f"csdf deploy: {found.network}: {found.status}: {found.reason}", file=sys.stderr)
-            return answers.GAVE_UP if found.status == Status.GAVE_UP else answers.NO
+            return answers.UNKNOWN if found.status == Status.UNKNOWN else answers.NO
         planned.append(Planned(model, found, found.best))
     stored = sum(one.fit.flash_bytes for one in planned)
     if options.flash is not None and stored > options.flash:
@@ -116,7 +116,7 @@ def _plans(options: argparse.Namespace) -> tuple[StreamingPlan, ...]:
     return plans_for(options.plan, len(options.models))
 
 
-def _judged(model: Model, plan: StreamingPlan, options: argparse.Namespace) -> Fit:
+def _checked(model: Model, plan: StreamingPlan, options: argparse.Namespace) -> Fit:
     try:
         with answers.working(f"checking the plan of {plan.network}"):
             return fit_of(model.network, plan, ram=options.ram, flash=options.flash)
@@ -135,7 +135,7 @@ def _fitted(model: Model, options: argparse.Namespace) -> Fit:
         output=options.output_memory or RESIDENT,
         searched=SEARCHED,
         platform=PLATFORMS[USUAL_PLATFORM],  # so that it takes what csdf fit shows
-        budget=stop_after(options.budget, f"{model.network.name}: line buffers and strips"),
+        budget=stop_after(options.time_limit, f"{model.network.name}: line buffers and strips"),
     )
 
 
@@ -356,7 +356,7 @@ def _readme(name: str, members: Sequence[Member], found: Sequence[Written], aren
     ports = ", ".join(port.parameter for port in (*first.inputs, *first.outputs))
     return f"""# {name}: {len(found)} neural networks in {arena:,} bytes
 
-| network | arena, alone | state, at most | trained numbers | multiply-accumulates a frame |
+| network | arena, alone | state, at most | trained numbers | multiply-accumulates/frame |
 |---|---|---|---|---|
 {rows}
 

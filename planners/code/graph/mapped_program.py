@@ -14,11 +14,11 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.mapping.binding import require_valid
 from csdf.errors import CsdfError, GaveUp, counted
+from csdf.mapping.binding import require_valid
+from csdf.mapping.model import Core, InvalidMapping, Platform
+from csdf.mapping.model import Mapping as Map
 from csdf.model.graph import Channel, Graph
-from csdf.model.mapping import Core, InvalidMapping, Platform
-from csdf.model.mapping import Mapping as Map
 from csdf.names import quoted
 from csdf.time_limit import Budget, Stop, stop_of
 from planners.code.building import makefile, target_files
@@ -571,7 +571,17 @@ class _Run:
             if not able:
                 return OrdersBlock(waiting={core: self._next(core) for core in self._blocks})
             core = min(able, key=self._progress)
-            self._fire(self._next(core))
+            actor = self._next(core)
+            phase = self._phase(actor)
+            for one in self._outputs[actor]:
+                self._held[one.name] += one.production[phase]
+                self.most[one.name] = max(self.most[one.name], self._held[one.name])
+            for one in self._inputs[actor]:
+                self._free[one.name] -= one.consumption[phase]
+                self._held[one.name] -= one.release_rates[phase]
+            for one in self._outputs[actor]:
+                self._free[one.name] += one.production[phase]
+            self._fired[actor] += 1
             self._place[core] += 1
             if self._place[leader] % self._blocks[leader] or core != leader:
                 continue
@@ -608,18 +618,6 @@ class _Run:
             for one in self._outputs[actor]
             if one.name in self.limits
         )
-
-    def _fire(self, actor: str) -> None:
-        phase = self._phase(actor)
-        for one in self._outputs[actor]:
-            self._held[one.name] += one.production[phase]
-            self.most[one.name] = max(self.most[one.name], self._held[one.name])
-        for one in self._inputs[actor]:
-            self._free[one.name] -= one.consumption[phase]
-            self._held[one.name] -= one.release_rates[phase]
-        for one in self._outputs[actor]:
-            self._free[one.name] += one.production[phase]
-        self._fired[actor] += 1
 
 
 def _capacity(channel: Channel, mapping: Map) -> int | None:

@@ -26,7 +26,6 @@ from csdf.model.graph import Channel, Graph
 from csdf.time_limit import Budget, Stop, stop_of
 from planners.code.graph.looped import (
     ORDERS,
-    Effects,
     Fire,
     Interleaved,
     Loop,
@@ -143,7 +142,15 @@ class _Planning:
         else:
             schedule = self._turns(tuple(self._cycles), self._cycles)
         found = effects(schedule, self._ports, self._orders)
-        self._require(found)
+        # Raise GaveUp where a schedule breaks a rule of the graph, which is a fault of the
+        # search.
+        for channel in self._graph.channels:
+            effect = found[channel.name]
+            if effect.change or channel.initial_tokens + effect.lowest < 0:
+                raise GaveUp(f"the schedule found takes tokens from {channel.name!r} too early")
+            limit = None if channel.is_self_loop else channel.capacity
+            if limit is not None and channel.initial_tokens + effect.highest > limit:
+                raise GaveUp(f"the schedule found puts too many tokens into {channel.name!r}")
         rings = rings_of(self._graph, schedule, found, self._token_bytes)
         return PlannedGraph(graph=self._graph, schedule=schedule, rings=rings, order=order)
 
@@ -190,16 +197,6 @@ class _Planning:
         piece = Interleaved(order, counts, short_loops(firings))
         self._orders[piece] = firings
         return piece
-
-    def _require(self, found: Effects) -> None:
-        """Raise GaveUp where a schedule breaks a rule of the graph, which is a fault of the search."""
-        for channel in self._graph.channels:
-            effect = found[channel.name]
-            if effect.change or channel.initial_tokens + effect.lowest < 0:
-                raise GaveUp(f"the schedule found takes tokens from {channel.name!r} too early")
-            limit = None if channel.is_self_loop else channel.capacity
-            if limit is not None and channel.initial_tokens + effect.highest > limit:
-                raise GaveUp(f"the schedule found puts too many tokens into {channel.name!r}")
 
 
 FEW = 9  # components whose every order is looked at
@@ -315,7 +312,28 @@ class _Order:
 
     def tree(self) -> Tree:
         if len(self._pieces) <= FEW:
-            return self._best_of_all()
+            # The best of all orders and nestings.
+            @cache
+            def best(members: int) -> tuple[int, Tree]:
+                if members & (members - 1) == 0:
+                    return 0, self._pieces[members.bit_length() - 1]
+                common = self._common(members)
+                found: list[tuple[int, int, Tree]] = []
+                left = (members - 1) & members
+                while left:
+                    right = members & ~left
+                    if not any(
+                        left >> number & 1 and self._before[number] & right
+                        for number in range(len(self._pieces))
+                    ):
+                        (one, before), (other, behind) = best(left), best(right)
+                        size = one + other + self._bytes(left, right, common)
+                        found.append((size, left, (before, behind)))
+                    left = (left - 1) & members
+                size, _, tree = min(found, key=lambda way: way[:2])
+                return size, tree
+
+            return best((1 << len(self._pieces)) - 1)[1]
         return self._best_in_order() if len(self._pieces) <= MANY else self._cut_in_order()
 
     def _bytes(self, left: int, right: int, common: int) -> int:
@@ -331,31 +349,6 @@ class _Order:
         return gcd(
             *(one.rounds for number, one in enumerate(self._pieces) if members >> number & 1)
         )
-
-    def _best_of_all(self) -> Tree:
-        """The best of all orders and nestings."""
-
-        @cache
-        def best(members: int) -> tuple[int, Tree]:
-            if members & (members - 1) == 0:
-                return 0, self._pieces[members.bit_length() - 1]
-            common = self._common(members)
-            found: list[tuple[int, int, Tree]] = []
-            left = (members - 1) & members
-            while left:
-                right = members & ~left
-                if not any(
-                    left >> number & 1 and self._before[number] & right
-                    for number in range(len(self._pieces))
-                ):
-                    (one, before), (other, behind) = best(left), best(right)
-                    size = one + other + self._bytes(left, right, common)
-                    found.append((size, left, (before, behind)))
-                left = (left - 1) & members
-            size, _, tree = min(found, key=lambda way: way[:2])
-            return size, tree
-
-        return best((1 << len(self._pieces)) - 1)[1]
 
     def _best_in_order(self) -> Tree:
         """The best nesting of some orders: the given one, and those found by moving pieces."""
@@ -528,7 +521,19 @@ def short_loops(firings: Sequence[str]) -> Node | None:
     line = [_numbered(Fire(name), numbers, nodes) for name in firings]
     length = 1
     while length <= min(len(line) // 2, LONGEST_BODY):
-        shorter = _with_loops(line, length, numbers, nodes)
+        # The line with repetitions of bodies of that length as loops.
+        shorter: list[int] = []
+        place = 0
+        alike = _runs_alike(line, length)
+        while place < len(line):
+            times = 1 + alike[place] // length if place < len(alike) else 1
+            if times == 1:
+                shorter.append(line[place])
+                place += 1
+                continue
+            body = [nodes[number] for number in line[place : place + length]]
+            shorter.append(_numbered(looped(times, *body), numbers, nodes))
+            place += times * length
         length = 1 if len(shorter) < len(line) and length > 1 else length + 1
         line = shorter
     found = looped(1, *(nodes[number] for number in line))
@@ -548,25 +553,6 @@ def _numbered(node: Node, numbers: dict[Node, int], nodes: list[Node]) -> int:
         numbers[node] = len(nodes)
         nodes.append(node)
     return numbers[node]
-
-
-def _with_loops(
-    line: list[int], length: int, numbers: dict[Node, int], nodes: list[Node]
-) -> list[int]:
-    """The line with repetitions of bodies of that length as loops."""
-    found: list[int] = []
-    place = 0
-    alike = _runs_alike(line, length)
-    while place < len(line):
-        times = 1 + alike[place] // length if place < len(alike) else 1
-        if times == 1:
-            found.append(line[place])
-            place += 1
-            continue
-        body = [nodes[number] for number in line[place : place + length]]
-        found.append(_numbered(looped(times, *body), numbers, nodes))
-        place += times * length
-    return found
 
 
 def _runs_alike(line: Sequence[int], length: int) -> list[int]:

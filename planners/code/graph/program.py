@@ -314,7 +314,7 @@ def _readme(planned: PlannedGraph, texts: GraphProgram) -> str:
 |---|---|
 | RAM: arena | {planned.arena_bytes:,} bytes |
 | RAM: state | at most {texts.state_bytes} bytes |
-| firings an iteration | {planned.firings:,} |
+| firings per iteration | {planned.firings:,} |
 
 An iteration, where `(3 a b)` is three times `a b`, and of `{{2 a 3 b}}` always the first fires that
 can:

@@ -43,7 +43,7 @@ def command_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="such a table for whole layers; by default the sums over the rows of --durations",
     )
-    shared.add_budget_option(parser)
+    shared.add_time_limit(parser)
     form = parser.add_mutually_exclusive_group()
     parsers.add_json_option(form)
     form.add_argument(

@@ -49,7 +49,7 @@ def command_parser() -> argparse.ArgumentParser:
         default=TOLERANCE,
         help=f"relative; default {TOLERANCE:g}",
     )
-    shared.add_budget_option(parser)
+    shared.add_time_limit(parser)
     parsers.add_json_option(parser)
     return parser
 

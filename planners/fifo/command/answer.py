@@ -1,9 +1,10 @@
-"""The answer of `csdf fifo finn` in words and as JSON."""
+"""Text and JSON of the answers of `csdf fifo`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -13,14 +14,16 @@ from csdf.outcome import Status
 from csdf.words import rate_in_words
 from planners.fifo.cores import Core, cost
 from planners.fifo.design import LEAST_DEPTH, Design
-from planners.fifo.event_graph import Circuit
-from planners.fifo.finn.folding_file import Folding, fifo_depths
+from planners.fifo.event_graph import CriticalCycle
+from planners.fifo.finn.reading import Folding, fifo_depths
 from planners.fifo.sizing import Sizing
 from planners.fifo.study import Depths, Study
 
 SHOWN_LAYERS = 5
 SHOWN_NAMES = 4  # of a deadlock, the words for those left out being one
 HERTZ = 10**6  # of a megahertz
+FEWEST = {"elements": "fewest elements", "bram": "fewest block RAMs", "lut": "fewest LUTs"}
+HEADS = {"bram": "BRAM_18K", "lut": "LUTs"}  # the other objectives are named as they are chosen
 
 
 def as_text(
@@ -31,39 +34,119 @@ def as_text(
     builder: str = "FINN",
     objective: str = "bits",
 ) -> str:
-    """Return the answer: the rate, the depths in other ways, the depths, the layers.
+    """Return the answer: the rate, depths to compare, the smallest depths, the layers.
 
     builder: whose design it is; cores and their costs are those of FINN. objective: what was to be
-    small: bits, words, block RAMs or LUTs.
+    small: bits, elements, block RAMs or LUTs.
     """
-    lines = [
-        f"{found.design.name}: {_counts(found.design)}",
-        f"  full rate  {_rate(found.full, megahertz)}",
-        f"  slowest    {_layer(found.design, found.slowest)} needs these cycles by itself",
-        *_estimate(found),
-        f"  depth 2    {_in_words(found.design, found.shallow, megahertz)}",
-        *_given(found, megahertz),
-        *_automatic(found),
-        *_repair(found),
-        *_sizing(found, megahertz, builder, objective),
-        *_fifos(found, builder),
-        *_layers(found, all_layers=all_layers),
-        *[f"  remark     {one}" for one in found.design.remarks],
-        *_assumed(found.design),
-    ]
+    facts = _facts(found, megahertz, builder, objective)
+    lines = [_head(found.design), *(f"  {name:<10} {text}" for name, text in facts)]
+    if found.sizing.depths:
+        rows = [("FIFO", "depth", "width", "impl_style")]
+        for fifo, depth, row in zip(
+            found.design.fifos, found.sizing.depths, found.cores, strict=True
+        ):
+            if depth > LEAST_DEPTH:
+                cores = " + ".join(f"{core.depth} {core.style}" for core in row)
+                rows.append((fifo.name, str(depth), f"{fifo.bits} bits", cores))
+        others = len(found.sizing.depths) - len(rows) + 1
+        if len(rows) > 1:
+            lines += ["", *table([row if builder == "FINN" else row[:3] for row in rows])]
+        if others:
+            lines.append(f"  {answers.counted(others, 'other FIFO')}: depth 2")
+    order = sorted(range(len(found.periods)), key=lambda one: -found.periods[one])
+    shown = order if all_layers else order[:SHOWN_LAYERS]
+    layers = [("layer", "cycles", "estimate", "slack", "folding")]
+    for one in shown:
+        layer, period = found.design.layers[one], found.periods[one]
+        estimate = "" if layer.estimate is None else str(layer.estimate)
+        slack = f"{float(1 - period / found.least_period):.0%}"
+        layers.append((layer.name, str(period), estimate, slack, layer.folding))
+    lines += ["", *table(layers)]
+    if len(order) > len(shown):
+        lines.append(f"  {answers.counted(len(order) - len(shown), 'faster layer')}")
+    lines += [f"  remark     {one}" for one in found.design.remarks]
+    groups: dict[str, list[str]] = {}
+    for layer in found.design.layers:
+        for remark in layer.cluster.assumed:
+            groups.setdefault(remark, []).append(layer.name)
+    if groups:
+        lines += ["", "assumed, for the model does not say it:"]
+        lines += [f"  {what}: {', '.join(groups[what])}" for what in sorted(groups, key=by_number)]
+    else:
+        lines.append("  assumed    nothing: every layer is timed from its RTL")
     return answers.one_text(lines)
 
 
-def _counts(design: Design) -> str:
+def _head(design: Design) -> str:
     return (
-        f"{answers.counted(len(design.layers), 'layer')}, "
-        f"{answers.counted(len(design.fifos), 'FIFO')}, {design.events} events in a frame"
+        f"{design.name}: {answers.counted(len(design.layers), 'layer')}, "
+        f"{answers.counted(len(design.fifos), 'FIFO')}, {design.events} events/frame"
     )
+
+
+def _facts(
+    found: Study, megahertz: Fraction, builder: str, objective: str
+) -> Iterator[tuple[str, str]]:
+    design, sizing = found.design, found.sizing
+    yield "max rate", _rate(found.least_period, megahertz)
+    yield "bottleneck", _layer(design, found.bottleneck)
+    if found.estimate is not None:
+        cycles, name = found.estimate
+        off = cycles - found.periods[design.layer(name)]
+        verdict = f"{abs(off)} too {'many' if off > 0 else 'few'}" if off else "exact"
+        yield "estimate", f"FINN {cycles}, by {name}: {verdict}"
+    yield "depth 2", _compared(design, found.shallow, megahertz)
+    if found.given is not None:
+        yield "as given", _compared(design, found.given, megahertz)
+    if found.automatic is not None:
+        yield (
+            "automatic",
+            f"{found.automatic.bits} bits by largefifo_rtlsim (max. occupancy in unbounded FIFOs, "
+            "above 2 at least 32)",
+        )
+    if found.fix is not None and found.fix.depths:
+        start = found.given or found.shallow
+        more = [
+            f"{fifo.name!r} from {old} to {new}"
+            for fifo, old, new in zip(design.fifos, start.depths, found.fix.depths, strict=True)
+            if new > old
+        ]
+        proof = "" if found.fix.status is Status.OPTIMAL else "; less may do"
+        extra = design.bits(found.fix.depths) - start.bits
+        yield "min fix", f"{', '.join(more)}: {extra} bits more{proof}"
+    goal = "no deadlock" if sizing.period is None else _rate(sizing.period, megahertz)
+    if not sizing.depths:
+        is_refused = sizing.status is Status.INFEASIBLE
+        why = _why_not(found) if is_refused else sizing.reason
+        yield "depths", f"none{'' if is_refused else ' found'} for {goal}: {why}"
+        return
+    bits = design.bits(sizing.depths)
+    size = f"{bits} bits"
+    if objective != "bits":
+        # Other depths of the same cost could have fewer bits.
+        ties = "" if sizing.least_bits is None else f", at least {sizing.least_bits}"
+        ties = ", no fewer" if sizing.least_bits == bits else ties
+        unit = {"elements": "element", "bram": "BRAM_18K", "lut": "LUT"}[objective]
+        cost = f"{sizing.bits} {unit}" if unit == "BRAM_18K" else answers.counted(sizing.bits, unit)
+        size = f"{cost} ({size}{ties})"
+    yield "depths", f"{size} for {goal}: {in_proof(sizing, objective)}"
+    if builder == "FINN":
+        total = found.cost
+        yield (
+            "cores",
+            f"{sum(map(len, found.cores))} FIFO cores: {total.luts} LUTs, {total.blocks} BRAM_18K, "
+            f"{total.ultra} URAM by FINN's estimate",
+        )
+        if found.written is not None and found.written.cycle is not None:
+            period = found.written.cycle.period
+            does = "DEADLOCK" if period is None else f"{answers.number(period)} cycles/frame"
+            yield "written", f"rounded up to the cores: {found.written.bits} bits, {does}"
 
 
 def _rate(period: Fraction, megahertz: Fraction) -> str:
     speed = rate_in_words(megahertz * HERTZ / period)
-    return f"{answers.number(period)} cycles a frame, {speed} frames/s at {megahertz} MHz"
+    return f"{answers.number(period)} cycles/frame, {speed} frames/s at {megahertz} MHz"
 
 
 def _layer(design: Design, number: int) -> str:
@@ -71,33 +154,16 @@ def _layer(design: Design, number: int) -> str:
     return f"{layer.name} ({layer.folding})" if layer.folding else layer.name
 
 
-def _estimate(found: Study) -> list[str]:
-    if found.estimate is None:
-        return []
-    cycles, name = found.estimate
-    own = found.periods[found.design.layer(name)]
-    off = cycles - own
-    verdict = (
-        "as it needs" if not off else f"it needs {own}, {abs(off)} {'fewer' if off > 0 else 'more'}"
-    )
-    return [f"  estimate   FINN expects {cycles}, by {name}: {verdict}"]
-
-
-def _in_words(design: Design, found: Depths, megahertz: Fraction) -> str:
-    if found.circuit is None:
-        return f"{found.bits} bits"
-    if found.circuit.period is None:
-        dead = "may DEADLOCK" if found.circuit.is_bound else "DEADLOCK"
-        return f"{found.bits} bits, {dead}: {_circle(design, found.circuit)}"
-    most = "at most " if found.circuit.is_bound else ""
-    return f"{found.bits} bits, {most}{_rate(found.circuit.period, megahertz)}"
-
-
-def _circle(design: Design, circuit: Circuit) -> str:
-    """Say a deadlock; where many take part, JSON has all of them."""
-    full = _few([repr(design.fifos[one].name) for one in circuit.fifos], ", ", "full")
-    way = _few([design.layers[one].name for one in circuit.layers], " -> ", "waiting")
-    return f"full: {full}; each waits for the next: {way}"
+def _compared(design: Design, found: Depths, megahertz: Fraction) -> str:
+    cycle, bits = found.cycle, f"{found.bits} bits"
+    if cycle is None:
+        return bits
+    if cycle.period is not None:
+        return f"{bits}, {'at most ' if cycle.is_bound else ''}{_rate(cycle.period, megahertz)}"
+    full = _few([repr(design.fifos[one].name) for one in cycle.fifos], ", ", "full_fifos")
+    path = _few([design.layers[one].name for one in cycle.layers], " -> ", "waiting")
+    dead = "may DEADLOCK" if cycle.is_bound else "DEADLOCK"
+    return f"{bits}, {dead}: full: {full}; each waits for the next: {path}"
 
 
 def _few(names: Sequence[str], joint: str, key: str) -> str:
@@ -108,149 +174,22 @@ def _few(names: Sequence[str], joint: str, key: str) -> str:
     return joint.join([*names[: SHOWN_NAMES - 2], between, names[-1]])
 
 
-def _given(found: Study, megahertz: Fraction) -> list[str]:
-    if found.given is None:
-        return []
-    return [f"  as given   {_in_words(found.design, found.given, megahertz)}"]
-
-
-def _automatic(found: Study) -> list[str]:
-    if found.automatic is None:
-        return []
-    return [
-        f"  automatic  {found.automatic.bits} bits by FINN's rule (the most that each FIFO holds where "
-        "none is ever full, from 3 on at least 32)"
-    ]
-
-
-def _repair(found: Study) -> list[str]:
-    if found.repair is None or not found.repair.depths:
-        return []
-    start = found.given or found.shallow
-    more = [
-        f"{fifo.name!r} from {old} to {new}"
-        for fifo, old, new in zip(
-            found.design.fifos, start.depths, found.repair.depths, strict=True
-        )
-        if new > old
-    ]
-    proof = (
-        "the smallest change"
-        if found.repair.status is Status.OPTIMAL
-        else "a change that is enough"
-    )
-    extra = found.design.bits(found.repair.depths) - start.bits
-    return [f"  no more    {proof}: {', '.join(more)}; {extra} bits more"]
-
-
-def _sizing(found: Study, megahertz: Fraction, builder: str, objective: str) -> list[str]:
-    sizing = found.sizing
-    goal = "no deadlock" if sizing.period is None else _rate(sizing.period, megahertz)
-    if sizing.status is Status.INFEASIBLE:
-        return [f"  depths     none for {goal}: {_why_not(found)}"]
-    if not sizing.depths:
-        return [f"  depths     none found for {goal}: {sizing.reason}"]
-    bits = found.design.bits(sizing.depths)
-    size = f"{bits} bits"
-    if objective != "bits":
-        size = f"{_cost(sizing.bits, objective)} ({size}{_ties(sizing, bits)})"
-    lines = [f"  depths     {size} for {goal}: {in_proof(sizing, objective)}"]
-    if builder != "FINN":
-        return lines
-    luts, blocks, ultra = found.cost.luts, found.cost.blocks, found.cost.ultra
-    lines.append(
-        f"  cores      {sum(map(len, found.cores))} FIFO cores: {luts} LUTs, "
-        f"{answers.counted(blocks, 'block RAM')} (18 kbit), "
-        f"{answers.counted(ultra, 'UltraRAM')} by FINN's estimate"
-    )
-    if found.written is not None and found.written.circuit is not None:
-        period = found.written.circuit.period
-        does = "DEADLOCK" if period is None else f"{answers.number(period)} cycles a frame"
-        lines.append(f"  written    what the cores hold: {found.written.bits} bits, {does}")
-    return lines
-
-
-def _ties(sizing: Sizing, bits: int) -> str:
-    """Say whether other depths of the same cost could have fewer bits."""
-    if sizing.least_bits is None:
-        return ""
-    return ", no fewer" if bits == sizing.least_bits else f", at least {sizing.least_bits}"
-
-
-def _cost(amount: int, objective: str) -> str:
-    """Say an objective other than bits."""
-    if objective == "bram":
-        return f"{answers.counted(amount, 'block RAM')} of 18 kbit"
-    if objective == "words":
-        return answers.counted(amount, "word")
-    return f"{answers.counted(amount, 'LUT')} of shift registers"
-
-
-FEWEST = {"words": "fewest words", "bram": "fewest block RAMs", "lut": "fewest LUTs"}
-
-
 def _why_not(found: Study) -> str:
-    circuit = found.sizing.circuit
-    if circuit is None or circuit.period is None:
+    cycle: CriticalCycle | None = found.sizing.cycle
+    if cycle is None or cycle.period is None:
         return "the layers wait for one another whatever the FIFOs hold"
-    return f"{_layer(found.design, circuit.layers[0])} needs {circuit.period} cycles"
+    return f"{_layer(found.design, cycle.layers[0])} needs {cycle.period} cycles"
 
 
 def in_proof(sizing: Sizing, objective: str = "bits") -> str:
-    """Say what is proved about depths, in the model of the design."""
+    """Say what is proved about depths, in the model of the design; no gap is said as nothing."""
     best = FEWEST.get(objective, "smallest")
     if sizing.status is Status.OPTIMAL:
         return f"proved the {best}"
     narrow = "no single depth can be less, " if sizing.is_narrow else ""
-    return f"{narrow}{_above(sizing.gap)} above the {best} (at least {sizing.lower_bound})"
-
-
-def _above(gap: Fraction) -> str:
-    """Say a gap in percent, and never as nothing."""
-    return "less than 0.1%" if gap < Fraction(1, 1000) else f"at most {float(gap):.1%}"
-
-
-def _fifos(found: Study, builder: str) -> list[str]:
-    rows = [
-        (fifo.name, str(depth), f"{fifo.bits} bits", _cores(row))
-        for fifo, depth, row in zip(
-            found.design.fifos, found.sizing.depths, found.cores, strict=False
-        )
-        if depth > LEAST_DEPTH
-    ]
-    others = len(found.sizing.depths) - len(rows)
-    if not found.sizing.depths:
-        return []
-    shown = [("FIFO", "depth", "word", "core"), *rows]
-    lines = ["", *table([row if builder == "FINN" else row[:3] for row in shown])] if rows else []
-    if others:
-        lines.append(f"  {answers.counted(others, 'other FIFO')}: depth 2")
-    return lines
-
-
-def _cores(row: Sequence[Core]) -> str:
-    return " + ".join(f"{core.depth} {'SRL' if core.style == 'rtl' else 'vendor'}" for core in row)
-
-
-def _layers(found: Study, *, all_layers: bool) -> list[str]:
-    order = sorted(range(len(found.periods)), key=lambda one: -found.periods[one])
-    shown = order if all_layers else order[:SHOWN_LAYERS]
-    rows = [("layer", "cycles", "estimate", "slack", "folding")]
-    for one in shown:
-        layer = found.design.layers[one]
-        rows.append(
-            (
-                layer.name,
-                str(found.periods[one]),
-                "" if layer.estimate is None else str(layer.estimate),
-                f"{float(1 - found.periods[one] / found.full):.0%}",
-                layer.folding,
-            )
-        )
-    lines = ["", *table(rows)]
-    if len(order) > len(shown):
-        lines.append(f"  {answers.counted(len(order) - len(shown), 'faster layer')}")
-    return lines
+    gap = sizing.gap
+    above = "less than 0.1%" if gap < Fraction(1, 1000) else f"at most {float(gap):.1%}"
+    return f"{narrow}{above} above the {best} (at least {sizing.lower_bound})"
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -258,41 +197,25 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
     return terminal.aligned(rows, texts=(0, len(rows[0]) - 1), indent="  ")
 
 
-def _assumed(design: Design) -> list[str]:
-    """Return what the model does not say, layers with the same words together."""
-    groups: dict[str, list[str]] = {}
-    for layer in design.layers:
-        for remark in layer.cluster.assumed:
-            groups.setdefault(remark, []).append(layer.name)
-    if not groups:
-        return ["  assumed    nothing: every layer is timed from its RTL"]
-    return ["", "assumed, for the model does not say it:"] + [
-        f"  {remark}: {', '.join(names)}" for remark, names in sorted(groups.items(), key=by_number)
-    ]
-
-
-def by_number(group: tuple[str, list[str]]) -> list[tuple[bool, int, str]]:
+def by_number(remark: str) -> list[tuple[bool, int, str]]:
     """The order of remarks: numbers in them by their size."""
-    parts = re.split(r"(\d+)", group[0])
+    parts = re.split(r"(\d+)", remark)
     return [(one.isdecimal(), int(one) if one.isdecimal() else 0, one) for one in parts]
-
-
-SHORT = {"bram": "block RAMs", "lut": "LUTs"}  # the others are named as they are chosen
 
 
 def front_text(
     design: Design, points: Sequence[Sizing], megahertz: Fraction, objective: str = "bits"
 ) -> str:
     """Return the trade-off between the objective and the rate as a table, with the bits."""
-    costs = () if objective == "bits" else (SHORT.get(objective, objective),)
-    rows = [(*costs, "bits", "cycles a frame", "frames/s", "proved")]
+    costs = () if objective == "bits" else (HEADS.get(objective, objective),)
+    rows = [(*costs, "bits", "cycles/frame", "frames/s", "proved")]
     for point in points:
         period = point.period or Fraction(1)
         speed = rate_in_words(megahertz * HERTZ / period)
         own = (str(point.bits),) if costs else ()
         bits = str(design.bits(point.depths))
         rows.append((*own, bits, answers.number(period), speed, in_proof(point, objective)))
-    return answers.one_text([f"{design.name}: {_counts(design)}", *table(rows)])
+    return answers.one_text([_head(design), *table(rows)])
 
 
 def front_json(design: Design, points: Sequence[Sizing], objective: str = "bits") -> dict[str, Any]:
@@ -305,34 +228,30 @@ def front_json(design: Design, points: Sequence[Sizing], objective: str = "bits"
 
 
 def as_json(found: Study, megahertz: Fraction) -> dict[str, Any]:
-    """Return the answer as a JSON value; fractions as texts."""
-    design = found.design
-    estimate = found.estimate
+    """Return the answer as a JSON value; fractions as texts, names as FINN has them."""
+    design, estimate = found.design, found.estimate
     return {
         "design": design.name,
         "clock_mhz": str(megahertz),
-        "full_rate": {"period": str(found.full), "layer": design.layers[found.slowest].name},
-        "estimate": None if estimate is None else {"period": estimate[0], "layer": estimate[1]},
-        "shallow": _depths_json(design, found.shallow),
-        "given": _depths_json(design, found.given),
-        "automatic": _depths_json(design, found.automatic),
-        "smallest": _sizing_json(design, found.sizing),
-        "repair": None if found.repair is None else _sizing_json(design, found.repair),
-        "written": _depths_json(design, found.written),
-        "cost": {
-            "luts": found.cost.luts,
-            "bram18": found.cost.blocks,
-            "uram": found.cost.ultra,
+        "bottleneck": {
+            "period": str(found.least_period),
+            "layer": design.layers[found.bottleneck].name,
         },
+        "estimate": None if estimate is None else {"max_cycles": estimate[0], "layer": estimate[1]},
+        "depth_2": _depths_json(design, found.shallow),
+        "given": _depths_json(design, found.given),
+        "largefifo_rtlsim": _depths_json(design, found.automatic),
+        "smallest": _sizing_json(design, found.sizing),
+        "deadlock_fix": None if found.fix is None else _sizing_json(design, found.fix),
+        "written": _depths_json(design, found.written),
+        "resources": _resources(found.cost.luts, found.cost.blocks, found.cost.ultra),
         "fifos": [
             {
                 "name": fifo.name,
-                "bits": fifo.bits,
-                "words_a_frame": fifo.words,
+                "width": fifo.bits,
+                "elements_per_frame": fifo.words,
                 "depth": depth,
-                "cores": [{"style": core.style, "depth": core.depth} for core in row],
-                "luts": sum(cost(core, fifo.bits).luts for core in row),
-                "bram18": sum(cost(core, fifo.bits).blocks for core in row),
+                "cores": [_core_json(core, fifo.bits) for core in row],
             }
             for fifo, depth, row in zip(
                 design.fifos, found.sizing.depths, found.cores, strict=False
@@ -343,8 +262,8 @@ def as_json(found: Study, megahertz: Fraction) -> dict[str, Any]:
                 "name": layer.name,
                 "operator": layer.kind,
                 "period": str(period),
-                "estimate": layer.estimate,
-                "slack": str(found.full - period),
+                "cycles_estimate": layer.estimate,
+                "slack": str(found.least_period - period),
                 "assumed": list(layer.cluster.assumed),
             }
             for layer, period in zip(design.layers, found.periods, strict=True)
@@ -353,19 +272,31 @@ def as_json(found: Study, megahertz: Fraction) -> dict[str, Any]:
     }
 
 
+def _resources(luts: int, blocks: int, ultra: int) -> dict[str, int]:
+    return {"LUT": luts, "BRAM_18K": blocks, "URAM": ultra}
+
+
+def _core_json(core: Core, bits: int) -> dict[str, Any]:
+    own = cost(core, bits)
+    resources = _resources(own.luts, own.blocks, own.ultra)
+    return {"impl_style": core.style, "depth": core.depth, **resources}
+
+
 def _depths_json(design: Design, found: Depths | None) -> dict[str, Any] | None:
     if found is None:
         return None
-    circuit = found.circuit
     value: dict[str, Any] = {"bits": found.bits}
-    if circuit is not None:
-        value["deadlock"] = circuit.period is None
-        value["period"] = None if circuit.period is None else str(circuit.period)
-        value["is_bound"] = circuit.is_bound
-        value["full"] = [design.fifos[one].name for one in circuit.fifos if one < len(design.fifos)]
-        value["waiting"] = [
-            design.layers[one].name for one in circuit.layers if one < len(design.layers)
-        ]
+    if (cycle := found.cycle) is not None:
+        # A chain of cores adds layers and FIFOs that the design does not have.
+        fifos = [one.name for one in design.fifos]
+        layers = [one.name for one in design.layers]
+        value |= {
+            "deadlock": cycle.period is None,
+            "period": None if cycle.period is None else str(cycle.period),
+            "is_bound": cycle.is_bound,
+            "full_fifos": [fifos[one] for one in cycle.fifos if one < len(fifos)],
+            "waiting": [layers[one] for one in cycle.layers if one < len(layers)],
+        }
     if len(found.depths) == len(design.fifos):
         value["depths"] = dict(design.named(found.depths))
     return value
@@ -387,16 +318,13 @@ def _sizing_json(design: Design, sizing: Sizing) -> dict[str, Any]:
 def config_text(path: str, folding: Folding) -> str:
     """Return what a folding file alone says about its FIFOs."""
     nodes = fifo_depths(folding)
-    words, largest = sum(nodes.values()), max(nodes.values(), default=0)
-    by_operator: dict[str, int] = {}
-    for name in folding:
-        operator = name.rpartition("_")[0]
-        if name != "Defaults":
-            by_operator[operator] = by_operator.get(operator, 0) + 1
+    operators = Counter(name.rpartition("_")[0] for name in folding if name != "Defaults")
+    listed = ", ".join(f"{count} {name}" for name, count in sorted(operators.items()))
+    total, largest = sum(nodes.values()), max(nodes.values(), default=0)
     lines = [
         f"{path}: a folding file, no model",
-        f"  FIFO nodes  {len(nodes)}, {answers.counted(words, 'word')}, the largest {largest}",
-        f"  layers      {', '.join(f'{count} {name}' for name, count in sorted(by_operator.items()))}",
+        f"  FIFO nodes  {len(nodes)}, total depth {total}, max. depth {largest}",
+        f"  layers      {listed}",
         "  not known   shapes, streams and widths: they are in the ONNX model. So neither bits nor "
         "smallest depths follow from this file; give the model, and this file as --folding",
     ]

@@ -6,24 +6,22 @@ import argparse
 from collections.abc import Sequence
 
 from csdf.cli import answers, loading, parsers
-from csdf.cli.loading import worked
 from csdf.errors import UnwritableFile
 from csdf.search.memory_cost import OBJECTIVES
-from planners.fifo.command.options import add_clock, add_goals
+from planners.fifo.command.group import add_ends, add_goals, add_timing
 
 PROGRAM = "csdf fifo finn"
-BUDGET = 3.8  # seconds
-GOALS = ("bits", "words", *OBJECTIVES)
+SECONDS = 3.8  # time limit
+GOALS = ("bits", "elements", *OBJECTIVES)
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the answer; return the exit code: 0 found, 1 there are none, 3 gave up."""
-    parser = command_parser()
-    options = parser.parse_args(argv)
+    """Print the answer; return the exit code: 0 found, 1 there are none, 3 unknown."""
+    options = command_parser().parse_args(argv)
     loading.require_drawing(options.plot)
     if options.output and loading.suffix_of(options.output) != "json":
         raise UnwritableFile(f"{options.output}: a folding file is JSON; expected the suffix .json")
-    return worked("planners.fifo.command.work.finn", options)
+    return loading.worked("planners.fifo.command.work", options)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -31,27 +29,15 @@ def command_parser() -> argparse.ArgumentParser:
     parser = parsers.new_parser(
         PROGRAM,
         "The smallest FIFO depths of a design of FINN, from its ONNX model: layers are timed from "
-        "their attributes, cycle by cycle, and the depths are searched. By default for the full rate, "
+        "their attributes, cycle by cycle, and the depths are searched. By default for the max. rate, "
         "which the slowest layer sets. A folding file alone is read and counted.",
         "csdf fifo finn models/fifo/residual.onnx",
         "csdf fifo finn models/fifo/residual.onnx --fps 50000 --clock 200 -o folding_out.json",
-        "csdf fifo finn models/fifo/residual.onnx --least --latency DuplicateStreams=5",
+        "csdf fifo finn models/fifo/residual.onnx --deadlock-free --latency DuplicateStreams=5",
         notes="RTL layers of FINN are timed exactly. The latencies of HLS layers are decided by the "
         "HLS scheduler: the answer lists what was assumed, --latency says it, --sensitivity tells how "
         "much it matters. Sizes are proved for this model of the design.",
     )
-    _add_question(parser)
-    _add_timing(parser)
-    parser.add_argument("--layers", action="store_true", help="list all layers, not the slowest")
-    parsers.add_budget_option(parser, "for each search; then the best by then", BUDGET)
-    parsers.add_json_option(parser)
-    parsers.add_plot_option(parser, "the trade-off of the objective and the rate")
-    parsers.add_output_option(parser, "a folding file with these depths, in JSON", required=False)
-    return parser
-
-
-def _add_question(parser: argparse.ArgumentParser) -> None:
-    """Add the design, the rate that it has to reach, and what is to be small."""
     parser.add_argument("model", metavar="MODEL", help="the hardware layers: .onnx or .onnx.gz")
     parser.add_argument(
         "--folding", metavar="FILE", help="PE, SIMD and depths to look at, by node, in JSON"
@@ -62,35 +48,16 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
     )
     add_goals(goal)
     goal.add_argument(
-        "--front", action="store_true", help="the trade-off from the least memory to the full rate"
+        "--front", action="store_true", help="the trade-off from the least memory to the max. rate"
     )
     parser.add_argument(
         "--objective",
         choices=GOALS,
         default="bits",
-        help="what is to be small: bits, words, block RAMs of 18 kbit (none up to 256 words), or LUTs "
-        "of shift registers, as csdf buffers counts them; default: bits",
+        help="what is to be small: bits, elements, block RAMs of 18 kbit (none up to 256 elements), or "
+        "LUTs of shift registers, as csdf buffers counts them; default: bits",
     )
-
-
-def _add_timing(parser: argparse.ArgumentParser) -> None:
-    """Add what the model does not say of the hardware: its clock, latencies of HLS, its parts."""
-    add_clock(parser)
-    parser.add_argument(
-        "--latency",
-        action="append",
-        type=answers.named_integers,
-        metavar="OP=N",
-        default=[],
-        help="cycles from a read to its write, of an HLS operator or of one node",
-    )
-    parser.add_argument(
-        "--idle",
-        type=answers.from_zero,
-        metavar="N",
-        default=0,
-        help="of HLS layers between frames",
-    )
+    add_timing(parser, "OP", "an HLS operator or of one node")
     parser.add_argument(
         "--dsp",
         type=answers.positive,
@@ -107,5 +74,9 @@ def _add_timing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--split",
         action="store_true",
-        help="rows of cores as by SplitLargeFIFOs, not one rounded up",
+        help="chains of cores as by SplitLargeFIFOs, not one rounded up",
     )
+    parser.add_argument("--layers", action="store_true", help="list all layers, not the slowest")
+    parsers.add_plot_option(parser, "the trade-off of the objective and the rate")
+    add_ends(parser, SECONDS, "a folding file with these depths, in JSON")
+    return parser

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -31,7 +30,12 @@ def front_picture(
     speeds = [float(megahertz * HERTZ / (point.period or 1)) for point in points]
     axes.step(costs, speeds, where="post", color="#357", linewidth=1.3)
     for point, speed in zip(points, speeds, strict=True):
-        _draw_point(axes, point, speed)
+        if is_open := point.status is not Status.OPTIMAL:
+            axes.plot([point.lower_bound, point.bits], [speed, speed], color="#999", linewidth=1)
+        axes.plot(
+            [point.bits], [speed], "o", color="#357", markersize=4, mfc="white" if is_open else "#357",
+            label=OPEN if is_open else PROVED,
+        )  # fmt: skip
     axes.set_xlabel(f"{unit} in all FIFOs")
     axes.set_ylabel(f"frames per second at {megahertz} MHz")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -39,20 +43,7 @@ def front_picture(
     axes.yaxis.set_major_formatter(lambda value, _: rate_in_words(Fraction(value)))
     axes.set_title(f"{name}: memory of FIFOs against rate", fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
-    _explain(axes)
-    return rendered(figure, f"{unit} against rate", suffix)
-
-
-def _draw_point(axes: Axes, point: Sizing, speed: float) -> None:
-    if point.status is Status.OPTIMAL:
-        axes.plot([point.bits], [speed], "o", color="#357", markersize=4, label=PROVED)
-        return
-    axes.plot([point.lower_bound, point.bits], [speed, speed], color="#999", linewidth=1)
-    axes.plot([point.bits], [speed], "o", color="#357", markersize=4, mfc="white", label=OPEN)
-
-
-def _explain(axes: Axes) -> None:
-    """A legend of what is in the picture, each kind of point once, where the steps are not."""
     handles, labels = axes.get_legend_handles_labels()
-    kinds = dict(zip(labels, handles, strict=True))
+    kinds = dict(zip(labels, handles, strict=True))  # each kind of point once
     axes.legend(kinds.values(), kinds.keys(), frameon=False, fontsize=8, loc="upper left")
+    return rendered(figure, f"{unit} against rate", suffix)

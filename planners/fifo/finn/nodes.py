@@ -1,4 +1,4 @@
-"""A hardware layer as FINN writes it: its operator, how it is made, and its attributes."""
+"""Hardware layer of a FINN model: operator, style, and attributes with FINN's defaults."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ OLDER_NAMES = {
     "ConvolutionInputGenerator_MMV": "ConvolutionInputGenerator",
 }
 
-DEFAULTS: Mapping[
-    str, Any
-] = {  # of FINN's get_nodeattr_types, for attributes that a file may leave out
+# Of FINN's get_nodeattr_types, for attributes that a file may leave out.
+DEFAULTS: Mapping[str, Any] = {
     "SIMD": 1,
     "PE": 1,
     "Stride": (1, 1),
@@ -130,10 +129,18 @@ class Node:
         return total // fold
 
     def bits(self, key: str) -> int:
-        """Return the width of a data type."""
-        return type_bits(
-            str(self[key]), lambda: self.refusal(f"data type {self[key]!r} of {key!r}")
-        )
+        """Return the width of the data type that an attribute names."""
+        return self.type_bits(str(self[key]))
+
+    def type_bits(self, name: str) -> int:
+        """Return the width of a data type of QONNX. Raises UnreadableFile if it is none."""
+        if name in NAMED_BITS:
+            return NAMED_BITS[name]
+        if found := INTEGER.fullmatch(name) or FIXED_POINT.fullmatch(name):
+            return int(found[1])
+        if found := ARBITRARY_FLOAT.fullmatch(name):
+            return 1 + int(found[1]) + int(found[2])
+        raise self.refusal(f"data type {name!r} is not one of QONNX")
 
     @property
     def vectors(self) -> int:
@@ -148,17 +155,6 @@ class Node:
     def refusal(self, what: str) -> UnreadableFile:
         """Return the error that blames this node."""
         return UnreadableFile(f"{self.file}: node {self.name!r} ({self.written}): {what}")
-
-
-def type_bits(name: str, refusal: Any) -> int:
-    """Return the width of a data type of QONNX. Raises what `refusal` returns if it is none."""
-    if name in NAMED_BITS:
-        return NAMED_BITS[name]
-    if found := INTEGER.fullmatch(name) or FIXED_POINT.fullmatch(name):
-        return int(found[1])
-    if found := ARBITRARY_FLOAT.fullmatch(name):
-        return 1 + int(found[1]) + int(found[2])
-    raise refusal()
 
 
 def operator_of(op_type: str) -> tuple[str, str]:

@@ -1,24 +1,30 @@
-"""A model that FINN writes becomes a design: layers, and the FIFOs between them."""
+"""Reader of ONNX files that FINN writes, and of its folding files; writer of the latter."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from cnn2csdf.readers.plain_onnx import PlainGraph, PlainNode, read_plain_onnx
+from cnn2csdf.readers.plain_onnx import PlainGraph, read_plain_onnx
 from csdf.errors import InvalidGraph, UnreadableFile, counted
+from csdf.io.files import read_bytes
+from csdf.io.json_value import JsonValue
+from planners.fifo.cores import Core
 from planners.fifo.design import Design, Fifo, Layer
 from planners.fifo.finn.layers import converter_cluster, knows, layer_cluster
 from planners.fifo.finn.nodes import DOMAIN, Node, operator_of
-from planners.fifo.timing.cluster import Cluster, TimingOptions
+from planners.fifo.timing.cluster import Cluster, Port, TimingOptions
+
+Folding = Mapping[str, Mapping[str, Any]]  # attributes by the names of nodes
 
 FIFO = "StreamingFIFO"
 CONVERTER = "StreamingDataWidthConverter"
-PASSED = ("TLastMarker", FIFO)  # words pass them as they are
+CONVERTED = "(converter)"  # how layers end that no file has
 SHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity")  # of ONNX: order stays
-FOLDED = ("PE", "SIMD", "parallel_window", "depth", "impl_style", "ram_style", "M")
+PASSED = ("TLastMarker", FIFO, *SHAPES)  # words pass them as they are
 ESTIMATE = "cycles_estimate"
 
 
@@ -29,8 +35,7 @@ class End(NamedTuple):
     port: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stream:
+class Stream(NamedTuple):
     """A stream from one layer to another, with the FIFO nodes that are on it."""
 
     start: End
@@ -38,9 +43,7 @@ class Stream:
     fifos: tuple[Node, ...] = ()
 
 
-def read_design(
-    path: str, options: TimingOptions, folding: Mapping[str, Mapping[str, Any]] | None = None
-) -> Design:
+def read_design(path: str, options: TimingOptions, folding: Folding | None = None) -> Design:
     """Return the design in an ONNX file of FINN, in the folding of the file or another.
 
     folding: attributes by the names of nodes, "Defaults" for all. A width converter that neither file
@@ -59,12 +62,40 @@ def read_design(
 
 def _nodes(path: str, graph: PlainGraph) -> list[Node]:
     """All layers of the file; of unknown ones all are named at once."""
-    _require_hardware(path, graph)
-    nodes = [_node(path, number, one, graph) for number, one in enumerate(graph.nodes)]
+    nodes = []
+    for number, one in enumerate(graph.nodes):
+        if one.op_type == "StreamingDataflowPartition":
+            child = one.attributes.get("model", "the file in its attribute model")
+            raise UnreadableFile(
+                f"{path}: node {one.name!r} is a StreamingDataflowPartition; the layers are in "
+                f"{child}: give that file"
+            )
+        if one.op_type == "FINNLoop" or one.attributes.get("mlo_max_iter"):
+            raise UnreadableFile(f"{path}: node {one.name!r} is a loop of layers; unroll it first")
+        operator, style = operator_of(one.op_type)
+        inputs = [name for name in one.inputs if name and name not in graph.parameters]
+        is_external = one.attributes.get("mem_mode") == "external"
+        nodes.append(
+            Node(
+                name=one.name or f"{one.op_type}_{number}",
+                operator=operator,
+                style=style,
+                written=one.op_type,
+                attributes=one.attributes,
+                inputs=tuple(inputs[:1] if is_external else inputs),
+                outputs=tuple(name for name in one.outputs if name),
+                file=path,
+            )
+        )
+    if not any(one.domain.startswith(DOMAIN) for one in graph.nodes):
+        raise UnreadableFile(
+            f"{path}: no hardware layer of FINN in it (domain {DOMAIN}); "
+            "this is a network, not a design"
+        )
     unknown = [
         f"{node.name!r} ({node.written})"
         for node in nodes
-        if not knows(node.operator) and node.operator not in (*PASSED, *SHAPES)
+        if not knows(node.operator) and node.operator not in PASSED
     ]
     if unknown:
         raise UnreadableFile(
@@ -74,65 +105,21 @@ def _nodes(path: str, graph: PlainGraph) -> list[Node]:
     return nodes
 
 
-def _require_hardware(path: str, graph: PlainGraph) -> None:
-    for one in graph.nodes:
-        if one.op_type == "StreamingDataflowPartition":
-            child = one.attributes.get("model", "the file in its attribute model")
-            raise UnreadableFile(
-                f"{path}: node {one.name!r} is a StreamingDataflowPartition; the layers are in "
-                f"{child}: give that file"
-            )
-        if one.op_type == "FINNLoop" or one.attributes.get("mlo_max_iter"):
-            raise UnreadableFile(f"{path}: node {one.name!r} is a loop of layers; unroll it first")
-    if not any(one.domain.startswith(DOMAIN) for one in graph.nodes):
-        raise UnreadableFile(
-            f"{path}: no hardware layer of FINN in it (domain {DOMAIN}); "
-            "this is a network, not a design"
-        )
-
-
-def _node(path: str, number: int, one: PlainNode, graph: PlainGraph) -> Node:
-    operator, style = operator_of(one.op_type)
-    is_external = one.attributes.get("mem_mode") == "external"
-    inputs = [name for name in one.inputs if name and name not in graph.parameters]
-    if is_external:
-        inputs = inputs[:1]
-    return Node(
-        name=one.name or f"{one.op_type}_{number}",
-        operator=operator,
-        style=style,
-        written=one.op_type,
-        attributes=one.attributes,
-        inputs=tuple(inputs),
-        outputs=tuple(name for name in one.outputs if name),
-        file=path,
-    )
-
-
-def _folded(node: Node, folding: Mapping[str, Mapping[str, Any]]) -> Node:
-    """The node with what the folding file says about it."""
+def _folded(node: Node, folding: Folding) -> Node:
+    """The node with what a folding file says; "Defaults" are pairs of a value and operators."""
     changed = dict(node.attributes)
-    for attribute, (value, operators) in _defaults(folding).items():
-        if "all" in operators or node.operator in operators or node.written in operators:
-            if node.has(attribute):
-                changed[attribute] = value
+    for attribute, entry in folding.get("Defaults", {}).items():
+        if not (isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], list)):
+            continue
+        is_meant = {"all", node.operator, node.written} & set(map(str, entry[1]))
+        if is_meant and node.has(attribute):
+            changed[attribute] = entry[0]
     for attribute, value in folding.get(node.name, {}).items():
         changed[attribute] = tuple(value) if isinstance(value, list) else value
     return replace(node, attributes=changed)
 
 
-def _defaults(folding: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[Any, tuple[str, ...]]]:
-    """Return the "Defaults": for each attribute a value, and the operators that it is for."""
-    found = {}
-    for attribute, entry in folding.get("Defaults", {}).items():
-        if isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], list):
-            found[attribute] = entry[0], tuple(map(str, entry[1]))
-    return found
-
-
-def _require_names(
-    path: str, nodes: Sequence[Node], folding: Mapping[str, Mapping[str, Any]]
-) -> None:
+def _require_names(path: str, nodes: Sequence[Node], folding: Folding) -> None:
     names = [node.name for node in nodes]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -142,8 +129,7 @@ def _require_names(
     strange = [
         name
         for name in folding
-        if name not in names
-        and name != "Defaults"
+        if name not in {*names, "Defaults"}
         and operator_of(name.rpartition("_")[0])[0] not in (FIFO, CONVERTER)
     ]
     if strange:
@@ -177,57 +163,43 @@ def _streams(path: str, graph: PlainGraph, nodes: Sequence[Node]) -> list[Stream
         )
     streams = []
     for number, node in enumerate(nodes):
-        if _is_passed(node):
-            continue
-        for port, name in enumerate(node.inputs):
-            start, passed = _upstream(name, made, nodes)
-            if start is not None:
-                streams.append(Stream(start=start, end=End(number, port), fifos=passed))
+        for port, name in enumerate(node.inputs if node.operator not in PASSED else ()):
+            passed: list[Node] = []
+            while name in made and nodes[made[name].node].operator in PASSED:
+                before = nodes[made[name].node]
+                if before.operator == FIFO:
+                    passed.insert(0, before)
+                name = before.inputs[0] if before.inputs else ""
+            if name in made:  # else it is an input of the whole
+                end = End(number, port)
+                streams.append(Stream(start=made[name], end=end, fifos=tuple(passed)))
     return streams
-
-
-def _upstream(
-    name: str, made: Mapping[str, End], nodes: Sequence[Node]
-) -> tuple[End | None, tuple[Node, ...]]:
-    """Return where a stream begins, and the FIFO nodes on the way; nowhere if it is an input of all."""
-    passed: list[Node] = []
-    while name in made and _is_passed(nodes[made[name].node]):
-        node = nodes[made[name].node]
-        if node.operator == FIFO:
-            passed.insert(0, node)
-        name = node.inputs[0] if node.inputs else ""
-    return made.get(name), tuple(passed)
-
-
-def _is_passed(node: Node) -> bool:
-    return node.operator in PASSED or node.operator in SHAPES
 
 
 def _design(
     name: str, nodes: Sequence[Node], streams: Sequence[Stream], options: TimingOptions
 ) -> Design:
-    kept = [number for number, node in enumerate(nodes) if not _is_passed(node)]
-    numbers = {number: place for place, number in enumerate(kept)}
-    clusters = {
-        number: layer_cluster(nodes[number], options)
-        for number in kept
-        if nodes[number].operator != CONVERTER
-    }
-    for number in kept:
-        if number not in clusters:
-            fitted = _fitted(number, nodes, streams, clusters)
-            clusters[number] = layer_cluster(fitted, options)
+    kept = [number for number, node in enumerate(nodes) if node.operator not in PASSED]
+    clusters: dict[int, Cluster] = {}
+    for number in sorted(kept, key=lambda one: nodes[one].operator == CONVERTER):
+        node = nodes[number]
+        if node.operator == CONVERTER:
+            node = _fitted(number, nodes, streams, clusters)
+        clusters[number] = layer_cluster(node, options)
     layers = [_layer(nodes[number], clusters[number]) for number in kept]
     fifos: list[Fifo] = []
     remarks: list[str] = []
     for stream in streams:
-        start = numbers[stream.start.node]
-        end = numbers[stream.end.node]
-        _require_port(nodes[stream.start.node], layers[start].cluster, stream.start.port)
-        written = layers[start].cluster.outputs[stream.start.port]
+        start, end = kept.index(stream.start.node), kept.index(stream.end.node)
+        written = _output(nodes[stream.start.node], layers[start].cluster, stream.start.port)
         read = layers[end].cluster.inputs[stream.end.port]
+        fifo = Fifo(
+            name="", producer=start, output=stream.start.port, consumer=end, input=stream.end.port,
+            bits=written.bits, words=written.words, given=_given(nodes, stream),
+            nodes=tuple(node.name for node in stream.fifos),
+        )  # fmt: skip
         if written.words == read.words:
-            fifos.append(_fifo(nodes, stream, (start, end), written.bits, written.words))
+            fifos.append(fifo)
             continue
         total = max(written.words * written.bits, read.words * read.bits)
         if total % written.words or total % read.words:
@@ -236,22 +208,40 @@ def _design(
                 f"{counted(written.bits, 'bit')}, but "
                 f"{layers[end].name!r} reads {read.words} of {read.bits}; no width converter joins them"
             )
-        widths = total // written.words, total // read.words
-        layers.append(_converter(layers[start].name, layers[end].name, total, widths, options))
-        remarks.append(f"{layers[-1].name}: not in the file; the widths need it")
-        middle = len(layers) - 1
-        first = _fifo(nodes, stream, (start, middle), written.bits, written.words)
-        fifos.append(replace(first, input=0))
-        second = _fifo(nodes, stream, (middle, end), read.bits, read.words)
-        fifos.append(replace(second, output=0, given=None, nodes=()))
-    return Design(
-        name=name, layers=tuple(layers), fifos=_named(layers, fifos), remarks=tuple(remarks)
-    )
+        widths, middle = (total // written.words, total // read.words), len(layers)
+        converter = Node(
+            name=f"{layers[start].name} to {layers[end].name} {CONVERTED}", operator=CONVERTER,
+            style="", written=CONVERTER, attributes={}, inputs=(), outputs=(),
+        )  # fmt: skip
+        cluster = converter_cluster(converter, options, total, widths)
+        layers.append(Layer(name=converter.name, kind=CONVERTER, cluster=cluster))
+        remarks.append(f"{converter.name}: not in the file; the widths need it")
+        fifos.append(replace(fifo, consumer=middle, input=0))
+        fifos.append(
+            replace(
+                fifo,
+                producer=middle,
+                output=0,
+                bits=read.bits,
+                words=read.words,
+                given=None,
+                nodes=(),
+            )
+        )
+    # FIFOs are named after their ends, with a number where two layers share several.
+    names: dict[str, int] = {}
+    for number, fifo in enumerate(fifos):
+        ends = f"{layers[fifo.producer].name} to {layers[fifo.consumer].name}"
+        names[ends] = names.get(ends, 0) + 1
+        own = ends if names[ends] == 1 else f"{ends}, {names[ends]}"
+        fifos[number] = replace(fifo, name=own)
+    return Design(name=name, layers=tuple(layers), fifos=tuple(fifos), remarks=tuple(remarks))
 
 
-def _require_port(node: Node, cluster: Cluster, port: int) -> None:
+def _output(node: Node, cluster: Cluster, port: int) -> Port:
     if port >= len(cluster.outputs):
         raise node.refusal(f"output {port} is read, but the layer has {len(cluster.outputs)}")
+    return cluster.outputs[port]
 
 
 def _fitted(
@@ -259,13 +249,13 @@ def _fitted(
 ) -> Node:
     """A width converter with the widths of its neighbours, which a folding may have changed."""
     changed = dict(nodes[number].attributes)
-    for stream in streams:
-        if stream.end.node == number and stream.start.node in clusters:
-            _require_port(nodes[stream.start.node], clusters[stream.start.node], stream.start.port)
-            changed["inWidth"] = clusters[stream.start.node].outputs[stream.start.port].bits
-        if stream.start.node == number and stream.end.node in clusters:
-            _require_inputs(nodes[stream.end.node], clusters[stream.end.node])
-            changed["outWidth"] = clusters[stream.end.node].inputs[stream.end.port].bits
+    for start, end, _ in streams:
+        if end.node == number and start.node in clusters:
+            written = _output(nodes[start.node], clusters[start.node], start.port)
+            changed["inWidth"] = written.bits
+        if start.node == number and end.node in clusters:
+            _require_inputs(nodes[end.node], clusters[end.node])
+            changed["outWidth"] = clusters[end.node].inputs[end.port].bits
     return replace(nodes[number], attributes=changed)
 
 
@@ -279,70 +269,86 @@ def _require_inputs(node: Node, cluster: Cluster) -> None:
 def _layer(node: Node, cluster: Cluster) -> Layer:
     _require_inputs(node, cluster)
     estimate = node.attributes.get(ESTIMATE)
-    folding = ", ".join(f"{key} {node[key]}" for key in ("PE", "SIMD") if node.has(key))
     return Layer(
         name=node.name,
         kind=node.written,
         cluster=cluster,
         estimate=estimate if isinstance(estimate, int) else None,
-        folding=folding,
+        folding=", ".join(f"{key} {node[key]}" for key in ("PE", "SIMD") if node.has(key)),
     )
 
 
-def _converter(
-    start: str, end: str, total: int, widths: tuple[int, int], options: TimingOptions
-) -> Layer:
-    name = f"{start} to {end} (converter)"
-    node = Node(
-        name=name,
-        operator=CONVERTER,
-        style="",
-        written=CONVERTER,
-        attributes={},
-        inputs=(),
-        outputs=(),
-    )
-    return Layer(name=name, kind=CONVERTER, cluster=converter_cluster(node, options, total, widths))
-
-
-def _fifo(
-    nodes: Sequence[Node], stream: Stream, layers: tuple[int, int], bits: int, words: int
-) -> Fifo:
-    start, end = nodes[stream.start.node], nodes[stream.end.node]
-    return Fifo(
-        name="",
-        producer=layers[0],
-        output=stream.start.port,
-        consumer=layers[1],
-        input=stream.end.port,
-        bits=bits,
-        words=words,
-        given=_given(start, end, stream),
-        nodes=tuple(node.name for node in stream.fifos),
-    )
-
-
-def _given(start: Node, end: Node, stream: Stream) -> int | None:
+def _given(nodes: Sequence[Node], stream: Stream) -> int | None:
     """The depth that the file gives: of its FIFO nodes, or the larger one of both ends."""
     if stream.fifos:
         return sum(node.whole("depth") for node in stream.fifos)
-    found = [
-        depths[port]
-        for node, port, key in (
-            (start, stream.start.port, "outFIFODepths"),
-            (end, stream.end.port, "inFIFODepths"),
-        )
-        if port < len(depths := node.wholes(key, least=0))
-    ]
+    found: list[int] = []
+    for end, key in ((stream.start, "outFIFODepths"), (stream.end, "inFIFODepths")):
+        found += nodes[end.node].wholes(key, least=0)[end.port : end.port + 1]
     return max(found, default=None)
 
 
-def _named(layers: Sequence[Layer], fifos: Sequence[Fifo]) -> tuple[Fifo, ...]:
-    """Name each FIFO after its ends, with a number where two layers share several."""
-    names: dict[str, int] = {}
-    found = []
-    for fifo in fifos:
-        name = f"{layers[fifo.producer].name} to {layers[fifo.consumer].name}"
-        names[name] = names.get(name, 0) + 1
-        found.append(replace(fifo, name=name if names[name] == 1 else f"{name}, {names[name]}"))
-    return tuple(found)
+def read_folding(path: str) -> dict[str, dict[str, Any]]:
+    """Return the attributes of each node. Raises UnreadableFile."""
+    found = JsonValue.parse(read_bytes(path).decode("utf-8", "replace"), path)
+    if type(found.value) is not dict:
+        raise found.refusal("expected an object with an object for each node")
+    for name in found.value:
+        if type(found[name].value) is not dict:
+            raise found[name].refusal("expected an object with the attributes of a node")
+    return dict(found.value)
+
+
+def folding_text(
+    design: Design, cores: Sequence[Sequence[Core]], folding: Folding | None = None
+) -> str:
+    """Return a folding file with these cores: for FIFO nodes that are there, and for InsertFIFO.
+
+    The depth of a stream stands at both its ends, FINN takes the larger one. Where the model has as
+    many FIFO nodes on a stream as cores, each is told its depth and style; where it has fewer, the
+    last one holds the rest.
+    """
+    found: dict[str, dict[str, Any]] = {
+        name: dict(entry) for name, entry in (folding or {}).items()
+    }
+    found.setdefault("Defaults", {})
+    ends: list[tuple[list[int], list[int]]] = []  # depths at the inputs and outputs of each layer
+    for layer in design.layers:
+        is_in_file = not layer.name.endswith(CONVERTED)
+        entry = found.setdefault(layer.name, {}) if is_in_file else {}
+        # Depth 2 where a port is one of the whole design.
+        entry["inFIFODepths"] = [2] * len(layer.cluster.inputs)
+        entry["outFIFODepths"] = [2] * len(layer.cluster.outputs)
+        ends.append((entry["inFIFODepths"], entry["outFIFODepths"]))
+    for fifo, row in zip(design.fifos, cores, strict=True):
+        depth = sum(core.depth for core in row)
+        ends[fifo.producer][1][fifo.output] = ends[fifo.consumer][0][fifo.input] = depth
+        for name, core in zip(fifo.nodes, _shared(row, len(fifo.nodes)), strict=False):
+            entry = found.setdefault(name, {})
+            entry.update(depth=core.depth, impl_style=core.style, ram_style=core.ram)
+    return json.dumps(found, indent=2) + "\n"
+
+
+def _shared(row: Sequence[Core], nodes: int) -> list[Core]:
+    """The cores for so many FIFO nodes in a row."""
+    if not nodes or len(row) <= nodes:
+        least = Core(style="rtl", depth=2)
+        return [*row, *[least] * (nodes - len(row))]
+    rest = sum(core.depth for core in row[nodes - 1 :])
+    last = row[nodes - 1]
+    return [
+        *row[: nodes - 1],
+        Core(style="vivado", depth=1 << (rest - 1).bit_length(), ram=last.ram),
+    ]
+
+
+def fifo_depths(folding: Folding) -> dict[str, int]:
+    """Return the depth of each FIFO node that a folding file names. Raises UnreadableFile."""
+    found = {}
+    for name, entry in folding.items():
+        if name.startswith("StreamingFIFO") and "depth" in entry:
+            depth = entry["depth"]
+            if type(depth) is not int or depth < 0:
+                raise UnreadableFile(f"{name}: depth {depth!r}; expected an integer >= 0")
+            found[name] = depth
+    return found

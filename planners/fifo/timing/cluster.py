@@ -1,18 +1,14 @@
-"""How a layer of a streaming design is timed: series of events that wait for one another.
+"""Timing of a layer as event sequences that wait for one another, and what is assumed about it.
 
 A layer is not one actor: a sliding window reads while it writes, and each holds up the other. So a
-layer is a small cluster of series. A series is one port's handshakes in order (or an inner event); a
-wait says which event of another series has to come first, and by how many clock cycles.
+layer is a small cluster of sequences. A sequence is one port's handshakes in order (or an inner event);
+a wait says which event of another sequence has to come first, and by how many clock cycles.
 planners.kernels.event_times computes the times of all events.
-
-Layers that do the same again and again within a frame, and those that pass words on one by one.
-
-Facts about the timing of a design that its model does not state: given by the user, or assumed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil, gcd, isqrt, log2
 
@@ -23,12 +19,12 @@ from csdf.errors import InvalidGraph
 from planners.kernels.event_times import NONE
 
 Numbers = NDArray[np.int64]
-MOST_EVENTS = 50_000_000  # in one series, for memory
+MOST_EVENTS = 50_000_000  # in one sequence, for memory
 MOST_CYCLES = 2**39  # of a frame, a latency or an interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Series:
+class EventSequence:
     """Events in a fixed order, the same number in every frame.
 
     gap: clock cycles from one event to the next, at least; gaps: before each event, if they differ (the
@@ -43,9 +39,9 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Wait:
-    """Events of one series that wait for events of another.
+    """Events of one sequence that wait for events of another.
 
-    waiter, source: numbers of series. events: for each event of the waiter the event of the source
+    waiter, source: numbers of sequences. events: for each event of the waiter the event of the source
     that comes first, numbered in the frame of the waiter: a negative number is an event of an earlier
     frame, NONE no event. delay: clock cycles from one to the other; delays: for each event.
     """
@@ -61,12 +57,12 @@ class Wait:
 class Lock:
     """How a refused word stops a layer: nothing begins until words that it holds have left.
 
-    The event of `series` that begins a word of the output also waits for the space of the word `held`
+    The event of `sequence` that begins a word of the output also waits for the space of the word `held`
     words before it, and comes `delay` cycles after the read that makes this space. events, words: of a
     frame, in pairs.
     """
 
-    series: int
+    sequence: int
     events: Numbers
     words: Numbers
     held: int
@@ -75,13 +71,13 @@ class Lock:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Port:
-    """A port of a layer, where words enter or leave: a word at each of the events of a series.
+    """A port of a layer, where words enter or leave: a word at each event of a sequence.
 
     events: the event of each word; None if there is one at every event. bits: width of a word. lock: of
     an output, how refused words stop the layer, if it does not only wait with the next word.
     """
 
-    series: int
+    sequence: int
     words: int  # in one frame
     bits: int
     events: Numbers | None = None
@@ -90,9 +86,9 @@ class Port:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Cluster:
-    """The series of one layer, what they wait for, and its ports in the order of the node."""
+    """The event sequences of one layer, what they wait for, and its ports in the order of the node."""
 
-    series: tuple[Series, ...]
+    sequences: tuple[EventSequence, ...]
     waits: tuple[Wait, ...]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
@@ -100,8 +96,8 @@ class Cluster:
 
     @property
     def events(self) -> int:
-        """Events of one frame, of all series."""
-        return sum(one.events for one in self.series)
+        """Events of one frame, of all sequences."""
+        return sum(one.events for one in self.sequences)
 
 
 def require_few(events: int) -> None:
@@ -133,58 +129,52 @@ def waiting_for_nothing(events: int) -> Numbers:
 def units(cluster: Cluster) -> int:
     """Return into how many equal parts a frame of a layer falls: it does the same in each."""
     common = gcd(
-        *(one.events for one in cluster.series),
+        *(one.events for one in cluster.sequences),
         *(one.words for one in (*cluster.inputs, *cluster.outputs)),
     )
     small = [one for one in range(1, isqrt(common) + 1) if common % one == 0]
-    for parts in sorted({*small, *(common // one for one in small)}, reverse=True):
-        if is_repeated(cluster, parts):
-            return parts
-    return 1
+    divisors = sorted({*small, *(common // one for one in small)}, reverse=True)
+    return next(parts for parts in divisors if is_repeated(cluster, parts))
 
 
 def is_repeated(cluster: Cluster, parts: int) -> bool:
     """Whether a frame of a layer is the same so many times; its events and words have to divide."""
-    steps = [one.events // parts for one in cluster.series]
+    steps = [one.events // parts for one in cluster.sequences]
+
+    def is_same(numbers: Numbers | None, step: int, more: int = 0) -> bool:
+        """Whether numbers are the same again some places later, or so much more."""
+        if numbers is None:
+            return True
+        return np.array_equal(numbers[step:], numbers[: len(numbers) - step] + more)
+
+    def is_same_wait(wait: Wait) -> bool:
+        step, more = steps[wait.waiter], steps[wait.source]
+        is_nothing = wait.events == NONE
+        total = cluster.sequences[wait.source].events
+        later = np.append(wait.events[step:], wait.events[:step] + total)
+        return (
+            np.array_equal(is_nothing, np.roll(is_nothing, step))
+            and bool(((later == wait.events + more) | is_nothing).all())
+            and is_same(wait.delays, step)
+        )
+
     return (
-        all(_is_same(one.gaps, step, 0) for one, step in zip(cluster.series, steps, strict=True))
-        and all(_is_repeated_wait(cluster, wait, steps) for wait in cluster.waits)
+        all(is_same(one.gaps, step) for one, step in zip(cluster.sequences, steps, strict=True))
+        and all(map(is_same_wait, cluster.waits))
         and all(
-            _is_same(port.events, port.words // parts, steps[port.series])
+            is_same(port.events, port.words // parts, steps[port.sequence])
             for port in (*cluster.inputs, *cluster.outputs)
         )
-    )
-
-
-def _is_repeated_wait(cluster: Cluster, wait: Wait, steps: Sequence[int]) -> bool:
-    step, more = steps[wait.waiter], steps[wait.source]
-    is_nothing = wait.events == NONE
-    if not np.array_equal(is_nothing, np.roll(is_nothing, step)):
-        return False
-    total = cluster.series[wait.source].events
-    later = np.append(wait.events[step:], wait.events[:step] + total)
-    return bool(((later == wait.events + more) | is_nothing).all()) and _is_same(
-        wait.delays, step, 0
-    )
-
-
-def _is_same(numbers: Numbers | None, step: int, more: int) -> bool:
-    """Whether numbers are the same again some places later, or so much more."""
-    return numbers is None or bool(
-        (numbers[step:] == numbers[: -step or None][: len(numbers) - step] + more).all()
     )
 
 
 def is_word_by_word(cluster: Cluster) -> bool:
     """Whether a layer does the same for every word, at all of its ports, and looks at none ahead."""
     words = {port.words for port in (*cluster.inputs, *cluster.outputs)}
-    if len(words) != 1 or any(one.events not in words for one in cluster.series):
+    if len(words) != 1 or any(one.events not in words for one in cluster.sequences):
         return False
-    return is_repeated(cluster, words.pop()) and not any(map(_looks_ahead, cluster.waits))
-
-
-def _looks_ahead(wait: Wait) -> bool:
-    return bool((wait.events > counting(len(wait.events))).any())
+    looks_ahead = any((one.events > counting(len(one.events))).any() for one in cluster.waits)
+    return not looks_ahead and is_repeated(cluster, words.pop())
 
 
 def is_thinning(cluster: Cluster) -> bool:
@@ -194,32 +184,29 @@ def is_thinning(cluster: Cluster) -> bool:
     word that it reads, it asks for the space of at most one word more. So wherever a read waits for a
     write, the read before waits, as long, for the write before it.
     """
-    if len(cluster.series) != 2 or len(cluster.inputs) != 1 or len(cluster.outputs) != 1:
+    if len(cluster.sequences) != 2 or len(cluster.inputs) != 1 or len(cluster.outputs) != 1:
         return False
     read, written = cluster.inputs[0], cluster.outputs[0]
     if read.events is not None or written.events is not None:
         return False
-    asked = [_asked(one) for one in cluster.waits if one.waiter == read.series]
-    if any(one.waiter == one.source for one in cluster.waits) or not asked:
+    if any(one.waiter == one.source for one in cluster.waits):
         return False
-    waits = np.concatenate(asked)
+    rows = []  # for each event that waits: its number, that of the event waited for, and the delay
+    for wait in cluster.waits:
+        if wait.waiter == read.sequence:
+            waiting = np.flatnonzero(wait.events != NONE)
+            delays = np.full(len(wait.events), wait.delay) if wait.delays is None else wait.delays
+            rows.append(np.stack([waiting, wait.events[waiting], delays[waiting]], axis=1))
+    if not rows:
+        return False
+    waits = np.concatenate(rows)
     waits = waits[np.lexsort((waits[:, 1], waits[:, 0]))]
+    last = len(waits)
     frame = np.array([read.words, written.words, 0])
-    return _is_preceded(np.concatenate([waits - frame, waits]), len(waits))
-
-
-def _asked(wait: Wait) -> Numbers:
-    """A row for each event that waits: its number, that of the event waited for, and the delay."""
-    waiting = np.flatnonzero(wait.events != NONE)
-    delays = np.full(len(wait.events), wait.delay) if wait.delays is None else wait.delays
-    return np.stack([waiting, wait.events[waiting], delays[waiting]], axis=1)
-
-
-def _is_preceded(waits: Numbers, last: int) -> bool:
-    """Whether for the last of these waits there is one that is earlier by an event, and as long."""
-    reads, writes, delays = waits.T
+    reads, writes, delays = np.concatenate([waits - frame, waits]).T
     if (np.diff(writes) < 0).any():
         return False
+    # For each of these waits there is one that is earlier by an event, and as long.
     before = np.searchsorted(writes, writes[-last:] - 1)
     slack = reads[-last:] - 1 - reads[before]
     return bool(((slack >= 0) & (slack + delays[before] >= delays[-last:])).all())
@@ -245,18 +232,18 @@ class TimingOptions:
     """Latencies by operator or by node, the clock, and the DSP of the part.
 
     clock_ns: the period that the build asks for; it decides the depth of a DSP58 pipeline.
-    dsp: 48 or 58. idle: cycles between two frames of an HLS layer. more: added to every guess.
+    dsp: 48 or 58. restart_gap: cycles between two frames of an HLS layer. more: added to every guess.
     Raises InvalidGraph for more cycles than are simulated.
     """
 
     latencies: Mapping[str, int] = field(default_factory=dict)
     clock_ns: float = 5.0
     dsp: int = 48
-    idle: int = 0
+    restart_gap: int = 0
     more: int = 0
 
     def __post_init__(self) -> None:
-        for cycles in (*self.latencies.values(), self.idle, self.more):
+        for cycles in (*self.latencies.values(), self.restart_gap, self.more):
             require_short(cycles)
 
     def latency(self, operator: str, node: str, simd: int = 1) -> tuple[int, str]:

@@ -6,14 +6,16 @@ are the events at the ports; R is a word read, W a word written. The page docs/f
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from planners.fifo.timing.cluster import (
     Cluster,
+    EventSequence,
     Lock,
     Numbers,
     Port,
-    Series,
     Wait,
     counting,
     waiting_for_nothing,
@@ -29,35 +31,33 @@ def _cluster(
     read_gap: int = 1,
     lock: Lock | None = None,
 ) -> Cluster:
-    """A layer with one input and one output: series 0 reads, series 1 writes."""
+    """A layer with one input and one output: sequence 0 reads, sequence 1 writes."""
     return Cluster(
-        series=(
-            Series(name="read", events=reads, gap=read_gap),
-            Series(name="write", events=writes),
+        sequences=(
+            EventSequence(name="read", events=reads, gap=read_gap),
+            EventSequence(name="write", events=writes),
         ),
         waits=tuple(waits),
-        inputs=(Port(series=0, words=reads, bits=bits[0]),),
-        outputs=(Port(series=1, words=writes, bits=bits[1], lock=lock),),
+        inputs=(Port(sequence=0, words=reads, bits=bits[0]),),
+        outputs=(Port(sequence=1, words=writes, bits=bits[1], lock=lock),),
     )
 
 
-def padding(inner: Numbers, *, bits: int) -> Cluster:
-    """Return an FMPadding. inner: for each word written whether it is one that was read.
+def padding(read: Numbers, written: int, *, bits: int) -> Cluster:
+    """Return an FMPadding. read: of the words written those that were read, in order.
 
     The register behind the input holds one word, so the next is read when the one before moves on.
     Source: fmpadding.sv.
     """
-    steps = np.flatnonzero(inner).astype(np.int64)
-    written, read = len(inner), len(steps)
     needed = waiting_for_nothing(written)
-    needed[steps] = counting(read)
-    moved = np.roll(steps, 1) - 1
+    needed[read] = counting(len(read))
+    moved = np.roll(read, 1) - 1
     moved[0] -= written  # of the frame before
     waits = [
         Wait(waiter=1, source=0, events=needed),
         Wait(waiter=0, source=1, events=moved),
     ]
-    return _cluster(read, written, (bits, bits), waits)
+    return _cluster(len(read), written, (bits, bits), waits)
 
 
 def sliding_window(fetched: Numbers, first: Numbers, room: int, read: int, *, bits: int) -> Cluster:
@@ -69,11 +69,11 @@ def sliding_window(fetched: Numbers, first: Numbers, room: int, read: int, *, bi
     """
     written = len(fetched)
     allowed = _fetches_before_reading(fetched, first, room, read)
-    frees = allowed - 2
+    frees = np.where(allowed >= 2, allowed - 2, waiting_for_nothing(read))
     frees[0] = -1  # the frame before is written
     waits = [
         Wait(waiter=1, source=0, events=fetched, delay=2),
-        Wait(waiter=0, source=1, events=np.where(frees < 0, _none_but_first(read), frees)),
+        Wait(waiter=0, source=1, events=frees),
     ]
     behind = np.where(allowed > 0, fetched[np.maximum(allowed - 1, 0)], waiting_for_nothing(read))
     binds = (allowed > 0) & (behind >= counting(read) - 1)  # else the order of reading says it
@@ -81,12 +81,6 @@ def sliding_window(fetched: Numbers, first: Numbers, room: int, read: int, *, bi
         binding = np.where(binds, behind, waiting_for_nothing(read))
         waits.append(Wait(waiter=0, source=0, events=binding, delay=2))
     return _cluster(read, written, (bits, bits), waits)
-
-
-def _none_but_first(read: int) -> Numbers:
-    table = waiting_for_nothing(read)
-    table[0] = -1
-    return table
 
 
 def _fetches_before_reading(fetched: Numbers, first: Numbers, room: int, read: int) -> Numbers:
@@ -154,7 +148,7 @@ def narrowing(words: int, ratio: int, *, bits: int) -> Cluster:
         Wait(waiter=0, source=1, events=counting(words) * ratio - 3),
     ]
     read = counting(words)
-    lock = Lock(series=0, events=read, words=read * ratio, held=2, delay=2)
+    lock = Lock(sequence=0, events=read, words=read * ratio, held=2, delay=2)
     return _cluster(words, made, (bits, bits // ratio), waits, read_gap=ratio, lock=lock)
 
 
@@ -184,30 +178,18 @@ def matrix_vector(
     """
     synapse, neuron = folds
     read, steps, made = vectors * synapse, vectors * synapse * neuron, vectors * neuron
-    step = counting(steps)
-    compute = 0 if neuron == 1 else 2
-    waits = [
-        Wait(
-            waiter=1,
-            source=compute,
-            events=counting(made) * synapse + synapse - 1,
-            delay=core + 2,
-        ),
-    ]
-    series: tuple[Series, ...] = (
-        Series(name="read", events=read),
-        Series(name="write", events=made),
-    )
-    if neuron > 1:
-        series += (Series(name="compute", events=steps),)
-        waits += _replay(step, synapse, neuron, read)
     begun = counting(made)
-    lock = Lock(series=compute, events=begun * synapse, words=begun, held=2, delay=3)
-    return Cluster(
-        series=series,
-        waits=tuple(waits),
-        inputs=(Port(series=0, words=read, bits=bits[0]),),
-        outputs=(Port(series=1, words=made, bits=bits[1], lock=lock),),
+    compute = 0 if neuron == 1 else 2
+    last_step = begun * synapse + synapse - 1
+    waits = [Wait(waiter=1, source=compute, events=last_step, delay=core + 2)]
+    lock = Lock(sequence=compute, events=begun * synapse, words=begun, held=2, delay=3)
+    found = _cluster(read, made, bits, waits, lock=lock)
+    if neuron == 1:
+        return found
+    return replace(
+        found,
+        sequences=(*found.sequences, EventSequence(name="compute", events=steps)),
+        waits=(*waits, *_replay(counting(steps), synapse, neuron, read)),
     )
 
 

@@ -20,7 +20,7 @@ FORMATS = ("json", "h")
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the plan; return the exit code: 1 if none fits or a run differs, 3 if it gave up."""
+    """Print the plan; return the exit code: 1 if none fits or a run differs, 3 if it is unknown."""
     parser = command_parser()
     options = parser.parse_args(argv)
     require_question(parser, options)
@@ -77,7 +77,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     shared.add_platform_option(parser)
     shared.add_element_bytes_option(parser, is_by_tensor=True)
-    parsers.add_budget_option(parser, "for the search; then the fastest plan by then")
+    parsers.add_time_limit(parser, "for the search; then the fastest plan by then")
     parsers.add_output_option(
         parser, "the plan: .json, or its offsets as constants for C (.h)", required=False
     )

@@ -69,7 +69,7 @@ class ChosenWhy(Why):
 
 
 def work(options: argparse.Namespace) -> int:
-    """Print the plan; return the exit code: 1 if none fits or a run differs, 3 if it gave up."""
+    """Print the plan; return the exit code: 1 if none fits or a run differs, 3 if it is unknown."""
     begin = time.perf_counter()
     model = chosen.read(options, with_weights=options.verify)
     whole = model.network
@@ -89,7 +89,7 @@ def work(options: argparse.Namespace) -> int:
     )
     weights = parameter_bytes(model.network, options.element_bytes)
     limit = Limits(ram=options.ram, memory=options.memory).room(weights, weights)
-    stop = stop_after(options.budget, "groups")
+    stop = stop_after(options.time_limit, "groups")
     beside = None
     if is_chosen(options):
         answer = chosen_answer(chain, terms, options, limit)
@@ -130,7 +130,7 @@ def work(options: argparse.Namespace) -> int:
     if answer.plan is None or answer.status == Status.FEASIBLE:
         print(f"csdf plan fusion: {answer.status}: {answer.reason}", file=sys.stderr)
     if answer.plan is None:
-        return answers.GAVE_UP if answer.status == Status.GAVE_UP else answers.NO
+        return answers.UNKNOWN if answer.status == Status.UNKNOWN else answers.NO
     return answers.ANSWERED
 
 

@@ -116,7 +116,7 @@ def _headline(one: Fit) -> str:
     if one.status == Status.FEASIBLE:
         spare = bytes_in_words((one.ram or 0) - way.ram_bytes)
         return f"{one.network}: fits: {figures}; {spare} of RAM free"
-    verdict = "does not fit" if one.status == Status.INFEASIBLE else "gave up"
+    verdict = "does not fit" if one.status == Status.INFEASIBLE else "unknown"
     if one.flash is not None and one.flash_bytes > one.flash:
         verdict += (
             f": {bytes_in_words(one.flash_bytes)} of flash needed, "
@@ -164,7 +164,7 @@ def _together(all_of: Together) -> list[str]:
     word = {
         Status.FEASIBLE: "fit",
         Status.INFEASIBLE: "do not fit",
-        Status.GAVE_UP: "gave up",
+        Status.UNKNOWN: "unknown",
     }[status]
     time = all_of.nanoseconds
     each = "" if time is None else f", {nanoseconds_in_words(time)} for a frame of each"
@@ -187,7 +187,7 @@ def as_json(all_of: Together, checks: Sequence[Check], seconds: float) -> dict[s
     status, reason = all_of.verdict
     return {
         "networks": values,
-        "fits": None if status == Status.GAVE_UP else status == Status.FEASIBLE,
+        "fits": None if status == Status.UNKNOWN else status == Status.FEASIBLE,
         "ram_bytes": all_of.ram_bytes,
         "flash_bytes": all_of.flash_bytes,
         "predicted_nanoseconds": all_of.nanoseconds,

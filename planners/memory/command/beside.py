@@ -84,7 +84,7 @@ def in_words(found: Together) -> str:
     limits = {one.ram for one in found.fits}
     if status == Status.FEASIBLE:
         return figures if limits == {None} else f"fits: {figures}"
-    verdict = "does not fit" if status == Status.INFEASIBLE else "gave up"
+    verdict = "does not fit" if status == Status.INFEASIBLE else "unknown"
     return f"{verdict}: the least found is {figures}"
 
 

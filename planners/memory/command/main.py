@@ -17,7 +17,7 @@ from planners.memory.answer import EXTERNAL, INPUTS, OUTPUT_MEMORIES, RESIDENT, 
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the answer; return the exit code: 0 fits, 1 does not, 3 gave up."""
+    """Print the answer; return the exit code: 0 fits, 1 does not, 3 unknown."""
     options = command_parser().parse_args(argv)
     loading.require_drawing(options.plot)
     if options.output and loading.suffix_of(options.output) != "json":
@@ -33,7 +33,7 @@ def command_parser() -> argparse.ArgumentParser:
         "of line buffers and strips are planned in one arena; of the methods that fit the one with the "
         "fewest multiply-accumulates (MACs) is taken, and of several the fastest. Without --ram, every "
         "trade-off between RAM and MACs. Several networks work in turn in one arena. Ctrl-C and the "
-        "budget give the best by then.",
+        "time limit give the best by then.",
         "csdf fit person_detection --element-bytes 1 --ram 16kB --input rows",
         "csdf fit keyword_spotting --plot front.svg -o plan.json",
         notes="1x MACs is the network computed once. Strips recompute rows of the layers inside them, "
@@ -75,7 +75,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seed", type=answers.from_zero, default=0, metavar="N", help="of random weights, frames"
     )
-    parsers.add_budget_option(parser, "for each network; then the best by then", 9.0)
+    parsers.add_time_limit(parser, "for each network; then the best by then", 9.0)
     parsers.add_json_option(parser)
     parsers.add_plot_option(parser, "RAM against MACs; of --plan, offsets over time")
     parsers.add_output_option(parser, "the plan, in JSON", required=False)

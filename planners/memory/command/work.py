@@ -1,4 +1,4 @@
-"""The work of `csdf fit`: plans are searched or judged, told, run and written."""
+"""The work of `csdf fit`: plans are searched or checked, told, run and written."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Fitted(NamedTuple):
 
 
 def work(options: argparse.Namespace) -> int:
-    """Print the answer; return the exit code: 0 fits, 1 does not, 3 gave up."""
+    """Print the answer; return the exit code: 0 fits, 1 does not, 3 unknown."""
     begin = time.perf_counter()
     found = [
         _fitted(*one, options) for one in zip(options.models, _given_plans(options), strict=True)
@@ -96,7 +96,7 @@ def _fitted(source: str, plan: StreamingPlan | None, options: argparse.Namespace
     model = chosen.read_source(source, options, with_weights=options.verify)
     if plan is not None:
         model = worked_part(model, plan)
-        found = _judged(model.network, plan, options)
+        found = _checked(model.network, plan, options)
     else:
         found = _searched(model.network, options)
     if not options.verify:
@@ -106,7 +106,7 @@ def _fitted(source: str, plan: StreamingPlan | None, options: argparse.Namespace
     return Fitted(model.network, found, check)
 
 
-def _judged(network: Network, plan: StreamingPlan, options: argparse.Namespace) -> Fit:
+def _checked(network: Network, plan: StreamingPlan, options: argparse.Namespace) -> Fit:
     try:
         with answers.working(f"checking the plan of {plan.network}"):
             return fit_of(network, plan, ram=options.ram, flash=options.flash)
@@ -126,7 +126,7 @@ def _searched(network: Network, options: argparse.Namespace) -> Fit:
         output=options.output_memory or RESIDENT,
         searched=SEARCHED,
         platform=PLATFORMS[options.platform],
-        budget=stop_after(options.budget, f"{options.model}: line buffers and strips"),
+        budget=stop_after(options.time_limit, f"{options.model}: line buffers and strips"),
     )
 
 
@@ -138,6 +138,6 @@ def _exit_code(all_of: Together, checks: Sequence[Check]) -> int:
     if not all(check.is_equal for check in checks):
         return answers.NO
     status, _ = all_of.verdict
-    if status == Status.GAVE_UP:
-        return answers.GAVE_UP
+    if status == Status.UNKNOWN:
+        return answers.UNKNOWN
     return answers.ANSWERED if status == Status.FEASIBLE else answers.NO

@@ -16,7 +16,7 @@ BUDGETS = 50  # at which the solver gives its front, and the greedy choice is dr
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the plan; return the exit code: 1 if none is within the limit, 3 if it gave up."""
+    """Print the plan; return the exit code: 1 if none is within the limit, 3 if it is unknown."""
     parser = command_parser()
     options = parser.parse_args(argv)
     if options.profile and options.save_profile:
@@ -84,7 +84,7 @@ def _add_question_options(parser: argparse.ArgumentParser) -> None:
         help="dp (default): dynamic programming, the whole front at once; ilp: an integer program in "
         f"HiGHS, one for each question, its front at {BUDGETS} memories; both exact",
     )
-    parsers.add_budget_option(
+    parsers.add_time_limit(
         parser, "for measuring, and for the search; then the best plan by then", default=None
     )
 

@@ -60,7 +60,7 @@ from planners.primitives.selection.trade_off import TradeOff, trade_off
 
 
 def work(options: argparse.Namespace) -> int:
-    """Print the plan; return the exit code: 1 if none is within the limit, 3 if it gave up."""
+    """Print the plan; return the exit code: 1 if none is within the limit, 3 if it is unknown."""
     demand = Demand(
         objective=Objective(options.objective), memory=options.memory, nanoseconds=options.time
     )
@@ -69,10 +69,10 @@ def work(options: argparse.Namespace) -> int:
         profile = profile_of(model.network, options)
     except ENDS as end:
         print(
-            f"csdf plan primitives: {Status.GAVE_UP}: {reason_of(end)} while measuring",
+            f"csdf plan primitives: {Status.UNKNOWN}: {reason_of(end)} while measuring",
             file=sys.stderr,
         )
-        return answers.GAVE_UP
+        return answers.UNKNOWN
     problem = selection_problem(model.network, profile)
     if options.accounting == PUBLISHED:
         problem = as_published(problem, model.network, demand.objective)
@@ -103,7 +103,7 @@ def _report(
 ) -> tuple[Report, TradeOff | None]:
     """The answer with all that is beside it, and the whole front, where it was found in time."""
     begin = time.perf_counter()
-    stop = stop_after(options.budget, "selecting")
+    stop = stop_after(options.time_limit, "selecting")
     answer, pairs = _answer(problem, demand, stop, options)
     seconds = time.perf_counter() - begin
     front = answer.front if options.solver == "dp" else _front(problem, demand, stop)
@@ -132,7 +132,7 @@ def _exit_code(report: Report) -> int:
         print(f"csdf plan primitives: {answer.status}: {answer.reason}", file=sys.stderr)
     if answer.selection is not None:
         return answers.ANSWERED
-    return answers.GAVE_UP if answer.status == Status.GAVE_UP else answers.NO
+    return answers.UNKNOWN if answer.status == Status.UNKNOWN else answers.NO
 
 
 def _answer(
@@ -196,7 +196,7 @@ def profile_of(network: Network, options: argparse.Namespace) -> Profile:
     if options.profile:
         return read_profile(options.profile)
     print("csdf plan primitives: measuring, one thread; --profile reads a table", file=sys.stderr)
-    stop = stop_after(options.budget, _in_words)
+    stop = stop_after(options.time_limit, _in_words)
     effort = Effort(repetitions=options.repeats, seed=options.seed)
     profile = profile_network(network, effort=effort, budget=stop)
     if options.save_profile:

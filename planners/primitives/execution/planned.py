@@ -56,7 +56,7 @@ def run_planned(model: Model, plan: StreamingPlan, frame: Mapping[str, Array]) -
     """Return the outputs of a frame, each layer computed by the primitive that the plan names.
 
     Maps lie in the layouts of the plan. What is in no buffer of a group is poisoned before it works.
-    Raises InvalidPlan where the judge refuses the plan, where a layer has no primitive, or needs more
+    Raises InvalidPlan where the checker refuses the plan, where a layer has no primitive, or needs more
     workspace than it has; ExecutionError where a primitive writes to bytes that it has not.
     """
     require_carried_out(model.network, plan)

@@ -102,7 +102,7 @@ def quick_answer(problem: SelectionProblem, demand: Demand, reason: Reason) -> S
     found = [one for one in _quick_selections(problem, demand) if demand.is_met_by(one)]
     best = min(found, key=demand.cost, default=None)
     return SelectionAnswer(
-        selection=best, status=Status.GAVE_UP if best is None else Status.FEASIBLE, reason=reason
+        selection=best, status=Status.UNKNOWN if best is None else Status.FEASIBLE, reason=reason
     )
 
 

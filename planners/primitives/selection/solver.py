@@ -52,7 +52,7 @@ from planners.primitives.selection.trade_off import trade_off
 class ProgramWhy(Why):
     """Why the solver has no proof that its selection is the best."""
 
-    BUDGET = "the budget of the solver is used up"
+    TIME_LIMIT = "the time limit of the solver is reached"
     BOUND = "proved: none is below {bound}"
 
 
@@ -69,8 +69,8 @@ def solved_selection(
         found = _solved(problem, demand, stop)
     except KeyboardInterrupt as end:
         return quick_answer(problem, demand, reason_of(end))
-    if found.status == Status.GAVE_UP:
-        return quick_answer(problem, demand, because(ProgramWhy.BUDGET))
+    if found.status == Status.UNKNOWN:
+        return quick_answer(problem, demand, because(ProgramWhy.TIME_LIMIT))
     if found.selection is None:
         least = _least(problem, demand, stop)
         return SelectionAnswer(
@@ -113,7 +113,7 @@ def solved_front(
 ) -> tuple[Pair, ...]:
     """Return the best time at so many memories, evenly from the least to that of the fastest.
 
-    Without what others improve on; only what was proved, within the budget and before an interrupt.
+    Without what others improve on; only what was proved, within the time limit and before an interrupt.
     """
     found: list[Pair] = []
     with suppress(KeyboardInterrupt):
@@ -202,14 +202,14 @@ def smallest(
     while low < high:
         middle = (low + high) // 2
         found = fastest(problem, objective, sizes[middle], budget=stop)
-        ended |= found.status in (Status.FEASIBLE, Status.GAVE_UP)
+        ended |= found.status in (Status.FEASIBLE, Status.UNKNOWN)
         if found.selection is not None and found.selection.nanoseconds <= nanoseconds:
             high, best = middle, found.selection
         else:
             low = middle + 1
     if best is None:
         return Solution(
-            selection=None, status=Status.GAVE_UP if ended else Status.INFEASIBLE, bound=None
+            selection=None, status=Status.UNKNOWN if ended else Status.INFEASIBLE, bound=None
         )
     bound = None if ended else best.memory(objective)
     return Solution(
@@ -264,7 +264,7 @@ def _solved_program(
                 bound=min(bound, found),
             )
         program.rows.append(SumBetween(dict.fromkeys(places, 1), -inf, len(places) - 1))
-    return Solution(selection=None, status=Status.GAVE_UP, bound=None)
+    return Solution(selection=None, status=Status.UNKNOWN, bound=None)
 
 
 def _least_cost(problem: SelectionProblem, objective: Objective, limit: Limit) -> int:

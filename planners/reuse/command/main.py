@@ -121,7 +121,7 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="kept after each generation; resumed if it is there",
     )
-    parsers.add_budget_option(parser, "for the search; then the front found by then")
+    parsers.add_time_limit(parser, "for the search; then the front found by then")
 
 
 def _add_output_options(parser: argparse.ArgumentParser) -> None:
@@ -133,7 +133,7 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     )
     parsers.add_output_option(
         parser,
-        "the chosen plan: .json, which csdf fit --plan judges, runs and draws; or tables for C (.h)",
+        "the chosen plan: .json, which csdf fit --plan checks, runs and draws; or tables for C (.h)",
         required=False,
     )
     parser.add_argument(

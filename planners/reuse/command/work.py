@@ -109,7 +109,7 @@ def work(options: argparse.Namespace) -> int:
         plot(options.plot, answer)
     if answer.chosen is None:
         is_proved = answer.front.is_proved or answer.is_below_bound
-        return answers.NO if is_proved else answers.GAVE_UP
+        return answers.NO if is_proved else answers.UNKNOWN
     return answers.ANSWERED if answer.is_equal and answer.is_within_limit else answers.NO
 
 
@@ -138,7 +138,7 @@ def _answer(application: Application, options: argparse.Namespace, demands: Dema
     )
     is_ours = options.method == "beyond" and options.selection != PUBLISHED
     evaluator = Evaluator(application, costs, share=best_shared if is_ours else shared_buffers)
-    stop = stop_after(options.budget)
+    stop = stop_after(options.time_limit)
     front = front_at_once(evaluator, options) or searched(evaluator, options, stop)
     with answers.working("placing buffers, proving bounds"):
         return concluded(evaluator, front, options, demands, begin=begin, stop=stop)

@@ -2,7 +2,7 @@
 
 A chromosome with the places of its buffers becomes a deployment.
 
-Places for the buffers of a chromosome, found in two ways; both are shown to the judge.
+Places for the buffers of a chromosome, found in two ways; both are shown to the checker.
 
 A deployment in the form of all plans: one plan for each network, all in the same arena.
 
@@ -212,7 +212,7 @@ def _require_unique(what: str, names: Sequence[str]) -> None:
 def deployment(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> Deployment:
     """Return the final plan of a chromosome whose buffers lie as `memory` says.
 
-    Raises InvalidPlan if the judge refuses it, or if it was made for other buffers or lifetimes.
+    Raises InvalidPlan if the checker refuses it, or if it was made for other buffers or lifetimes.
     """
     check_plan(memory)
     _require_problem(memory.problem, offset_problem(evaluator, plan))

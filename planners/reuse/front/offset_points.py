@@ -19,7 +19,7 @@ MOST_STEPS = 99  # of the search for offsets of one chromosome
 class OffsetPoint:
     """A chromosome in whole buffers, with offsets, and with offsets where layers work in place.
 
-    evaluation: in whole buffers. offsets, in_place: what the judge has passed, in bytes, each with a
+    evaluation: in whole buffers. offsets, in_place: what the checker has passed, in bytes, each with a
     lower bound for these lifetimes and a status that says whether it is proved to be the least.
     """
 

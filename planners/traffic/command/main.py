@@ -70,7 +70,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument("--layer", metavar="NAME", help="this layer of the model alone")
     shared.add_element_bytes_option(parser, is_by_tensor=True)
     parser.add_argument("--nest", action="store_true", help="the loops of every layer and group")
-    parsers.add_budget_option(parser, "for the search; then the best plan by then")
+    parsers.add_time_limit(parser, "for the search; then the best plan by then")
     parsers.add_json_option(parser)
     parsers.add_plot_option(parser, "each group as bars, or with --sweep traffic over buffers,")
     return parser

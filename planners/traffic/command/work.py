@@ -37,7 +37,7 @@ def work(options: argparse.Namespace) -> int:
     begin = time.perf_counter()
     kind = PublishedSearch if options.accounting == PUBLISHED else NetworkSearch
     search = kind(_network(options), options.element_bytes)
-    stop = stop_after(options.budget, _in_words)
+    stop = stop_after(options.time_limit, _in_words)
     try:
         points = list(_points(search, options, stop))
     except InvalidPlan as error:

@@ -1,12 +1,12 @@
-"""The judge of fused schedules: runs one on numbers, in a buffer that it fills and empties itself.
+"""The checker of fused schedules: runs one on numbers, in a buffer that it fills and empties itself.
 
 It knows what a schedule says, and shares no code with what predicts or chooses schedules. An element
 that is not in the buffer is NaN, and so is every result computed from it. Numbers are
 small integers modulo a prime: their sums are exact.
 
-The parts of a schedule as the judge sees them: places that are needed and made, as arrays.
+The parts of a schedule as the checker sees them: places that are needed and made, as arrays.
 
-The arithmetic of the judge: what a layer makes of numbers, at some places.
+The arithmetic of the checker: what a layer makes of numbers, at some places.
 """
 
 from __future__ import annotations

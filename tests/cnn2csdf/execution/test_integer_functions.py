@@ -7,7 +7,7 @@ rounded on the way has more bits than the result.
 import numpy as np
 import pytest
 
-from cnn2csdf.elements import Element, Quantization
+from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.fixed_point.functions import FUNCTIONS, prelu
 
 REAL = {

@@ -6,7 +6,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from cnn2csdf import operators as op
 from cnn2csdf.catalogue.networks import from_catalogue
-from cnn2csdf.elements import Element
+from cnn2csdf.dtypes import Element
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import random_frames
 from cnn2csdf.execution.streaming_executor import run_by_parts

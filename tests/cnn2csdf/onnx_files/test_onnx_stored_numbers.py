@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from cnn2csdf.elements import Element
+from cnn2csdf.dtypes import Element
 from cnn2csdf.lowering import lower
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.onnx_files.writer import onnx_bytes

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cnn2csdf.elements import Element, Quantization
+from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.onnx_files import writer
 from cnn2csdf.parameters import parameter_bytes

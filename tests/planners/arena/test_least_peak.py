@@ -23,7 +23,7 @@ from tests.planners.problems import least_peak, problems
 @pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(problems())
-def test_the_peak_is_the_least_and_the_plan_passes_the_judge(problem):
+def test_the_peak_is_the_least_and_the_plan_passes_the_checker(problem):
     best = least_peak(problem)
     if best is None:
         with pytest.raises(InvalidPlan):

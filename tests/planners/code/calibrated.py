@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.elements import Element, Quantization, Stored
+from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.whole import run_layers
 from cnn2csdf.network import Network

@@ -10,7 +10,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.elements import Arithmetic, Element, Quantization, Stored
+from cnn2csdf.dtypes import Arithmetic, Element, Quantization, Stored
 from cnn2csdf.weights import Model, random_weights
 
 ROLES = {op.Convolution: "kernel", op.FullyConnected: "matrix"}

@@ -7,7 +7,7 @@ import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.elements import Arithmetic, Element, Quantization, Stored
+from cnn2csdf.dtypes import Arithmetic, Element, Quantization, Stored
 from cnn2csdf.network import Network
 from cnn2csdf.operators.recurrences import CELL_GATES
 from cnn2csdf.weights import Model, random_weights

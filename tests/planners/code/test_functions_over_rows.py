@@ -4,7 +4,7 @@ import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.elements import Element
+from cnn2csdf.dtypes import Element
 from cnn2csdf.weights import Model, random_weights
 from planners.memory.fit import fit
 from planners.plan.plan import Kind

@@ -11,9 +11,9 @@ import pytest
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.io.graph_files import write_graph
-from csdf.io.mapping.files import write_mapping
+from csdf.mapping.files import write_mapping
+from csdf.mapping.model import Buffer, InvalidMapping, Mapping, StaticOrder
 from csdf.model.builder import GraphBuilder
-from csdf.model.mapping import Buffer, InvalidMapping, Mapping, StaticOrder
 from planners.code.graph.mapped_program import OrdersBlock, mapped_graph, mapped_program
 from tests.cli.running import run
 from tests.planners.code.compiling import COMPILER, FLAGS, SANITIZERS, needs_compiler
@@ -285,7 +285,7 @@ def test_a_block_is_a_whole_number_of_iterations_on_every_processor():
 
 def test_the_command_writes_a_function_for_each_processor(run, tmp_path):
     graph = "models/graphs/csdf_example.xml"
-    code, _, _ = run("map", graph, "--processors", 2, "--budget", 2, "-o", tmp_path / "m.json")
+    code, _, _ = run("map", graph, "--processors", 2, "--time-limit", 2, "-o", tmp_path / "m.json")
     assert code == 0
     words = ("codegen", graph, "--map", tmp_path / "m.json", "-o", tmp_path / "c", "--json")
     code, output, _ = run(*words)

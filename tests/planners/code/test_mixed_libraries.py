@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.elements import Arithmetic, Element
+from cnn2csdf.dtypes import Arithmetic, Element
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.simplify import simplified
 from planners.code.layer_descriptor import as_real

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cnn2csdf.elements import Arithmetic, Element, Quantization
+from cnn2csdf.dtypes import Arithmetic, Element, Quantization
 from cnn2csdf.integers import multiplier
 from csdf.errors import UnsupportedOperator
 from planners.code.calls.rescaling import averaging

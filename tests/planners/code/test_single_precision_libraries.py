@@ -8,7 +8,7 @@ import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.elements import Arithmetic, Element, Quantization, Stored
+from cnn2csdf.dtypes import Arithmetic, Element, Quantization, Stored
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.network import Network
 from cnn2csdf.onnx_files.reader import read_onnx

@@ -5,7 +5,7 @@ A quick look at all: the other tests, most of them slow, draw many networks and 
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.elements import Arithmetic, Element
+from cnn2csdf.dtypes import Arithmetic, Element
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from planners.code.library import library

@@ -10,7 +10,7 @@ from hypothesis import given
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
-from cnn2csdf.elements import Arithmetic
+from cnn2csdf.dtypes import Arithmetic
 from csdf.errors import InvalidPlan
 from planners.code.c_text import Tables
 from planners.code.library import write_library

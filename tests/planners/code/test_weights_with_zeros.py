@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 def shifted(model, seed):
-    """The model with zero points for its kernels and matrices, of which some are nought."""
+    """The model with zero points for its kernels and matrices, of which some are zero."""
     layers = []
     for number, layer in enumerate(model.network.layers):
         zero = (0, -5, 117, 3, -128)[(seed + number) % 5]

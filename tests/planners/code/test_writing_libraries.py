@@ -9,7 +9,7 @@ import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.elements import Element
+from cnn2csdf.dtypes import Element
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.shape import Shape
 from cnn2csdf.simplify import simplified

@@ -72,7 +72,7 @@ def cluster_rules(cluster):
     """The rules of a cluster, its series by number."""
     return {
         number: _cluster_rule(cluster, number, series)
-        for number, series in enumerate(cluster.series)
+        for number, series in enumerate(cluster.sequences)
     }
 
 
@@ -84,7 +84,7 @@ def _cluster_rule(cluster, number, series):
         for wait in cluster.waits:
             if wait.waiter == number and wait.events[own] != NONE:
                 delay = wait.delay if wait.delays is None else int(wait.delays[own])
-                source = cluster.series[wait.source].events
+                source = cluster.sequences[wait.source].events
                 yield times(wait.source, frame * source + int(wait.events[own])) + delay
 
     return rule

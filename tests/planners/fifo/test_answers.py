@@ -13,10 +13,10 @@ from csdf.search.memory_cost import OBJECTIVES
 from csdf.time_limit import Stop
 from csdf.words import rate_in_words
 from planners.fifo.command.answer import by_number, in_proof
-from planners.fifo.event_graph import EventSystem
+from planners.fifo.event_graph import EventGraph
 from planners.fifo.finn.reading import read_design
-from planners.fifo.sizing import full_rate, smallest_depths
-from planners.fifo.stepping import cheapest_depths
+from planners.fifo.sizing import cheapest_depths, smallest_depths
+from planners.fifo.study import max_rate
 from planners.fifo.timing.cluster import TimingOptions
 from tests.planners.fifo.designs import RESIDUAL
 
@@ -25,41 +25,41 @@ def line_of(output, title):
     return next(line for line in output.splitlines() if line.split()[:1] == [title])
 
 
-@pytest.mark.parametrize("objective", ["bits", "words", "bram", "lut"])
+@pytest.mark.parametrize("objective", ["bits", "elements", "bram", "lut"])
 def test_bits_are_bits_whatever_was_to_be_small(objective, capsys):
     assert main(["fifo", "finn", str(RESIDUAL), "--objective", objective]) == 0
     text = capsys.readouterr().out
     assert main(["fifo", "finn", str(RESIDUAL), "--objective", objective, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    held = sum(one["bits"] * one["depth"] for one in found["fifos"])
+    held = sum(one["width"] * one["depth"] for one in found["fifos"])
     assert f"{held} bits" in line_of(text, "depths")
     assert found["smallest"]["bits"] == held
 
 
 def test_an_objective_other_than_bits_says_its_own_cost(capsys):
-    main(["fifo", "finn", str(RESIDUAL), "--objective", "words", "--json"])
+    main(["fifo", "finn", str(RESIDUAL), "--objective", "elements", "--json"])
     found = json.loads(capsys.readouterr().out)
-    words = sum(one["depth"] for one in found["fifos"])
-    assert found["smallest"]["cost"] == words >= found["smallest"]["lower_bound"]
-    main(["fifo", "finn", str(RESIDUAL), "--objective", "words"])
+    elements = sum(one["depth"] for one in found["fifos"])
+    assert found["smallest"]["cost"] == elements >= found["smallest"]["lower_bound"]
+    main(["fifo", "finn", str(RESIDUAL), "--objective", "elements"])
     line = line_of(capsys.readouterr().out, "depths")
     bits = found["smallest"]["bits"]
-    assert f"{words} words ({bits} bits) for" in line
-    assert line.endswith("proved the fewest words")
+    assert f"{elements} elements ({bits} bits) for" in line
+    assert line.endswith("proved the fewest elements")
 
 
 @pytest.mark.parametrize("objective", ["bram", "lut"])
 def test_memories_cost_what_csdf_buffers_says(objective, capsys):
-    system = EventSystem(read_design(str(RESIDUAL), TimingOptions(), {}))
+    graph = EventGraph(read_design(str(RESIDUAL), TimingOptions(), {}))
     main(["fifo", "finn", str(RESIDUAL), "--objective", objective, "--json"])
     found = json.loads(capsys.readouterr().out)
     price = OBJECTIVES[objective]
-    own = sum(price(one["depth"], one["bits"]) for one in found["fifos"])
+    own = sum(price(one["depth"], one["width"]) for one in found["fifos"])
     assert found["smallest"]["cost"] == own == found["smallest"]["lower_bound"]
     if objective == "bram":
-        assert own == found["cost"]["bram18"]
-    asked, _ = full_rate(system)
-    assert cheapest_depths(system, asked, price).bits == own
+        assert own == found["resources"]["BRAM_18K"]
+    asked, _ = max_rate(graph)
+    assert cheapest_depths(graph, asked, price).bits == own
 
 
 def test_equal_memories_have_the_fewest_bits_or_say_how_many_there_could_be(capsys):
@@ -67,9 +67,9 @@ def test_equal_memories_have_the_fewest_bits_or_say_how_many_there_could_be(caps
     fewest = json.loads(capsys.readouterr().out)["smallest"]["bits"]
     main(["fifo", "finn", str(RESIDUAL), "--objective", "bram"])
     assert f"({fewest} bits, no fewer) for" in line_of(capsys.readouterr().out, "depths")
-    system = EventSystem(read_design(str(RESIDUAL), TimingOptions(), {}))
-    asked, _ = full_rate(system)
-    found = cheapest_depths(system, asked, OBJECTIVES["bram"], stop=Stop(steps=3))
+    graph = EventGraph(read_design(str(RESIDUAL), TimingOptions(), {}))
+    asked, _ = max_rate(graph)
+    found = cheapest_depths(graph, asked, OBJECTIVES["bram"], stop=Stop(steps=3))
     assert found.least_bits is None or found.least_bits <= fewest
 
 
@@ -77,14 +77,14 @@ def test_the_way_of_a_deadlock_is_short_in_words_and_whole_in_json(capsys):
     main(["fifo", "finn", str(RESIDUAL)])
     line = line_of(capsys.readouterr().out, "depth")
     main(["fifo", "finn", str(RESIDUAL), "--json"])
-    waiting = json.loads(capsys.readouterr().out)["shallow"]["waiting"]
+    waiting = json.loads(capsys.readouterr().out)["depth_2"]["waiting"]
     # The fork waits for the sum, that for the convolution, that for the fork: seven layers.
     assert len(waiting) == 7
     assert f"{waiting[0]} -> {waiting[1]} -> (4 more: 'waiting' in --json) -> {waiting[-1]}" in line
     assert len(line) < 240
 
 
-@pytest.mark.parametrize(("objective", "title"), [("words", "words"), ("lut", "LUTs")])
+@pytest.mark.parametrize(("objective", "title"), [("elements", "elements"), ("lut", "LUTs")])
 def test_a_front_is_of_the_objective_and_ends_at_its_fewest(objective, title, capsys):
     front = ["fifo", "finn", str(RESIDUAL), "--front", "--objective", objective]
     assert main([*front, "--json"]) == 0
@@ -99,7 +99,7 @@ def test_a_front_is_of_the_objective_and_ends_at_its_fewest(objective, title, ca
     assert capsys.readouterr().out.splitlines()[1].split()[0] == title
 
 
-def test_where_no_memory_is_needed_the_front_is_the_full_rate(capsys):
+def test_where_no_memory_is_needed_the_front_is_the_max_rate(capsys):
     # No FIFO of the model needs more than 256 words, so no rate needs a block RAM.
     main(["fifo", "finn", str(RESIDUAL), "--front", "--objective", "bram", "--json"])
     (point,) = json.loads(capsys.readouterr().out)["front"]
@@ -115,7 +115,7 @@ def test_where_no_memory_is_needed_the_front_is_the_full_rate(capsys):
     ],
 )  # fmt: skip
 def test_rates_are_said_without_an_exponent(rate, text):
-    # 200 MHz, 98 cycles a frame: 2,040,816 frames/s.
+    # 200 MHz, 98 cycles/frame: 2,040,816 frames/s.
     assert rate_in_words(rate) == text
 
 
@@ -123,23 +123,23 @@ def test_a_picture_tells_proved_points_from_others():
     pytest.importorskip("matplotlib")
     from planners.fifo.command.picture import OPEN, PROVED, front_picture
 
-    proved = smallest_depths(EventSystem(read_design(str(RESIDUAL), TimingOptions(), {})), None)
+    proved = smallest_depths(EventGraph(read_design(str(RESIDUAL), TimingOptions(), {})), None)
     proved = replace(proved, period=Fraction(98))
     other = replace(proved, status=Status.FEASIBLE, bits=proved.bits + 9)
 
     def texts(points):
-        picture = front_picture("n", points, "words", Fraction(200), "svg")
+        picture = front_picture("n", points, "elements", Fraction(200), "svg")
         return re.findall(r"<!-- (.+?) -->", picture)
 
     assert PROVED in texts([proved])
     assert OPEN not in texts([proved])
-    assert {PROVED, OPEN, "words in all FIFOs"} <= set(texts([proved, other]))
+    assert {PROVED, OPEN, "elements in all FIFOs"} <= set(texts([proved, other]))
     assert any(one.endswith("million") for one in texts([proved]))
 
 
 @pytest.mark.parametrize(
     ("objective", "what"),
-    [("bits", "fewer bits"), ("words", "fewer words"), ("lut", "cheaper memories")],
+    [("bits", "fewer bits"), ("elements", "fewer elements"), ("lut", "cheaper memories")],
 )
 def test_the_reason_says_what_was_proved(objective, what, capsys):
     main(["fifo", "finn", str(RESIDUAL), "--objective", objective, "--json"])
@@ -147,15 +147,15 @@ def test_the_reason_says_what_was_proved(objective, what, capsys):
 
 
 def test_what_was_assumed_is_in_the_order_of_its_numbers():
-    groups = [("latency 10", []), ("latency 2", []), ("latency 3", [])]
-    assert [one for one, _ in sorted(groups, key=by_number)] == [
+    remarks = ["latency 10", "latency 2", "latency 3"]
+    assert sorted(remarks, key=by_number) == [
         "latency 2", "latency 3", "latency 10",
     ]  # fmt: skip
 
 
 def test_a_gap_is_never_said_to_be_nothing():
-    system = EventSystem(read_design(str(RESIDUAL), TimingOptions(), {}))
-    proved = smallest_depths(system, None)
+    graph = EventGraph(read_design(str(RESIDUAL), TimingOptions(), {}))
+    proved = smallest_depths(graph, None)
     open_ = replace(proved, status=Status.FEASIBLE, bits=4832, lower_bound=4830)
     assert Fraction(2, 4830) == open_.gap < Fraction(1, 1000)
     assert "less than 0.1% above the smallest (at least 4830)" in in_proof(open_)

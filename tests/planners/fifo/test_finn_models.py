@@ -9,11 +9,10 @@ from onnx import TensorProto, helper
 from csdf.errors import UnreadableFile
 from csdf.search.memory_cost import blocks
 from planners.fifo.cores import Core, cost, split_cores, whole_core, with_cores
-from planners.fifo.event_graph import EventSystem
-from planners.fifo.finn.folding_file import fifo_depths, folding_text, read_folding
-from planners.fifo.finn.reading import read_design
-from planners.fifo.sizing import full_rate, period_of, smallest_depths
-from planners.fifo.study import automatic_depths, study
+from planners.fifo.event_graph import EventGraph
+from planners.fifo.finn.reading import fifo_depths, folding_text, read_design, read_folding
+from planners.fifo.sizing import smallest_depths
+from planners.fifo.study import automatic_depths, max_rate, period_of, study
 from planners.fifo.timing.cluster import TimingOptions
 from tests.planners.fifo.designs import RESIDUAL, ROOT, cluster, fork
 from tests.planners.fifo.handshakes import Times, cluster_rules
@@ -192,7 +191,7 @@ def test_a_row_of_cores_holds_what_they_hold_together():
     periods = []
     for cores in (one, rows):
         changed, depths = with_cores(design, cores)
-        periods.append(period_of(EventSystem(changed), depths).period)
+        periods.append(period_of(EventGraph(changed), depths).period)
     assert periods[0] <= periods[1]  # a second core costs a cycle, never saves one
     assert sum(depths) == 9 + 2 * 4
 
@@ -249,7 +248,7 @@ def test_hls_layers_move_as_many_words_as_their_loops_say(operator, attributes, 
 def test_a_longer_latency_delays_writes_and_not_the_rate():
     slow = TimingOptions(latencies={"MVAU": 40})
     design, other = read_design(RESIDUAL, OPTIONS), read_design(RESIDUAL, slow)
-    assert full_rate(EventSystem(design)) == full_rate(EventSystem(other))
+    assert max_rate(EventGraph(design)) == max_rate(EventGraph(other))
     one = design.layers[design.layer("MVAU_hls_0")].cluster
     two = other.layers[other.layer("MVAU_hls_0")].cluster
     first, second = Times(cluster_rules(one), {}), Times(cluster_rules(two), {})
@@ -273,20 +272,20 @@ SIMULATED = {
 @each("name", [name for name in SIMULATED if (DESIGNS / name).exists()])
 def test_layers_need_the_cycles_that_their_rtl_needs(name):
     design = read_design(str(DESIGNS / name), OPTIONS)
-    system = EventSystem(design)
-    full_rate(system)
+    graph = EventGraph(design)
+    max_rate(graph)
     for layer, (estimate, cycles) in SIMULATED[name].items():
         number = design.layer(layer)
-        assert (design.layers[number].estimate, system.alone[number]) == (estimate, cycles)
+        assert (design.layers[number].estimate, graph.alone[number]) == (estimate, cycles)
 
 
 @pytest.mark.slow
 @each("model", MODELS)
 def test_real_designs_have_depths_without_deadlock_that_are_proved_the_smallest(model):
-    system = EventSystem(read_design(str(model), OPTIONS))
-    found = smallest_depths(system, None)
+    graph = EventGraph(read_design(str(model), OPTIONS))
+    found = smallest_depths(graph, None)
     assert found.status == "optimal"
-    assert period_of(system, found.depths).period is not None
+    assert period_of(graph, found.depths).period is not None
 
 
 LONG = "cnv_"  # a proof that takes minutes or more
@@ -295,29 +294,29 @@ LONG = "cnv_"  # a proof that takes minutes or more
 @pytest.mark.slow
 @each("model", [one for one in MODELS if not one.name.startswith(LONG)])
 def test_depths_of_real_designs_are_proved_the_smallest_at_full_rate(model):
-    system = EventSystem(read_design(str(model), OPTIONS))
-    full, _ = full_rate(system)
-    found = smallest_depths(system, full)
+    graph = EventGraph(read_design(str(model), OPTIONS))
+    full, _ = max_rate(graph)
+    found = smallest_depths(graph, full)
     assert (found.status, found.lower_bound) == ("optimal", found.bits)
-    assert period_of(system, found.depths).period == full
-    assert found.bits <= system.design.bits(automatic_depths(system, full))
+    assert period_of(graph, found.depths).period == full
+    assert found.bits <= graph.design.bits(automatic_depths(graph, full))
 
 
 @pytest.mark.slow
 @NO_DESIGNS
 def test_the_residual_design_needs_no_fewer_bits_than_cuts_of_single_depths_prove():
     # A search that knew no sums of depths had found 3114 bits, and proved that 3072 are needed.
-    system = EventSystem(read_design(str(DESIGNS / "resnet_small_t20000.onnx"), OPTIONS))
-    full, _ = full_rate(system)
-    assert 3072 <= smallest_depths(system, full).bits < 3114
+    graph = EventGraph(read_design(str(DESIGNS / "resnet_small_t20000.onnx"), OPTIONS))
+    full, _ = max_rate(graph)
+    assert 3072 <= smallest_depths(graph, full).bits < 3114
 
 
 @NO_DESIGNS
 def test_the_residual_design_deadlocks_on_its_bypass_in_depth_two():
     design = read_design(str(DESIGNS / "resnet_small_t2500.onnx"), OPTIONS)
-    circuit = period_of(EventSystem(design), [2] * len(design.fifos))
-    assert circuit.period is None
-    assert [design.fifos[one].name for one in circuit.fifos] == [
+    cycle = period_of(EventGraph(design), [2] * len(design.fifos))
+    assert cycle.period is None
+    assert [design.fifos[one].name for one in cycle.fifos] == [
         "DuplicateStreams_hls_0 to ElementwiseAdd_hls_0"
     ]
 
@@ -335,7 +334,7 @@ def test_depth_files_of_full_size_builds_are_read(name):
 
 
 def test_a_rate_between_has_a_size_between():
-    system = EventSystem(read_design(RESIDUAL, OPTIONS))
-    full, _ = full_rate(system)
-    sizes = [smallest_depths(system, one).bits for one in (None, Fraction(3000), full)]
+    graph = EventGraph(read_design(RESIDUAL, OPTIONS))
+    full, _ = max_rate(graph)
+    sizes = [smallest_depths(graph, one).bits for one in (None, Fraction(3000), full)]
     assert sizes == sorted(sizes)

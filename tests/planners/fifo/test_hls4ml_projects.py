@@ -9,7 +9,7 @@ import pytest
 
 from csdf.cli.main import main
 from csdf.errors import UnreadableFile
-from planners.fifo.event_graph import EventSystem
+from planners.fifo.event_graph import EventGraph
 from planners.fifo.hls import reading
 from planners.fifo.hls.reading import (
     FUNCTIONS,
@@ -19,7 +19,7 @@ from planners.fifo.hls.reading import (
     read_source,
     with_depths,
 )
-from planners.fifo.sizing import full_rate, period_of
+from planners.fifo.study import max_rate, period_of
 from planners.fifo.timing.cluster import TimingOptions
 
 # A fork, a padded 3x3 convolution on one side, and a sum, in the form of hls4ml's templates.
@@ -55,14 +55,14 @@ def test_the_configuration_stands_for_its_project(project):
 
 def test_a_convolution_takes_its_reuse_factor_for_each_pixel(project):
     # 36 pixels, 4 cycles each; all other functions take 64 at most.
-    assert full_rate(EventSystem(design_of(project)))[0] == 36 * 4
+    assert max_rate(EventGraph(design_of(project)))[0] == 36 * 4
 
 
 def test_the_short_way_of_a_fork_deadlocks_in_depth_two(project):
     design = design_of(project)
-    circuit = period_of(EventSystem(design), [2] * 5)
-    assert circuit.period is None
-    assert [design.fifos[one].name for one in circuit.fifos] == ["right"]
+    cycle = period_of(EventGraph(design), [2] * 5)
+    assert cycle.period is None
+    assert [design.fifos[one].name for one in cycle.fifos] == ["right"]
 
 
 def test_depths_are_written_into_the_source_and_nothing_else_changes(project):
@@ -78,7 +78,7 @@ def test_the_command_writes_depths_that_run(project, capsys):
     depths = json.loads(out.read_text())
     again = design_of(project)
     assert {fifo.name: fifo.given for fifo in again.fifos} == depths
-    period = period_of(EventSystem(again), [fifo.given for fifo in again.fifos]).period
+    period = period_of(EventGraph(again), [fifo.given for fifo in again.fifos]).period
     assert period == 36 * 4
     assert "proved the smallest" in capsys.readouterr().out
 

@@ -5,11 +5,10 @@ import json
 import pytest
 
 from planners.fifo.evaluator import DesignEvaluator
-from planners.fifo.event_graph import EventSystem
-from planners.fifo.finn.folding_file import read_folding
-from planners.fifo.finn.reading import read_design
-from planners.fifo.growing import least_depth
-from planners.fifo.sizing import full_rate
+from planners.fifo.event_graph import EventGraph
+from planners.fifo.finn.reading import read_design, read_folding
+from planners.fifo.sizing import least_depth
+from planners.fifo.study import max_rate
 from planners.fifo.timing.cluster import TimingOptions
 from tests.planners.fifo.real_mobilenet import Chain, real_depths
 from tests.shared_data import SHARED
@@ -38,7 +37,7 @@ def test_the_layers_of_the_network_fit_the_nodes_of_the_build(build):
     assert len(design.fifos) == len(depths) == 140
     # Thresholds one by one behind the first convolution: 111 x 111 pixels of 32 channels, fed by a
     # converter, which makes one word in a cycle. No other layer is slower.
-    full, slowest = full_rate(EventSystem(design))
+    full, slowest = max_rate(EventGraph(design))
     assert (full, design.layers[slowest].name) == (111 * 111 * 32, "StreamingDataWidthConverter_1")
 
 
@@ -46,8 +45,8 @@ def test_the_deep_fifos_of_the_build_are_those_that_need_it(build):
     # Two FIFOs of the build have more than 256 words where one alone has to be deep in our model.
     # That is a bound from below, for all others are without end: what runs on the device has more.
     design, depths = build
-    system = EventSystem(design)
-    evaluator = DesignEvaluator(system, required=full_rate(system)[0])
+    graph = EventGraph(design)
+    evaluator = DesignEvaluator(graph, required=max_rate(graph)[0])
     deep = [number for number, depth in enumerate(depths) if depth > 1500]
     assert [design.layers[design.fifos[one].consumer].name for one in deep] == [
         "FMPadding_rtl_0", "FMPadding_rtl_1",

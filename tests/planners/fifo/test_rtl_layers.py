@@ -9,7 +9,7 @@ from planners.fifo.finn.layers import layer_cluster
 from planners.fifo.finn.nodes import Node
 from planners.fifo.timing import rtl
 from planners.fifo.timing.cluster import TimingOptions
-from planners.fifo.timing.loops import Loop, Stream, loop_cluster
+from planners.fifo.timing.loops import loop_cluster
 from tests.planners.fifo import cycle_by_cycle, recurrences
 from tests.planners.fifo.handshakes import ALWAYS, Times, cluster_rules
 
@@ -47,7 +47,7 @@ def ports(cluster, rules, rates):
     taken, given_ = refusals(rates)
     ours = Times(cluster_rules(cluster), {0: taken, 1: given_})
     theirs = Times(rules, {"R": taken, "W": given_})
-    reads, writes = (FRAMES * one.events for one in cluster.series[:2])
+    reads, writes = (FRAMES * one.events for one in cluster.sequences[:2])
     return (
         (ours.all(0, reads), ours.all(1, writes)),
         (theirs.all("R", reads), theirs.all("W", writes)),
@@ -187,7 +187,7 @@ def with_fifo(cluster, depth):
     """The rules of a layer, of a FIFO behind it, and "out", the words that leave the FIFO."""
     lock, rules = cluster.outputs[0].lock, cluster_rules(cluster)
     begun = dict(zip(lock.events.tolist(), lock.words.tolist(), strict=True))
-    write, begin, steps = rules[1], rules[lock.series], cluster.series[lock.series].events
+    write, begin, steps = rules[1], rules[lock.sequence], cluster.sequences[lock.sequence].events
 
     def written(k, t):
         yield from write(k, t)
@@ -204,7 +204,7 @@ def with_fifo(cluster, depth):
         yield t("out", k - 1) + 1
         yield t(1, k) + 1
 
-    return rules | {1: written, lock.series: begins, "out": leaves}
+    return rules | {1: written, lock.sequence: begins, "out": leaves}
 
 
 @instances
@@ -253,10 +253,8 @@ def test_a_loop_has_an_iteration_in_each_stage_of_its_pipeline(steps, latency, r
     # Behind a refused write the others leave one by one: a word does not overtake the steps between.
     steps = [(True, False), *steps, (False, True)]
     reads, writes = zip(*steps, strict=True)
-    streams = [
-        [Stream(iterations=np.flatnonzero(one).astype(np.int64), bits=8)] for one in (reads, writes)
-    ]
-    cluster = loop_cluster(Loop(iterations=len(steps), latency=latency), *streams, ())
+    streams = [[(np.flatnonzero(one).astype(np.int64), 8)] for one in (reads, writes)]
+    cluster = loop_cluster(len(steps), *streams, latency=latency)
     refused = refusals(rates)
     ours = Times(cluster_rules(cluster), dict(enumerate(refused)))
     theirs = cycle_by_cycle.pipelined_loop(reads, writes, latency, FRAMES, refused)
@@ -270,5 +268,5 @@ def test_the_lock_of_a_matrix_unit_costs_nothing_while_its_output_is_taken(synap
     # A vector takes SF * NF cycles, whatever the pipeline: FINN's estimate, which its RTL keeps.
     cluster = rtl.matrix_vector(6, (synapse, neuron), 6, bits=(8, 8))
     times = Times(cluster_rules(cluster), {})
-    writes = cluster.series[1].events
+    writes = cluster.sequences[1].events
     assert times(1, 4 * writes - 1) - times(1, 3 * writes - 1) == 6 * synapse * neuron

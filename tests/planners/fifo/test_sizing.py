@@ -10,13 +10,11 @@ from csdf.errors import GaveUp
 from csdf.search.memory_cost import StepSearch
 from csdf.time_limit import Stop
 from planners.fifo.evaluator import DesignEvaluator
-from planners.fifo.event_graph import EventSystem
+from planners.fifo.event_graph import EventGraph
 from planners.fifo.finn.reading import read_design
-from planners.fifo.growing import exchanged, grown, least_depths
 from planners.fifo.proving import Parts
-from planners.fifo.sizing import full_rate, period_of, smallest_depths
-from planners.fifo.stepping import cheapest_depths
-from planners.fifo.study import automatic_depths
+from planners.fifo.sizing import cheapest_depths, exchanged, grown, least_depths, smallest_depths
+from planners.fifo.study import automatic_depths, max_rate, period_of
 from planners.fifo.timing import rtl
 from planners.fifo.timing.cluster import TimingOptions
 from tests.both_kernels import BOTH, use
@@ -58,8 +56,8 @@ def test_a_chain_of_layers_and_fifos_is_the_composition_of_their_recurrences(dep
         rules[f"W{number}"] = _both(rules[f"W{number}"], writing)
     theirs = Times(rules, {"W0": {0}})  # the output register is empty in the first cycle
     design = documented_chain()
-    system = EventSystem(design)
-    ours = system.restricted(range(3), [depth] * 2).times(Fraction(0), FRAMES)
+    graph = EventGraph(design)
+    ours = graph.restricted(range(3), [depth] * 2).times(Fraction(0), FRAMES)
     # Without that cycle at the start, all our times are one less where they follow from it.
     for number in range(3):
         for port, name in enumerate("RW"):
@@ -120,7 +118,7 @@ def drawn_chain(kinds, words=12):
 def test_the_period_is_that_of_the_csdf_graph(kinds, depths):
     design = drawn_chain(kinds)
     depths = depths[: len(design.fifos)]
-    found = period_of(EventSystem(design), depths)
+    found = period_of(EventGraph(design), depths)
     assert throughput(design_graph(design, depths)).period == found.period
 
 
@@ -128,7 +126,7 @@ def test_the_period_is_that_of_the_csdf_graph(kinds, depths):
 def test_a_fork_is_timed_as_its_csdf_graph_is(depth):
     design = fork()
     depths = [2, 2, 2, depth, 2]
-    found = period_of(EventSystem(design), depths)
+    found = period_of(EventGraph(design), depths)
     known = throughput(design_graph(design, depths))
     assert (known.deadlock is not None) == (found.period is None)
     if found.period is not None:
@@ -143,30 +141,30 @@ def every(design, most):
 @given(st.lists(links, min_size=3, max_size=4))
 def test_no_smaller_depths_reach_the_full_rate(kinds):
     design = drawn_chain(kinds)
-    system = EventSystem(design)
-    full, _ = full_rate(system)
-    found = smallest_depths(system, full)
+    graph = EventGraph(design)
+    full, _ = max_rate(graph)
+    found = smallest_depths(graph, full)
     assert found.status == "optimal"
-    assert period_of(system, found.depths).period == full
+    assert period_of(graph, found.depths).period == full
     for depths in every(design, 6):  # brute force over all smaller ones
         if design.bits(depths) < found.bits:
-            assert period_of(system, depths).period > full
+            assert period_of(graph, depths).period > full
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.lists(links, min_size=3, max_size=4), st.data())
 def test_exchanged_depths_cost_less_and_still_suffice(kinds, data):
     design = drawn_chain(kinds)
-    system = EventSystem(design)
-    full, _ = full_rate(system)
-    evaluator = DesignEvaluator(system, required=full)
+    graph = EventGraph(design)
+    full, _ = max_rate(graph)
+    evaluator = DesignEvaluator(graph, required=full)
     weights = [one.bits for one in design.fifos]
     *_, (depths, _) = grown(evaluator, [2] * len(weights), [None] * len(weights))
     depths = tuple(one + data.draw(st.integers(0, 4)) for one in depths)
     bits = design.bits(depths)
     for found in exchanged(evaluator, depths, [2] * len(weights), [None] * len(weights), weights):
         assert design.bits(found) <= bits
-        assert period_of(system, found).period == full
+        assert period_of(graph, found).period == full
         bits = design.bits(found)
 
 
@@ -174,15 +172,15 @@ def test_exchanged_depths_cost_less_and_still_suffice(kinds, data):
 @given(st.lists(st.integers(1, 9), min_size=5, max_size=5), st.integers(0, 20))
 def test_no_cheaper_depths_of_a_fork_reach_a_rate(costs, more):
     design = fork()
-    system = EventSystem(design)
-    asked = full_rate(system)[0] + more
-    found = smallest_depths(system, asked, weights=costs)
+    graph = EventGraph(design)
+    asked = max_rate(graph)[0] + more
+    found = smallest_depths(graph, asked, weights=costs)
     assert found.status == "optimal"
-    evaluator = DesignEvaluator(system, required=asked)
-    assert evaluator.circuit(found.depths) is None
+    evaluator = DesignEvaluator(graph, required=asked)
+    assert evaluator.critical_cycle(found.depths) is None
     for depths in every(design, 9):  # brute force over all cheaper ones
         if sum(map(int.__mul__, depths, costs)) < found.bits:
-            assert evaluator.circuit(depths) is not None
+            assert evaluator.critical_cycle(depths) is not None
 
 
 @settings(max_examples=8, deadline=None)
@@ -194,20 +192,20 @@ def test_no_depths_of_a_fork_have_cheaper_memories(words, fixed, more):
         return memories * bits + (fixed if memories else 0)
 
     design = fork()
-    system = EventSystem(design)
-    asked = full_rate(system)[0] + more
-    found = cheapest_depths(system, asked, cost)
-    evaluator = DesignEvaluator(system, required=asked)
+    graph = EventGraph(design)
+    asked = max_rate(graph)[0] + more
+    found = cheapest_depths(graph, asked, cost)
+    evaluator = DesignEvaluator(graph, required=asked)
 
     def price(depths):
         return sum(cost(depth, one.bits) for depth, one in zip(depths, design.fifos, strict=True))
 
     assert (found.status, found.bits) == ("optimal", price(found.depths))
-    assert evaluator.circuit(found.depths) is None
+    assert evaluator.critical_cycle(found.depths) is None
     for depths in every(design, 9):  # brute force over all cheaper ones
         if price(depths) < found.bits:
-            assert evaluator.circuit(depths) is not None
-    ended = cheapest_depths(system, asked, cost, stop=Stop(steps=3))
+            assert evaluator.critical_cycle(depths) is not None
+    ended = cheapest_depths(graph, asked, cost, stop=Stop(steps=3))
     assert ended.lower_bound <= found.bits <= ended.bits
 
 
@@ -221,34 +219,34 @@ def test_memories_cost_no_more_than_those_of_other_objectives(words, more):
     def cost(depth, bits):
         return -(-depth // words) * (bits + 1)
 
-    system = EventSystem(fork())
-    fifos = system.design.fifos
-    asked = full_rate(system)[0] + more
+    graph = EventGraph(fork())
+    fifos = graph.design.fifos
+    asked = max_rate(graph)[0] + more
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(StepSearch, "cheapest", without_proof)
-        found = cheapest_depths(system, asked, cost)
+        found = cheapest_depths(graph, asked, cost)
     for weights in (None, [1] * len(fifos)):
-        other = smallest_depths(system, asked, weights=weights)
+        other = smallest_depths(graph, asked, weights=weights)
         price = sum(cost(depth, one.bits) for depth, one in zip(other.depths, fifos, strict=True))
         assert found.bits <= price
-    assert DesignEvaluator(system, required=asked).circuit(found.depths) is None
+    assert DesignEvaluator(graph, required=asked).critical_cycle(found.depths) is None
 
 
 def test_among_memories_of_the_same_cost_those_with_the_fewest_bits_are_taken():
-    system = EventSystem(fork())
-    full, _ = full_rate(system)
-    found = cheapest_depths(system, full, lambda depth, bits: depth // 100)
-    assert system.design.bits(found.depths) == smallest_depths(system, full).bits
+    graph = EventGraph(fork())
+    full, _ = max_rate(graph)
+    found = cheapest_depths(graph, full, lambda depth, bits: depth // 100)
+    assert graph.design.bits(found.depths) == smallest_depths(graph, full).bits
     assert (found.status, found.bits) == ("optimal", 0)
 
 
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.integers(1, 9), min_size=5, max_size=5), st.integers(0, 20))
 def test_more_time_never_gives_a_worse_answer(costs, more):
-    system = EventSystem(fork())
-    asked = full_rate(system)[0] + more
+    graph = EventGraph(fork())
+    asked = max_rate(graph)[0] + more
     found = [
-        smallest_depths(system, asked, weights=costs, stop=Stop(steps=steps))
+        smallest_depths(graph, asked, weights=costs, stop=Stop(steps=steps))
         for steps in (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256)
     ]
     assert found[0].status == "feasible"
@@ -259,27 +257,27 @@ def test_more_time_never_gives_a_worse_answer(costs, more):
 
 def test_no_smaller_depths_of_a_fork_run():
     design = fork()
-    system = EventSystem(design)
-    found = smallest_depths(system, None)
+    graph = EventGraph(design)
+    found = smallest_depths(graph, None)
     assert found.status == "optimal"
-    assert period_of(system, found.depths).period is not None
+    assert period_of(graph, found.depths).period is not None
     for depths in every(design, 9):
         if design.bits(depths) < found.bits:
-            assert period_of(system, depths).period is None
+            assert period_of(graph, depths).period is None
 
 
 def test_a_deadlock_names_the_short_way_of_a_fork():
     design = fork()
-    circuit = period_of(EventSystem(design), [2] * 5)
-    assert circuit.period is None
-    assert [design.fifos[one].name for one in circuit.fifos] == ["fork to sum"]
-    assert design.layers[circuit.layers[0]].name in {"fork", "sum", "pad", "window", "pool"}
+    cycle = period_of(EventGraph(design), [2] * 5)
+    assert cycle.period is None
+    assert [design.fifos[one].name for one in cycle.fifos] == ["fork to sum"]
+    assert design.layers[cycle.layers[0]].name in {"fork", "sum", "pad", "window", "pool"}
 
 
 def test_more_depth_is_never_slower():
     design = fork()
-    system = EventSystem(design)
-    periods = [period_of(system, [2, 2, 2, depth, 2]).period for depth in range(6, 14)]
+    graph = EventGraph(design)
+    periods = [period_of(graph, [2, 2, 2, depth, 2]).period for depth in range(6, 14)]
     known = [one for one in periods if one is not None]
     assert known == sorted(known, reverse=True)
 
@@ -291,43 +289,43 @@ def test_more_depth_is_never_slower():
 )
 def test_earlier_answers_do_not_change_a_verdict(questions, more):
     design = fork()
-    system = EventSystem(design)
+    graph = EventGraph(design)
     only_live = more < 0
-    asked = {"required": None if only_live else full_rate(system)[0] + more, "only_live": only_live}
-    experienced = DesignEvaluator(system, **asked)
+    asked = {"required": None if only_live else max_rate(graph)[0] + more, "only_live": only_live}
+    experienced = DesignEvaluator(graph, **asked)
     for depths in questions:
-        found = experienced.circuit(depths)
-        fresh = DesignEvaluator(system, **asked).circuit(depths)
+        found = experienced.critical_cycle(depths)
+        fresh = DesignEvaluator(graph, **asked).critical_cycle(depths)
         assert (found is None) == (fresh is None)
         if found is not None:
             # All that it names is small enough to be on it: with those FIFOs alone it is there.
             alone = [one if at in found.fifos else None for at, one in enumerate(depths)]
-            assert DesignEvaluator(system, **asked).circuit(alone) is not None
+            assert DesignEvaluator(graph, **asked).critical_cycle(alone) is not None
 
 
 def test_a_rate_above_that_of_the_slowest_layer_is_refused_with_that_layer():
     design = fork()
-    system = EventSystem(design)
-    full, slowest = full_rate(system)
-    found = smallest_depths(system, full - 1)
+    graph = EventGraph(design)
+    full, slowest = max_rate(graph)
+    found = smallest_depths(graph, full - 1)
     assert found.status == "infeasible"
-    assert found.circuit.layers == (slowest,)
+    assert found.cycle.layers == (slowest,)
 
 
 def test_the_automatic_rule_has_32_words_where_three_are_needed():
     # FINN's optimize_depth: up to 2 stays 2, up to 32 becomes 32.
-    depths = automatic_depths(EventSystem(fork()), Fraction(81))
+    depths = automatic_depths(EventGraph(fork()), Fraction(81))
     assert set(depths) <= {2, 32}
 
 
 @pytest.mark.parametrize("backend", BOTH)
 def test_compiled_and_plain_kernels_find_the_same(monkeypatch, backend):
     use(monkeypatch, backend)
-    system = EventSystem(fork())
-    full, _ = full_rate(system)
-    found = smallest_depths(system, full)
+    graph = EventGraph(fork())
+    full, _ = max_rate(graph)
+    found = smallest_depths(graph, full)
     monkeypatch.undo()
-    again = EventSystem(fork())
+    again = EventGraph(fork())
     assert (found.bits, found.status) == (smallest_depths(again, full).bits, "optimal")
 
 
@@ -335,10 +333,10 @@ def test_compiled_and_plain_kernels_find_the_same(monkeypatch, backend):
 def test_a_proof_that_begins_with_deep_fifos_ends_with_the_smallest(deep):
     # Depths beyond those where words may as well wait elsewhere say nothing about a single part.
     design = read_design(RESIDUAL, TimingOptions(), {})
-    system = EventSystem(design)
-    full, _ = full_rate(system)
-    smallest = smallest_depths(system, full)
-    evaluator = DesignEvaluator(system, required=full)
+    graph = EventGraph(design)
+    full, _ = max_rate(graph)
+    smallest = smallest_depths(graph, full)
+    evaluator = DesignEvaluator(graph, required=full)
     weights = [one.bits for one in design.fifos]
     floor = [2] * len(weights)
     parts = Parts(evaluator, least_depths(evaluator), weights, floor, lambda: None)
@@ -346,14 +344,14 @@ def test_a_proof_that_begins_with_deep_fifos_ends_with_the_smallest(deep):
     *_, last = parts.proved(start)
     depths = [last[one] for one in range(len(weights))]
     assert design.bits(depths) == smallest.bits == parts.lower_bound
-    assert evaluator.circuit(depths) is None
+    assert evaluator.critical_cycle(depths) is None
 
 
 def test_a_period_that_rests_on_a_lock_is_said_to_be_one_at_most():
     # A result is written core + 2 = 10 cycles after its step and read one later; 3 later follows the
     # step of the result depth + 2 behind it: 4 results in 14 cycles, 24 in a frame.
     units = [rtl.matrix_vector(12, (1, 2), 8, bits=(2, 3)), rtl.pipeline(24, 4, 5, bits=(3, 2))]
-    system = EventSystem(chain(*units))
-    shallow, deep = (period_of(system, [depth]) for depth in (2, 40))
+    graph = EventGraph(chain(*units))
+    shallow, deep = (period_of(graph, [depth]) for depth in (2, 40))
     assert (shallow.is_bound, deep.is_bound) == (True, False)
     assert (shallow.period, deep.period) == (24 // 4 * 14, 24)

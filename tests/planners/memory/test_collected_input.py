@@ -64,7 +64,7 @@ def test_a_plan_that_collects_its_input_computes_what_the_network_computes():
         require_equal(outputs(model, way.plan, frame), run_whole(model, frame))
 
 
-def test_a_plan_that_collects_its_input_reads_back_and_is_judged():
+def test_a_plan_that_collects_its_input_reads_back_and_is_checked():
     network = gated_block(2, 8, 16)
     way = collected_way(network)
     (plan,) = parse_plans(format_plans([way.plan]), "plan.json")

@@ -1,4 +1,4 @@
-"""Plans read back from JSON, and the judge who looks at them before anybody carries them out."""
+"""Plans read back from JSON, and the checker who looks at them before anybody carries them out."""
 
 import json
 import re

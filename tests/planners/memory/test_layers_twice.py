@@ -108,7 +108,7 @@ def test_fit_tells_that_gates_are_computed_twice():
     assert TWICE in {way.name for way in found.methods}
 
 
-def test_a_plan_with_layers_twice_reads_back_and_is_judged():
+def test_a_plan_with_layers_twice_reads_back_and_is_checked():
     network = gated_block(2, 8, 16)
     plan = fit(network, element_bytes=1, searched=SEARCHED).least.plan
     assert plan.rematerialised

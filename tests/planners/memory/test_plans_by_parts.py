@@ -1,4 +1,4 @@
-"""Arenas of whole layers and by parts as plans: judged, run, spoiled."""
+"""Arenas of whole layers and by parts as plans: checked, run, spoiled."""
 
 from dataclasses import replace
 from random import Random

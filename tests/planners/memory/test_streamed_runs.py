@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
-from cnn2csdf.elements import Element
+from cnn2csdf.dtypes import Element
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
@@ -110,7 +110,7 @@ def test_graphs_with_many_branches_run_in_the_planned_bytes(make):
 
 def bottleneck():
     """A 1x1 convolution, one of each feature map, and a 1x1 convolution that sums up."""
-    builder = NetworkBuilder("bottleneck")
+    builder = NetworkBuilder("critical_cycle")
     point = op.Window(kernel=(1, 1), stride=(1, 1), padding=(0, 0, 0, 0))
     window = op.Window(kernel=(3, 3), stride=(2, 1), padding=(1, 1, 1, 1))
     last = builder.input((3, 9, 8))

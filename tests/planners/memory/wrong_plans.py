@@ -1,4 +1,4 @@
-"""Plans that are wrong in one respect, made from plans that are right: for the judge to find."""
+"""Plans that are wrong in one respect, made from plans that are right: for the checker to find."""
 
 import copy
 from dataclasses import replace

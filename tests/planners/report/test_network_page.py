@@ -71,7 +71,7 @@ def test_what_a_planner_adds_has_its_place_on_the_page():
 
 def test_a_memory_that_was_not_found_is_said_so_and_has_no_section():
     page = network_page(replace(NETWORK, methods=(), added=()))
-    assert "net: the memory was not found within the budget." in page.texts["summary"]
+    assert "net: the memory was not found within the time limit." in page.texts["summary"]
     assert "memory" not in page.ids
 
 

@@ -12,7 +12,7 @@ from planners.reuse.edge_buffers import (
     shared_largest_first,
 )
 from tests.planners.reuse.front.small_applications import all_genes, alone, residual
-from tests.planners.reuse.reuse_judges import clashes
+from tests.planners.reuse.reuse_checkers import clashes
 
 
 def random_edges(random, count):

@@ -29,7 +29,7 @@ from planners.reuse.cost.evaluation import Costs, Evaluator
 from planners.reuse.cost.offset_problem import elementwise_in_place, offset_problem
 from planners.reuse.front.search_problem import score, search_problem
 from planners.reuse.partition import evaluated_partition
-from tests.planners.reuse.reuse_judges import clashes, replay
+from tests.planners.reuse.reuse_checkers import clashes, replay
 from tests.reference.self_timed_reuse import self_timed_periods
 
 RESIDUAL = resnet8()

@@ -95,28 +95,28 @@ def test_no_random_nest_of_six_loops_moves_less(seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_judge_agrees_with_every_answer(seed):
+def test_the_checker_agrees_with_every_answer(seed):
     random = Random(seed)
     for _ in range(10):
         layer = random_convolution(random)
         room = random.randint(3, 60) * 2
         answer = least_traffic(layer, buffer_bytes=room, element_bytes=2)
-        judge = walk_nested if isinstance(answer.nest, NestedTiles) else walk
-        walked = judge(layer, answer.nest, buffer_bytes=room, element_bytes=2)
+        checker = walk_nested if isinstance(answer.nest, NestedTiles) else walk
+        walked = checker(layer, answer.nest, buffer_bytes=room, element_bytes=2)
         assert walked.total_bytes == answer.total_bytes
         assert walked.most_held_bytes <= answer.held_bytes <= room
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_judge_agrees_where_elements_differ_in_size(seed):
+def test_the_checker_agrees_where_elements_differ_in_size(seed):
     random = Random(seed)
     for _ in range(10):
         layer = random_convolution(random)
         sizes = ArrayBytes(*(random.choice((1, 2, 4)) for _ in range(3)))
         room = random.randint(sum(sizes), 120)
         answer = least_traffic(layer, buffer_bytes=room, element_bytes=sizes)
-        judge = walk_nested if isinstance(answer.nest, NestedTiles) else walk
-        walked = judge(layer, answer.nest, buffer_bytes=room, element_bytes=sizes)
+        checker = walk_nested if isinstance(answer.nest, NestedTiles) else walk
+        walked = checker(layer, answer.nest, buffer_bytes=room, element_bytes=sizes)
         assert walked.total_bytes == answer.total_bytes
         assert walked.most_held_bytes <= answer.held_bytes <= room
         assert answer.total_bytes >= answer.lower_bound_bytes

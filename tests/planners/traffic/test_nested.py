@@ -1,4 +1,4 @@
-"""Nests with two levels of tiles: against every such nest, walked by the judge, by hand."""
+"""Nests with two levels of tiles: against every such nest, walked by the checker, by hand."""
 
 from itertools import permutations, product
 from operator import le

@@ -70,7 +70,7 @@ def _lowered(network: Network, options: argparse.Namespace, overlap: Overlap) ->
 def _bounded(graph: Graph, options: argparse.Namespace) -> Graph:
     if not options.bounded:
         return graph
-    found = smallest_storage(graph, budget=stop_after(options.budget, storage.in_words))
+    found = smallest_storage(graph, budget=stop_after(options.time_limit, storage.in_words))
     if found.point is None:
         raise GaveUp(f"no capacities: {found.reason}")
     if found.status is not Status.OPTIMAL:

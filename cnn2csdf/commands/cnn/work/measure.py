@@ -27,7 +27,7 @@ def work(options: argparse.Namespace) -> int:
     print(
         f"csdf cnn measure: wrote {options.output}: "
         f"{answers.counted(sum(map(len, found.values())), 'phase')}, "
-        f"{total / 1e6:.4g} ms a frame",
+        f"{total / 1e6:.4g} ms/frame",
         file=sys.stderr,
     )
     return answers.ANSWERED

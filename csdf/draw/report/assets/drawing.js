@@ -22,7 +22,7 @@
     view[1] = limit(view[1] + dy, view[3], whole[1], whole[3]);
     show();
   }
-  // Large drawings begin legible, at the bottleneck; small ones as a whole, and not too large.
+  // Large drawings begin legible, at the critical cycle; small ones as a whole, and not too large.
   function begin() {
     const { width, height } = frame();
     const scale = Math.min(Math.max(fitScale(), 0.8), 1.3);
@@ -83,7 +83,7 @@
   });
   byId("graph-tools").append(
     button("+", "zoom in", () => zoom(1.4)), button("−", "zoom out", () => zoom(1 / 1.4)),
-    button("Fit", "show the whole drawing", fit), ...(svg.querySelector(".node.critical") ? [button("Bottleneck", "go to the bottleneck", begin)] : []),
+    button("Fit", "show the whole drawing", fit), ...(svg.querySelector(".node.critical") ? [button("Critical cycle", "go to the critical cycle", begin)] : []),
     make("span", { class: "hint" }, "drag to move; the wheel zooms after a click or with Ctrl"),
   );
   begin();

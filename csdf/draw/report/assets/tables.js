@@ -1,4 +1,4 @@
-// Tables: sort by the buttons of their heads, filter by text and by the bottleneck.
+// Tables: sort by the buttons of their heads, filter by text and by the critical cycle.
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0];
   const rows = [...body.rows];

@@ -62,7 +62,7 @@ def command_parser() -> argparse.ArgumentParser:
         help="a mapping of csdf map -o: a function for each processor, which keeps its order",
     )
     parser.add_argument("--name", help="of functions and files; default: the graph's")
-    parsers.add_budget_option(parser, "give up after that; with --smallest take the best by then")
+    parsers.add_time_limit(parser, "end after this time; with --smallest take the best by then")
     parsers.add_json_option(parser)
     answers.add_reading_options(parser)
     parsers.add_folder_option(parser, "a new folder, or one of its own")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
 
 from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.liveness import Deadlock
 from csdf.cli import answers
 from csdf.cli.frame.long_work import limited, shown, telling
 from csdf.errors import CsdfError
-from csdf.io.mapping.files import read_mapping
+from csdf.mapping.files import read_mapping
 from csdf.model.graph import Graph
 from csdf.names import quoted
 from csdf.outcome import Status
@@ -29,35 +28,41 @@ SHOWN = 300  # characters of a schedule
 
 def work(options: argparse.Namespace) -> int:
     """Write the program; return the exit code: 1 for a graph that deadlocks."""
-    with limited(options.budget) as stop:
-        return _planned(options, stop)
-
-
-def _planned(options: argparse.Namespace, stop: Stop) -> int:
-    if options.map is not None and options.order is not None:
-        raise CsdfError("--order: the mapping has the orders; leave out --order or --map")
-    graph = answers.read(options.file, options)
-    if options.capacity:
-        graph = with_capacities(graph, dict(options.capacity))
-    if options.smallest:
-        graph = _with_smallest(graph, stop)
-    if options.map is not None:
-        return _mapped(graph, options, stop)
-    planned = planned_graph(
-        graph,
-        token_bytes=options.token_size,
-        order=options.order or "least",
-        budget=telling(stop, f"scheduling {graph.name}"),
-    )
-    if isinstance(planned, Deadlock):
-        print(f"csdf codegen: {quoted(f'{graph.name} deadlocks: {planned}')}", file=sys.stderr)
-        return answers.NO
-    written = write_graph_program(planned, options.output, name=options.name)
-    if options.json:
-        print(answers.json_text(_as_json(planned, written), options))
-    else:
-        print(_as_text(planned, written, options.output))
-    return answers.ANSWERED
+    with limited(options.time_limit) as stop:
+        if options.map is not None and options.order is not None:
+            raise CsdfError("--order: the mapping has the orders; leave out --order or --map")
+        graph = answers.read(options.file, options)
+        if options.capacity:
+            graph = with_capacities(graph, dict(options.capacity))
+        if options.smallest:
+            graph = _with_smallest(graph, stop)
+        if options.map is not None:
+            return _mapped(graph, options, stop)
+        planned = planned_graph(
+            graph,
+            token_bytes=options.token_size,
+            order=options.order or "least",
+            budget=telling(stop, f"scheduling {graph.name}"),
+        )
+        if isinstance(planned, Deadlock):
+            print(f"csdf codegen: {quoted(f'{graph.name} deadlocks: {planned}')}", file=sys.stderr)
+            return answers.NO
+        written = write_graph_program(planned, options.output, name=options.name)
+        if options.json:
+            print(
+                answers.json_text(
+                    {
+                        **planned.to_json(),
+                        "program": written.name,
+                        "state_bytes": written.state_bytes,
+                        "files": list(written.files),
+                    },
+                    options,
+                )
+            )
+        else:
+            print(_as_text(planned, written, options.output))
+        return answers.ANSWERED
 
 
 def _mapped(graph: Graph, options: argparse.Namespace, stop: Stop) -> int:
@@ -125,7 +130,7 @@ def _as_text(planned: PlannedGraph, written: WrittenGraph, folder: str) -> str:
     way = "fixed" if planned.is_static else "in part decided at run time"
     return answers.one_text(
         [
-            f"{planned.graph.name}: {answers.counted(planned.firings, 'firing')} an iteration, "
+            f"{planned.graph.name}: {answers.counted(planned.firings, 'firing')} per iteration, "
             f"{planned.arena_bytes} B for all channels ({apart} B without sharing)",
             f"  order    {way}: {short}",
             f"  state    at most {written.state_bytes} B beside the arena",
@@ -133,12 +138,3 @@ def _as_text(planned: PlannedGraph, written: WrittenGraph, folder: str) -> str:
             f"  next     make -C {folder} test",
         ]
     )
-
-
-def _as_json(planned: PlannedGraph, written: WrittenGraph) -> dict[str, Any]:
-    return {
-        **planned.to_json(),
-        "program": written.name,
-        "state_bytes": written.state_bytes,
-        "files": list(written.files),
-    }

@@ -117,7 +117,7 @@ def _answered(model: str, options: argparse.Namespace) -> AnsweredNetwork:
     if options.whole_durations:
         whole = chosen.durations_table(options.whole_durations)
         rows, durations = durations, lambda cut: whole if cut == WHOLE else rows(cut)
-    stop = stop_after(options.budget, _in_words)
+    stop = stop_after(options.time_limit, _in_words)
     comparison = memory_comparison(
         network,
         chosen.granularity_of(options),

@@ -12,7 +12,7 @@ from typing import Any
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn.chosen import with_weights
-from cnn2csdf.elements import Element
+from cnn2csdf.dtypes import Element
 from cnn2csdf.execution.compare import (
     Difference,
     Verification,
@@ -109,7 +109,7 @@ def _memory(network: Network, options: argparse.Namespace) -> NetworkMemory:
         granularity,
         chosen.durations_of(network, options)(granularity),
         element_bytes=options.element_bytes,
-        budget=stop_after(options.budget, storage.in_words),
+        budget=stop_after(options.time_limit, storage.in_words),
     )
 
 

@@ -1,4 +1,4 @@
-"""Selections of primitives in the form of all plans: judged, and run in the planned bytes."""
+"""Selections of primitives in the form of all plans: checked, and run in the planned bytes."""
 
 from dataclasses import replace
 

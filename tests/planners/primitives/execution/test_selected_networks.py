@@ -101,7 +101,7 @@ def test_one_layout_needs_no_change_and_two_need_one_for_each_reader():
     assert {(one.source_layout, one.target_layout) for one in changes} == {("HWC", "CHW")}
 
 
-def test_maps_share_the_arena_as_the_judge_allows():
+def test_maps_share_the_arena_as_the_checker_allows():
     network = SMALL.network
     plan = map_plan(network, changes_of(network, plain(network)))
     check_plan(plan)

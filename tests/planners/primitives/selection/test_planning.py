@@ -88,7 +88,7 @@ def test_what_ends_early_gives_what_fits_by_then(end):
     impossible = best_selection(
         problem, Demand(objective=objective, nanoseconds=1), Stop(report=look)
     )
-    assert (impossible.status, impossible.selection) == ("gave up", None)
+    assert (impossible.status, impossible.selection) == ("unknown", None)
 
 
 @pytest.mark.parametrize("runs", [0, 1, 4])
@@ -112,7 +112,7 @@ def test_the_solver_is_not_run_again_when_the_time_is_over(monkeypatch, runs):
     answer = solved_selection(problem, Demand(objective=Objective.NETWORK), Runs())
     assert (answer.status, str(answer.reason)) == (
         "feasible",
-        "the budget of the solver is used up",
+        "the time limit of the solver is reached",
     )
 
 

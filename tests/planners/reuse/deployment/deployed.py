@@ -45,8 +45,8 @@ def calibrated(application):
     return {one.name: calibrated_weights(one.network, 1) for one in application.members}
 
 
-def judged(application, plan, element_bytes=None):
-    """The plans of all networks in the form of all plans, each judged, and all beside one another."""
+def checked(application, plan, element_bytes=None):
+    """The plans of all networks in the form of all plans, each checked, and all beside one another."""
     plans = streaming_plans(application, plan, element_bytes=element_bytes)
     for member, one in zip(application.members, plans, strict=True):
         require_carried_out(member.network, one)
@@ -64,7 +64,7 @@ def run(application, plan, *, weights=None, counts=2, element_bytes=None):
         counts = {one.name: counts for one in application.members}
     frames = [random_frames(one.network, counts[one.name], 2) for one in application.members]
     models = [Model(network=one.network, weights=weights[one.name]) for one in application.members]
-    found = run_in_turn(models, judged(application, plan, element_bytes), frames)
+    found = run_in_turn(models, checked(application, plan, element_bytes), frames)
     worst = 0.0
     for model, given, outputs in zip(models, frames, found, strict=True):
         assert len(outputs) == len(given)

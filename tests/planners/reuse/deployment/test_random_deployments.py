@@ -17,7 +17,7 @@ from tests.planners.reuse.deployment.deployed import (
     TOLERANCE,
     as_published,
     by_offsets,
-    judged,
+    checked,
     run,
 )
 
@@ -72,7 +72,7 @@ def test_outputs_are_those_of_each_network_alone_in_the_planned_bytes(drawn, dat
     application, weights, genes = drawn
     make = data.draw(st.sampled_from([as_published, by_offsets]))
     plan = make(Evaluator(application), genes)
-    plans = judged(application, plan)
+    plans = checked(application, plan)
     assert run(application, plan, weights=weights) < TOLERANCE
     for member, one in zip(application.members, plans, strict=True):
         names = [layer.inputs for layer in member.network.layers]
@@ -107,6 +107,6 @@ def test_several_inputs_come_when_their_turn_is(genes, cut, is_pipelined, make):
         name="drawn", members=(member,), parallel=(names,) if is_pipelined else ()
     )
     plan = make(Evaluator(application), tuple(genes))
-    (one,) = judged(application, plan)
+    (one,) = checked(application, plan)
     assert run(application, plan) < TOLERANCE
     assert touched(network, one) == one.arena_bytes == plan.arena_bytes

@@ -11,7 +11,7 @@ from planners.plan.checker import require_apart, require_carried_out
 from planners.reuse.application.application import Application, divided
 from planners.reuse.cost.evaluation import Evaluator
 from planners.reuse.deployment.deployment import teams
-from tests.planners.reuse.deployment.deployed import TOLERANCE, as_published, judged, run
+from tests.planners.reuse.deployment.deployed import TOLERANCE, as_published, checked, run
 
 TWO = (  # of five layers each, in two partitions
     divided(replace(example_cnn1(), name="A"), (2, 3)),
@@ -47,7 +47,7 @@ def test_networks_of_one_parallel_set_work_at_the_same_time():
     application, plan = planned(("A/1", "A/2", "B/1", "B/2"))
     assert names(plan) == [([["A/1", "A/2"], ["B/1", "B/2"]], True)]
     assert run(application, plan, counts={"A": 3, "B": 2}) < TOLERANCE
-    first, second = judged(application, plan)
+    first, second = checked(application, plan)
     words = {group.concurrent for one in (first, second) for group in one.groups}
     assert words == {"A/1, A/2, B/1, B/2"}
     # l2 is the last layer of A/1, and l3 and l4 of A/2 read it: an edge each.
@@ -56,7 +56,7 @@ def test_networks_of_one_parallel_set_work_at_the_same_time():
 
 def test_networks_at_the_same_time_have_no_byte_in_common():
     application, plan = planned(("A/1", "A/2", "B/1", "B/2"))
-    first, second = judged(application, plan)
+    first, second = checked(application, plan)
     over = first.buffers[0].offset
     moved = tuple(replace(one, offset=over) if one.size else one for one in second.buffers[:1])
     wrong = replace(second, buffers=(*moved, *second.buffers[1:]))
@@ -66,7 +66,7 @@ def test_networks_at_the_same_time_have_no_byte_in_common():
 
 def test_partitions_of_a_pipeline_have_no_byte_in_common():
     application, plan = planned(("A/1", "A/2"))
-    first, _ = judged(application, plan)
+    first, _ = checked(application, plan)
     copy = first.groups[1].transfers[0]
     lower = next(one for one in first.buffers if one.name == copy.source)
     moved = tuple(
@@ -79,7 +79,7 @@ def test_partitions_of_a_pipeline_have_no_byte_in_common():
 
 def test_a_hand_over_of_what_is_not_there_is_refused():
     application, plan = planned(("A/1", "A/2"))
-    first, _ = judged(application, plan)
+    first, _ = checked(application, plan)
     network = application.members[0].network
     copy, *others = first.groups[1].transfers
     wrong = {
@@ -101,7 +101,7 @@ def test_a_network_partly_in_a_set_with_another_is_refused():
 
 def test_a_layer_that_reads_in_a_buffer_of_other_groups_is_refused():
     application, plan = planned(("A/1", "A/2"))
-    first, _ = judged(application, plan)
+    first, _ = checked(application, plan)
     group = replace(first.groups[1], transfers=())
     targets = {copy.target for copy in first.groups[1].transfers}
     buffers = tuple(one for one in first.buffers if one.name not in targets)

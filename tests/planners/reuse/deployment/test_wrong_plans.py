@@ -16,7 +16,7 @@ from tests.planners.reuse.deployment.deployed import (
     TOLERANCE,
     as_published,
     calibrated,
-    judged,
+    checked,
     run,
 )
 
@@ -107,7 +107,7 @@ def test_a_plan_that_forgets_the_pipeline_is_not_deployed():
         deployment(EVALUATOR, plan, plan_arena(replace(PROBLEM, conflicts=())))
 
 
-def test_the_judge_is_asked():
+def test_the_checker_is_asked():
     plan = EVALUATOR.plan(WHOLE)
     memory = whole_buffers(EVALUATOR, plan)
     wrong = replace(memory, offsets=dict.fromkeys(memory.offsets, 0))
@@ -122,7 +122,7 @@ def changed(plan, name, **values):
 
 def error_of(plan):
     with pytest.raises(InvalidPlan) as found:
-        judged(EXAMPLE, plan)
+        checked(EXAMPLE, plan)
     return str(found.value)
 
 

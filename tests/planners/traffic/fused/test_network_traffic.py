@@ -11,7 +11,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.embedded import resnet8
 from cnn2csdf.catalogue.networks import from_catalogue
-from cnn2csdf.elements import Element, Stored
+from cnn2csdf.dtypes import Element, Stored
 from cnn2csdf.simplify import REWRITES, simplified
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp, InvalidPlan

@@ -1,0 +1,299 @@
+"""The graph of a mapped application: durations of its processors, transfers between them.
+
+It says nothing of orders; csdf.mapping.throughput adds those.
+
+Whether a mapping is one of this graph onto this platform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from math import gcd
+
+from csdf.analysis.bound_channels import bound_channels
+from csdf.analysis.consistency import repetition_vector
+from csdf.errors import counted
+from csdf.mapping.model import Buffer, Connection, Core, InvalidMapping, Mapping, Platform
+from csdf.model.graph import (
+    Actor,
+    Channel,
+    Graph,
+    in_finer_time,
+    require_graph,
+    self_loop,
+    space_channel,
+)
+
+TRANSFER = " (transfer)"  # what the name of a transfer actor adds to that of its channel
+WAIT = " (wait)"
+MEMORY, SOURCE, TARGET = "memory", "source", "target"  # where a channel has room: sides of a Buffer
+SPACE = {  # what the name of a reverse channel adds to that of its channel
+    MEMORY: " (space)",
+    SOURCE: " (space at its source)",
+    TARGET: " (space at its target)",
+}
+
+
+def durations_on(actor: Actor, core: Core) -> tuple[int, ...]:
+    """Return the durations of an actor's phases on a processor, in time units of the graph.
+
+    Raises InvalidMapping where the actor has durations for other types of processors only.
+    """
+    for one in actor.processors:
+        if one.name == core.type:
+            return one.durations
+    if not actor.processors or not core.type:
+        return actor.durations
+    types = ", ".join(repr(one.name) for one in actor.processors)
+    raise InvalidMapping(
+        f"actor {actor.name!r} cannot run on processor {core.name!r} of the type {core.type!r}; "
+        f"it has durations for {types}"
+    )
+
+
+def response_time(duration: int, wheel: int, own: int) -> int:
+    """Return how long work takes at most that may begin just after its slice: t + ceil(t/S) (W - S).
+
+    Source: Bekooij et al., Predictable embedded multiprocessor system design, SCOPES 2004.
+    """
+    return duration + -(-duration // own) * (wheel - own)
+
+
+def transfer_time(channel: Channel, connection: Connection) -> int:
+    """Return how long a token of a channel is on its way, in time units of the user.
+
+    Raises InvalidMapping for a channel without token size where the connection has a bandwidth.
+    """
+    if connection.bandwidth is None:
+        return connection.latency
+    if channel.token_size is None:
+        raise InvalidMapping(
+            f"channel {channel.name!r} has no token size, and the connection from "
+            f"{connection.source!r} to {connection.target!r} has a bandwidth"
+        )
+    return connection.latency + -(-channel.token_size // connection.bandwidth)
+
+
+def bound_graph(
+    graph: Graph, platform: Platform, mapping: Mapping, *, is_conservative: bool
+) -> Graph:
+    """Return the graph with the durations, transfers and buffers of a mapping, without orders.
+
+    A crossing channel that takes time becomes producer -> transfer -> consumer; `c (transfer)` moves
+    as many tokens at once as every firing moves a multiple of. Capacities become channels; a buffer of
+    the mapping takes the place of the capacity that the graph gives its channel.
+    is_conservative: the durations on processors with a slice are response times.
+    """
+    scaled = in_finer_time(graph, graph.time_unit.numerator)
+    factor = 1 / scaled.time_unit
+    builder = _Binding(scaled, platform, mapping, factor)
+    actors = tuple(builder.actor(one, is_conservative=is_conservative) for one in scaled.actors)
+    for channel in bound_channels(_without_capacities(scaled, mapping.buffers)).channels:
+        builder.add(channel)
+    return Graph(
+        name=graph.name,
+        actors=actors + tuple(builder.transfers),
+        channels=tuple(builder.channels),
+        time_unit=scaled.time_unit,
+    )
+
+
+def _without_capacities(graph: Graph, names: Collection[str]) -> Graph:
+    channels = tuple(
+        replace(channel, capacity=None) if channel.name in names else channel
+        for channel in graph.channels
+    )
+    return replace(graph, channels=channels, origin=None)
+
+
+def buffer_sides(graph: Graph, platform: Platform, mapping: Mapping) -> dict[str, tuple[str, ...]]:
+    """Return for each channel but self-loops where its tokens need room.
+
+    `memory` where they are there at once; `source` and `target` where they cross a connection.
+    """
+    binding = _Binding(graph, platform, mapping, Fraction(1))
+    return {
+        channel.name: binding.sides(channel)
+        for channel in graph.channels
+        if not channel.is_self_loop
+    }
+
+
+def buffered_channel(channel: Channel, side: str) -> Channel:
+    """Return the channel as it is between those who share the room on one side of a connection.
+
+    A transfer takes one token at a time from its source, and puts one at a time to its target.
+    """
+    if side == SOURCE:
+        return replace(
+            channel, consumption=(1,), consumer=f"{channel.name}{TRANSFER}", release=None
+        )
+    if side == TARGET:
+        return replace(
+            channel, production=(1,), producer=f"{channel.name}{TRANSFER}", initial_tokens=0
+        )
+    return channel
+
+
+@dataclass
+class _Binding:
+    """The mapped graph while it is being built; all its channels are unbounded."""
+
+    graph: Graph
+    platform: Platform
+    mapping: Mapping
+    factor: Fraction  # time units of the graph in one of the user
+    channels: list[Channel] = field(default_factory=list)
+    transfers: list[Actor] = field(default_factory=list)
+
+    @cached_property
+    def releases(self) -> dict[str, tuple[int, ...] | None]:
+        """Return the release rates of each channel of the application that has any of its own."""
+        return {channel.name: channel.release for channel in self.graph.channels}
+
+    def sides(self, channel: Channel) -> tuple[str, ...]:
+        """Return on which sides of a connection a channel has room of its own."""
+        return (MEMORY,) if self._connection(channel) is None else (SOURCE, TARGET)
+
+    def actor(self, actor: Actor, *, is_conservative: bool) -> Actor:
+        name = self.mapping.binding.get(actor.name)
+        if name is None:
+            return replace(actor, processors=())
+        core = self.platform.core(name)
+        durations = durations_on(actor, core)
+        if is_conservative and core.wheel is not None and core.slice is not None:
+            wheel, own = int(core.wheel * self.factor), int(core.slice * self.factor)
+            durations = tuple(response_time(one, wheel, own) for one in durations)
+        return Actor(name=actor.name, durations=durations)
+
+    def add(self, channel: Channel) -> None:
+        """Add a channel of the graph as it is, or as the transfer that it becomes."""
+        buffer = self.mapping.buffers.get(channel.name, Buffer())
+        connection = self._connection(channel)
+        if connection is None:
+            self.channels.append(channel)
+            released = replace(channel, release=self.releases.get(channel.name))
+            self._limit(channel.name, released, buffer.memory, MEMORY)
+            return
+        self._add_transfer(channel, connection, buffer)
+
+    def _connection(self, channel: Channel) -> Connection | None:
+        """Return what the tokens of a channel pass; None if they are there at once."""
+        if channel.name in self.mapping.delays:
+            delay = self.mapping.delays[channel.name]
+            return Connection(source="", target="", latency=delay) if delay else None
+        cores = [self.mapping.binding.get(end) for end in (channel.producer, channel.consumer)]
+        is_application = channel.name in self.releases
+        if None in cores or cores[0] == cores[1] or not is_application:
+            return None
+        return self.platform.connection(str(cores[0]), str(cores[1]))
+
+    def _add_transfer(self, channel: Channel, connection: Connection, buffer: Buffer) -> None:
+        name = f"{channel.name}{TRANSFER}"
+        is_one_by_one = not connection.is_pipelined
+        at_once = 1 if is_one_by_one else self._unit(channel, buffer)
+        tokens = channel.initial_tokens
+        has_source = buffer.source is not None
+        duration = int(transfer_time(channel, connection) * self.factor)
+        transfer = Actor(name=name, durations=(duration,))
+        self.transfers.append(transfer)
+        first = replace(
+            channel,
+            name=f"{channel.name} (sent)",
+            consumer=name,
+            consumption=(at_once,),
+            initial_tokens=tokens if has_source else 0,
+        )
+        second = replace(
+            channel,
+            producer=self._waiting(channel.name, connection, at_once) if connection.wait else name,
+            production=(at_once,),
+            initial_tokens=0 if has_source else tokens,
+        )
+        self.channels += [first, second]
+        self._limit(channel.name, first, buffer.source, SOURCE)
+        released = replace(second, producer=name, release=self.releases.get(channel.name))
+        self._limit(channel.name, released, buffer.target, TARGET)
+        if is_one_by_one:
+            self.channels.append(self_loop(transfer, 1, f"{name} (limit)"))
+
+    def _waiting(self, channel: str, connection: Connection, at_once: int) -> str:
+        """Add the actor that keeps tokens from being seen as they arrive; return its name."""
+        name = f"{channel}{WAIT}"
+        self.transfers.append(Actor(name=name, durations=(int(connection.wait * self.factor),)))
+        self.channels.append(
+            Channel(
+                name=f"{channel} (arrived)",
+                producer=f"{channel}{TRANSFER}",
+                consumer=name,
+                production=(at_once,),
+                consumption=(at_once,),
+            )
+        )
+        return name
+
+    def _unit(self, channel: Channel, buffer: Buffer) -> int:
+        if buffer.source is not None or buffer.target is not None:
+            return 1
+        return gcd(*channel.production, *channel.consumption)
+
+    def _limit(self, name: str, ends: Channel, capacity: int | None, side: str) -> None:
+        """Add the reverse channel of a buffer, from the consumer to the producer of `ends`."""
+        if capacity is None or ends.is_self_loop:
+            return
+        if capacity < ends.initial_tokens:
+            raise InvalidMapping(
+                f"channel {name!r}: a buffer of {counted(capacity, 'token')} for "
+                f"{ends.initial_tokens} initial ones"
+            )
+        self.channels.append(space_channel(ends, capacity, f"{name}{SPACE[side]}"))
+
+
+def require_valid(graph: Graph, platform: Platform, mapping: Mapping) -> None:
+    """Raise InvalidMapping unless the mapping is one of this graph onto this platform.
+
+    Each order has to hold exactly the actors of its processor, in its periodic list all equally
+    often against the repetition vector.
+    """
+    require_graph(graph)
+    for actor, core in mapping.binding.items():
+        if actor not in {one.name for one in graph.actors}:
+            raise InvalidMapping(
+                f"the binding names {actor!r}, which is no actor of {graph.name!r}"
+            )
+        platform.core(core)
+    channels = {one.name for one in graph.channels}
+    for name in (*mapping.buffers, *mapping.delays):
+        if name not in channels:
+            raise InvalidMapping(f"there is no channel {name!r} in {graph.name!r}")
+    used = dict.fromkeys(mapping.binding.values())
+    for core in used:
+        if core not in mapping.orders:
+            raise InvalidMapping(f"processor {core!r} has actors, but no static order")
+    repetitions = repetition_vector(graph)
+    for core in mapping.orders:
+        platform.core(core)
+        _require_order(core, mapping, repetitions)
+
+
+def _require_order(core: str, mapping: Mapping, repetitions: dict[str, int]) -> None:
+    order = mapping.orders[core]
+    bound = {actor for actor, other in mapping.binding.items() if other == core}
+    for actor in (*order.prefix, *order.periodic):
+        if actor not in bound:
+            raise InvalidMapping(
+                f"the order of processor {core!r} names {actor!r}, which is not bound to it"
+            )
+    first = next(iter(order.periodic))
+    iterations = Fraction(order.periodic.count(first), repetitions[first])
+    for actor in bound:
+        found = order.periodic.count(actor)
+        if found != iterations * repetitions[actor] or not found:
+            raise InvalidMapping(
+                f"the order of processor {core!r} has {counted(found, 'firing')} of {actor!r} "
+                f"and {order.periodic.count(first)} of {first!r}; an iteration has "
+                f"{repetitions[actor]} and {repetitions[first]}"
+            )

@@ -1,0 +1,174 @@
+"""Least buffers of a mapping for a required period, by the search over storage distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from csdf.analysis.consistency import repetition_vector
+from csdf.mapping.binding import SPACE, bound_graph, buffer_sides, buffered_channel, require_valid
+from csdf.mapping.model import Buffer, Mapping, Platform
+from csdf.mapping.throughput import MappedThroughput, ordered_throughput
+from csdf.model.exact import Exact, exact_above_zero
+from csdf.model.graph import Graph
+from csdf.model.shown import Shown
+from csdf.outcome import Reason, Status, Why, because
+from csdf.search.evaluator import Evaluation
+from csdf.search.least import least_distribution
+from csdf.search.variables import (
+    Choice,
+    Variable,
+    capacity_step,
+    firings_each,
+    least_capacity,
+    token_weight,
+)
+from csdf.time_limit import Budget, stop_of
+
+
+class BufferWhy(Why):
+    """Why the search for the least buffers of a mapping ended by itself."""
+
+    TOO_SLOW = "with unlimited buffers the period is {period}"
+    STUCK = "with unlimited buffers the orders deadlock: {deadlock}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeastBuffers(Shown):
+    """The least buffers of a mapping for a required period, or what is known about them.
+
+    mapping: the given one with these buffers; found: its throughput; both None where no buffers are
+    known, or none suffice. size: of all buffers together, in `unit`. status: `optimal` where no
+    smaller size suffices for this binding and these orders; the size is at least `lower_bound`.
+    """
+
+    mapping: Mapping | None
+    found: MappedThroughput | None
+    size: int | None
+    lower_bound: int
+    unit: str
+    status: Status
+    reason: Reason
+    evaluations: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer as a JSON value; fractions as texts."""
+        return {
+            "goal": "buffers",
+            "size": self.size,
+            "unit": self.unit,
+            "lower_bound": self.lower_bound,
+            "status": self.status.value,
+            "reason": str(self.reason),
+            "evaluations": self.evaluations,
+        }
+
+
+def least_buffers(
+    graph: Graph,
+    platform: Platform,
+    mapping: Mapping,
+    *,
+    period: Exact | None = None,
+    unit: str = "tokens",
+    budget: Budget = None,
+) -> LeastBuffers:
+    """Return the least buffers with which a mapping has at most the given period.
+
+    A channel within a processor has one buffer, a channel over a connection one on each side. The
+    buffers of the mapping, and the capacities of the graph, count for nothing; self-loops have no
+    buffer. Slices count with response times. period: None for no deadlock. unit: of the size, tokens,
+    bytes or bits. budget: a stop, or seconds; where it ends the search the least found by then is
+    returned, with the bound. Raises InvalidMapping, InconsistentGraph, CsdfError.
+    Source: Stuijk et al., DAC 2007 (binding-aware graph); the search is that of `smallest_storage`.
+    """
+    required = None if period is None else exact_above_zero(period, "period")
+    require_valid(graph, platform, mapping)
+    buffered = _BufferedMapping(graph, platform, mapping, unit)
+
+    def suffices(period: Fraction | None) -> bool:
+        return period is not None and (required is None or period <= required)
+
+    def refusal() -> Reason:
+        free = buffered.throughput((None,) * len(buffered.variables))
+        if free.period is None:
+            return because(BufferWhy.STUCK, deadlock=free.deadlock)
+        return because(BufferWhy.TOO_SLOW, period=free.period)
+
+    stop = stop_of(budget)
+    least = least_distribution(buffered, buffered.variables, suffices, stop, refusal=refusal)
+    capacities = least.capacities
+    return LeastBuffers(
+        mapping=None if capacities is None else buffered.mapping_with(capacities),
+        found=None if capacities is None else buffered.throughput(capacities),
+        size=least.size,
+        lower_bound=least.lower_bound,
+        unit=unit,
+        status=least.status,
+        reason=least.reason,
+        evaluations=buffered.count,
+    )
+
+
+class _BufferedMapping:
+    """The mapped graph under many choices of its buffers; capacities in the order of the variables."""
+
+    def __init__(self, graph: Graph, platform: Platform, mapping: Mapping, unit: str) -> None:
+        self._mapping, self._repetitions = mapping, repetition_vector(graph)
+        sides = buffer_sides(graph, platform, mapping)
+        self._buffers = [(channel, side) for channel, listed in sides.items() for side in listed]
+        choice, firings = Choice(unit=unit), firings_each(len(self._buffers))
+        channels = [buffered_channel(graph.channel(name), side) for name, side in self._buffers]
+        self.variables = [
+            Variable(
+                channels=(channel,),
+                least=least_capacity(channel, firings),
+                step=capacity_step(channel),
+                weight=token_weight(channel, choice),
+            )
+            for channel in channels
+        ]
+        self._occupied = [channel.initial_tokens for channel in channels]
+        spaces = [f"{channel}{SPACE[side]}" for channel, side in self._buffers]
+        self._place = {name: place for place, name in enumerate(spaces)}
+        full = self.mapping_with(self._occupied)  # a space channel for each buffer, without space
+        self._bound = bound_graph(graph, platform, full, is_conservative=True)
+        self.firings = sum(repetition_vector(self._bound).values())
+        self.count = 0
+        self._known: dict[tuple[int | None, ...], Evaluation] = {}
+
+    def mapping_with(self, capacities: Sequence[int]) -> Mapping:
+        """Return the mapping with these buffers."""
+        sizes: dict[str, dict[str, int]] = {}
+        for (channel, side), capacity in zip(self._buffers, capacities, strict=True):
+            sizes.setdefault(channel, {})[side] = capacity
+        buffers = {channel: Buffer(**sides) for channel, sides in sizes.items()}
+        return replace(self._mapping, buffers=buffers)
+
+    def evaluate(self, capacities: tuple[int | None, ...]) -> Evaluation:
+        """Return the exact period with these buffers, None for one without limit, and what holds it."""
+        if capacities not in self._known:
+            self.count += 1
+            found = self.throughput(capacities)
+            cycle = found.critical_cycle.channels if found.critical_cycle else ()
+            named = found.blocked if found.period is None else cycle
+            holding = {self._place[name] for name in named if name in self._place}
+            if found.period is None and not found.blocked:
+                holding = {place for place, one in enumerate(capacities) if one is not None}
+            self._known[capacities] = Evaluation(found.period, tuple(sorted(holding)))
+        return self._known[capacities]
+
+    def throughput(self, capacities: Sequence[int | None]) -> MappedThroughput:
+        """Return the throughput with these buffers; None for one without limit."""
+        channels = []
+        for channel in self._bound.channels:
+            place = self._place.get(channel.name)
+            if place is None:
+                channels.append(channel)
+            elif (capacity := capacities[place]) is not None:
+                free = capacity - self._occupied[place]
+                channels.append(replace(channel, initial_tokens=free))
+        bound = replace(self._bound, channels=tuple(channels), origin=None)
+        return ordered_throughput(bound, self._mapping, self._repetitions)

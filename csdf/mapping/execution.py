@@ -1,0 +1,259 @@
+"""Mapped graphs executed in time: static orders with their prefixes, and wheels that start together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from heapq import heappop, heappush
+from math import lcm
+from typing import NamedTuple
+
+from csdf.analysis.consistency import repetition_vector
+from csdf.errors import CsdfError, NoRecurrence
+from csdf.mapping.binding import bound_graph, require_valid
+from csdf.mapping.model import Mapping, Platform
+from csdf.model.graph import Channel, Graph
+from csdf.model.schedule import Firing
+
+MOST_FIRINGS = 2_000_000  # of one execution, before it gives up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappedExecution:
+    """The first iterations of a mapped graph.
+
+    firings: of whole iterations, by start time, transfers among them. cores: of each bound actor.
+    transient: iterations of which a firing starts before the first state that recurs; steady: until
+    it does. period: of the steady part, per iteration. deadlock: when everything stopped, or None.
+    """
+
+    firings: tuple[Firing, ...]
+    cores: dict[str, str]
+    iterations: int
+    transient: int | None
+    steady: int | None
+    period: Fraction | None
+    deadlock: Fraction | None
+
+
+class _Active(NamedTuple):
+    """A firing under way; tuples of it sort by end."""
+
+    end: int
+    actor: str
+    firing: int
+
+
+def mapped_execution(
+    graph: Graph, platform: Platform, mapping: Mapping, *, iterations: int | None = None
+) -> MappedExecution:
+    """Execute a mapped graph as early as its orders allow, and return its firings.
+
+    All wheels start at time 0, each with the slice of the application; a firing that its slice does
+    not hold is interrupted until the next one. iterations: how many to list; by default the
+    transient and one steady part, else no period is looked for. Raises InvalidMapping,
+    InconsistentGraph; NoRecurrence where no state recurs within two million firings, as where one
+    part runs ahead of another for ever.
+    """
+    require_valid(graph, platform, mapping)
+    run = _Run(bound_graph(graph, platform, mapping, is_conservative=False), platform, mapping)
+    found = run.until_recurrence() if iterations is None else None
+    wanted = iterations if found is None else found.transient + found.steady
+    is_stuck = wanted is None or not run.complete(wanted)
+    return MappedExecution(
+        firings=run.listed(None if is_stuck else wanted),
+        cores=dict(mapping.binding),
+        iterations=0 if is_stuck or wanted is None else wanted,
+        transient=None if found is None else found.transient,
+        steady=None if found is None else found.steady,
+        period=None if found is None else Fraction(found.time, found.steady) * run.unit,
+        deadlock=run.now * run.unit if is_stuck else None,
+    )
+
+
+class _Recurrence(NamedTuple):
+    """Iterations begun before the first state that recurs, those until it does, and their time."""
+
+    transient: int
+    steady: int
+    time: int
+
+
+class _Run:
+    """A mapped graph while it executes; times in units of the graph."""
+
+    def __init__(self, graph: Graph, platform: Platform, mapping: Mapping) -> None:
+        self.graph = graph
+        self.unit = graph.time_unit
+        self.orders = mapping.orders
+        self.places = dict.fromkeys(mapping.orders, 0)
+        self.is_busy = dict.fromkeys(mapping.orders, False)
+        self.binding = mapping.binding
+        self.repetitions = repetition_vector(graph)
+        self.tokens = {channel.name: channel.initial_tokens for channel in graph.channels}
+        self.started = {actor.name: 0 for actor in graph.actors}
+        self.ended = {actor.name: 0 for actor in graph.actors}
+        self.free = [a.name for a in graph.actors if a.name not in mapping.binding]
+        self.inputs: dict[str, list[Channel]] = defaultdict(list)
+        self.outputs: dict[str, list[Channel]] = defaultdict(list)
+        for channel in graph.channels:
+            self.inputs[channel.consumer].append(channel)
+            self.outputs[channel.producer].append(channel)
+        self.active: list[_Active] = []
+        self.firings: list[tuple[str, int, int, int]] = []
+        self.now = 0
+        self._finish = {
+            core: _finisher(platform, core, int(1 / graph.time_unit)) for core in mapping.orders
+        }
+        wheels = [platform.core(core).wheel or 1 for core in mapping.orders]
+        self._turn = lcm(1, *wheels) * int(1 / graph.time_unit)
+        for name in self.free:
+            if not self.inputs[name]:
+                raise CsdfError(
+                    f"actor {name!r} is bound to no processor and waits for no token: "
+                    "it fires without end"
+                )
+
+    def until_recurrence(self) -> _Recurrence | None:
+        """Run until a state recurs; None where everything stops first."""
+        seen: dict[object, tuple[int, int, int]] = {}
+        reference = next(iter(self.repetitions))
+        complete = -1
+        self._start_all()
+        while True:
+            done = self.ended[reference] // self.repetitions[reference]
+            if done > complete:
+                complete = done
+                state = self._state()
+                if state in seen:
+                    before, begun, time = seen[state]
+                    return _Recurrence(begun, done - before, self.now - time)
+                seen[state] = (done, self._begun(), self.now)
+            if not self.active:
+                return None
+            self._advance()
+
+    def _begun(self) -> int:
+        """Return of how many iterations some actor has started a firing."""
+        return max(-(-self.started[actor] // count) for actor, count in self.repetitions.items())
+
+    def complete(self, iterations: int) -> bool:
+        """Run on until so many iterations of every actor have ended; return whether they have."""
+        if not self.firings:
+            self._start_all()
+        while any(self.ended[a] < iterations * count for a, count in self.repetitions.items()):
+            if not self.active:
+                return False
+            self._advance()
+        return True
+
+    def listed(self, iterations: int | None) -> tuple[Firing, ...]:
+        """Return the firings of so many iterations, or all."""
+        return tuple(
+            Firing(
+                actor=actor,
+                index=index,
+                phase=index % self.graph.actor(actor).phases,
+                start=start * self.unit,
+                end=end * self.unit,
+            )
+            for actor, index, start, end in sorted(self.firings, key=lambda one: one[2])
+            if iterations is None or index < iterations * self.repetitions[actor]
+        )
+
+    def _state(self) -> object:
+        """Return the state that decides all later firings; counts of past firings are not in it."""
+        return (
+            tuple(self.tokens.values()),
+            tuple(self._place(core) for core in self.orders),
+            tuple(self.started[a.name] % a.phases for a in self.graph.actors),
+            tuple(sorted((one.end - self.now, one.actor) for one in self.active)),
+            self.now % self._turn,
+        )
+
+    def _place(self, core: str) -> int:
+        order = self.orders[core]
+        beyond = self.places[core] - len(order.prefix)
+        return beyond if beyond < 0 else beyond % len(order.periodic)
+
+    def _advance(self) -> None:
+        """Go to the next time at which a firing ends, and let everything happen that does then."""
+        if len(self.firings) > MOST_FIRINGS:
+            raise NoRecurrence(f"no state recurred within {MOST_FIRINGS} firings")
+        self.now = self.active[0].end
+        self._end_all()
+        self._start_all()
+
+    def _end_all(self) -> None:
+        while self.active and self.active[0].end == self.now:
+            done = heappop(self.active)
+            phase = done.firing % self.graph.actor(done.actor).phases
+            for channel in self.outputs[done.actor]:
+                self.tokens[channel.name] += channel.production[phase]
+            self.ended[done.actor] += 1
+            core = self.binding.get(done.actor)
+            if core is not None:
+                self.is_busy[core] = False
+
+    def _start_all(self) -> None:
+        has_changed = True
+        while has_changed:
+            has_changed = False
+            for core, order in self.orders.items():
+                actor = order.actor(self.places[core])
+                if not self.is_busy[core] and self._is_enabled(actor):
+                    self.places[core] += 1
+                    self.is_busy[core] = True
+                    self._start(actor, self._finish[core])
+                    has_changed = True
+            for actor in self.free:
+                while self._is_enabled(actor):
+                    self._start(actor, _uninterrupted)
+                    has_changed = True
+            self._end_all()  # of what takes no time
+
+    def _is_enabled(self, actor: str) -> bool:
+        phase = self.started[actor] % self.graph.actor(actor).phases
+        return all(
+            self.tokens[channel.name] >= channel.consumption[phase]
+            for channel in self.inputs[actor]
+        )
+
+    def _start(self, name: str, finish: Callable[[int, int], int]) -> None:
+        if len(self.firings) > MOST_FIRINGS:
+            raise NoRecurrence(f"more than {MOST_FIRINGS} firings")
+        actor = self.graph.actor(name)
+        index = self.started[name]
+        phase = index % actor.phases
+        for channel in self.inputs[name]:
+            self.tokens[channel.name] -= channel.consumption[phase]
+        self.started[name] += 1
+        end = finish(self.now, actor.durations[phase])
+        heappush(self.active, _Active(end, name, index))
+        self.firings.append((name, index, self.now, end))
+
+
+def _uninterrupted(start: int, work: int) -> int:
+    return start + work
+
+
+def _finisher(platform: Platform, name: str, factor: int) -> Callable[[int, int], int]:
+    """Return when a firing ends on a processor, by its start and its work."""
+    core = platform.core(name)
+    if core.wheel is None or core.slice is None:
+        return _uninterrupted
+    wheel, own, offset = core.wheel * factor, core.slice * factor, core.offset * factor
+
+    def finish(start: int, work: int) -> int:
+        if not work:
+            return start
+        place = (start - offset) % wheel
+        left = max(0, own - place)
+        if work <= left:
+            return start + work
+        turns, rest = divmod(work - left - 1, own)
+        return start - place + wheel + turns * wheel + rest + 1
+
+    return finish

@@ -1,0 +1,233 @@
+"""Latency, jitter and release delay behind a strictly periodic source, and of a mapped graph.
+
+By execution until a state recurs, self-timed or under static orders with transfers and prefixes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from csdf.analysis.consistency import repetition_vector
+from csdf.analysis.latency import dependency_distance, iteration_times
+from csdf.analysis.self_timed import self_timed_execution
+from csdf.analysis.throughput import Throughput, throughput
+from csdf.errors import CsdfError, Deadlocked, NoRecurrence
+from csdf.mapping.execution import mapped_execution
+from csdf.mapping.model import Mapping, Platform
+from csdf.mapping.throughput import MappedThroughput, mapped_throughput
+from csdf.model.exact import Exact, exact_above_zero
+from csdf.model.graph import Actor, Channel, Graph, in_finer_time, self_loop
+from csdf.model.schedule import Firing
+from csdf.model.shown import Shown
+from csdf.names import free_name
+from csdf.time_limit import Budget, Stop, stop_of
+
+CLOCK = "clock of "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceLatency(Shown):
+    """Latencies behind a source whose firings are released at even distances.
+
+    period: of the source, for one iteration; least_period: the shortest that the graph sustains. Where
+    that is longer, inputs pile up and there is no latency: all that follows is None.
+    latency: the longest time from the release of iteration n of the source to the last end of the
+    sink in iteration n. dependency_latency: to its last end in iteration n + distance, the
+    first that needs iteration n. wait: by how much a firing of the source starts at most after
+    its release, for lack of tokens or space; 0 for a source that never has to wait.
+    jitter: by how much the ends of the sink's firings stray from even distances, as the latest less
+    the earliest; steady_jitter: without the transient.
+    """
+
+    source: str
+    sink: str
+    period: Fraction
+    least_period: Fraction
+    distance: int
+    latency: Fraction | None
+    dependency_latency: Fraction | None
+    wait: Fraction | None
+    jitter: Fraction | None
+    steady_jitter: Fraction | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer as a JSON value; fractions as texts."""
+        times = ("period", "least_period", *LATENCIES)
+        found = {name: getattr(self, name) for name in times}
+        return {
+            "source": self.source,
+            "sink": self.sink,
+            "distance": self.distance,
+            **{name: None if value is None else str(value) for name, value in found.items()},
+        }
+
+
+LATENCIES = ("latency", "dependency_latency", "wait", "jitter", "steady_jitter")
+
+
+def source_latency(
+    graph: Graph,
+    source: str,
+    sink: str,
+    period: Exact,
+    *,
+    platform: Platform | None = None,
+    mapping: Mapping | None = None,
+    budget: Budget = None,
+) -> SourceLatency:
+    """Return latency and jitter behind a source that is released evenly, once an iteration in `period`.
+
+    Firing i of the source starts at i * period / (its firings per iteration), or later where tokens or
+    space are missing; all else starts as soon as it can. platform, mapping: with static orders,
+    whose prefixes count, and with wheels that start together.
+    By execution until a state recurs, so exact over all iterations. Raises Deadlocked; CsdfError
+    where the sink never needs the source; InvalidGraph, InvalidMapping, GaveUp; NoRecurrence
+    where no state recurs in time.
+    Source: latency by dependency: Ghamarian et al., Latency minimization for synchronous data flow
+    graphs, DSD 2007; jitter as in the event model "periodic with jitter": Richter, Jersak, Ernst, A
+    formal approach to MpSoC performance verification, IEEE Computer 36(4), 2003.
+    """
+    wanted = exact_above_zero(period, "period")
+    if (platform is None) != (mapping is None):
+        raise CsdfError("a platform and a mapping belong together")
+    stop = stop_of(budget)
+    distance = dependency_distance(graph, source, sink, budget=stop)
+    found: Throughput | MappedThroughput
+    if platform is None or mapping is None:
+        found = throughput(graph, budget=stop)
+        least = found.period
+    else:
+        found = mapped_throughput(graph, platform, mapping, budget=stop)
+        least = found.period
+        if least and any(platform.core(core).wheel for core in mapping.orders):
+            least = mapped_execution(graph, platform, mapping).period
+    if least is None:
+        raise Deadlocked(f"graph {graph.name!r} deadlocks and has no latency: {found.deadlock}")
+    numbers: tuple[Fraction | None, ...] = (None,) * len(LATENCIES)
+    if least <= wanted:
+        clocked = with_clock(graph, source, wanted)
+        if platform is None or mapping is None:
+            run = _self_timed_run(clocked, distance, stop)
+        else:
+            run = _mapped_run(clocked, platform, mapping, distance)
+        numbers = _measured(repetition_vector(graph), run, source, sink, wanted, distance)
+    return SourceLatency(
+        source=source, sink=sink, period=wanted, least_period=least, distance=distance,
+        **dict(zip(LATENCIES, numbers, strict=True)),
+    )  # fmt: skip
+
+
+def with_clock(graph: Graph, source: str, period: Fraction) -> Graph:
+    """Return the graph with an actor that releases the firings of a source at even distances.
+
+    The first one at time 0. period: of an iteration, in units of the user.
+    """
+    apart = period / graph.time_unit / repetition_vector(graph)[source]
+    finer = in_finer_time(graph, apart.denominator)
+    name = free_name(f"{CLOCK}{source}", {one.name for one in graph.actors}, between="_")
+    taken = {one.name for one in graph.channels}
+    ticks, release = (free_name(f"{name}: {one}", taken, between="_") for one in ("turn", "tick"))
+    clock = Actor(name=name, durations=(apart.numerator,))
+    tick = Channel(
+        name=release, producer=name, consumer=source, production=(1,),
+        consumption=(1,) * graph.actor(source).phases, initial_tokens=1,
+    )  # fmt: skip
+    channels = (*graph.channels, self_loop(clock, 1, ticks), tick)
+    return replace(finer, actors=(*finer.actors, clock), channels=channels)
+
+
+class _Run(NamedTuple):
+    """Firings of the transient and the steady part, and of as many iterations more as are asked for."""
+
+    firings: Sequence[Firing]
+    transient: int
+    steady: int
+
+
+def _self_timed_run(graph: Graph, more: int, stop: Stop) -> _Run:
+    first = self_timed_execution(graph, budget=stop)
+    if first.transient is None or first.steady is None:
+        raise NoRecurrence(f"graph {graph.name!r}: no state recurred behind the source")
+    again = self_timed_execution(graph, iterations=first.iterations + more, budget=stop)
+    return _Run(again.firings, first.transient, first.steady)
+
+
+def _mapped_run(graph: Graph, platform: Platform, mapping: Mapping, more: int) -> _Run:
+    first = mapped_execution(graph, platform, mapping)
+    if first.transient is None or first.steady is None:
+        raise Deadlocked(f"graph {graph.name!r} deadlocks under these orders and has no latency")
+    count = first.transient + first.steady + more
+    again = mapped_execution(graph, platform, mapping, iterations=count)
+    return _Run(again.firings, first.transient, first.steady)
+
+
+def _measured(
+    repetitions: dict[str, int], run: _Run, source: str, sink: str, period: Fraction, distance: int
+) -> tuple[Fraction, ...]:
+    """Return the numbers of LATENCIES over the transient and one steady part."""
+    made, taken = repetitions[sink], repetitions[source]
+    count = run.transient + run.steady
+    ends = [Fraction(0)] * (count + distance)
+    waits: list[Fraction] = []
+    strays: list[list[Fraction]] = [[], []]  # in the transient, in the steady part
+    for one in run.firings:
+        if one.actor == sink and one.index // made < len(ends):
+            n = one.index // made
+            ends[n] = max(ends[n], one.end)
+            if n < count:
+                strays[n >= run.transient].append(one.end - one.index * period / made)
+        if one.actor == source and one.index < count * taken:
+            waits.append(one.start - one.index * period / taken)
+    latency, paired = (
+        max(ends[n + apart] - n * period for n in range(count)) for apart in (0, distance)
+    )
+    jitter, steady = (max(one) - min(one) for one in (strays[0] + strays[1], strays[1]))
+    return latency, paired, max(waits), jitter, steady
+
+
+class OrderedLatency(NamedTuple):
+    """Longest times from the first start of the source in an iteration to the last end of the sink.
+
+    by_iteration: in the same iteration. by_dependency: in the one that first needs it, which is
+    `distance` later.
+    """
+
+    by_iteration: Fraction
+    by_dependency: Fraction
+    distance: int
+
+
+def ordered_latency(
+    graph: Graph,
+    platform: Platform,
+    mapping: Mapping,
+    source: str,
+    sink: str,
+    *,
+    budget: Budget = None,
+) -> OrderedLatency:
+    """Return the latency of a mapping, over its transient and one steady part.
+
+    Wheels start together. Raises Deadlocked; CsdfError where the sink never needs the
+    source; InvalidGraph, InvalidMapping; NoRecurrence where no state recurs in time; GaveUp where the
+    budget, a stop or seconds, ends.
+    """
+    stop = stop_of(budget)
+    distance = dependency_distance(graph, source, sink, budget=stop)
+    stop.look()
+    try:
+        run = _mapped_run(graph, platform, mapping, distance)
+    except NoRecurrence as error:
+        raise NoRecurrence(
+            f"{error}: one part may run ahead of another for ever. Bound its buffers, or give the "
+            "source a period"
+        ) from None
+    count = run.transient + run.steady
+    same, paired = (
+        max(iteration_times(graph, run.firings, source=source, sink=sink, distance=apart)[:count])
+        for apart in (0, distance)
+    )
+    return OrderedLatency(same, paired, distance)

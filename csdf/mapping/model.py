@@ -1,0 +1,220 @@
+"""Platforms of processors, and mappings of actors onto them.
+
+A mapping binds actors to processors. Each processor executes its actors in a static order: a prefix
+once, then a list again and again. It starts the next firing of its list when the tokens and the
+space for it are there and the firing before it has ended; it waits rather than skip.
+
+Source: Stuijk, Basten, Geilen, Corporaal, Multiprocessor resource allocation for
+throughput-constrained synchronous dataflow graphs, DAC 2007.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as Table
+from dataclasses import dataclass, field
+from typing import Any
+
+from csdf.errors import CsdfError
+
+
+class InvalidMapping(CsdfError):
+    """A platform, or a mapping onto it, that breaks a rule of the model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Core:
+    """A processor of a platform.
+
+    type: which of an actor's durations count here. wheel, slice, offset: of time-division
+    multiplexing, in time units of the user: of every `wheel` the application owns `slice`, from
+    `offset` on; None where it owns all.
+    """
+
+    name: str
+    type: str = ""
+    wheel: int | None = None
+    slice: int | None = None
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        if (self.wheel is None) != (self.slice is None):
+            raise InvalidMapping(f"processor {self.name!r}: a wheel and a slice belong together")
+        if self.wheel is not None and not 1 <= (self.slice or 0) <= self.wheel:
+            raise InvalidMapping(
+                f"processor {self.name!r}: slice {self.slice} of a wheel of {self.wheel}; "
+                "at least 1 and at most the wheel"
+            )
+        if not 0 <= self.offset <= (self.wheel or 0) - (self.slice or 0):
+            raise InvalidMapping(
+                f"processor {self.name!r}: offset {self.offset}; the slice has to lie in the wheel"
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the processor as a JSON value, without what is as usual."""
+        found: dict[str, Any] = {"name": self.name}
+        if self.type:
+            found["type"] = self.type
+        if self.wheel is not None:
+            found |= {"wheel": self.wheel, "slice": self.slice, "offset": self.offset}
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """How tokens come from one processor to another.
+
+    A token is under way for latency + token size / bandwidth, rounded up. latency: time units of the
+    user; bandwidth: bytes per time unit, None for no limit. is_pipelined: whether the next token of
+    the same channel may leave while one is under way.
+    """
+
+    source: str
+    target: str
+    latency: int = 0
+    bandwidth: int | None = None
+    is_pipelined: bool = True
+    wait: int = 0
+
+    def __post_init__(self) -> None:
+        where = f"connection from {self.source!r} to {self.target!r}"
+        for what, time in (("latency", self.latency), ("wait", self.wait)):
+            if time < 0:
+                raise InvalidMapping(f"{where}: {what} {time} is negative")
+        if self.bandwidth is not None and self.bandwidth < 1:
+            raise InvalidMapping(f"{where}: bandwidth {self.bandwidth}; at least 1")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the connection as a JSON value, without what is as usual."""
+        found: dict[str, Any] = {"source": self.source, "target": self.target}
+        found["latency"] = self.latency
+        if self.bandwidth is not None:
+            found["bandwidth"] = self.bandwidth
+        if not self.is_pipelined:
+            found["pipelined"] = False
+        if self.wait:
+            found["wait"] = self.wait
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Platform:
+    """Processors and the connections between them; without connections, tokens move in no time."""
+
+    name: str
+    cores: tuple[Core, ...]
+    connections: tuple[Connection, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.cores:
+            raise InvalidMapping(f"platform {self.name!r} has no processor")
+        names = [core.name for core in self.cores]
+        for name in names:
+            if names.count(name) > 1:
+                raise InvalidMapping(f"platform {self.name!r}: two processors are named {name!r}")
+        ends = [(one.source, one.target) for one in self.connections]
+        for source, target in ends:
+            if ends.count((source, target)) > 1:
+                raise InvalidMapping(
+                    f"platform {self.name!r}: two connections lead from {source!r} to {target!r}"
+                )
+            for end in (source, target):
+                if end not in names:
+                    raise InvalidMapping(f"platform {self.name!r}: there is no processor {end!r}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that csdf.mapping.files reads, as a JSON value."""
+        return {
+            "format": "csdf-platform",
+            "version": 1,
+            "name": self.name,
+            "processors": [one.to_json() for one in self.cores],
+            "connections": [one.to_json() for one in self.connections],
+        }
+
+    def core(self, name: str) -> Core:
+        """Return the processor of that name; raise InvalidMapping if there is none."""
+        for core in self.cores:
+            if core.name == name:
+                return core
+        raise InvalidMapping(f"platform {self.name!r}: there is no processor {name!r}")
+
+    def connection(self, source: str, target: str) -> Connection | None:
+        """Return the connection between two processors; None if the platform has none at all.
+
+        Raises InvalidMapping where it has others, but not that one.
+        """
+        for one in self.connections:
+            if (one.source, one.target) == (source, target):
+                return one
+        if not self.connections:
+            return None
+        raise InvalidMapping(
+            f"platform {self.name!r}: no connection leads from {source!r} to {target!r}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticOrder:
+    """The work of a processor: the actors of `prefix` once, then those of `periodic` for ever."""
+
+    periodic: tuple[str, ...]
+    prefix: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.periodic:
+            raise InvalidMapping("a static order without a periodic list")
+
+    def actor(self, place: int) -> str:
+        """Return the actor of the firing at that place of the endless list."""
+        if place < len(self.prefix):
+            return self.prefix[place]
+        return self.periodic[(place - len(self.prefix)) % len(self.periodic)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buffer:
+    """Room for the tokens of a channel.
+
+    memory: of a channel within one processor. source, target: of a channel between two, on the side
+    of its producer and of its consumer. None for no limit. Tokens, not bytes.
+    """
+
+    memory: int | None = None
+    source: int | None = None
+    target: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mapping:
+    """Which processor executes which actor, and in which order.
+
+    binding: of actors to processors; an actor that is not listed runs freely, on hardware of its own.
+    orders: of each processor that has actors. buffers: of some channels. delays: time that the
+    tokens of a channel are under way, pipelined, instead of what the platform says.
+    """
+
+    binding: Table[str, str]
+    orders: Table[str, StaticOrder] = field(default_factory=dict)
+    buffers: Table[str, Buffer] = field(default_factory=dict)
+    delays: Table[str, int] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that csdf.mapping.files reads, as a JSON value."""
+        return {
+            "format": "csdf-mapping",
+            "version": 1,
+            "binding": dict(self.binding),
+            "orders": {
+                core: {"prefix": list(order.prefix), "periodic": list(order.periodic)}
+                for core, order in self.orders.items()
+            },
+            "buffers": {
+                channel: {
+                    side: value
+                    for side in ("memory", "source", "target")
+                    if (value := getattr(buffer, side)) is not None
+                }
+                for channel, buffer in self.buffers.items()
+            },
+            "delays": dict(self.delays),
+        }

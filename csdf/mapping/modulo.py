@@ -1,0 +1,165 @@
+"""Modulo scheduling: static orders that reach a wanted period, found by placing firing after firing."""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from csdf.mapping.model import Mapping, StaticOrder
+from csdf.mapping.problem import MappingProblem
+
+EJECTIONS = 20  # how often a firing may lose its place, on average, before the period is given up
+MOST_STEPS = 10_000  # beyond one for each firing
+
+
+def modulo_schedule(
+    problem: MappingProblem,
+    binding: Sequence[int],
+    period: Fraction,
+    look: Callable[[], None] = lambda: None,
+) -> list[int] | None:
+    """Return starts of the firings that repeat with the period, times its denominator.
+
+    None where none are found. look: called before each firing is placed, ends the work by raising.
+    Source: Rau, Iterative modulo scheduling, MICRO 1994.
+    """
+    return _Schedule(problem, binding, period).starts(look)
+
+
+class _Schedule:
+    """Firings on a wheel of one period for each processor."""
+
+    def __init__(self, problem: MappingProblem, binding: Sequence[int], period: Fraction) -> None:
+        scale = period.denominator
+        self.period = period.numerator
+        self.core = [binding[actor] for actor, _ in problem.firings]
+        self.durations = [
+            problem.duration(firing, core) * scale for firing, core in enumerate(self.core)
+        ]
+        self.into: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        self.out_of: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for one in problem.dependencies:
+            delay = problem.delay(one.channel, self.core[one.before], self.core[one.after])
+            gap = self.durations[one.before] + delay * scale - self.period * one.distance
+            self.into[one.after].append((one.before, gap))
+            self.out_of[one.before].append((one.after, gap))
+        self.start: list[int | None] = [None] * len(self.core)
+        self.latest: list[int | None] = [None] * len(self.core)  # before it lost its place
+        self.wheels: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+
+    def starts(self, look: Callable[[], None]) -> list[int] | None:
+        if any(duration > self.period for duration in self.durations):
+            return None
+        heights = self._heights(look)
+        if heights is None:
+            return None
+        waiting = sorted((-height, firing) for firing, height in enumerate(heights))
+        for _ in range(len(self.core) + min(EJECTIONS * len(self.core), MOST_STEPS)):
+            look()
+            if not waiting:
+                return [start for start in self.start if start is not None]
+            _, firing = waiting.pop(0)
+            for lost in self._place(firing):
+                insort(waiting, (-heights[lost], lost))
+        return None
+
+    def _heights(self, look: Callable[[], None]) -> list[int] | None:
+        """Return the longest way from each firing to an end; None for a cycle above the period."""
+        heights = [0] * len(self.core)
+        for _ in range(len(self.core) + 1):
+            look()
+            has_changed = False
+            for before in reversed(range(len(self.core))):
+                for after, gap in self.out_of[before]:
+                    if heights[after] + gap > heights[before]:
+                        heights[before] = heights[after] + gap
+                        has_changed = True
+            if not has_changed:
+                return heights
+        return None
+
+    def _place(self, firing: int) -> list[int]:
+        """Give a firing a place; return the firings that lose theirs."""
+        earliest = 0
+        for before, gap in self.into[firing]:
+            begin = self.start[before]
+            if begin is not None:
+                earliest = max(earliest, begin + gap)
+        start = self._free_from(firing, earliest)
+        lost = []
+        if start is None:
+            last = self.latest[firing]
+            start = earliest if last is None or earliest > last else last + 1
+            lost = self._in_the_way(firing, start)
+            for other in lost:
+                self._remove(other)
+        self.start[firing] = self.latest[firing] = start
+        if self.durations[firing]:
+            begin = start % self.period
+            insort(self.wheels[self.core[firing]], (begin, begin + self.durations[firing], firing))
+        for after, gap in self.out_of[firing]:
+            begin = self.start[after]
+            if begin is not None and begin < start + gap and after != firing:
+                self._remove(after)
+                lost.append(after)
+        return lost
+
+    def _free_from(self, firing: int, earliest: int) -> int | None:
+        """Return the first start within a period at which the processor is free long enough."""
+        duration = self.durations[firing]
+        wheel = self.wheels[self.core[firing]]
+        if not duration or not wheel:
+            return earliest
+        place = earliest % self.period
+        following = bisect_right(wheel, place, key=lambda one: one[0])
+        free = max(place, wheel[following - 1][1] - (self.period if following == 0 else 0))
+        for number in range(following, following + len(wheel)):
+            turn, index = divmod(number, len(wheel))
+            begin, end, _ = wheel[index]
+            if free + duration <= begin + turn * self.period:
+                break
+            free = max(free, end + turn * self.period)
+        return None if free >= place + self.period else earliest + free - place
+
+    def _in_the_way(self, firing: int, start: int) -> list[int]:
+        begin = start % self.period
+        end = begin + self.durations[firing]
+        return [
+            other
+            for first, last, other in self.wheels[self.core[firing]]
+            if any(
+                first + turn < end and begin < last + turn
+                for turn in (0, self.period, -self.period)
+            )
+        ]
+
+    def _remove(self, firing: int) -> None:
+        self.start[firing] = None
+        wheel = self.wheels[self.core[firing]]
+        wheel[:] = [entry for entry in wheel if entry[2] != firing]
+
+
+def mapping_of(
+    problem: MappingProblem, binding: Sequence[int], starts: Sequence[int], period: int
+) -> Mapping:
+    """Return the mapping of a binding, and of starts that repeat with a period, prefixes included."""
+    names = [core.name for core in problem.platform.cores]
+    least = min(starts)
+    stages = max(start - least for start in starts) // period
+    events: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+    for firing, start in enumerate(starts):
+        actor = problem.firings[firing][0]
+        for turn in range(stages + 1):
+            events[binding[actor]].append((start - least + turn * period, firing, actor))
+    orders = {}
+    begin, end = stages * period, (stages + 1) * period
+    for core, listed in events.items():
+        listed.sort()
+        orders[names[core]] = StaticOrder(
+            prefix=tuple(problem.actors[a] for time, _, a in listed if time < begin),
+            periodic=tuple(problem.actors[a] for time, _, a in listed if begin <= time < end),
+        )
+    bound = {actor: names[core] for actor, core in zip(problem.actors, binding, strict=True)}
+    return Mapping(binding=bound, orders=orders)

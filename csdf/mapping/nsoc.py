@@ -1,0 +1,454 @@
+"""SDF3's files with an application, a platform and a mapping (its NSoC model).
+
+A graph, a platform and a mapping as one file of SDF3, in its NSoC model.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple, NoReturn
+
+from lxml import etree
+
+from csdf.errors import InvalidGraph, UncountedSizes, UnwritableFile
+from csdf.io import files
+from csdf.io.sdf3 import document as sdf3_document
+from csdf.io.sdf3 import reader as sdf3_reader
+from csdf.io.sdf3 import source as sdf3_source
+from csdf.io.sdf3 import source as xml_edit
+from csdf.io.sdf3.document import Sdf3Document
+from csdf.io.sdf3.writer import DECLARATION, format_sdf3
+from csdf.mapping.model import (
+    Buffer,
+    Connection,
+    Core,
+    InvalidMapping,
+    Mapping,
+    Platform,
+    StaticOrder,
+)
+from csdf.model.exact import MalformedText, natural
+from csdf.model.graph import Actor, Channel, Graph, Processor, require_graph
+from csdf.names import free_name
+
+
+class MappedApplication(NamedTuple):
+    """The contents of an SDF3 file with a mapping."""
+
+    graph: Graph
+    platform: Platform
+    mapping: Mapping
+
+
+def read_nsoc(
+    path: str | os.PathLike[str], most: int = files.LARGEST_FILE_BYTES
+) -> MappedApplication:
+    """Return the application, the platform and the mapping of an SDF3 file.
+
+    As SDF3 has it: a token crosses a connection in its delay and its size
+    over the bandwidth that the channel asks for, one token at a time; `bufferSize` is the room on
+    each side. A slice lies at the end of its wheel. Wheels start at any time there, so that a
+    token may have to wait for the rest of its consumer's wheel. most: bytes that the file may have.
+    Raises UnreadableFile, naming the line.
+    """
+    name = os.fspath(path)
+    content = files.read_bytes(path, most)
+    document = sdf3_source.open_document(content, name, most)
+    root = document.tree.getroot()
+    platform = sdf3_document.only_of(root, ("architectureGraph",), name)
+    mapping = sdf3_document.only_of(root, ("mapping",), name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UncountedSizes)  # these count as buffers
+        graph = sdf3_reader.parse_sdf3(content, name, most=most)
+    try:
+        return _Reader(document, graph, platform, mapping).read()
+    except (InvalidMapping, InvalidGraph) as error:
+        raise document.refusal(mapping, str(error)) from None
+
+
+class _Reader:
+    """A document while it is being read."""
+
+    def __init__(
+        self,
+        document: Sdf3Document,
+        graph: Graph,
+        platform: etree._Element,
+        mapping: etree._Element,
+    ) -> None:
+        self.document = document
+        self.graph = graph
+        self.platform = platform
+        self.mapping = mapping
+        self.home: dict[str, str] = {}  # of each tile its processor
+
+    def read(self) -> MappedApplication:
+        slices = {}
+        binding: dict[str, str] = {}
+        orders = {}
+        for tile, processor in self._processors(self.mapping):
+            name = self.document.attribute(processor, "name", f"tile {tile!r}")
+            slices[name] = self._number(processor, "timeslice")
+            for actor in processor.iterchildren("actor"):
+                binding[self.document.attribute(actor, "name", f"processor {name!r}")] = name
+            order = self._order(processor, name)
+            if order is not None:
+                orders[name] = order
+        platform = self._platform(slices, binding)
+        return MappedApplication(
+            self.graph,
+            platform,
+            Mapping(binding=binding, orders=orders, buffers=self._buffers(binding)),
+        )
+
+    def _processors(self, parent: etree._Element) -> Iterator[tuple[str, etree._Element]]:
+        for tile in parent.iterchildren("tile"):
+            name = self.document.attribute(tile, "name", "a tile")
+            for processor in tile.iterchildren("processor"):
+                yield name, processor
+
+    def _number(self, element: etree._Element, key: str) -> int | None:
+        text = element.get(key)
+        if text is None:
+            return None
+        try:
+            return natural(text)
+        except MalformedText as error:
+            raise self.document.refusal(element, f"<{element.tag}> {key}: {error}") from None
+
+    def _order(self, processor: etree._Element, name: str) -> StaticOrder | None:
+        schedule = self.document.only_child(processor, "schedule")
+        if schedule is None:
+            return None
+        states = list(schedule.iterchildren("state"))
+        actors = [self.document.attribute(one, "actor", f"processor {name!r}") for one in states]
+        begins = [i for i, one in enumerate(states) if one.get("startOfPeriodicRegime") == "true"]
+        begin = begins[0] if begins else 0
+        if not actors:
+            raise self.document.refusal(schedule, f"processor {name!r}: an empty schedule")
+        return StaticOrder(prefix=tuple(actors[:begin]), periodic=tuple(actors[begin:]))
+
+    def _platform(self, slices: dict[str, int | None], binding: dict[str, str]) -> Platform:
+        cores = []
+        for tile, processor in self._processors(self.platform):
+            name = self.document.attribute(processor, "name", f"tile {tile!r}")
+            self.home[tile] = name
+            kind = self.document.attribute(processor, "type", f"processor {name!r}")
+            arbitration = self.document.only_child(processor, "arbitration")
+            wheel = None if arbitration is None else self._number(arbitration, "wheelsize")
+            own = slices.get(name)
+            if wheel is None or own is None or own >= wheel:
+                wheel = own = None
+            cores.append(
+                Core(
+                    name=name,
+                    type=kind if self._knows(kind) else "",
+                    wheel=wheel,
+                    slice=own,
+                    offset=0 if wheel is None or own is None else wheel - own,
+                )
+            )
+        return Platform(
+            name=self.platform.get("name", "platform"),
+            cores=tuple(cores),
+            connections=self._connections(binding, {core.name: core for core in cores}),
+        )
+
+    def _knows(self, kind: str) -> bool:
+        return any(one.name == kind for actor in self.graph.actors for one in actor.processors)
+
+    def _connections(
+        self, binding: dict[str, str], cores: dict[str, Core]
+    ) -> tuple[Connection, ...]:
+        bandwidths = self._bandwidths()
+        found = []
+        for element in self.platform.iterchildren("connection"):
+            where = f"connection {element.get('name')!r}"
+            ends = [
+                self._core_of(element, self.document.attribute(element, key, where))
+                for key in ("srcTile", "dstTile")
+            ]
+            asked = {
+                bandwidths[channel.name]
+                for channel in self.graph.channels
+                if [binding.get(channel.producer), binding.get(channel.consumer)] == ends
+                and channel.name in bandwidths
+            }
+            if len(asked) > 1:
+                raise self.document.refusal(
+                    element, f"{where}: its channels ask for different bandwidths, {sorted(asked)}"
+                )
+            found.append(
+                Connection(
+                    source=ends[0],
+                    target=ends[1],
+                    latency=self._number(element, "delay") or 0,
+                    bandwidth=asked.pop() if asked else None,
+                    is_pipelined=False,
+                    wait=cores[ends[1]].offset,
+                )
+            )
+        return tuple(found)
+
+    def _core_of(self, element: etree._Element, tile: str) -> str:
+        if tile not in self.home:
+            raise self.document.refusal(element, f"there is no tile {tile!r} with a processor")
+        return self.home[tile]
+
+    def _bandwidths(self) -> dict[str, int]:
+        found = {}
+        properties = self.document.keyed(self.document.properties, "channelProperties", "channel")
+        for name, element in properties.items():
+            bandwidth = self.document.only_child(element, "bandwidth")
+            least = None if bandwidth is None else self._number(bandwidth, "min")
+            if least:
+                found[name] = least
+        return found
+
+    def _buffers(self, binding: dict[str, str]) -> dict[str, Buffer]:
+        found = {}
+        properties = self.document.keyed(self.document.properties, "channelProperties", "channel")
+        for name, element in properties.items():
+            size = self.document.only_child(element, "bufferSize")
+            if size is None:
+                continue
+            channel = self.graph.channel(name)
+            is_inside = binding.get(channel.producer) == binding.get(channel.consumer)
+            memory = self._number(size, "mem") or self._number(size, "sz")
+            found[name] = (
+                Buffer(memory=memory)
+                if is_inside
+                else Buffer(source=self._number(size, "src"), target=self._number(size, "dst"))
+            )
+        return found
+
+
+AMPLE = 10**6  # of memory, connections and bandwidth of a tile, of which our model says nothing
+WHOLE = 100  # time units of a wheel that the application owns
+UNTYPED = "p"  # the type of processors that have none
+
+
+def write_nsoc(
+    path: str | os.PathLike[str], graph: Graph, platform: Platform, mapping: Mapping
+) -> None:
+    """Write application, architecture and mapping as SDF3 XML; `read_nsoc` reads them again.
+
+    A processor becomes a tile. Where SDF3's model cannot say the same, UnwritableFile says what is in
+    the way: every actor is bound, tokens cross a connection one at a time, the slice is at the end of
+    its wheel, and a token that arrives may wait for it. Nothing is left half-written.
+    """
+    require_graph(graph)
+    text = _Document(os.fspath(path), graph, platform, mapping).text()
+    files.write_text(path, text)
+
+
+class _Document:
+    """An SDF3 file while it is being made."""
+
+    def __init__(self, path: str, graph: Graph, platform: Platform, mapping: Mapping) -> None:
+        self.path = path
+        self.platform = platform
+        self.mapping = mapping
+        types = {one.name for actor in graph.actors for one in actor.processors}
+        self.untyped = free_name(UNTYPED, types, between="_")
+        self.graph = self._with_types(graph)
+        self.crossing = {
+            channel.name: ends
+            for channel in graph.channels
+            if (ends := self._ends(channel))[0] != ends[1]
+        }
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise UnwritableFile(f"{self.path}: SDF3's mappings cannot say that {what}; write .json")
+
+    def _with_types(self, graph: Graph) -> Graph:
+        """Return the graph with durations of each actor for the processor that it is bound to."""
+        return replace(graph, actors=tuple(self._typed(actor) for actor in graph.actors))
+
+    def _typed(self, actor: Actor) -> Actor:
+        if actor.name not in self.mapping.binding:
+            self._refuse(f"actor {actor.name!r} is bound to no processor")
+        kind = self._type(self.platform.core(self.mapping.binding[actor.name]))
+        if any(one.name == kind for one in actor.processors):
+            return actor
+        own = Processor(name=kind, durations=actor.durations, is_default=not actor.processors)
+        return replace(actor, processors=(*actor.processors, own))
+
+    def _type(self, core: Core) -> str:
+        return core.type or self.untyped
+
+    def _ends(self, channel: Channel) -> tuple[str, str]:
+        return self.mapping.binding[channel.producer], self.mapping.binding[channel.consumer]
+
+    def text(self) -> str:
+        """Return the file."""
+        self._require_sayable()
+        document = sdf3_source.reopen_document(format_sdf3(self._without_capacities()))
+        root = document.tree.getroot()
+        for tag in ("architectureGraph", "mapping"):
+            for element in list(root.iterchildren(tag)):
+                xml_edit.remove(element)
+        for channel in self.graph.channels:
+            self._set_properties(document, channel)
+        root.append(self._architecture())
+        root.append(self._mapping())
+        etree.indent(document.tree, "  ")
+        return f"{DECLARATION}{etree.tostring(root, encoding='unicode')}\n"
+
+    def _without_capacities(self) -> Graph:
+        """Return the graph without capacities: sizes are those of the buffers, see `_buffer`."""
+        channels = tuple(replace(channel, capacity=None) for channel in self.graph.channels)
+        return replace(self.graph, channels=channels)
+
+    def _require_sayable(self) -> None:
+        for name in self.mapping.delays:
+            self._refuse(f"channel {name!r} has a delay of its own")
+        for core in self.platform.cores:
+            if core.wheel is not None and core.offset != core.wheel - (core.slice or 0):
+                self._refuse(
+                    f"the slice of processor {core.name!r} begins at {core.offset} of its wheel, but "
+                    f"only that it is at the end, at {core.wheel - (core.slice or 0)}"
+                )
+        for channel in self.graph.channels:
+            self._require_sayable_channel(channel)
+        for ends in dict.fromkeys(self.crossing.values()):
+            connection = self.platform.connection(*ends)
+            if connection is not None:
+                self._require_sayable_connection(connection)
+
+    def _require_sayable_channel(self, channel: Channel) -> None:
+        buffer, crosses = self._buffer(channel), channel.name in self.crossing
+        connects = crosses and self.platform.connection(*self.crossing[channel.name]) is not None
+        if crosses and not connects and buffer.memory is not None:
+            self._refuse(f"channel {channel.name!r} has one buffer for two processors")
+        if connects and channel.capacity is not None and not self._has_own_buffer(channel):
+            self._refuse(f"channel {channel.name!r} has one capacity for both ends of a connection")
+        bounds = buffer.memory if not crosses else buffer.target
+        if bounds is not None and channel.release_rates != channel.consumption:
+            self._refuse(f"channel {channel.name!r} releases its space at rates of its own")
+
+    def _require_sayable_connection(self, connection: Connection) -> None:
+        where = f"tokens from {connection.source!r} to {connection.target!r}"
+        if connection.is_pipelined and (connection.latency or connection.bandwidth is not None):
+            self._refuse(f'{where} follow one another at once, without "pipelined": false')
+        target = self.platform.core(connection.target)
+        wait = (target.wheel or 0) - (target.slice or 0)
+        if connection.wait != wait:
+            self._refuse(
+                f"{where} wait for {connection.wait} when they arrive, but only for {wait}"
+            )
+
+    def _has_own_buffer(self, channel: Channel) -> bool:
+        return channel.name in self.mapping.buffers
+
+    def _buffer(self, channel: Channel) -> Buffer:
+        """Return the room of a channel: what the mapping says, else its capacity."""
+        capacity = None if channel.is_self_loop else channel.capacity
+        return self.mapping.buffers.get(channel.name, Buffer(memory=capacity))
+
+    def _set_properties(self, document: Sdf3Document, channel: Channel) -> None:
+        """Say the room of a channel, and the bandwidth it asks for; elements without need go."""
+        parent = document.properties
+        if parent is None:
+            raise AssertionError("a file that was written has properties")
+        known = document.keyed(parent, "channelProperties", "channel")
+        element = known.get(channel.name)
+        for old in () if element is None else list(element.iterchildren("bufferSize", "bandwidth")):
+            xml_edit.remove(old)
+        wanted = {"bufferSize": self._sizes(channel), "bandwidth": self._bandwidth(channel)}
+        for tag, attributes in wanted.items():
+            if not attributes:
+                continue
+            if element is None:
+                key = {"channel": channel.name}
+                element = xml_edit.append_child(parent, "channelProperties", key)
+            etree.SubElement(element, tag, attributes)
+        if channel.capacity is not None:  # of the graph without its mapping
+            storage = None if element is None else element.find("storage")
+            if element is None:
+                element = xml_edit.append_child(
+                    parent, "channelProperties", {"channel": channel.name}
+                )
+            if storage is None:
+                storage = etree.SubElement(element, "storage")
+            storage.set("capacity", str(channel.capacity))
+
+    def _sizes(self, channel: Channel) -> dict[str, str]:
+        buffer = self._buffer(channel)
+        rooms = (("mem", buffer.memory), ("src", buffer.source), ("dst", buffer.target))
+        known = {key: room for key, room in rooms if room is not None}
+        total = {"sz": sum(known.values())} if known else {}
+        return {key: str(size) for key, size in (total | known).items()}
+
+    def _bandwidth(self, channel: Channel) -> dict[str, str]:
+        if channel.name not in self.crossing:
+            return {}
+        connection = self.platform.connection(*self.crossing[channel.name])
+        if connection is None or connection.bandwidth is None:
+            return {}
+        return {"min": str(connection.bandwidth)}
+
+    def _architecture(self) -> etree._Element:
+        root = etree.Element("architectureGraph", {"name": self.platform.name})
+        for core in self.platform.cores:
+            tile = etree.SubElement(root, "tile", {"name": _tile(core.name)})
+            attributes = {"name": core.name, "type": self._type(core)}
+            processor = etree.SubElement(tile, "processor", attributes)
+            wheel = {"type": "TDMA", "wheelsize": str(core.wheel or WHOLE)}
+            etree.SubElement(processor, "arbitration", wheel)
+            etree.SubElement(tile, "memory", {"name": "memory", "size": str(AMPLE)})
+            keys = ("nrConnections", "inBandwidth", "outBandwidth")
+            ample = dict.fromkeys(keys, str(AMPLE))
+            etree.SubElement(tile, "networkInterface", {"name": "ni", **ample})
+        for one in self._connections():
+            ends = {"srcTile": _tile(one.source), "dstTile": _tile(one.target)}
+            attributes = {"name": _name(one), **ends, "delay": str(one.latency)}
+            etree.SubElement(root, "connection", attributes)
+        return root
+
+    def _connections(self) -> Iterable[Connection]:
+        """Return the connections; where the platform has none, those that tokens cross in no time."""
+        if self.platform.connections:
+            return self.platform.connections
+        pairs = dict.fromkeys(self.crossing.values())
+        return [Connection(source=source, target=target) for source, target in pairs]
+
+    def _mapping(self) -> etree._Element:
+        names = {"appGraph": self.graph.name, "archGraph": self.platform.name}
+        root = etree.Element("mapping", names)
+        for core in self.platform.cores:
+            tile = etree.SubElement(root, "tile", {"name": _tile(core.name)})
+            own = str(core.slice or WHOLE)
+            attributes = {"name": core.name, "timeslice": own}
+            self._set_order(etree.SubElement(tile, "processor", attributes), core.name)
+            etree.SubElement(tile, "memory", {"name": "memory"})
+            etree.SubElement(tile, "networkInterface", {"name": "ni"})
+        for one in self._connections():
+            element = etree.SubElement(root, "connection", {"name": _name(one)})
+            for channel, ends in self.crossing.items():
+                if ends == (one.source, one.target):
+                    etree.SubElement(element, "channel", {"name": channel})
+        return root
+
+    def _set_order(self, processor: etree._Element, core: str) -> None:
+        for actor, other in self.mapping.binding.items():
+            if other == core:
+                etree.SubElement(processor, "actor", {"name": actor})
+        order = self.mapping.orders.get(core)
+        if order is None:
+            return
+        schedule = etree.SubElement(processor, "schedule")
+        for place, actor in enumerate((*order.prefix, *order.periodic)):
+            begins = {"startOfPeriodicRegime": "true"} if place == len(order.prefix) else {}
+            etree.SubElement(schedule, "state", {"actor": actor, **begins})
+
+
+def _tile(core: str) -> str:
+    return f"tile of {core}"
+
+
+def _name(connection: Connection) -> str:
+    return f"{connection.source} to {connection.target}"

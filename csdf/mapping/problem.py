@@ -1,0 +1,249 @@
+"""The firings of one iteration, what they wait for, and how long they take on each processor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+from typing import NamedTuple
+
+from csdf.analysis.bound_channels import limit_concurrency
+from csdf.analysis.consistency import repetition_vector
+from csdf.analysis.expansion import needed_firings
+from csdf.analysis.throughput import throughput
+from csdf.errors import CsdfError, GaveUp
+from csdf.mapping.binding import bound_graph, durations_on, transfer_time
+from csdf.mapping.model import Core, InvalidMapping, Mapping, Platform
+from csdf.model.graph import Actor, Graph
+
+MOST_FIRINGS = 20_000  # of an iteration that is mapped
+MOST_SHARED = 10**8  # sum of loads of which all subsets are summed up
+
+
+class Dependency(NamedTuple):
+    """Firing `after` waits for firing `before` of so many iterations earlier, over a channel."""
+
+    before: int
+    after: int
+    distance: int
+    channel: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappingProblem:
+    """A graph and a platform, as numbers; times in units of the mapped graph.
+
+    actors: all are to be bound, by number. works: durations of each actor's firings in one
+    iteration on each processor; None where it cannot run. firings: of each, its actor and its index.
+    """
+
+    graph: Graph
+    platform: Platform
+    actors: tuple[str, ...]
+    firings: tuple[tuple[int, int], ...]
+    first: tuple[int, ...]  # firing of each actor
+    works: tuple[tuple[tuple[int, ...] | None, ...], ...]
+    dependencies: tuple[Dependency, ...]
+    sent: frozenset[str]  # channels of the application, whose tokens cross connections
+    time_unit: Fraction
+
+    @property
+    def has_equal_cores(self) -> bool:
+        """Whether each actor takes equally long on all processors."""
+        return all(len(set(row)) == 1 for row in self.works)
+
+    def load(self, actor: int, core: int) -> int:
+        """Return how long a processor works for an actor in one iteration."""
+        work = self.works[actor][core]
+        if work is None:
+            raise AssertionError("an actor is bound to processors that it runs on")
+        return sum(work)
+
+    def cores_of(self, actor: int) -> list[int]:
+        """Return the processors on which an actor can run."""
+        return [core for core, work in enumerate(self.works[actor]) if work is not None]
+
+    def duration(self, firing: int, core: int) -> int:
+        """Return how long a firing takes on a processor."""
+        actor, index = self.firings[firing]
+        work = self.works[actor][core]
+        if work is None:
+            raise AssertionError("an actor is bound to processors that it runs on")
+        return work[index]
+
+    @property
+    def least_loads(self) -> list[int]:
+        """How long each actor keeps its fastest processor busy in one iteration."""
+        actors = range(len(self.actors))
+        return [min(self.load(a, c) for c in self.cores_of(a)) for a in actors]
+
+    @property
+    def longest_time(self) -> int:
+        """The time of all firings on their slowest processors, and of all tokens on their way.
+
+        No cycle that visits each once takes longer.
+        """
+        cores = range(len(self.platform.cores))
+        work = sum(
+            max(self.duration(firing, core) for core in self.cores_of(actor))
+            for firing, (actor, _) in enumerate(self.firings)
+        )
+        return work + sum(
+            max(self.delay(one.channel, a, b) for a in cores for b in cores)
+            for one in self.dependencies
+        )
+
+    def delay(self, channel: str, source: int, target: int) -> int:
+        """Return how long a token of a channel is under way between two processors."""
+        if source == target or channel not in self.sent:
+            return 0
+        names = self.platform.cores[source].name, self.platform.cores[target].name
+        connection = self.platform.connection(*names)
+        if connection is None:
+            return 0
+        time = transfer_time(self.graph.channel(channel), connection) + connection.wait
+        return int(time / self.time_unit)
+
+
+def mapping_problem(graph: Graph, platform: Platform) -> MappingProblem:
+    """Return the problem of mapping all actors of a graph.
+
+    Raises InconsistentGraph, InvalidMapping where an actor can run nowhere, and CsdfError for more
+    than twenty thousand firings per iteration.
+    """
+    repetitions = repetition_vector(graph)
+    total = sum(repetitions.values())
+    if total > MOST_FIRINGS:
+        raise CsdfError(
+            f"graph {graph.name!r} has {total} firings per iteration; orders are searched for "
+            f"up to {MOST_FIRINGS}. Give a mapping with --mapping"
+        )
+    scaled = bound_graph(graph, platform, Mapping(binding={}), is_conservative=False)
+    actors = tuple(actor.name for actor in graph.actors)
+    first: list[int] = []
+    firings: list[tuple[int, int]] = []
+    for number, name in enumerate(actors):
+        first.append(len(firings))
+        firings += [(number, index) for index in range(repetitions[name])]
+    return MappingProblem(
+        graph=graph,
+        platform=platform,
+        actors=actors,
+        firings=tuple(firings),
+        first=tuple(first),
+        works=tuple(_works(graph, platform, name, repetitions[name]) for name in actors),
+        dependencies=_dependencies(scaled, repetitions, dict(zip(actors, first, strict=True))),
+        sent=frozenset(channel.name for channel in graph.channels),
+        time_unit=scaled.time_unit,
+    )
+
+
+def _works(
+    graph: Graph, platform: Platform, name: str, count: int
+) -> tuple[tuple[int, ...] | None, ...]:
+    found: list[tuple[int, ...] | None] = []
+    refusals = []
+    for core in platform.cores:
+        try:
+            durations_on(graph.actor(name), core)
+        except InvalidMapping as error:
+            refusals.append(error)
+            found.append(None)
+            continue
+        alone = bound_graph(
+            replace(graph, actors=(graph.actor(name),), channels=(), origin=None),
+            platform,
+            Mapping(binding={name: core.name}),
+            is_conservative=True,
+        )
+        durations = alone.actor(name).durations
+        found.append(tuple(durations[index % len(durations)] for index in range(count)))
+    if len(refusals) == len(found):
+        raise refusals[0]
+    return tuple(found)
+
+
+def _dependencies(
+    graph: Graph, repetitions: dict[str, int], first: dict[str, int]
+) -> tuple[Dependency, ...]:
+    """Return what each firing waits for, the order of the firings of an actor among it."""
+    found = []
+    for channel in limit_concurrency(graph, dict.fromkeys(first, 1)).channels:
+        count = repetitions[channel.producer]
+        for firing, last in needed_firings(channel, repetitions[channel.consumer]):
+            distance, index = divmod(last, count)
+            before, after = first[channel.producer] + index, first[channel.consumer] + firing
+            found.append(Dependency(before, after, -distance, channel.name))
+    return tuple(found)
+
+
+def lower_bound(problem: MappingProblem) -> Fraction:
+    """Return a period below which no mapping comes, in time units of the problem.
+
+    The largest of: the period without processors, each actor one firing at a time on its fastest one;
+    the least load of each actor; all least loads shared evenly; and, for processors that are alike,
+    the least load that one of them has where no actor is split.
+    """
+    least = problem.least_loads
+    cores = len(problem.platform.cores)
+    bounds = [Fraction(max(least)), Fraction(sum(least), cores), _free_period(problem)]
+    if problem.has_equal_cores:
+        bounds.append(Fraction(_least_shared(least, cores)))
+    return max(bounds)
+
+
+def fewest_by_load(problem: MappingProblem, period: Fraction) -> int:
+    """Return how many processors any mapping of at most that period uses at least.
+
+    By the least loads of the actors: all together, and, for processors that are alike, with no actor
+    split. period: in time units of the problem, no less than the load of any actor.
+    """
+    least = problem.least_loads
+    fewest = max(1, ceil(sum(least) / period))
+    if problem.has_equal_cores:
+        while _least_shared(least, fewest) > period:
+            fewest += 1
+    return fewest
+
+
+def _least_shared(loads: Sequence[int], cores: int) -> int:
+    """Return a load that some of so many equal processors has at least, if no load is split.
+
+    The two smallest of the largest loads of which two share one; and the least sum of some loads that
+    is no less than an equal share.
+    """
+    ordered = sorted(loads, reverse=True)
+    pair = ordered[cores - 1] + ordered[cores] if len(ordered) > cores else 0
+    share = -(-sum(loads) // cores)
+    if sum(loads) > MOST_SHARED:
+        return max(pair, share)
+    sums = 1  # bit n is set where some loads sum up to n
+    for load in loads:
+        sums |= sums << load
+    above = sums >> share
+    return max(pair, share + (above & -above).bit_length() - 1)
+
+
+def _free_period(problem: MappingProblem) -> Fraction:
+    """Return the period with a processor of its fastest type for each actor."""
+    graph = limit_concurrency(problem.graph, dict.fromkeys(problem.actors, 1))
+    cores = problem.platform.cores
+    actors = tuple(
+        replace(actor, processors=(), durations=_fastest(actor, cores)) for actor in graph.actors
+    )
+    try:
+        found = throughput(replace(graph, actors=actors, origin=None))
+    except GaveUp as error:
+        return (error.low or Fraction(0)) / problem.time_unit
+    return (found.period or Fraction(0)) / problem.time_unit
+
+
+def _fastest(actor: Actor, cores: Sequence[Core]) -> tuple[int, ...]:
+    """Return the least duration of each phase over the processors that the actor can run on."""
+    known = []
+    for core in cores:
+        with suppress(InvalidMapping):
+            known.append(durations_on(actor, core))
+    return tuple(min(times) for times in zip(*known, strict=True))

@@ -1,0 +1,486 @@
+"""Mapping search: bindings by load and local moves, static orders by iterative modulo scheduling.
+
+For the smallest period, or for the fewest processors that reach a required one. Each schedule that
+is found is checked by `mapped_throughput`. What it leaves open a constraint program decides, for small
+graphs and where OR-Tools is installed.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from importlib import import_module
+from importlib.util import find_spec
+from math import ceil
+from random import Random
+from typing import Any
+
+from csdf.analysis.liveness import deadlock
+from csdf.errors import Deadlocked, GaveUp
+from csdf.mapping.model import Core, Mapping, Platform
+from csdf.mapping.modulo import mapping_of, modulo_schedule
+from csdf.mapping.problem import MappingProblem, fewest_by_load, lower_bound, mapping_problem
+from csdf.mapping.throughput import MappedThroughput, mapped_throughput
+from csdf.model.exact import Exact, exact_above_zero
+from csdf.model.graph import Graph
+from csdf.model.shown import Shown
+from csdf.outcome import Reason, Status, Why, because, told
+from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
+
+EXACT_FIRINGS = 60  # of an iteration; beyond, no proof is tried
+FIRST = 2  # times the load: the period of the first schedule
+STEPS = 24  # periods that are tried for one binding
+TRIES = 400  # bindings that are tried without an improvement
+SECONDS = 60.0  # of a search, unless told otherwise
+
+
+class FewestWhy(Why):
+    """Why the search for the fewest processors ended by itself."""
+
+    NO_FEWER = "no fewer processors suffice, in orders of one iteration"
+    TOO_SLOW = "no mapping onto these processors has a period below {bound}"
+    NONE_AT_ALL = "no orders of one iteration on these processors have that period"
+    NO_MORE_TRIES = "nothing better was found in {tries} bindings"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BestMapping(Shown):
+    """The best mapping that a search found.
+
+    status: `optimal` where no mapping with static orders of one iteration, whatever their prefixes, has
+    a smaller period; `feasible` with the gap to `lower_bound`. Times in units of the user.
+    """
+
+    mapping: Mapping
+    found: MappedThroughput
+    lower_bound: Fraction
+    status: Status
+
+    @property
+    def period(self) -> Fraction:
+        """Time of one iteration."""
+        return self.found.period or Fraction(0)
+
+    @property
+    def gap(self) -> Fraction | None:
+        """How much longer than the bound the period is, as a part of the bound."""
+        bound = self.lower_bound
+        return (self.period - bound) / bound if bound else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer as a JSON value; fractions as texts."""
+        return {
+            **self.found.to_json(),
+            "lower_bound": str(self.lower_bound),
+            "gap": None if self.gap is None else str(self.gap),
+            "status": self.status.value,
+            "mapping": self.mapping.to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FewestProcessors(Shown):
+    """The fewest processors for a required period, or what is known about them.
+
+    mapping, found: onto `count` processors of the platform, and its throughput; None where no mapping
+    is fast enough, or none is known. status: `optimal` where no fewer suffice in static orders of one
+    iteration, whatever their prefixes; `infeasible` where not even all of them do. At least
+    `lower_bound` processors are needed.
+    """
+
+    mapping: Mapping | None
+    found: MappedThroughput | None
+    count: int | None
+    lower_bound: int
+    status: Status
+    reason: Reason
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer as a JSON value."""
+        return {
+            "goal": "processors",
+            "size": self.count,
+            "unit": "processors",
+            "lower_bound": self.lower_bound,
+            "status": self.status.value,
+            "reason": str(self.reason),
+        }
+
+
+def best_mapping(
+    graph: Graph, platform: Platform, *, budget: Budget = SECONDS, seed: int = 0
+) -> BestMapping:
+    """Search for the mapping with the smallest period; all actors are bound.
+
+    First processors by load and orders by modulo scheduling, then other processors for single actors.
+    For up to sixty firings per iteration a constraint program (OR-Tools, extra: cp) then looks for
+    smaller periods, until it proves that there are none.
+    budget: a stop, or seconds; an interrupt ends the search too, with the best mapping so far. seed:
+    of the random choices.
+    Raises InvalidMapping, InconsistentGraph, and Deadlocked.
+    """
+    _require_live(graph)
+    search = _LeastPeriod(mapping_problem(graph, platform), stop_of(budget), seed)
+    try:
+        search.improve()
+        search.prove()
+    except ENDS:
+        if search.best is None:
+            raise
+    return search.answer()
+
+
+def fewest_processors(
+    graph: Graph,
+    platform: Platform | None = None,
+    *,
+    period: Exact,
+    budget: Budget = SECONDS,
+    seed: int = 0,
+) -> FewestProcessors:
+    """Return the fewest processors of a platform with which the period is at most the given one.
+
+    All actors are bound. platform: by default equal processors, as many as there are actors. Fewer and
+    fewer processors are tried by load and modulo scheduling; for up to sixty firings per iteration a
+    constraint program (OR-Tools, extra: cp) decides what that leaves open. budget: a stop, or
+    seconds; where it ends the search the fewest found are returned, with the bound.
+    Raises InvalidMapping, InconsistentGraph, and Deadlocked.
+    """
+    required = exact_above_zero(period, "period")
+    _require_live(graph)
+    target = equal_processors(len(graph.actors)) if platform is None else platform
+    return _Fewest(mapping_problem(graph, target), stop_of(budget), seed, required).answer()
+
+
+def equal_processors(count: int) -> Platform:
+    """Return a platform of so many equal processors, between which tokens move in no time."""
+    cores = tuple(Core(name=f"p{number}") for number in range(count))
+    return Platform(name="equal processors", cores=cores)
+
+
+def prover() -> Callable[..., Any] | None:
+    """Return the search for a mapping of a given period; None where OR-Tools is not installed."""
+    if find_spec("ortools") is None:
+        return None
+    found: Callable[..., Any] = import_module("csdf.mapping.exact").find_mapping
+    return found
+
+
+def _require_live(graph: Graph) -> None:
+    blocked = deadlock(graph)
+    if blocked is not None:
+        raise Deadlocked(f"graph {graph.name!r} deadlocks, however it is mapped: {blocked}")
+
+
+class _Search(ABC):
+    """Bindings and the static orders found for them; the best mapping so far."""
+
+    def __init__(self, problem: MappingProblem, stop: Stop, seed: int) -> None:
+        self.problem, self.stop, self.random = problem, stop, Random(seed)
+        self.bound = lower_bound(problem)  # of the period, in time units of the problem
+        self.best: tuple[Mapping, MappedThroughput] | None = None
+        self.tries = 0
+
+    @abstractmethod
+    def look(self) -> None:
+        """Look at the stop, which is told what is known."""
+
+    @abstractmethod
+    def keep(self, binding: Sequence[int], starts: Sequence[int], period: Fraction) -> bool:
+        """Check a schedule; return whether it became the best."""
+
+    def checked(
+        self, binding: Sequence[int], starts: Sequence[int], period: Fraction, stop: Stop | None
+    ) -> tuple[Mapping, MappedThroughput]:
+        """Return the mapping of starts that repeat with a period, and its throughput."""
+        problem = self.problem
+        mapping = mapping_of(problem, binding, starts, period.numerator)
+        return mapping, mapped_throughput(problem.graph, problem.platform, mapping, budget=stop)
+
+    def schedule(self, binding: Sequence[int], period: Fraction) -> bool:
+        """Look for a schedule of that period; return whether it became the best."""
+        self.tries += 1
+        starts = modulo_schedule(self.problem, binding, period, self.look)
+        return starts is not None and self.keep(binding, starts, period)
+
+    def by_load(self, cores: Collection[int]) -> tuple[int, ...]:
+        """Bind the actors with the most work first, each where it ends the earliest.
+
+        cores: processors that may be used, on which each actor can run somewhere.
+        """
+        problem = self.problem
+        loads = [0] * len(problem.platform.cores)
+        binding = [0] * len(problem.actors)
+        choices = [self.allowed(actor, cores) for actor in range(len(binding))]
+        work = {a: min(problem.load(a, c) for c in choices[a]) for a in range(len(binding))}
+        for actor in sorted(work, key=lambda one: (-work[one], one)):
+            core = min(choices[actor], key=lambda c: (loads[c] + problem.load(actor, c), c))
+            binding[actor] = core
+            loads[core] += problem.load(actor, core)
+        return tuple(binding)
+
+    def largest_load(self, binding: Sequence[int]) -> Fraction:
+        """Return how long the busiest processor works in one iteration."""
+        loads = [0] * len(self.problem.platform.cores)
+        for actor, core in enumerate(binding):
+            loads[core] += self.problem.load(actor, core)
+        return Fraction(max(loads))
+
+    def neighbour(self, binding: Sequence[int], cores: Collection[int]) -> tuple[int, ...]:
+        """Return the binding with one actor moved to another of these processors, or two exchanged."""
+        found = list(binding)
+        one, other = (self.random.randrange(len(found)) for _ in range(2))
+        own, its = (self.allowed(actor, cores) for actor in (one, other))
+        if found[other] in own and found[one] in its and self.random.random() < 0.5:
+            found[one], found[other] = found[other], found[one]
+        else:
+            found[one] = self.random.choice(own)
+        return tuple(found)
+
+    def allowed(self, actor: int, cores: Collection[int]) -> list[int]:
+        """Return the processors among these on which an actor can run."""
+        return [core for core in self.problem.cores_of(actor) if core in cores]
+
+
+class _LeastPeriod(_Search):
+    """The mapping with the smallest period so far, and the bound."""
+
+    def __init__(self, problem: MappingProblem, stop: Stop, seed: int) -> None:
+        super().__init__(problem, stop, seed)
+        self.cores = range(len(problem.platform.cores))
+        self.period: Fraction | None = None  # of the best, in time units of the problem
+        self.binding: tuple[int, ...] = ()
+
+    def look(self) -> None:
+        """End the work in time, once there is an answer."""
+        if self.period is not None:
+            best, bound = (
+                Decimal(one.numerator) / one.denominator for one in (self.period, self.bound)
+            )
+            text = f"period {best:.6g}, bound {bound:.6g}, in units of {self.problem.time_unit}"
+            self.stop.look(Progress(done=self.tries, at=text))
+
+    def answer(self) -> BestMapping:
+        if self.best is None:
+            raise AssertionError("the first binding always has a mapping")
+        return BestMapping(
+            mapping=self.best[0],
+            found=self.best[1],
+            lower_bound=self.bound * self.problem.time_unit,
+            status=Status.OPTIMAL if self.period == self.bound else Status.FEASIBLE,
+        )
+
+    def improve(self) -> None:
+        """Have an answer at once; then try bindings by load, and ones that differ from the best."""
+        first = self.by_load(self.cores)
+        least = FIRST * max(self.bound, self.largest_load(first))
+        if not least or not self.schedule(first, least):
+            self._schedule_in_turn(first)
+        if self.best is None:
+            raise GaveUp(told("no static orders were found"))
+        self._try(first)
+        idle = 0
+        while self._may_improve() and idle < TRIES:
+            self.look()
+            idle = 0 if self._try(self.neighbour(self.binding, self.cores)) else idle + 1
+
+    def _may_improve(self) -> bool:
+        return self.period is None or self.period > self.bound
+
+    def _try(self, binding: tuple[int, ...]) -> bool:
+        """Schedule a binding for the least period that works; return whether it is a new best."""
+        load = self.largest_load(binding)
+        if self.period is not None and load >= self.period:
+            return False
+        return any(self.schedule(binding, one) for one in self._periods(max(self.bound, load)))
+
+    def _periods(self, least: Fraction) -> Iterator[Fraction]:
+        """Yield periods from the least one on, ever further apart, below the best so far."""
+        most = self.period
+        step = Fraction(1, 64)
+        period = least = least or Fraction(1)
+        for _ in range(STEPS):
+            if most is not None and period >= most:
+                return
+            yield period
+            period = Fraction(ceil(least * (1 + step)))
+            step = step * 3 / 2
+
+    def _schedule_in_turn(self, binding: tuple[int, ...]) -> None:
+        """Keep a schedule with a period in which one firing and one token can follow another.
+
+        Firings without a duration take their turn too: at the same time they would have no order.
+        """
+        works = tuple(
+            tuple(None if work is None else tuple(time or 1 for time in work) for work in row)
+            for row in self.problem.works
+        )
+        problem = replace(self.problem, works=works)
+        work = sum(problem.duration(f, binding[a]) for f, (a, _) in enumerate(problem.firings))
+        sent = sum(
+            problem.delay(one.channel, *(binding[problem.firings[f][0]] for f in one[:2]))
+            for one in problem.dependencies
+        )
+        period = Fraction(2 * (work + sent) + 1)
+        starts = modulo_schedule(problem, binding, period, self.look)
+        if starts is not None:
+            self.keep(binding, starts, period)
+
+    def keep(self, binding: Sequence[int], starts: Sequence[int], period: Fraction) -> bool:
+        """Check a schedule; keep it if it is better than the best."""
+        checked = self.checked(binding, starts, period, self.stop if self.best else None)
+        if checked[1].period is None:
+            return False
+        reached = checked[1].period / self.problem.time_unit
+        if self.period is not None and reached >= self.period:
+            return False
+        self.period, self.best, self.binding = reached, checked, tuple(binding)
+        return True
+
+    def prove(self) -> None:
+        """Look for the next smaller period that a cycle can have, until there is none.
+
+        A cycle's time is a sum of durations of firings that it visits once, and a period is at least
+        the load shared by all processors, so that a cycle spans few iterations.
+        """
+        connections = self.problem.platform.connections
+        if len(self.problem.firings) > EXACT_FIRINGS or not all(
+            c.is_pipelined for c in connections
+        ):
+            return
+        find_mapping = prover()
+        if find_mapping is None:
+            return
+        spans = int(self.problem.longest_time / self.bound) if self.bound else 1
+        while self.period is not None and self._may_improve():
+            self.look()
+            candidate = max(
+                Fraction(ceil(self.period * span) - 1, span) for span in range(1, max(1, spans) + 1)
+            )
+            if not candidate:  # no program says whether all can happen at once
+                return
+            if candidate < self.bound:
+                self.bound = self.period
+                return
+            found = find_mapping(self.problem, candidate, self.stop.seconds_left)
+            if found.starts is None:
+                if found.is_proved:
+                    self.bound = self.period
+                return
+            if not self.keep(found.binding, found.starts, candidate):
+                return
+
+
+class _Fewest(_Search):
+    """The fewest processors so far, and the bound of their number."""
+
+    def __init__(self, problem: MappingProblem, stop: Stop, seed: int, required: Fraction) -> None:
+        super().__init__(problem, stop, seed)
+        self.required = required  # in units of the user
+        self.period = required / problem.time_unit
+        self.fewest = 1
+
+    def answer(self) -> FewestProcessors:
+        if self.bound > self.period:
+            reason = because(FewestWhy.TOO_SLOW, bound=self.bound * self.problem.time_unit)
+            return self._told(Status.INFEASIBLE, reason)
+        self.fewest = fewest_by_load(self.problem, self.period)
+        try:
+            self._improve()
+            self._prove()
+        except ENDS as end:
+            return self._told(Status.UNKNOWN, reason_of(end))
+        if self.best is None and self.fewest > len(self.problem.platform.cores):
+            return self._told(Status.INFEASIBLE, because(FewestWhy.NONE_AT_ALL))
+        return self._told(Status.UNKNOWN, because(FewestWhy.NO_MORE_TRIES, tries=self.tries))
+
+    def _told(self, status: Status, reason: Reason) -> FewestProcessors:
+        mapping, found = self.best or (None, None)
+        count = self._count
+        if count is not None and count <= self.fewest:
+            status, reason = Status.OPTIMAL, because(FewestWhy.NO_FEWER)
+        elif count is not None:
+            status = Status.FEASIBLE
+        return FewestProcessors(
+            mapping=mapping, found=found, count=count, lower_bound=self.fewest,
+            status=status, reason=reason,
+        )  # fmt: skip
+
+    @property
+    def _count(self) -> int | None:
+        """How many processors the best mapping uses."""
+        return None if self.best is None else len(self.best[0].orders)
+
+    def look(self) -> None:
+        known = "none" if self._count is None else str(self._count)
+        text = f"processors: at least {self.fewest}, found {known}"
+        self.stop.look(Progress(done=self.tries, at=text))
+
+    def _improve(self) -> None:
+        """Try the fewest that the loads allow, then more; where cores differ, leave out one by one."""
+        problem = self.problem
+        cores = range(len(problem.platform.cores))
+        if problem.has_equal_cores and not problem.platform.connections:
+            for count in range(self.fewest, len(cores) + 1):
+                if self._try_on(cores[:count]):
+                    return
+            return
+        if self._try_on(cores):
+            while any(self._try_on(rest) for rest in self._without_one()):
+                pass
+
+    def _without_one(self) -> Iterator[list[int]]:
+        """Yield the processors of the best mapping without one of them, as long as these may do."""
+        if self.best is None:
+            raise AssertionError("a mapping was found")
+        names = [core.name for core in self.problem.platform.cores]
+        used = sorted(names.index(core) for core in self.best[0].orders)
+        for core in used if len(used) > self.fewest else ():
+            rest = [one for one in used if one != core]
+            if all(self.allowed(actor, rest) for actor in range(len(self.problem.actors))):
+                yield rest
+
+    def _try_on(self, cores: Sequence[int]) -> bool:
+        """Look for a mapping of the required period onto these processors."""
+        binding = self.by_load(cores)
+        least = self.largest_load(binding)
+        for attempt in range(TRIES):
+            self.look()
+            trial = binding if not attempt else self.neighbour(binding, cores)
+            load = self.largest_load(trial)
+            if load <= max(least, self.period):
+                binding, least = trial, load
+            if load <= self.period and self.schedule(trial, self.period):
+                return True
+        return False
+
+    def keep(self, binding: Sequence[int], starts: Sequence[int], period: Fraction) -> bool:
+        """Check a schedule; keep it if it is fast enough, and on fewer processors than the best."""
+        checked = self.checked(binding, starts, period, self.stop)
+        reached = checked[1].period
+        if reached is None or reached > self.required:
+            return False
+        if self.best is None or len(checked[0].orders) < len(self.best[0].orders):
+            self.best = checked
+        return True
+
+    def _prove(self) -> None:
+        """Ask the constraint program for ever more processors, from the fewest that may suffice on."""
+        find_mapping = prover()
+        if find_mapping is None or len(self.problem.firings) > EXACT_FIRINGS:
+            return
+        cores = len(self.problem.platform.cores)
+        while self.fewest <= (cores if self._count is None else self._count - 1):
+            self.look()
+            found = find_mapping(
+                self.problem, self.period, self.stop.seconds_left, most_cores=self.fewest
+            )
+            if found.starts is None:
+                if not found.is_proved:
+                    return
+                self.fewest += 1
+            elif not self.keep(found.binding, found.starts, self.period):
+                return

@@ -1,0 +1,367 @@
+"""The throughput of a mapping: exact, with the cycle of firings, transfers and orders behind it.
+
+Static orders as channels: the position in a list becomes a token that its firings pass on.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping as Map
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import lcm
+from typing import Any
+
+from csdf.analysis.consistency import repetition_vector
+from csdf.analysis.critical import CriticalCycle
+from csdf.analysis.throughput import throughput
+from csdf.errors import CsdfError
+from csdf.mapping.binding import bound_graph, require_valid
+from csdf.mapping.model import Mapping, Platform, StaticOrder
+from csdf.model.graph import Actor, Channel, Graph
+from csdf.model.indexed import indexed
+from csdf.model.shown import Shown
+from csdf.model.untimed import UntimedRun
+from csdf.time_limit import Budget, stop_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappedThroughput(Shown):
+    """How fast a mapped graph runs for ever.
+
+    period: time of one iteration of the application, in units of the user; None for a deadlock, 0 if
+    nothing limits it. critical_cycle: why it is not less; channels `p: a before b` are orders, actors
+    `c (transfer)` are transfers. deadlock: what waits for what; blocked: the channels of a cycle of
+    such waits, where one is known. utilization: the part of the time in which each processor works.
+    """
+
+    period: Fraction | None
+    critical_cycle: CriticalCycle | None
+    deadlock: str | None
+    utilization: dict[str, Fraction]
+    blocked: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer as a JSON value; fractions as texts."""
+        cycle = self.critical_cycle
+        return {
+            "period": None if self.period is None else str(self.period),
+            "critical_cycle": None if cycle is None else cycle.to_json(),
+            "deadlock": self.deadlock,
+            "utilization": {core: str(part) for core, part in self.utilization.items()},
+        }
+
+
+def mapped_throughput(
+    graph: Graph, platform: Platform, mapping: Mapping, *, budget: Budget = None
+) -> MappedThroughput:
+    """Return the exact throughput of a mapping with static orders.
+
+    On a processor with a slice the durations are response times, the longest for any position of
+    the wheels, so that the period is an upper bound; `mapped_execution` has the exact one for wheels
+    that start together. budget: a stop, or seconds. Raises InvalidMapping, InconsistentGraph, GaveUp.
+    Source: Stuijk et al., DAC 2007, sections 7 and 8 (binding-aware graph).
+    """
+    require_valid(graph, platform, mapping)
+    bound = bound_graph(graph, platform, mapping, is_conservative=True)
+    return ordered_throughput(bound, mapping, repetition_vector(graph), budget=budget)
+
+
+def ordered_throughput(
+    bound: Graph, mapping: Mapping, repetitions: dict[str, int], *, budget: Budget = None
+) -> MappedThroughput:
+    """Return the throughput of a graph that has its durations and transfers, under the orders.
+
+    repetitions: of the actors of the application.
+    """
+    try:
+        ordered = ordered_graph(bound, mapping.orders)
+    except OrderDeadlock as error:
+        return _stuck(str(error), error.blocked)
+    slowest = None
+    stop = stop_of(budget)
+    for part in _parts(ordered):
+        found = throughput(part, budget=stop)
+        if found.deadlock is not None:
+            channels = tuple(one.channel for one in found.deadlock.cycle)
+            return _stuck(str(found.deadlock), channels)
+        iterations = _iterations(part, repetitions)
+        period = (found.period or Fraction(0)) / iterations
+        if slowest is None or period > slowest[0]:
+            slowest = (period, found.critical_cycle)
+    if slowest is None:
+        raise AssertionError("a graph has a part")
+    return MappedThroughput(
+        period=slowest[0],
+        critical_cycle=slowest[1],
+        deadlock=None,
+        utilization=_utilization(bound, mapping, repetitions, slowest[0]),
+    )
+
+
+def _stuck(deadlock: str, blocked: tuple[str, ...]) -> MappedThroughput:
+    return MappedThroughput(
+        period=None, critical_cycle=None, deadlock=deadlock, utilization={}, blocked=blocked
+    )
+
+
+def _iterations(part: Graph, repetitions: dict[str, int]) -> Fraction:
+    """Return how many iterations of the application one iteration of a part is."""
+    own = repetition_vector(part)
+    return next(
+        Fraction(count, repetitions[actor]) for actor, count in own.items() if actor in repetitions
+    )
+
+
+def _parts(graph: Graph) -> list[Graph]:
+    """Return the weakly connected parts of a graph, as graphs."""
+    home = {actor.name: actor.name for actor in graph.actors}
+
+    def root(name: str) -> str:
+        while home[name] != name:
+            home[name] = home[home[name]]
+            name = home[name]
+        return name
+
+    for channel in graph.channels:
+        home[root(channel.producer)] = root(channel.consumer)
+    roots = dict.fromkeys(root(name) for name in home)
+    if len(roots) == 1:
+        return [graph]
+    return [
+        replace(
+            graph,
+            actors=tuple(actor for actor in graph.actors if root(actor.name) == one),
+            channels=tuple(c for c in graph.channels if root(c.producer) == one),
+        )
+        for one in roots
+    ]
+
+
+def _utilization(
+    bound: Graph, mapping: Mapping, repetitions: dict[str, int], period: Fraction
+) -> dict[str, Fraction]:
+    if not period:
+        return {}
+    busy = dict.fromkeys(mapping.orders, Fraction(0))
+    for actor, core in mapping.binding.items():
+        durations = bound.actor(actor).durations
+        work = sum(durations) * repetitions[actor] // len(durations)
+        busy[core] += work * bound.time_unit
+    return {core: time / period for core, time in busy.items()}
+
+
+class OrderDeadlock(CsdfError):
+    """Static orders in which every processor waits for another one.
+
+    waiting: of each processor that waits the actor that is next, and the channel without enough tokens.
+    blocked: the channels of a cycle of waits; empty where there is none.
+    """
+
+    def __init__(self, waiting: dict[str, tuple[str, str]], blocked: tuple[str, ...] = ()) -> None:
+        self.waiting = waiting
+        self.blocked = blocked
+        text = "; ".join(
+            f"{core!r} waits for tokens on {channel!r} to fire {actor!r}"
+            for core, (actor, channel) in waiting.items()
+        )
+        super().__init__(f"the static orders deadlock: {text}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marking:
+    """A graph some firings later: how often each actor fired, tokens, and places in the orders."""
+
+    firings: dict[str, int]
+    tokens: dict[str, int]
+    places: dict[str, int]
+
+
+def ordered_graph(graph: Graph, orders: Map[str, StaticOrder]) -> Graph:
+    """Return the graph whose self-timed execution obeys the static orders.
+
+    Prefixes are executed first: the graph begins with the tokens and phases that they leave, so that
+    its transient is another one and its period is that of the mapping. An actor has as many phases as
+    its list has firings of it, and `p: a before b` carries a token from each firing of a to the firing
+    of b that comes next on p. The processor's actors thus fire one at a time.
+    Raises OrderDeadlock where the prefixes cannot be executed.
+    Source: Damavandpeyma et al., Schedule-extended synchronous dataflow graphs, IEEE TCAD 2013, for
+    SDF graphs; phases make it smaller.
+    """
+    marking = _after_prefixes(graph, orders)
+    rings = {core: _rotated(order, marking.places.get(core, 0)) for core, order in orders.items()}
+    phases = {actor.name: actor.phases for actor in graph.actors}
+    for ring in rings.values():
+        for actor in dict.fromkeys(ring):
+            phases[actor] = lcm(phases[actor], ring.count(actor))
+    actors = tuple(
+        Actor(
+            name=actor.name,
+            durations=_turned(actor.durations, marking.firings[actor.name], phases[actor.name]),
+        )
+        for actor in graph.actors
+    )
+    channels = [
+        replace(
+            channel,
+            initial_tokens=marking.tokens[channel.name],
+            production=_turned(
+                channel.production, marking.firings[channel.producer], phases[channel.producer]
+            ),
+            consumption=_turned(
+                channel.consumption, marking.firings[channel.consumer], phases[channel.consumer]
+            ),
+        )
+        for channel in graph.channels
+    ]
+    for core, ring in rings.items():
+        channels += _order_channels(core, ring, phases)
+    return replace(graph, actors=actors, channels=tuple(channels), origin=None)
+
+
+def _turned(cycle: tuple[int, ...], done: int, length: int) -> tuple[int, ...]:
+    """Return the cycle from the phase that comes after so many firings, over so many phases."""
+    return tuple(cycle[(done + place) % len(cycle)] for place in range(length))
+
+
+def _rotated(order: StaticOrder, place: int) -> tuple[str, ...]:
+    """Return the periodic list as it comes from a place on."""
+    start = (place - len(order.prefix)) % len(order.periodic)
+    return order.periodic[start:] + order.periodic[:start]
+
+
+def _order_channels(core: str, ring: Sequence[str], phases: dict[str, int]) -> list[Channel]:
+    """Return a channel for each pair of actors that follow one another somewhere in the list."""
+    seen: dict[str, int] = defaultdict(int)
+    numbers = []  # of each entry, among those of its actor
+    for actor in ring:
+        numbers.append(seen[actor])
+        seen[actor] += 1
+    pairs: dict[tuple[str, str], tuple[list[int], list[int], int]] = {}
+    for place, actor in enumerate(ring):
+        follower = (place + 1) % len(ring)
+        key = (actor, ring[follower])
+        made, taken, tokens = pairs.setdefault(key, ([], [], 0))
+        made.append(numbers[place])
+        taken.append(numbers[follower])
+        pairs[key] = (made, taken, tokens + (follower == 0))
+    return [
+        Channel(
+            name=f"{core}: {first} before {second}",
+            producer=first,
+            consumer=second,
+            production=_marks(made, seen[first], phases[first]),
+            consumption=_marks(taken, seen[second], phases[second]),
+            initial_tokens=tokens,
+        )
+        for (first, second), (made, taken, tokens) in pairs.items()
+    ]
+
+
+def _marks(places: list[int], count: int, phases: int) -> tuple[int, ...]:
+    """Return 1 at these places of `count` firings and 0 at the others, over so many phases."""
+    marked = set(places)
+    return tuple(int(phase % count in marked) for phase in range(phases))
+
+
+def _after_prefixes(graph: Graph, orders: Map[str, StaticOrder]) -> Marking:
+    """Execute until every prefix is done; actors that a prefix waits for fire too."""
+    run = _OrderedRun(graph, orders)
+    while not run.is_done():
+        if not run.step():
+            raise OrderDeadlock(run.waiting(), run.blocked())
+    return run.marking()
+
+
+class _OrderedRun:
+    """Firings in an order that the lists allow, without times."""
+
+    def __init__(self, graph: Graph, orders: Map[str, StaticOrder]) -> None:
+        self.orders = orders
+        self.places = dict.fromkeys(orders, 0)
+        numbers = indexed(graph)
+        self._names = numbers.actor_names
+        self._number = {name: number for number, name in enumerate(self._names)}
+        most = _most_firings(graph, orders)
+        self._run = UntimedRun(numbers, [most[name] for name in self._names])
+        bound = {actor for order in orders.values() for actor in order.periodic}
+        self._free = [number for name, number in self._number.items() if name not in bound]
+
+    def is_done(self) -> bool:
+        return all(self.places[core] >= len(one.prefix) for core, one in self.orders.items())
+
+    def step(self) -> bool:
+        """Fire what the unfinished prefixes want, else whatever can fire; return whether any did."""
+        unfinished = [c for c, one in self.orders.items() if self.places[c] < len(one.prefix)]
+        others = [core for core in self.orders if core not in unfinished]
+        if sum(self._advance(core) for core in unfinished):
+            return True
+        return sum(self._advance(core) for core in others) + sum(map(self._fire, self._free)) > 0
+
+    def _advance(self, core: str) -> bool:
+        if not self._fire(self._number[self.orders[core].actor(self.places[core])]):
+            return False
+        self.places[core] += 1
+        return True
+
+    def _fire(self, actor: int) -> bool:
+        return self._run.firings[actor] < self._run.most[actor] and self._run.advance(actor)
+
+    def waiting(self) -> dict[str, tuple[str, str]]:
+        """Return for each processor that waits its next actor and the channel that it waits for."""
+        found = {}
+        for core, order in self.orders.items():
+            actor = order.actor(self.places[core])
+            channel = self._run.lacking(self._number[actor])
+            if channel is not None:
+                found[core] = (actor, self._run.graph.channel_names[channel])
+        return found
+
+    def marking(self) -> Marking:
+        channels = self._run.graph.channel_names
+        return Marking(
+            firings=dict(zip(self._names, self._run.firings, strict=True)),
+            tokens=dict(zip(channels, self._run.tokens, strict=True)),
+            places=self.places,
+        )
+
+    def blocked(self) -> tuple[str, ...]:
+        """Return the channels of a cycle of actors each of which waits for the next one."""
+        home = {actor: core for core, order in self.orders.items() for actor in order.periodic}
+        graph, names = self._run.graph, self._names
+        seen: dict[str, int] = {}
+        channels: list[str] = []
+        name = next(
+            order.actor(self.places[core])
+            for core, order in self.orders.items()
+            if self.places[core] < len(order.prefix)
+        )
+        while name not in seen:
+            seen[name] = len(channels)
+            lacking = self._run.lacking(self._number[name])
+            if lacking is None:
+                return ()
+            channels.append(graph.channel_names[lacking])
+            producer = names[graph.producer[lacking]]
+            core = home.get(producer)
+            name = producer if core is None else self.orders[core].actor(self.places[core])
+        return tuple(channels[seen[name] :])
+
+
+def _most_firings(graph: Graph, orders: Map[str, StaticOrder]) -> dict[str, int]:
+    """Return how often an actor fires at most before the prefixes are done, if they can be.
+
+    A firing needs firings of its own iteration and earlier ones; where it stands behind later
+    iterations in an order, as many more as the order is ahead, once for each processor.
+    """
+    repetitions = repetition_vector(graph)
+    ahead = max(
+        (
+            -(-len(order.prefix + order.periodic) // min(repetitions[a] for a in order.periodic))
+            for order in orders.values()
+        ),
+        default=0,
+    )
+    iterations = (ahead + 1) * (len(orders) + 1)
+    return {actor: count * iterations for actor, count in repetitions.items()}

@@ -1,0 +1,377 @@
+"""The worst-case throughput of scenarios, and the sequence of scenarios that sets it.
+
+The largest ratio of weight to steps over the cycles of a graph with weighted edges, exactly.
+
+The max-plus matrix of a scenario: when each token is there, as a function of the tokens before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import lcm
+from typing import Any, NamedTuple
+
+from csdf.analysis.bound_channels import bound_channels, is_single_firing_loop
+from csdf.analysis.consistency import repetition_vector
+from csdf.errors import CsdfError, InvalidGraph, NotRead, counted
+from csdf.model.graph import Channel, Graph
+from csdf.model.indexed import indexed
+from csdf.model.shown import Shown
+from csdf.model.untimed import ValuedRun
+from csdf.scenarios.model import Scenario, ScenarioGraph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioThroughput(Shown):
+    """How fast the slowest run of a scenario graph is.
+
+    period: time per reward in the long run, in the units of the user: no run is slower for ever, and
+    the run that repeats `critical_states` is as slow. 0 if nothing limits the runs, or if no run
+    goes on for ever. critical_states, critical_scenarios: a cycle of the automaton; empty where the
+    period is 0. alone: the period of each scenario that takes what it leaves, if repeated for ever.
+    """
+
+    period: Fraction
+    critical_states: tuple[str, ...]
+    critical_scenarios: tuple[str, ...]
+    alone: dict[str, Fraction]
+
+    @property
+    def throughput(self) -> Fraction | None:
+        """Reward per time unit that every run gets in the long run; None if unbounded."""
+        return 1 / self.period if self.period else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer as a JSON value; fractions as texts."""
+        speed = self.throughput
+        return {
+            "period": str(self.period),
+            "throughput": None if speed is None else str(speed),
+            "critical_states": list(self.critical_states),
+            "critical_scenarios": list(self.critical_scenarios),
+            "alone": {name: str(period) for name, period in self.alone.items()},
+        }
+
+
+def scenario_throughput(graph: ScenarioGraph) -> ScenarioThroughput:
+    """Return the exact worst-case throughput over all runs of the automaton.
+
+    It is the maximum cycle ratio of the max-plus automaton, whose nodes are the states with each
+    of their tokens. Only states that the initial state reaches count.
+    Raises StuckScenario for a scenario whose iteration cannot end, InconsistentGraph for a graph
+    without repetition vector, InvalidGraph where a scenario leaves other tokens than the next
+    one takes, and for a cycle of the automaton without reward.
+    Source: Geilen, Stuijk, CODES+ISSS 2010, section 5.
+    """
+    if not isinstance(graph, ScenarioGraph):
+        raise NotRead(graph, expected="ScenarioGraph", reader="read_scenarios")
+    states = {one.name: graph.scenario(one.scenario) for one in graph.states}
+    reachable = graph.reachable
+    used = {states[name].name: states[name] for name in reachable}
+    time_scale = lcm(*(one.graph.time_unit.denominator for one in used.values()))
+    matrices = {name: scenario_matrix(one, time_scale) for name, one in used.items()}
+    _require_rewards(graph, reachable, states)
+    for before, followers in reachable.items():
+        for after in followers:
+            _require_match(states[before], states[after], matrices)
+    named = {name: one.name for name, one in states.items()}
+    period, cycle = _worst(reachable, named, used, matrices, time_scale)
+    alone = {
+        name: _worst({name: (name,)}, {name: name}, used, matrices, time_scale)[0]
+        for name, matrix in matrices.items()
+        if used[name].reward and matrix.rows.keys() >= matrix.taken
+    }
+    return ScenarioThroughput(
+        period=period,
+        critical_states=cycle,
+        critical_scenarios=tuple(named[name] for name in cycle),
+        alone=alone,
+    )
+
+
+def _worst(
+    reachable: Mapping[str, tuple[str, ...]],
+    scenario_of: Mapping[str, str],
+    scenarios: Mapping[str, Scenario],
+    matrices: Mapping[str, Matrix],
+    time_scale: int,
+) -> tuple[Fraction, tuple[str, ...]]:
+    """Return the period of the slowest cycle and its states."""
+    number: dict[tuple[str, str], int] = {}
+    for state in reachable:
+        for token in matrices[scenario_of[state]].rows:
+            number[state, token] = len(number)
+    reward_scale = lcm(*(one.reward.denominator for one in scenarios.values()))
+    edges = []
+    for before, followers in reachable.items():
+        for after in followers:
+            steps = scenarios[scenario_of[after]].reward * reward_scale
+            for token, stamp in matrices[scenario_of[after]].rows.items():
+                target = number[after, token]
+                edges += [
+                    Edge(number[before, old], target, time, int(steps))
+                    for old, time in stamp.items()
+                    if (before, old) in number
+                ]
+    found = maximum_cycle_ratio(len(number), edges)
+    if found is None or not found.ratio:
+        return Fraction(0), ()
+    owner = {place: state for (state, _), place in number.items()}
+    cycle = tuple(owner[edge.target] for edge in found.edges)
+    return found.ratio * reward_scale / time_scale, _primitive(cycle)
+
+
+def _primitive(cycle: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the shortest sequence whose repetition is the cycle."""
+    for length in range(1, len(cycle) + 1):
+        if len(cycle) % length == 0 and cycle[:length] * (len(cycle) // length) == cycle:
+            return cycle[:length]
+    return cycle
+
+
+def _require_match(before: Scenario, after: Scenario, matrices: Mapping[str, Matrix]) -> None:
+    left = matrices[before.name].rows.keys() - matrices[before.name].optional
+    taken = matrices[after.name].taken - matrices[after.name].optional
+    for name in sorted(taken - left):
+        raise InvalidGraph(
+            f"scenario {after.name!r} takes the token {name!r}, "
+            f"which scenario {before.name!r}, executed before it, does not leave"
+        )
+    for name in sorted(left - taken):
+        raise InvalidGraph(
+            f"scenario {before.name!r} leaves the token {name!r}, "
+            f"which scenario {after.name!r}, executed after it, does not take"
+        )
+
+
+def _require_rewards(
+    graph: ScenarioGraph,
+    reachable: Mapping[str, tuple[str, ...]],
+    scenarios: Mapping[str, Scenario],
+) -> None:
+    """Refuse a cycle of states that all have no reward: its time per reward has no end."""
+    idle = {name for name in reachable if not scenarios[name].reward}
+    while idle:
+        going_on = {name for name in idle if not idle.isdisjoint(reachable[name])}
+        if going_on == idle:
+            names = ", ".join(repr(name) for name in sorted(idle))
+            raise InvalidGraph(
+                f"scenario graph {graph.name!r}: a run can stay in the states {names} for ever, "
+                "whose scenarios have no reward"
+            )
+        idle = going_on
+
+
+class Edge(NamedTuple):
+    """An edge between two numbered nodes."""
+
+    source: int
+    target: int
+    weight: int
+    steps: int  # at least 0, and above 0 somewhere on every cycle
+
+
+class RatioCycle(NamedTuple):
+    """A cycle with the largest ratio; each edge ends where the next one begins."""
+
+    ratio: Fraction
+    edges: tuple[Edge, ...]
+
+
+def maximum_cycle_ratio(nodes: int, edges: Sequence[Edge]) -> RatioCycle | None:
+    """Return a cycle with the largest sum of weights over sum of steps; None without a cycle.
+
+    Every cycle needs a step. The search walks from ratio to ratio: it looks for a cycle that is
+    above the best so far, until there is none (Bellman-Ford on weight - ratio * steps, in integers).
+    Source: Dasdan, Irani, Gupta, Efficient algorithms for optimum cycle mean and optimum cost to
+    time ratio problems, DAC 1999, Lawler's and Burns's methods.
+    """
+    best: RatioCycle | None = None
+    while True:
+        found = _better_cycle(nodes, edges, None if best is None else best.ratio)
+        if found is None:
+            return best
+        best = found
+
+
+def _better_cycle(nodes: int, edges: Sequence[Edge], ratio: Fraction | None) -> RatioCycle | None:
+    """Return the best of the cycles that the longest paths close first, if above the ratio."""
+    low = -1 - sum(abs(edge.weight) for edge in edges)  # below the ratio of any cycle
+    known = Fraction(low) if ratio is None else ratio
+    costs = [edge.weight * known.denominator - edge.steps * known.numerator for edge in edges]
+    value = [0] * nodes
+    into: list[Edge | None] = [None] * nodes
+    for _ in range(nodes + 1):
+        if not _lengthen(edges, costs, value, into):
+            return None
+        cycles = _cycles(into)
+        if cycles:
+            return max(cycles, key=lambda cycle: cycle.ratio)
+    raise AssertionError("longer paths without end and without a cycle")
+
+
+def _lengthen(
+    edges: Sequence[Edge], costs: Sequence[int], value: list[int], into: list[Edge | None]
+) -> bool:
+    """Lengthen each path by an edge where that is longer; return whether one was."""
+    is_longer = False
+    for edge, cost in zip(edges, costs, strict=True):
+        longer = value[edge.source] + cost
+        if longer > value[edge.target]:
+            value[edge.target] = longer
+            into[edge.target] = edge
+            is_longer = True
+    return is_longer
+
+
+def _cycles(into: Sequence[Edge | None]) -> list[RatioCycle]:
+    """Return the cycles among the last edges of the paths, of which each node has at most one."""
+    seen = [-1] * len(into)
+    found = []
+    for start in range(len(into)):
+        node = start
+        while seen[node] < 0:
+            seen[node] = start
+            edge = into[node]
+            if edge is None:
+                break
+            node = edge.source
+        else:
+            if seen[node] == start:
+                found.append(_cycle_through(node, into))
+    return found
+
+
+def _cycle_through(node: int, into: Sequence[Edge | None]) -> RatioCycle:
+    backwards: list[Edge] = []
+    at = node
+    while not backwards or at != node:
+        edge = into[at]
+        if edge is None:
+            raise AssertionError("a cycle has an edge into each of its nodes")
+        backwards.append(edge)
+        at = edge.source
+    weight = sum(edge.weight for edge in backwards)
+    steps = sum(edge.steps for edge in backwards)
+    return RatioCycle(Fraction(weight, steps), tuple(reversed(backwards)))
+
+
+Stamp = dict[str, int]  # when a token is there: the largest of old token + time over the entries
+
+ORDER = " (order)"  # the name of a hidden token: the start of an actor's latest firing
+
+
+class StuckScenario(CsdfError):
+    """A scenario that cannot finish its iteration."""
+
+
+class Matrix(NamedTuple):
+    """The effect of a scenario on time stamps: new token = max over old tokens of old + time.
+
+    rows: for each token that the scenario leaves the times by old tokens; a pair that does not
+    depend on one another has no entry. optional: tokens that need not be there before.
+    """
+
+    taken: frozenset[str]
+    rows: dict[str, Stamp]
+    optional: frozenset[str]
+
+
+def scenario_matrix(scenario: Scenario, time_scale: int = 1) -> Matrix:
+    """Return the max-plus matrix of one execution of a scenario, by symbolic execution.
+
+    time_scale: times are in units of 1 / time_scale of the user's. Raises StuckScenario.
+    """
+    graph = bound_channels(scenario.graph)
+    return _SymbolicExecution(scenario, graph, int(graph.time_unit * time_scale)).matrix()
+
+
+class _SymbolicExecution:
+    """An iteration in which every token carries its time stamp as a function of the old ones."""
+
+    def __init__(self, scenario: Scenario, graph: Graph, time: int) -> None:
+        self.scenario = scenario
+        self.graph = graph
+        self.time = time
+        self.numbers = indexed(graph)
+        single = {one.consumer for one in graph.channels if is_single_firing_loop(one)}
+        # Start of the latest firing of actors whose firings could overtake. Those of equal length, too:
+        # their tokens may come out of order, a phase may take none, another scenario may be faster.
+        self.latest = {
+            number: {f"{actor.name}{ORDER}": 0}
+            for number, actor in enumerate(graph.actors)
+            if actor.name not in single
+        }
+        self.optional = frozenset(name for stamp in self.latest.values() for name in stamp)
+        self.run: ValuedRun[Stamp] = ValuedRun(
+            self.numbers, self._wanted(), map(self._initial_stamps, graph.channels), self._end
+        )
+        self.taken = self.optional | {
+            name for queue in self.run.queues for stamp, _ in queue for name in stamp
+        }
+
+    def _initial_stamps(self, channel: Channel) -> list[tuple[Stamp, int]]:
+        return [({name: 0} if name else {}, 1) for name in _names(channel, self.scenario.taken)]
+
+    def _wanted(self) -> list[int]:
+        """Return the firings of each actor in the scenario."""
+        wanted = dict(self.scenario.firings)
+        if wanted.keys() != set(self.numbers.actor_names):
+            wanted = {**repetition_vector(replace(self.graph, origin=None)), **wanted}
+        return [wanted[name] for name in self.numbers.actor_names]
+
+    def matrix(self) -> Matrix:
+        self.run.exhaust()
+        stuck = self.run.first_unfinished()
+        if stuck is not None:
+            raise StuckScenario(self._complaint(stuck))
+        names_of = self.numbers.actor_names
+        rows = {f"{names_of[actor]}{ORDER}": stamp for actor, stamp in self.latest.items()}
+        channels = zip(self.graph.channels, self.run.queues, self.run.tokens, strict=True)
+        for channel, queue, tokens in channels:
+            names = _names(channel, self.scenario.left, tokens)
+            if len(names) != tokens:
+                raise InvalidGraph(
+                    f"scenario {self.scenario.name!r}: it leaves "
+                    f"{counted(tokens, 'token')} on channel {channel.name!r}, "
+                    f"but {counted(len(names), 'name')} for them"
+                )
+            stamps = (stamp for stamp, count in queue for _ in range(count))
+            rows.update((name, stamp) for name, stamp in zip(names, stamps, strict=True) if name)
+        return Matrix(self.taken, rows, self.optional)
+
+    def _complaint(self, actor: int) -> str:
+        run = self.run
+        channel = run.lacking(actor)
+        if channel is None:
+            raise AssertionError("a stuck actor lacks a token")
+        return (
+            f"scenario {self.scenario.name!r} deadlocks: actor {self.numbers.actor_names[actor]!r} "
+            f"has fired {run.firings[actor]} of {counted(run.most[actor], 'time')} and waits for "
+            f"{counted(run.needed(actor, channel), 'token')} on "
+            f"channel {self.numbers.channel_names[channel]!r}, which holds {run.tokens[channel]}"
+        )
+
+    def _end(self, actor: int, phase: int, taken: list[Stamp]) -> Stamp:
+        """Return when the firing ends that takes tokens of these stamps."""
+        start = dict(self.latest.get(actor, {}))
+        for stamp in taken:
+            for old, time in stamp.items():
+                if time > start.get(old, -1):
+                    start[old] = time
+        if actor in self.latest:
+            self.latest[actor] = start
+        duration = self.graph.actors[actor].durations[phase] * self.time
+        return {old: time + duration for old, time in start.items()}
+
+
+def _names(
+    channel: Channel, given: Mapping[str, tuple[str, ...]], count: int | None = None
+) -> tuple[str, ...]:
+    """Return the names of the tokens on a channel, its own where none are given."""
+    if channel.name in given:
+        return given[channel.name]
+    tokens = channel.initial_tokens if count is None else count
+    return tuple(f"{channel.name}[{place}]" for place in range(tokens))

@@ -1,1 +1,0 @@
-"""The work of the commands on FIFOs, loaded when their words have been understood."""

@@ -1,0 +1,188 @@
+"""The search for mappings against brute force, and against what any mapping needs."""
+
+import random
+from fractions import Fraction
+from itertools import permutations, product
+from pathlib import Path
+
+import pytest
+
+from csdf.analysis.consistency import repetition_vector
+from csdf.errors import CsdfError
+from csdf.generation import GraphShape, random_graph
+from csdf.io.graph_files import read_graph
+from csdf.mapping.model import Connection, Core, InvalidMapping, Mapping, Platform, StaticOrder
+from csdf.mapping.problem import mapping_problem
+from csdf.mapping.search import best_mapping, equal_processors
+from csdf.mapping.throughput import mapped_throughput
+from csdf.model.builder import GraphBuilder
+from csdf.outcome import Status
+
+GRAPHS = Path(__file__).parents[2] / "models" / "graphs"
+BUDGET = 20.0  # far more than these need
+
+
+def platform(count, latency=None):
+    names = [f"p{number}" for number in range(count)]
+    ends = [] if latency is None else [(a, b) for a in names for b in names if a != b]
+    return Platform(
+        name="p",
+        cores=tuple(Core(name=name) for name in names),
+        connections=tuple(Connection(source=a, target=b, latency=latency) for a, b in ends),
+    )
+
+
+def pipeline():
+    return (
+        GraphBuilder("pipeline")
+        .actor("a", 3)
+        .actor("b", 4)
+        .actor("c", 2)
+        .channel("a", 1, "b", 1)
+        .channel("b", 1, "c", 1)
+        .channel("c", 1, "a", 1, initial_tokens=3)
+        .graph()
+    )
+
+
+def test_one_processor_does_everything():
+    found = best_mapping(pipeline(), platform(1), budget=BUDGET)
+    assert (found.period, found.status) == (9, Status.OPTIMAL)
+
+
+def test_two_processors_share_the_work():
+    # 9 time units of work cannot be split better than 5 and 4.
+    found = best_mapping(pipeline(), platform(2), budget=BUDGET)
+    assert (found.period, found.status, found.lower_bound) == (5, Status.OPTIMAL, 5)
+
+
+def test_far_processors_may_be_worse_than_one():
+    # Two crossings of 20 for three tokens: a round takes at least 49 / 3; one processor needs 9.
+    found = best_mapping(pipeline(), platform(2, latency=20), budget=BUDGET)
+    assert (found.period, found.status) == (9, Status.OPTIMAL)
+    assert len(found.mapping.orders) == 1
+
+
+def test_an_actor_runs_where_it_can():
+    graph = read_graph(GRAPHS / "h263decoder.xml")
+    types = Platform(
+        name="mixed", cores=(Core(name="general", type="arm"), Core(name="special", type="motion"))
+    )
+    with pytest.raises(InvalidMapping, match="cannot run on processor"):
+        best_mapping(graph, Platform(name="m", cores=(Core(name="x", type="motion"),)))
+    found = best_mapping(graph, types, budget=BUDGET)
+    assert found.mapping.binding["iq"] in ("general", "special")
+    assert found.period >= found.lower_bound
+
+
+def test_a_graph_that_deadlocks_cannot_be_mapped():
+    with pytest.raises(CsdfError, match="deadlocks, however it is mapped"):
+        best_mapping(read_graph(GRAPHS / "deadlocked.xml"), platform(2))
+
+
+def test_the_budget_ends_the_search_with_a_mapping():
+    found = best_mapping(read_graph(GRAPHS / "satellite.xml"), platform(2), budget=0.0)
+    assert found.status in (Status.OPTIMAL, Status.FEASIBLE)
+    assert found.period >= found.lower_bound
+
+
+def random_problem(seed):
+    shape = GraphShape(
+        actors=2 + seed % 2, most_repetitions=2, most_phases=1 + seed % 2, extra_channels=1,
+        most_early_tokens=2,
+    )  # fmt: skip
+    return random_graph(seed, shape), platform(2, latency=None if seed % 3 else seed % 7)
+
+
+def every_order(actors, repetitions):
+    """All lists with one iteration of the actors, and prefixes of up to one more, by counts."""
+    firings = [actor for actor in actors for _ in range(repetitions[actor])]
+    counts = product(*(range(repetitions[actor] + 1) for actor in actors))
+    prefixes = [
+        sequence
+        for count in counts
+        for sequence in set(
+            permutations([a for a, n in zip(actors, count, strict=True) for _ in range(n)])
+        )
+    ]
+    return [
+        StaticOrder(prefix=prefix, periodic=periodic)
+        for periodic in set(permutations(firings))
+        for prefix in prefixes
+    ]
+
+
+def least_period(graph, target, draw, most=60):
+    """The least period over bindings and orders; of many orders a random choice."""
+    repetitions = repetition_vector(graph)
+    names = [core.name for core in target.cores]
+    best = None
+    for cores in product(names, repeat=len(graph.actors)):
+        binding = {a.name: core for a, core in zip(graph.actors, cores, strict=True)}
+        used = list(dict.fromkeys(cores))
+        choices = [
+            every_order([a for a in binding if binding[a] == core], repetitions) for core in used
+        ]
+        combined = list(product(*choices))
+        for orders in draw.sample(combined, min(len(combined), most)):
+            mapping = Mapping(binding=binding, orders=dict(zip(used, orders, strict=True)))
+            period = mapped_throughput(graph, target, mapping).period
+            if period is not None and (best is None or period < best):
+                best = period
+    return best
+
+
+def compare(seed):
+    graph, target = random_problem(seed)
+    found = best_mapping(graph, target, budget=BUDGET)
+    tried = least_period(graph, target, random.Random(seed))
+    again = mapped_throughput(graph, target, found.mapping)
+    assert again.period == found.period >= found.lower_bound, seed
+    if found.status == Status.OPTIMAL:
+        assert tried is None or found.period <= tried, seed
+    assert tried is None or found.lower_bound <= tried, seed
+    return found.status == Status.OPTIMAL
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_mapping_is_better_than_the_best(seed):
+    assert compare(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(4))
+def test_no_mapping_is_better_than_the_best_of_many(block):
+    proved = [compare(seed) for seed in range(1000 + 25 * block, 1025 + 25 * block)]
+    assert all(proved)
+
+
+def in_turn(times):
+    """Actors on a circle of one token, of which each firing lasts as given."""
+    builder = GraphBuilder()
+    for name, time in zip("cab", times, strict=True):
+        builder.actor(name, time)
+    builder.channel("a", 2, "b", 1).channel("b", 1, "c", 2)
+    return builder.channel("c", 1, "a", 1, initial_tokens=1).graph()
+
+
+@pytest.mark.parametrize(("times", "period"), [((0, 0, 0), 0), ((0, 1, 0), 1), ((0, 0, 1), 2)])
+def test_firings_that_take_no_time_have_an_order(times, period):
+    # c, then a once, then b twice, which is bound to one processor.
+    found = best_mapping(in_turn(times), equal_processors(2), budget=5)
+    assert found.found.period == period
+
+
+@pytest.mark.parametrize("time", [4, 2**59, 2**61, 2**70])
+def test_what_the_constraint_program_cannot_hold_is_not_proved(time):
+    exact = pytest.importorskip("csdf.mapping.exact")
+    builder = GraphBuilder()
+    for name in "abc":
+        builder.actor(name, time, overlap=False)
+    builder.channel("a", 1, "b", 1).channel("b", 1, "c", 1).channel(
+        "c", 1, "a", 1, initial_tokens=4
+    )
+    problem = mapping_problem(builder.graph(), equal_processors(2))
+    # Two of the three share a processor, so no period is below twice the time.
+    found = exact.find_mapping(problem, Fraction(2 * time - 1), 5)
+    assert found.starts is None
+    assert found.is_proved == (time == 4)

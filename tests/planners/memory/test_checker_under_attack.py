@@ -1,0 +1,97 @@
+"""Plans changed in one respect, and step by step: the checker refuses each, or the plan is right.
+
+Right means that the executor, in poisoned bytes, gives the outputs of the whole network, and so
+does the C code under sanitizers.
+"""
+
+import json
+import re
+from random import Random
+
+import pytest
+
+from cnn2csdf.execution.compare import difference
+from cnn2csdf.execution.whole import run_whole
+from csdf.errors import CsdfError
+from planners.code.library import library
+from planners.code.vectors import random_frame
+from planners.memory.fit import fit_of
+from planners.memory.several import outputs_of
+from planners.plan.text import parse_plans, plan_as_json, worked_part
+from tests.planners.code.compiling import needs_compiler, run_all
+from tests.planners.memory.wrong_plans import right_plans, spoiled
+
+MUTANTS, WALKS, STEPS = 300, 6, 40
+TOLERANCE = 1e-4  # sums in another order
+
+
+def checked(case, entry):
+    """The model and plan of a document that is passed; None, and why, for one that is refused.
+
+    A wrong count of work is mended once, so that the checker looks at what is behind it.
+    """
+    for _ in range(2):
+        try:
+            (plan,) = parse_plans(json.dumps(entry), "plan.json")
+            model = worked_part(case.model, plan)
+            fit_of(model.network, plan)
+        except CsdfError as error:
+            message = str(error)
+            assert re.fullmatch(r".+", message), "one line"
+            expected = re.search(r"of this network it takes (\d+)", message)
+            if expected is None:
+                break
+            entry = {**entry, "multiply_accumulates": int(expected[1])}
+        else:
+            return (model, plan), entry
+    return None, message
+
+
+def require_right(model, plan):
+    """Fail unless a run in poisoned bytes gives the outputs of the whole network."""
+    frame = random_frame(model.network, 5)
+    found, wanted = outputs_of(model, plan, frame), run_whole(model, frame)
+    assert all(difference(found[name], wanted[name]).relative < TOLERANCE for name in wanted)
+
+
+def test_plans_that_are_right_are_passed():
+    for case in right_plans():
+        assert checked(case, plan_as_json(case.plan))[0] is not None
+
+
+def test_a_plan_with_one_thing_changed_is_refused_or_right():
+    refused = passed = 0
+    for seed in range(MUTANTS):
+        random = Random(seed)
+        case = random.choice(right_plans())
+        entry, _ = spoiled(plan_as_json(case.plan), random)
+        accepted, _ = checked(case, entry)
+        refused += accepted is None
+        if accepted is not None:
+            passed += 1
+            require_right(*accepted)
+    assert refused > MUTANTS // 2
+    assert passed > MUTANTS // 20
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_plans_changed_step_by_step_run_in_c_within_their_bytes(tmp_path):
+    made = []
+    cases = [case for case in right_plans() if case.method != "primitives"]
+    for seed in range(WALKS):
+        random = Random(seed)
+        case = random.choice(cases)
+        entry, accepted = plan_as_json(case.plan), (case.model, case.plan)
+        for _ in range(STEPS):
+            found, after = checked(case, spoiled(entry, random)[0])
+            if found is not None:
+                entry, accepted = after, found
+        model, plan = accepted
+        frames = [random_frame(model.network, number) for number in (11, 12)]
+        try:
+            made.append(library(model, plan, name=f"net{seed}", frames=frames))
+        except CsdfError:
+            continue  # the C code has limits of its own
+    assert len(made) > WALKS // 2
+    assert run_all(made, tmp_path) == []
