@@ -295,7 +295,7 @@ class _Rows:
             passing = max(passing, going.passing, going.last + batch)
 
     def _cost(self, section: int, entry: int) -> MoveCost:
-        """What a section keeps whose input lies whole, or comes so many rows at a time."""
+        """Bytes of a section whose input lies whole, or comes so many rows at a time."""
         if (section, entry) not in self._costs:
             stages = tuple(row_stages(self._course, section, section + 1))
             move = Move(section, section + 1, stages)

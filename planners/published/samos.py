@@ -67,6 +67,11 @@ class NetworkMemory(Shown):
             if channel.capacity is not None
         }
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the needs as a JSON value; the period as text."""
+        period = {"pipelined": str(self.pipelined), "status": str(self.status)}
+        return {**self.row(), **period, "capacities": dict(self.capacities)}
+
     def row(self) -> dict[str, Any]:
         """Return the needs as an exact row, without the single buffers."""
         names = ("buffers", "parameters", "total", "status", "sequential", "pipelined")
