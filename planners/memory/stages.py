@@ -186,7 +186,7 @@ class StageTable:
         )
 
     def _at_once(self, stage: Stage) -> Geometry:
-        """One firing, which reads whole tensors: all tiles, or all channels of two layers."""
+        """A single firing that reads whole tensors: all tiles, or all channels of two layers."""
         layers = [self.network.layer(name) for name in stage.layers]
         sources = dict.fromkeys(name for one in layers for name in one.inputs)
         readings = tuple(
