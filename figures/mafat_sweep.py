@@ -15,7 +15,8 @@ from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from figures.published.mafat import SWEEP_CUTS, manual_sweep, work
-from planners.fusion.command.picture import Line, TiledMap, lines_picture, tiles_picture
+from figures.tile_pictures import TiledMap, tiles_picture
+from planners.fusion.command.picture import Line, lines_picture
 from planners.fusion.search import Terms
 from planners.memory.order import Course, chain_of
 from planners.memory.tiles import Scratch

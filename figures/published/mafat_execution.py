@@ -7,24 +7,26 @@ what they hold, runs plans for everybody else.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from cnn2csdf import operators as op
 from cnn2csdf.execution.streaming_executor import run_by_parts
-from cnn2csdf.execution.whole import checked_frame
+from cnn2csdf.execution.whole import Step, checked_frame, computation
+from cnn2csdf.geometry import Axis, meeting
 from cnn2csdf.granularity import ROWS
-from cnn2csdf.network import Layer
-from cnn2csdf.part import HeldRows
+from cnn2csdf.network import Layer, Shape
+from cnn2csdf.part import HeldRows, along_channels
 from cnn2csdf.weights import Array, Model
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import ExecutionError
 from planners.fusion.planning import FusionPlan
 from planners.fusion.search import Group, GroupMode
-from planners.plan.computing import TensorPiece, compute_region, compute_whole
+from planners.plan.computing import TensorPiece, bordered_layer, compute_rows
 from planners.plan.plan import Kind, StreamingPlan
 from planners.plan.tile_ranges import TileRanges
 from planners.published.mafat import tiles_of
@@ -165,7 +167,11 @@ class _Run:
                 layer.operator.rows_needed(index, shapes, layer.shape) is not None
                 for index in range(len(shapes))
             )
-            compute_whole(self._model, layer, readers, out, by_rows=by_rows)
+            computed = computation(self._model, layer)
+            if by_rows:
+                compute_rows(computed, readers, out)
+            else:
+                out[...] = computed.rows(readers, 0, layer.shape.rows)
 
     def _whole_piece(self, name: str) -> TensorPiece:
         return TensorPiece(whole_region(self._network.layer(name).shape), self.tensor(name))
@@ -180,7 +186,14 @@ class _Run:
             if elements
             else None
         )
-        compute_region(self._model, self._needs, layer, pieces, target, scratch)
+        small, inputs = bordered_layer(self._needs, layer, pieces, target)
+        computed = computation(self._model, small)
+        if scratch is not None and computed.own.types is None:
+            assert isinstance(small.operator, op.Convolution)
+            (cells,) = (one.array for one in inputs)
+            _multiply(self._model, small, small.operator, cells, target.array, scratch)
+        else:
+            compute_rows(computed, inputs, target.array)
 
     def work_tiles(self, group: TileRanges) -> None:
         """Work tile by tile; each writes its piece of the result where it belongs."""
@@ -273,3 +286,66 @@ class _Keeper:
             return None
         dims = self._layer.shape.channels, region.height, region.width
         return TensorPiece(region, self._arena.view(name, dims, self._element))
+
+
+def _multiply(
+    model: Model,
+    layer: Layer,
+    operator: op.Convolution,
+    cells: Array,
+    out: Array,
+    scratch: Array,
+) -> None:
+    """Write a convolution as products of its kernel and a matrix of what its windows see."""
+    filters, rows, columns = out.shape
+    channels = len(cells) // operator.groups
+    each = filters // operator.groups
+    computed = computation(model, layer)
+    kernel = computed.own.weights["kernel"].reshape(operator.groups, each, -1)
+    seen = scratch[: kernel.shape[2] * rows * columns]
+    for group in range(operator.groups):
+        _fill(
+            seen.reshape(channels, *operator.window.kernel, rows, columns),
+            cells[group * channels : (group + 1) * channels],
+            operator.window,
+        )
+        part = out[group * each : (group + 1) * each]
+        if part.flags.c_contiguous:
+            np.matmul(
+                kernel[group],
+                seen.reshape(-1, rows * columns),
+                out=part.reshape(each, rows * columns),
+            )
+            continue
+        by_rows = seen.reshape(-1, rows, columns)
+        for row in range(rows):
+            np.matmul(kernel[group], by_rows[:, row], out=part[:, row])
+    if operator.has_bias:
+        out += along_channels(computed.own.weights["bias"], 3)
+    if computed.epilogue:
+        rest = replace(computed, own=Step(op.Identity(), {}))
+        compute_rows(rest, [HeldRows(shape=Shape(dims=out.shape), array=out)], out)
+
+
+def _fill(seen: Array, cells: Array, window: op.Window) -> None:
+    """Write into (channels, kernel rows, kernel columns, rows, columns) what windows see."""
+    if any(window.padding) or not _lie_inside(window, seen, cells):
+        seen.fill(0.0)
+    for down in range(window.kernel[0]):
+        rows = _meeting(window.rows, down, seen.shape[3], cells.shape[1])
+        for across in range(window.kernel[1]):
+            columns = _meeting(window.columns, across, seen.shape[4], cells.shape[2])
+            seen[:, down, across, rows[0], columns[0]] = cells[:, rows[1], columns[1]]
+
+
+def _lie_inside(window: op.Window, seen: Array, cells: Array) -> bool:
+    """Whether no window without padding reaches beyond the cells, as one that overhangs does."""
+    return all(
+        axis.covered((0, seen.shape[number + 3]))[1] <= cells.shape[number + 1]
+        for number, axis in enumerate((window.rows, window.columns))
+    )
+
+
+def _meeting(axis: Axis, tap: int, places: int, limit: int) -> tuple[slice, slice]:
+    """Output places at which one tap of the kernel meets a cell, and those cells."""
+    return meeting(tap * axis.dilation - axis.before, axis.stride, places, limit)
