@@ -27,7 +27,7 @@ from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import absorb_biases, drop_identities
 from cnn2csdf.weights import Model
 from csdf.search.trade_off import smallest_storage
-from csdf.search.variables import Choice
+from csdf.search.variables import SearchSpace
 from planners.commands.cnn.picture import MemoryBar, memory_picture
 from planners.memory.plain_plans import BoundedPlan, memory_comparison
 from planners.published.samos import NetworkMemory, network_memory
@@ -80,7 +80,7 @@ def published_bytes(network: Network, granularity: Granularity) -> int:
     of scratch for each local response normalisation, as parameters.
     """
     graph = lower(network, granularity, overlap=Overlap.SELF_LOOP, element_bytes=BYTES)
-    found = smallest_storage(graph, Choice(unit="bytes"))
+    found = smallest_storage(graph, SearchSpace(unit="bytes"))
     if found.point is None:
         raise AssertionError(str(found.reason))
     kept = sum(max(one.production) for one in graph.channels if one.name.endswith(" overlap"))

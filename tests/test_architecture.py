@@ -84,7 +84,10 @@ ONLY_IN = {  # outside module: the places that may know it, or the last part of 
     "onnx": ("cnn2csdf.onnx_files",),
     "onnxruntime": ("cnn2csdf.onnx_files.runtime",),
     "ortools": ("csdf.mapping.exact", "planners.arena.cp_sat"),
-    "scipy": ("csdf.search.moments.highs", "planners.primitives.selection.solver"),
+    "scipy": (
+        "csdf.search.liveness_bounds.linear_programs",
+        "planners.primitives.selection.solver",
+    ),
     "shtab": ("csdf.cli.about.completion",),
 }
 VERSION = "csdf.__version__"  # written in the face itself, which is loaded before any module

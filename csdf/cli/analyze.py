@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, NamedTuple, cast
 
@@ -53,9 +53,8 @@ class Analysis(NamedTuple):
         return answers.NO if is_no else answers.ANSWERED
 
 
-def main(argv: Sequence[str]) -> int:
+def work(options: argparse.Namespace) -> int:
     """Analyse the files; return the exit code of the worst answer."""
-    options = command_parser().parse_args(argv)
     if len(options.file) == 1 and not options.csv:
         answer = _analysed(options.file[0], options)
         answers.show(as_json(answer), _lines(answer), options)
@@ -71,6 +70,7 @@ def command_parser() -> argparse.ArgumentParser:
         "deadlock or are inconsistent.",
         "csdf analyze models/graphs/csdf_example.xml",
         "csdf analyze --json models/graphs/h263decoder.xml",
+        work=work,
     )
     parser.add_argument(
         "file", nargs="+", metavar="FILE", help=f"{parsers.GRAPH_HELP}; several: one row each"

@@ -6,8 +6,7 @@ Graphs with fewer phases or actors, as options, and what their periods say about
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import PurePath
 
 from csdf.analysis.abstraction import faster_graph, merge_actors, slower_graph
@@ -17,35 +16,29 @@ from csdf.analysis.liveness import deadlock
 from csdf.analysis.throughput import throughput
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import limited
+from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
 from csdf.errors import CsdfError, GaveUp
 from csdf.io.files import is_same_file
 from csdf.io.graph_files import require_format
 from csdf.model.graph import Graph
-from csdf.names import quoted
 from csdf.time_limit import Stop
 
 
-def main(argv: Sequence[str]) -> int:
+def work(options: argparse.Namespace) -> int:
     """Read, transform, write; return the exit code."""
-    parser = command_parser()
-    options = parser.parse_args(argv)
     if (options.target is None) == (options.output is None):
-        parser.error("give one file to write: as the second argument or with -o")
+        options.refuse("give one file to write: as the second argument or with -o")
     options.output = options.output or options.target
     if is_same_file(options.input, options.output) and not options.overwrite:
-        parser.error(f"{options.output} is the input; name another file, or add --overwrite")
+        options.refuse(f"{options.output} is the input; name another file, or add --overwrite")
     require_format(options.output)
     with limited(options.time_limit) as stop:
-        return _convert(options, stop)
-
-
-def _convert(options: argparse.Namespace, stop: Stop) -> int:
-    graph = answers.read(options.input, options)
-    with answers.working(f"transforming {graph.name}"):
-        graph, code = _transformed(graph, options, stop)
-        form = _format_options(graph, options)
-    answers.write("csdf convert", options.output, graph, **form)
+        graph = answers.read(options.input, options)
+        with answers.working(f"transforming {graph.name}"):
+            graph, code = _transformed(graph, options, stop)
+            form = _format_options(graph, options)
+        answers.write("csdf convert", options.output, graph, **form)
     return code
 
 
@@ -58,10 +51,13 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf convert models/graphs/csdf_example.xml bounded.json --capacity alpha=8",
         "csdf convert models/graphs/csdf_example.xml -o highlighted.dot --highlight",
         "csdf convert models/graphs/csdf_example.xml sdf.xml --abstract 1",
+        work=work,
     )
     parser.add_argument("input", metavar="FILE", help=parsers.GRAPH_HELP)
-    parser.add_argument("target", nargs="?", type=parsers.output_file, metavar="FILE", help="as -o")
-    parsers.add_output_option(parser, "the new file: .xml, .json or .dot", required=False)
+    parser.add_argument(
+        "target", nargs="?", type=parsers.output_file(), metavar="FILE", help="as -o"
+    )
+    parsers.add_output_option(parser, "the new file: .xml, .json or .dot")
     parser.add_argument(
         "--overwrite", action="store_true", help="the new file may take the place of the input"
     )
@@ -236,5 +232,5 @@ def _names(text: str) -> tuple[str, ...]:
     return names
 
 
-def _say(remark: str) -> None:
-    print(f"csdf convert: abstraction: {quoted(remark)}", file=sys.stderr)
+def _say(text: str) -> None:
+    remark("csdf convert", f"abstraction: {text}")

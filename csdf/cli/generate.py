@@ -6,13 +6,20 @@ Random graphs by means and variances, as options.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields
 from fractions import Fraction
 
 from csdf.cli import answers, parsers
 from csdf.errors import CsdfError, InvalidGraph
-from csdf.generation import DEFAULT, GraphShape, SampledShape, Spread, random_graph, sampled_graph
+from csdf.generation import (
+    DEFAULT,
+    GraphShape,
+    MeanVariance,
+    SampledShape,
+    random_graph,
+    sampled_graph,
+)
 from csdf.io.graph_files import require_format
 from csdf.model.graph import Graph
 
@@ -34,9 +41,8 @@ LIMITS = {  # fields of GraphShape, for those who ask for help
 }
 
 
-def main(argv: Sequence[str]) -> int:
+def work(options: argparse.Namespace) -> int:
     """Write the graph of a seed; return the exit code."""
-    options = command_parser().parse_args(argv)
     if options.output is not None:
         require_format(options.output)
     graph = _drawn(options)
@@ -73,11 +79,10 @@ def command_parser() -> argparse.ArgumentParser:
         "graph everywhere. Without -o it is printed as SDF3 XML.",
         "csdf generate 7 --actors 12 --most-phases 3 -o random.xml",
         "csdf generate 7 --actors 12 --degree 3,1 --rate 4,2 --duration 20,30,5,60 -o random.xml",
+        work=work,
     )
     parser.add_argument("seed", type=answers.integer, metavar="SEED", help="a whole number")
-    parsers.add_output_option(
-        parser, ".xml, .json or .dot; by default SDF3 XML is printed", required=False
-    )
+    parsers.add_output_option(parser, ".xml, .json or .dot; by default SDF3 XML is printed")
     for field in fields(GraphShape):
         option = "--" + field.name.replace("_", "-")
         purpose = LIMITS[field.name]
@@ -117,7 +122,7 @@ def add_samples(parser: argparse.ArgumentParser) -> None:
         "--actors, --is-strongly-connected and --has-self-loops go with them"
     )
     for name, (purpose, least) in SPREADS.items():
-        default: Spread = getattr(DEFAULT, name)
+        default: MeanVariance = getattr(DEFAULT, name)
         group.add_argument(
             f"--{name}",
             type=_spread(least),
@@ -154,17 +159,17 @@ def shape_of(options: argparse.Namespace) -> SampledShape:
     )
 
 
-def _spread(least: int) -> Callable[[str], Spread]:
+def _spread(least: int) -> Callable[[str], MeanVariance]:
     """Return the parser of `MEAN,VARIANCE,LEAST,MOST`; for argparse."""
 
-    def parse(text: str) -> Spread:
+    def parse(text: str) -> MeanVariance:
         parts = text.split(",")
         if len(parts) > 4:
             raise answers.unfit(text, "MEAN, MEAN,VARIANCE, MEAN,VARIANCE,LEAST or with MOST")
         numbers = [answers.fraction(part) for part in parts[:2]]
         limits = [answers.from_zero(part) for part in parts[2:]]
         try:
-            return Spread(
+            return MeanVariance(
                 mean=numbers[0],
                 variance=numbers[1] if len(numbers) > 1 else Fraction(0),
                 least=limits[0] if limits else least,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -24,22 +23,13 @@ UNKNOWN = dict.fromkeys(
 )  # what is not asked for
 
 
-def main(argv: Sequence[str]) -> int:
+def work(options: argparse.Namespace) -> int:
     """Print the latencies; return the exit code: 1 for a source that is too fast."""
-    parser = command_parser()
-    options = parser.parse_args(argv)
     with limited(options.time_limit) as stop:
         graph, platform, mapping = _subject(options)
         with working(f"executing {graph.name}"):
             found = _answer(graph, platform, mapping, options, stop)
-    if options.json:
-        print(answers.json_text({"graph": graph.name, **found}, options))
-    else:
-        print(
-            answers.one_text(
-                [f"{graph.name}: {options.source} to {options.sink}", *filter(None, _lines(found))]
-            )
-        )
+    answers.show({"graph": graph.name, **found}, _lines(graph, found), options)
     return answers.NO if _is_too_fast(found) else answers.ANSWERED
 
 
@@ -52,10 +42,8 @@ def command_parser() -> argparse.ArgumentParser:
         "with the jitter.",
         "csdf latency models/graphs/csdf_example.xml --source a --sink c",
         "csdf latency models/graphs/csdf_example.xml --source a --sink c --period 15",
+        work=work,
         notes="Exact over all iterations, by execution until a state recurs.",
-    )
-    parser.add_argument(
-        "file", metavar="FILE", help=f"{parsers.GRAPH_HELP}; or SDF3 XML with a mapping"
     )
     parser.add_argument("--source", metavar="ACTOR", required=True, help="from its first start")
     parser.add_argument("--sink", metavar="ACTOR", required=True, help="to its last end")
@@ -64,7 +52,7 @@ def command_parser() -> argparse.ArgumentParser:
         "--period",
         type=answers.above_zero,
         metavar="TIME",
-        help="the source is released evenly, all its firings of an iteration in this time",
+        help="a strictly periodic source: all its firings of an iteration in this time",
     )
     rate.add_argument(
         "--throughput",
@@ -80,8 +68,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument("--mapping", metavar="FILE", help="static orders, as csdf map writes them")
     parsers.add_json_option(parser)
     parsers.add_time_limit(parser, "end after this time", None)
-    concurrency.add_concurrency(parser)
-    answers.add_reading_options(parser)
+    concurrency.add_graph(parser, f"{parsers.GRAPH_HELP}; or SDF3 XML with a mapping")
     return parser
 
 
@@ -113,60 +100,58 @@ def _answer(
     options: argparse.Namespace,
     stop: Stop,
 ) -> dict[str, Any]:
-    ends = {"source": options.source, "sink": options.sink}
-    period: Fraction | None = options.period
-    if options.throughput is not None:
-        period = 1 / options.throughput
+    source, sink = options.source, options.sink
+    period = options.period if options.throughput is None else 1 / options.throughput
     if period is not None:
         behind = source_latency(
-            graph,
-            options.source,
-            options.sink,
-            period,
-            platform=platform,
-            mapping=mapping,
-            budget=stop,
+            graph, source, sink, period, platform=platform, mapping=mapping, budget=stop
         )
         return {**UNKNOWN, **behind.to_json()}
     if platform is not None and mapping is not None:
-        ordered = ordered_latency(
-            graph, platform, mapping, options.source, options.sink, budget=stop
+        same, paired, distance = ordered_latency(
+            graph, platform, mapping, source, sink, budget=stop
         )
-        same, paired, distance = map(str, ordered)
-        return {**UNKNOWN, **ends, "distance": int(distance), **_times(same, paired)}
-    free = dependency_latency(graph, options.source, options.sink, budget=stop)
-    same_iteration = latency(graph, source=options.source, sink=options.sink, budget=stop)
-    paired_time = None if free.self_timed is None else str(free.self_timed)
-    times = _times(None if same_iteration is None else str(same_iteration), paired_time)
-    return {**UNKNOWN, **ends, "distance": free.distance, **times, "minimal": str(free.minimal)}
+        found = {
+            "distance": int(distance),
+            "latency": _text(same),
+            "dependency_latency": _text(paired),
+        }
+    else:
+        free = dependency_latency(graph, source, sink, budget=stop)
+        own = latency(graph, source=source, sink=sink, budget=stop)
+        found = {"distance": free.distance, "latency": _text(own), "minimal": _text(free.minimal)}
+        found["dependency_latency"] = _text(free.self_timed)
+    return UNKNOWN | {"source": source, "sink": sink} | found
 
 
-def _times(same: str | None, paired: str | None) -> dict[str, str | None]:
-    return {"latency": same, "dependency_latency": paired}
+def _text(time: Fraction | None) -> str | None:
+    return None if time is None else str(time)
 
 
 def _is_too_fast(found: dict[str, Any]) -> bool:
     return found["period"] is not None and found["latency"] is None
 
 
-def _lines(found: dict[str, Any]) -> Iterator[str]:
+def _lines(graph: Graph, found: dict[str, Any]) -> list[str]:
+    title = f"{graph.name}: {found['source']} to {found['sink']}"
     if _is_too_fast(found):
         least = answers.number(Fraction(found["least_period"]))
-        yield f"  none: inputs pile up behind a source of period {found['period']}; at least {least}"
-        return
-    yield _row("latency", found["latency"], "to the end of the same iteration")
-    number = found["distance"]
+        text = f"inputs pile up behind a source of period {found['period']}; min. period {least}"
+        return answers.table(title, [("none", text)])
+    number, jitter, steady = found["distance"], found["jitter"], found["steady_jitter"]
     later = f"the iteration that needs it, {number} later" if number else "the same one needs it"
-    yield _row("by dependency", found["dependency_latency"], later)
-    yield _row("minimal", found["minimal"], "where all that does not need it happened before")
-    yield _row("wait", found["wait"], "of the source at most, after its release")
-    steady = found["steady_jitter"]
-    note = "" if steady == found["jitter"] else f"; {steady} after the transient"
-    yield _row("jitter", found["jitter"], f"of the ends of the sink's firings{note}")
-
-
-def _row(title: str, value: str | None, note: str) -> str:
-    if value is None:
-        is_open = title in ("latency", "by dependency")
-        return f"  {title:<14} none: iterations overtake one another for ever" if is_open else ""
-    return f"  {title:<14} {answers.number(Fraction(value)):<14} {note}"
+    after = "" if steady == jitter else f"; {steady} after the transient"
+    notes = {
+        "latency": ("latency", "to the end of the same iteration"),
+        "dependency_latency": ("dependency latency", later),
+        "minimal": ("minimal latency", "where all that does not need it happened before"),
+        "wait": ("max. release delay", "of the source"),
+        "jitter": ("jitter", f"of the ends of the sink's firings{after}"),
+    }
+    rows = []
+    for key, (name, note) in notes.items():
+        if found[key] is not None:
+            rows.append((name, f"{answers.number(Fraction(found[key])):<14} {note}"))
+        elif "latency" in key:
+            rows.append((name, "none: iterations overtake one another for ever"))
+    return answers.table(title, rows)

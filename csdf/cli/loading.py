@@ -10,11 +10,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 
+from csdf.cli.frame import output
 from csdf.cli.frame.entries import PROJECT, Entry, loaded
-from csdf.errors import CsdfError, UnwritableFile
+from csdf.errors import CsdfError
 from csdf.io import files
-
-FORMATS = ("png", "svg", "pdf", "html", "pgf", "tex")
 
 
 def drawing(module: str) -> ModuleType:
@@ -27,14 +26,12 @@ def drawing(module: str) -> ModuleType:
     return import_module(module)
 
 
-def require_drawing(path: str | None) -> None:
-    """Refuse before the work a format that nothing draws; without a path, nothing."""
-    if path is None:
-        return
-    if suffix_of(path) not in FORMATS:
-        raise UnwritableFile(
-            f"{path}: cannot draw {suffix_of(path)!r}; expected one of {', '.join(FORMATS)}"
-        )
+def plot(options: argparse.Namespace, module: str, picture: str, *about: object) -> None:
+    """Write the picture that --plot asks for, if it does: what that function of the module returns."""
+    if options.plot is not None:
+        draw = getattr(drawing(module), picture)
+        content = draw(*about, suffix=suffix_of(options.plot))
+        output.write(options.program, options.plot, content)
 
 
 def suffix_of(path: str) -> str:

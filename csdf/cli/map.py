@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.cli import answers, loading, parsers
-from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after, working
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
-from csdf.errors import CsdfError, UnwritableFile
+from csdf.errors import CsdfError
 from csdf.mapping.buffers import LeastBuffers, least_buffers
 from csdf.mapping.execution import MappedExecution, mapped_execution
 from csdf.mapping.files import (
@@ -29,7 +28,7 @@ from csdf.mapping.files import (
     write_mapping,
     write_platform,
 )
-from csdf.mapping.model import Buffer, Mapping, Platform, StaticOrder
+from csdf.mapping.model import Mapping, Platform
 from csdf.mapping.search import (
     BestMapping,
     FewestProcessors,
@@ -43,60 +42,25 @@ from csdf.model.graph import Graph
 from csdf.outcome import Status
 from csdf.search.variables import UNITS
 
-FORMATS = ("json", "xml")  # of mappings
+PROGRAM = "csdf map"
 DRAWN = 4  # iterations in a picture beyond those of the prefixes
 
 
-def main(argv: Sequence[str]) -> int:
+def work(options: argparse.Namespace) -> int:
     """Analyse or search a mapping; return the exit code."""
-    parser = command_parser()
-    options = parser.parse_args(argv)
-    loading.require_drawing(options.plot)
-    _require_sense(parser, options)
-    _require_writable(options)
+    if options.minimize == "processors" and options.mapping is not None:
+        options.refuse("--minimize processors searches a mapping; --mapping gives one")
+    if options.minimize == "processors" and _required(options) is None:
+        options.refuse("--minimize processors needs --period or --throughput")
+    if options.unit != "tokens" and options.minimize != "buffers":
+        options.refuse("--unit is for --minimize buffers")
     answer = _answer(options)
     is_live = answer.found is not None and answer.found.deadlock is None
-    execution = _executed(answer, None) if is_live and options.slices == "aligned" else None
-    if options.json:
-        print(answers.json_text(as_json(answer, execution), options))
-    else:
-        print(as_text(answer, execution))
-    _write(answer, options)
-    if options.plot and is_live:
-        _plot(options.plot, answer)
-    return answer.exit_code
-
-
-def _require_sense(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    """Refuse goals that belong to something else than what is asked."""
-    if options.least == "processors" and options.mapping is not None:
-        parser.error("--least processors searches a mapping; --mapping gives one")
-    if options.least == "processors" and _required(options) is None:
-        parser.error("--least processors needs --period or --throughput")
-    if options.unit != "tokens" and options.least != "buffers":
-        parser.error("--unit is for --least buffers")
-
-
-def _require_writable(options: argparse.Namespace) -> None:
-    """Refuse before the work names of files that say a format which nothing writes."""
-    if options.output and loading.suffix_of(options.output) not in FORMATS:
-        raise UnwritableFile(
-            f"{options.output}: expected .json, or .xml with graph and platform as SDF3 has them"
-        )
-    path = options.platform_output
-    if path and loading.suffix_of(path) != "json":
-        raise UnwritableFile(f"{path}: a platform is JSON; expected the suffix .json")
-
-
-def _required(options: argparse.Namespace) -> Fraction | None:
-    found: Fraction | None = options.period
-    return found if options.throughput is None else 1 / options.throughput
-
-
-def _write(answer: Answer, options: argparse.Namespace) -> None:
+    aligned = _executed(answer) if is_live and options.tdma_start == "aligned" else None
+    answers.show(as_json(answer, aligned), _lines(answer, aligned), options)
     if options.platform_output:
         write_platform(options.platform_output, answer.platform)
-        output.remark("csdf map", f"wrote {options.platform_output}: the platform")
+        remark(PROGRAM, f"wrote {options.platform_output}: the platform")
     if options.output and answer.mapping is not None:
         if loading.suffix_of(options.output) == "xml":
             from csdf.mapping.nsoc import write_nsoc  # slow to import, and seldom needed
@@ -104,16 +68,17 @@ def _write(answer: Answer, options: argparse.Namespace) -> None:
             write_nsoc(options.output, answer.graph, answer.platform, answer.mapping)
         else:
             write_mapping(options.output, answer.mapping)
-        output.remark("csdf map", f"wrote {options.output}: the mapping")
+        remark(PROGRAM, f"wrote {options.output}: the mapping")
+    if options.plot and is_live and answer.found is not None:
+        execution = _executed(answer, _drawn_iterations(answer))
+        about = (f"{answer.graph.name}: period {answer.found.period}", execution)
+        loading.plot(options, "csdf.draw.charts", "gantt_picture", *about)
+    return answer.exit_code
 
 
-def _plot(path: str, answer: Answer) -> None:
-    if answer.found is None:
-        raise AssertionError("only what runs is drawn")
-    execution = _executed(answer, _drawn_iterations(answer))
-    draw, suffix = loading.drawing("csdf.draw.charts"), loading.suffix_of(path)
-    title = f"{answer.graph.name}: period {answer.found.period}"
-    output.write("csdf map", path, draw.gantt_picture(title, execution, suffix))
+def _required(options: argparse.Namespace) -> Fraction | None:
+    found: Fraction | None = options.period
+    return found if options.throughput is None else 1 / options.throughput
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -126,15 +91,11 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf map models/graphs/mp3decoder.xml --processors 4",
         "csdf map models/graphs/csdf_example.xml --platform models/platforms/two_with_a_bus.json",
         "csdf map models/graphs/mp3decoder.xml --period 3000000",
-        "csdf map models/graphs/csdf_example.xml --processors 2 --period 14 --least buffers",
+        "csdf map models/graphs/csdf_example.xml --processors 2 --period 14 --minimize buffers",
+        work=work,
         notes="Each processor repeats a list of firings for ever, after a prefix that fills the "
         "pipeline, and waits where the next one cannot start. Smallest means: of all bindings and all "
         "lists with the firings of one iteration, whatever their prefixes.",
-    )
-    parser.add_argument(
-        "file",
-        metavar="FILE",
-        help=f"{parsers.GRAPH_HELP}; or SDF3 XML with architectureGraph and mapping",
     )
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
@@ -155,7 +116,7 @@ def command_parser() -> argparse.ArgumentParser:
         type=answers.above_zero,
         metavar="TIME",
         help="the longest that will do: searches for the fewest processors, unless --mapping or "
-        "--least says otherwise; 7, 3/2 or 1.5",
+        "--minimize says otherwise; 7, 3/2 or 1.5",
     )
     need.add_argument(
         "--throughput",
@@ -164,7 +125,7 @@ def command_parser() -> argparse.ArgumentParser:
         help="the same, as iterations per time unit",
     )
     parser.add_argument(
-        "--least",
+        "--minimize",
         choices=("processors", "buffers"),
         help="what to save: processors, or the buffers of a mapping; where none is given, of the one "
         "with the smallest period; without --period the least that do not deadlock",
@@ -175,25 +136,26 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_output_option(
         parser,
         "write the mapping: .json, or with graph and platform as SDF3 has them: .xml",
-        required=False,
+        "json",
+        "xml",
     )
     parser.add_argument(
         "--platform-output",
-        type=parsers.output_file,
+        type=parsers.output_file("json"),
         metavar="FILE",
         help="write the platform as JSON",
     )
     parser.add_argument(
-        "--slices",
+        "--tdma-start",
         choices=("any", "aligned"),
         default="any",
-        help="wheels start at any time (an upper bound, the default), or all at 0 (exact)",
+        help="TDMA wheels start at any time (an upper bound, the default), or all at 0 (exact)",
     )
     parsers.add_json_option(parser)
     parsers.add_plot_option(parser, "the firings by processor over time")
     parsers.add_time_limit(parser, "end the search with the best mapping by then")
-    concurrency.add_concurrency(parser)
-    answers.add_reading_options(parser)
+    what = f"{parsers.GRAPH_HELP}; or SDF3 XML with architectureGraph and mapping"
+    concurrency.add_graph(parser, what)
     return parser
 
 
@@ -214,7 +176,7 @@ def _answer(options: argparse.Namespace) -> Answer:
         if options.mapping is None:
             return _searched(graph, options, required)
         platform, mapping = _platform(options, graph), read_mapping(options.mapping)
-    if options.least == "buffers":
+    if options.minimize == "buffers":
         return _with_least_buffers(graph, platform, mapping, options, None)
     with working(f"analysing the mapping of {graph.name}"):
         found = mapped_throughput(graph, platform, mapping)
@@ -224,7 +186,7 @@ def _answer(options: argparse.Namespace) -> Answer:
 def _platform(options: argparse.Namespace, graph: Graph) -> Platform:
     if options.platform is not None:
         return read_platform(options.platform)
-    if options.processors is None and (options.mapping or options.least == "buffers"):
+    if options.processors is None and (options.mapping or options.minimize == "buffers"):
         raise CsdfError(
             f"{options.file}: no platform in it; give --platform FILE or --processors N"
         )
@@ -238,7 +200,7 @@ def _searched(graph: Graph, options: argparse.Namespace, required: Fraction | No
         )
     platform = _platform(options, graph)
     stop = stop_after(options.time_limit, lambda one: f"mapping {graph.name}: {one.at}")
-    if required is not None and options.least != "buffers":
+    if required is not None and options.minimize != "buffers":
         fewest = fewest_processors(graph, platform, period=required, budget=stop)
         _remark_on_proofs(fewest.status)
         if options.platform is None and fewest.mapping is not None:
@@ -246,10 +208,10 @@ def _searched(graph: Graph, options: argparse.Namespace, required: Fraction | No
         return Answer(
             graph, platform, fewest.mapping, fewest.found, least=fewest, required=required
         )
-    share = stop if options.least is None else stop.part(share=0.5)
+    share = stop if options.minimize is None else stop.part(share=0.5)
     best = best_mapping(graph, platform, budget=share)
     _remark_on_proofs(best.status)
-    if options.least == "buffers":
+    if options.minimize == "buffers":
         return _with_least_buffers(graph, platform, best.mapping, options, best)
     return Answer(graph, platform, best.mapping, best.found, best=best)
 
@@ -261,7 +223,7 @@ def _only_used(platform: Platform, mapping: Mapping) -> Platform:
 
 def _remark_on_proofs(status: Status) -> None:
     if status in (Status.FEASIBLE, Status.UNKNOWN) and prover() is None:
-        remark("csdf map", "OR-Tools proves more of small graphs: pip install 'csdf[cp]'")
+        remark(PROGRAM, "OR-Tools proves more of small graphs: pip install 'csdf[cp]'")
 
 
 def _with_least_buffers(
@@ -279,7 +241,7 @@ def _with_least_buffers(
     return Answer(graph, platform, found.mapping, found.found, best, found, required)
 
 
-def _executed(answer: Answer, iterations: int | None) -> MappedExecution:
+def _executed(answer: Answer, iterations: int | None = None) -> MappedExecution:
     if answer.mapping is None:
         raise AssertionError("only a mapping is executed")
     with working(f"executing {answer.graph.name}"):
@@ -362,45 +324,45 @@ def as_json(answer: Answer, execution: MappedExecution | None) -> dict[str, Any]
     return found
 
 
-def as_text(answer: Answer, execution: MappedExecution | None) -> str:
-    """Return the answer as lines to read."""
+def _lines(answer: Answer, execution: MappedExecution | None) -> Iterator[str]:
     count = answers.counted(len(answer.platform.cores), "processor")
-    lines = answers.table(f"{answer.graph.name} on {count}", _rows(answer, execution))
+    yield from answers.table(f"{answer.graph.name} on {count}", _rows(answer, execution))
     if answer.mapping is not None and answer.found is not None:
-        lines += _core_lines(answer.platform, answer.mapping, answer.found)
-    return answers.one_text(lines)
-
-
-def _core_lines(platform: Platform, mapping: Mapping, found: MappedThroughput) -> Iterator[str]:
-    width = max(len(core.name) for core in platform.cores)
-    for core in platform.cores:
-        order = mapping.orders.get(core.name)
-        use = found.utilization.get(core.name, 0)
-        shown = "nothing" if order is None else _order(order)
-        yield f"  {core.name:<{width}} {float(use):>7.1%}  {shown}"
+        width = max(len(core.name) for core in answer.platform.cores)
+        for core in answer.platform.cores:
+            order = answer.mapping.orders.get(core.name)
+            use = answer.found.utilization.get(core.name, 0)
+            shown = "nothing"
+            if order is not None:
+                first = f"{_runs(order.prefix)}; " if order.prefix else ""
+                shown = f"{first}({_runs(order.periodic)})*"
+            yield f"  {core.name:<{width}} {float(use):>7.1%}  {shown}"
 
 
 def _rows(answer: Answer, execution: MappedExecution | None) -> Iterator[tuple[str, str]]:
-    if answer.least is not None:
-        yield from _least_rows(answer.least)
+    least = answer.least
+    if least is not None:
+        title, unit, proved = "processors", "", "minimum (proved)"
+        size = least.count if isinstance(least, FewestProcessors) else least.size
+        if isinstance(least, LeastBuffers):
+            title, unit = "buffers", f" {least.unit}"
+            proved = "minimum of this mapping (proved)"
+        if size is None:
+            yield title, f"{least.status}: {least.reason}"
+        elif least.status == Status.OPTIMAL:
+            yield title, f"{size}{unit}, {proved}"
+        else:
+            yield title, f"{size}{unit}, lower bound {least.lower_bound}: {least.reason}"
     if answer.found is not None:
         yield from _period_rows(answer, answer.found, execution)
-    if isinstance(answer.least, LeastBuffers) and answer.least.mapping is not None:
-        yield from _buffer_rows(answer.least.mapping.buffers)
-
-
-def _least_rows(least: Least) -> Iterator[tuple[str, str]]:
-    is_count = isinstance(least, FewestProcessors)
-    size = least.count if isinstance(least, FewestProcessors) else least.size
-    title = "processors" if is_count else "buffers"
-    unit = "" if isinstance(least, FewestProcessors) else f" {least.unit}"
-    if size is None:
-        yield title, f"{least.status}: {least.reason}"
-    elif least.status == Status.OPTIMAL:
-        proved = "the fewest, proved" if is_count else "the least of this mapping, proved"
-        yield title, f"{size}{unit}, {proved}"
-    else:
-        yield title, f"{size}{unit}, and at least {least.lower_bound}: {least.reason}"
+    if isinstance(least, LeastBuffers) and least.mapping is not None:
+        buffers = least.mapping.buffers
+        width = max((len(name) for name in buffers), default=0)
+        for place, (name, buffer) in enumerate(buffers.items()):
+            capacity = str(buffer.memory)
+            if buffer.memory is None:
+                capacity = f"{buffer.source} at its source, {buffer.target} at its target"
+            yield "" if place else "buffer capacities", f"{name:<{width}} {capacity}"
 
 
 def _period_rows(
@@ -410,42 +372,23 @@ def _period_rows(
         yield "deadlock", str(found.deadlock)
         yield "throughput", "0"
         return
-    verdict = f", {_verdict(answer.best)}" if answer.best is not None and not answer.least else ""
+    verdict, best = "", answer.best
+    if best is not None and not answer.least:
+        bound = answers.number(best.lower_bound)
+        gap = f"at most {float(best.gap or 0):.1%} above the lower bound {bound}"
+        verdict = ", optimal" if best.status == Status.OPTIMAL else f", {gap}"
     if answer.required is not None:
         kept = "more than" if answer.is_slow else "at most"
         verdict += f"; {kept} the required {answers.number(answer.required)}"
     yield "period", f"{answers.number(found.period)}{verdict}"
     if any(core.wheel for core in answer.platform.cores):
-        yield "", "for wheels that start at any time: an upper bound"
+        yield "", "for TDMA wheels that start at any time: an upper bound"
         if execution is not None and execution.period is not None:
-            yield "aligned", f"{answers.number(execution.period)}, all wheels from time 0 on"
+            yield "aligned", f"{answers.number(execution.period)}, all TDMA wheels from time 0 on"
     cycle = found.critical_cycle
     if cycle is not None:
         yield "critical cycle", ", ".join(cycle.actors[:12])
         yield "", f"over {', '.join(cycle.channels[:6])}"
-
-
-def _buffer_rows(buffers: Any) -> Iterator[tuple[str, str]]:
-    width = max((len(name) for name in buffers), default=0)
-    for place, (name, buffer) in enumerate(buffers.items()):
-        yield "rooms" if not place else "", f"{name:<{width}} {_room(buffer)}"
-
-
-def _room(buffer: Buffer) -> str:
-    if buffer.memory is not None:
-        return str(buffer.memory)
-    return f"{buffer.source} at its source, {buffer.target} at its target"
-
-
-def _verdict(best: BestMapping) -> str:
-    if best.status == Status.OPTIMAL:
-        return "optimal"
-    return f"at most {float(best.gap or 0):.1%} above the bound {answers.number(best.lower_bound)}"
-
-
-def _order(order: StaticOrder) -> str:
-    first = f"{_runs(order.prefix)}; then " if order.prefix else ""
-    return f"{first}for ever {_runs(order.periodic)}"
 
 
 def _runs(actors: Sequence[str]) -> str:

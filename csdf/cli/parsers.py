@@ -17,9 +17,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
 from csdf.cli import answers
-from csdf.io.files import require_folder, require_writable
+from csdf.errors import UnwritableFile
+from csdf.io.files import require_folder, require_writable, suffix_of
 
 WIDTH = 79
+PICTURES = ("png", "svg", "pdf", "html", "pgf", "tex")  # suffixes
 FILES = ("FILE", "MODEL")  # metavars that stand for files
 GRAPH_HELP = (
     "a graph: SDF3 XML (.xml), JSON (.json), a table of layers (.csv) or PREESM (.pi, .scenario)"
@@ -32,6 +34,8 @@ class Parser(argparse.ArgumentParser):
     """A parser that tells which option a wrong word may have meant."""
 
     color: bool  # whether later versions of Python colour the help
+    work: Callable[[argparse.Namespace], int] | str | None
+    check: Callable[[argparse.Namespace], None] | None
 
     def error(self, message: str) -> NoReturn:
         """Refuse the words, as argparse does."""
@@ -45,10 +49,20 @@ class Parser(argparse.ArgumentParser):
 
 
 def new_parser(
-    program: str, about: str, *examples: str, notes: str = "", conflict_handler: str = "error"
+    program: str,
+    about: str,
+    *examples: str,
+    work: Callable[[argparse.Namespace], int] | str | None = None,
+    check: Callable[[argparse.Namespace], None] | None = None,
+    notes: str = "",
+    conflict_handler: str = "error",
 ) -> argparse.ArgumentParser:
     """Return a parser whose help tells what the command does and ends with examples that run.
 
+    work: what the command does with its options, which returns the exit code; or the name of the
+    module that has it under this name and is loaded when the words have been understood, where it
+    needs libraries whose loading takes longer than all the rest. check: is done before that. Options
+    have `program`, `words`, and `refuse`, which ends the command for words that do not belong together.
     conflict_handler: as argparse says; `resolve` where an option replaces a shared one.
     """
     lines = "\n".join(f"  {example}" for example in examples)
@@ -62,7 +76,8 @@ def new_parser(
         conflict_handler=conflict_handler,
     )
     parser.color = False  # its marks would be quoted like those of a name
-    parser.set_defaults(program=program)  # for remarks, which begin with it
+    parser.work, parser.check = work, check
+    parser.set_defaults(program=program, refuse=parser.error)
     return parser
 
 
@@ -84,17 +99,28 @@ def add_json_option(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def add_output_option(parser: argparse._ActionsContainer, what: str, *, required: bool) -> None:
-    """Add the file that the result goes to."""
-    parser.add_argument(
-        "-o", "--output", type=output_file, metavar="FILE", required=required, help=what
-    )
+def add_output_option(
+    parser: argparse._ActionsContainer, what: str, *suffixes: str, required: bool = False
+) -> None:
+    """Add the file that the result goes to; suffixes: those that it may have, all by default."""
+    kind = output_file(*suffixes)
+    parser.add_argument("-o", "--output", type=kind, metavar="FILE", required=required, help=what)
 
 
-def output_file(path: str) -> str:
-    """Return the path; for argparse. Raises UnwritableFile, before the work that it would lose."""
-    require_writable(path)
-    return path
+def output_file(*suffixes: str) -> Callable[[str], str]:
+    """Return the parser of the path of a file to write, with one of these suffixes, if any.
+
+    It raises UnwritableFile, before the work that would be lost.
+    """
+
+    def parse(path: str) -> str:
+        if suffixes and suffix_of(path).removeprefix(".") not in suffixes:
+            expected = " or ".join(f".{one}" for one in suffixes)
+            raise UnwritableFile(f"{path}: expected the suffix {expected}")
+        require_writable(path)
+        return path
+
+    return parse
 
 
 def output_folder(path: str) -> str:
@@ -114,7 +140,7 @@ def add_plot_option(parser: argparse._ActionsContainer, what: str) -> None:
     """Add the file that a picture goes to."""
     parser.add_argument(
         "--plot",
-        type=output_file,
+        type=output_file(*PICTURES),
         metavar="FILE",
         help=f"draw {what} in a .png, .svg, .pdf, .html, or (PGF) .pgf or .tex file",
     )

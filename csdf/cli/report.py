@@ -13,7 +13,6 @@ import argparse
 import hashlib
 import os
 import shlex
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -31,46 +30,45 @@ from csdf.analysis.throughput import Throughput, throughput
 from csdf.cli import answers, parsers
 from csdf.cli.frame import entries
 from csdf.cli.frame.long_work import limited_part, shown, stop_after
-from csdf.cli.loading import suffix_of
+from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
 from csdf.cli.reporting.subject import GraphSubject, Subject
 from csdf.draw.report.findings import FasterActor, GraphFindings, Run
 from csdf.draw.report.page import Compared, Origin, Source, report_page
 from csdf.draw.report.sections import Contribution, Surroundings
 from csdf.draw.report.timeline import LARGEST_TIME
-from csdf.errors import GaveUp, UnwritableFile, counted
+from csdf.errors import GaveUp, counted
 from csdf.io.files import read_bytes, require_plain, write_text
 from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed
 from csdf.search.pareto import ParetoFront, SmallestStorage
 from csdf.search.trade_off import pareto_front, smallest_storage
-from csdf.search.variables import Choice
+from csdf.search.variables import SearchSpace
 from csdf.time_limit import Progress, Stop
 from csdf.words import size
 
 GRAPH_FORMAT = b'"csdf-graph"'  # what every graph in JSON says of itself
 SECONDS = 20.0  # time limit
-SUFFIXES = ("html", "htm", "")
+SUFFIXES = ("html", "htm")
 PLAIN_QUOTES = str.maketrans("“”", "''")  # as in what other commands print, in every encoding
 GRAPH = "graph"  # the kind of subject that csdf knows itself
 INPUT = "a graph (SDF3 .xml, JSON, layer table .csv)"
 
 
-def main(argv: Sequence[str]) -> int:
+def work(options: argparse.Namespace) -> int:
     """Write the page and print its first sentence; return the exit code."""
-    options = command_parser().parse_args(argv)
-    if suffix_of(options.output) not in SUFFIXES:
-        raise UnwritableFile(f"{options.output}: the page is HTML; expected .html or .htm")
     stop = stop_after(options.time_limit)
     other = None
     if options.compare is not None:
         _, graph, around = _found(_with_model(options, options.compare), stop.part(share=0.5))
         other = Compared((options.compare, options.model), graph, around)
     subject, graph, around = _found(options, stop)
-    origin = origin_of(argv, [options.model, options.compare], subject.files, subject.terms)
+    origin = origin_of(
+        options.words, [options.model, options.compare], subject.files, subject.terms
+    )
     write_text(options.output, report_page(graph, around, origin, other))
     print(answers.one_text(around.said).translate(PLAIN_QUOTES))
-    print(f"csdf report: wrote {options.output}", file=sys.stderr)
+    remark("csdf report", f"wrote {options.output}")
     return _exit_code(graph, around)
 
 
@@ -99,11 +97,12 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf report models/graphs/h263decoder.xml -o report.html",
         "csdf report person_detection --element-bytes 1 --ram 64kB -o report.html",
         "csdf report --compare models/graphs/h263encoder.xml models/graphs/h263decoder.xml",
+        work=work,
     )
     inputs = " or ".join([INPUT, *(reader.INPUT for reader in readers.values())])
     model = parser.add_argument("model", metavar="MODEL", help=inputs)
     parsers.takes_words(model, (word for reader in readers.values() for word in reader.NAMES))
-    parsers.add_output_option(parser, "the page; default: report.html", required=False)
+    parsers.add_output_option(parser, "the page; default: report.html", *SUFFIXES)
     parser.set_defaults(output="report.html")
     other = parser.add_argument(
         "--compare",
@@ -268,7 +267,7 @@ def _twice_as_fast(graph: Graph, name: str) -> Graph:
 
 def _with_storage(found: GraphFindings, stop: Stop, left_out: dict[str, str]) -> GraphFindings:
     """Add the smallest storage and the front, as far as they are found."""
-    graph, choice = found.graph, Choice(unit=found.unit)
+    graph, choice = found.graph, SearchSpace(unit=found.unit)
     if len(graph.channels) > MOST_SEARCHED:
         channels = counted(len(graph.channels), "channel")
         reason = f"the storage of {channels} is searched by csdf buffers only"
@@ -286,7 +285,7 @@ def _with_storage(found: GraphFindings, stop: Stop, left_out: dict[str, str]) ->
 
 
 def _smallest(
-    graph: Graph, choice: Choice, stop: Stop, left_out: dict[str, str]
+    graph: Graph, choice: SearchSpace, stop: Stop, left_out: dict[str, str]
 ) -> SmallestStorage | None:
     found, reason = None, ""
     try:
@@ -301,7 +300,7 @@ def _smallest(
 
 
 def _front(
-    graph: Graph, choice: Choice, stop: Stop, left_out: dict[str, str]
+    graph: Graph, choice: SearchSpace, stop: Stop, left_out: dict[str, str]
 ) -> ParetoFront | None:
     try:
         with limited_part(stop, 0.55, _front_in_words) as part:

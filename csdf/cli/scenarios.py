@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import working
@@ -17,9 +17,8 @@ from csdf.scenarios.throughput import ScenarioThroughput, StuckScenario, scenari
 SHOWN = 24  # most scenarios of the critical sequence that are listed
 
 
-def main(argv: Sequence[str]) -> int:
+def work(options: argparse.Namespace) -> int:
     """Analyse the scenarios; return the exit code."""
-    options = command_parser().parse_args(argv)
     graph = concurrency.limited_scenarios(read_scenarios(options.file), options)
     try:
         with working(f"analysing {graph.name}"):
@@ -45,6 +44,7 @@ def command_parser() -> argparse.ArgumentParser:
         "exactly, and the sequence of scenarios that is slowest.",
         "csdf scenarios models/scenarios/video_decoder.json",
         "csdf scenarios --json models/scenarios/video_decoder.json",
+        work=work,
         notes="The period is time per unit of reward; a scenario has the reward 1 unless its file says "
         "otherwise. Scenarios overlap in time: the next one starts with each token as it comes.",
     )

@@ -24,7 +24,7 @@ from csdf.analysis.parametric import (
 )
 from csdf.analysis.sensitivity import ActorSensitivity, Sensitivity, sensitivity
 from csdf.cli import answers, loading, parsers
-from csdf.cli.frame import output
+from csdf.cli.frame import terminal
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.options import concurrency
 from csdf.errors import CsdfError
@@ -39,21 +39,29 @@ NAMES = 3  # most actors named in a row
 Function = ParametricPeriod | ParametricRegions | CapacitySteps
 
 
-def main(argv: Sequence[str]) -> int:
+def work(options: argparse.Namespace) -> int:
     """Print what if; return the exit code: 0 answered, 1 a deadlock, 3 incomplete."""
-    parser = command_parser()
-    options = parser.parse_args(argv)
     is_function = bool(options.parameter or options.scale)
-    loading.require_drawing(options.plot)
     if options.plot and not is_function:
-        parser.error("--plot draws the period over a parameter; give --parameter or --scale")
+        options.refuse("--plot draws the period over a parameter; give --parameter or --scale")
     with limited(options.time_limit) as stop:
         graph = concurrency.read(options.file, options)
         begin = time.perf_counter()
         stop = telling(stop, f"studying {graph.name}")
-        if is_function:
-            return _print_function(graph, _function(graph, options, stop), options, begin)
-        return _print_table(graph, sensitivity(graph, budget=stop), options, begin)
+        function = _function(graph, options, stop) if is_function else None
+        found = function if function is not None else sensitivity(graph, budget=stop)
+        seconds = time.perf_counter() - begin
+    answer = {"graph": graph.name, **found.to_json(), "seconds": round(seconds, 6)}
+    if isinstance(found, Sensitivity):
+        lines = _table_lines(graph, found, seconds)
+    else:
+        lines = _function_lines(graph, found, seconds)
+    answers.show(answer, lines, options)
+    loading.plot(options, "csdf.draw.charts", "parametric_picture", graph.name, found)
+    if isinstance(found, Sensitivity) and found.deadlock is not None:
+        return answers.NO
+    is_complete = getattr(found, "is_complete", True)
+    return answers.ANSWERED if is_complete else answers.UNKNOWN
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -61,20 +69,19 @@ def command_parser() -> argparse.ArgumentParser:
     parser = parsers.new_parser(
         "csdf sensitivity",
         "What if: how much longer each actor and each phase may take before the period grows, how "
-        "much the period falls where one is faster, and what one more token or place brings. With a "
-        "parameter: the period as an exact function of it.",
+        "much the period falls where one is faster, and what one more token or unit of capacity "
+        "brings. With a parameter: the period as an exact function of it.",
         "csdf sensitivity models/graphs/h263decoder.xml",
         "csdf sensitivity models/graphs/h263decoder.xml --parameter vld",
         "csdf sensitivity models/graphs/modem.xml --parameter filt --parameter eq --json",
+        work=work,
         notes="Each row is about one change alone, all else being as it is.",
     )
-    parser.add_argument("file", metavar="FILE", help=parsers.GRAPH_HELP)
     add_parameters(parser)
     parsers.add_json_option(parser)
     parsers.add_plot_option(parser, "the period over the parameter")
     parsers.add_time_limit(parser, "end with what is known by then")
-    concurrency.add_concurrency(parser)
-    answers.add_reading_options(parser)
+    concurrency.add_graph(parser)
     return parser
 
 
@@ -100,31 +107,21 @@ def _high(graph: Graph, parameter: Parameter, options: argparse.Namespace, stop:
     return max(parameter.today + 1, last + (last - parameter.least) / 2)
 
 
-def _print_function(
-    graph: Graph, found: Function, options: argparse.Namespace, begin: float
-) -> int:
-    seconds = time.perf_counter() - begin
-    if options.json:
-        answer = {"graph": graph.name, **found.to_json(), "seconds": round(seconds, 6)}
-        print(answers.json_text(answer, options))
+def _function_lines(graph: Graph, found: Function, seconds: float) -> Iterator[str]:
+    if isinstance(found, CapacitySteps):
+        rows = _capacity_lines(found)
+    elif isinstance(found, ParametricPeriod):
+        rows = _piece_lines(found)
     else:
-        rows = _capacity_lines(found) if isinstance(found, CapacitySteps) else (
-            _piece_lines(found) if isinstance(found, ParametricPeriod) else _region_lines(found)
-        )  # fmt: skip
-        taken = f"  time         {time_in_words(seconds)}"
-        print(answers.one_text([f"{graph.name}: {next(rows)}", *rows, taken]))
-    if options.plot:
-        draw, suffix = loading.drawing("csdf.draw.charts"), loading.suffix_of(options.plot)
-        output.write(
-            "csdf sensitivity", options.plot, draw.parametric_picture(graph.name, found, suffix)
-        )
-    is_complete = not isinstance(found, CapacitySteps) or found.is_complete
-    return answers.ANSWERED if is_complete else answers.UNKNOWN
+        rows = _region_lines(found)
+    yield f"{graph.name}: {next(rows)}"
+    yield from rows
+    yield f"  time         {time_in_words(seconds)}"
 
 
 def _piece_lines(found: ParametricPeriod) -> Iterator[str]:
     name = found.parameter.name
-    pieces = answers.counted(len(found.pieces), "piece")
+    pieces = answers.counted(len(found.pieces), "segment")
     yield f"period as a function of {name}, exact in {pieces}"
     yield f"  {'from':>14} {'to':>14}  {'period':<34} critical cycle"
     for one in found.pieces:
@@ -133,13 +130,12 @@ def _piece_lines(found: ParametricPeriod) -> Iterator[str]:
         period = _linear(one.time, [one.count], one.tokens)
         yield f"  {one.start!s:>14} {end:>14}  {period:<34} {actors}".rstrip()
     slack = found.slack
-    yield f"  today        {found.parameter.today}, {_slack_words(slack)}"
-
-
-def _slack_words(slack: Fraction | None) -> str:
+    said = "no slack"
     if slack is None:
-        return "and the period never grows"
-    return f"and the period does not grow for {answers.number(slack)} more" if slack else "no slack"
+        said = "and the period never grows"
+    elif slack:
+        said = f"and the period does not grow for {answers.number(slack)} more"
+    yield f"  nominal      {found.parameter.today}, {said}"
 
 
 def _region_lines(found: ParametricRegions) -> Iterator[str]:
@@ -147,7 +143,7 @@ def _region_lines(found: ParametricRegions) -> Iterator[str]:
     regions = answers.counted(len(found.regions), "region")
     yield f"period as a function of {first.name} (x) and {second.name} (y), exact in {regions}"
     for name, one, low, high in zip("xy", found.parameters, found.low, found.high, strict=True):
-        yield f"  {name}: {one.name} from {low} to {high}, today {one.today}"
+        yield f"  {name}: {one.name} from {low} to {high}, nominal {one.today}"
     for region in found.regions:
         actors = _names(() if region.cycle is None else region.cycle.actors)
         yield f"  {_linear(region.time, region.counts, region.tokens):<40} {actors}"
@@ -175,84 +171,60 @@ def _capacity_lines(found: CapacitySteps) -> Iterator[str]:
         yield f"  {one.capacity:>10}  {answers.number(one.period):<28} {actors}"
 
 
-def _print_table(
-    graph: Graph, found: Sensitivity, options: argparse.Namespace, begin: float
-) -> int:
-    seconds = time.perf_counter() - begin
-    if options.json:
-        answer = {"graph": graph.name, **found.to_json(), "seconds": round(seconds, 6)}
-        print(answers.json_text(answer, options))
-    else:
-        print(answers.one_text(_table_lines(graph, found, seconds)))
+def _table_lines(graph: Graph, found: Sensitivity, seconds: float) -> Iterator[str]:
     if found.deadlock is not None:
-        return answers.NO
-    return answers.ANSWERED if found.is_complete else answers.UNKNOWN
-
-
-def _table_lines(graph: Graph, found: Sensitivity, seconds: float) -> list[str]:
-    if found.deadlock is not None:
-        return [f"{graph.name}: deadlock: {found.deadlock}"]
+        yield f"{graph.name}: deadlock: {found.deadlock}"
+        return
     cycle = found.critical_cycle
     limit = f"; critical cycle {_names(cycle.actors)}" if cycle is not None else ""
-    lines = [f"{graph.name}: period {answers.number(found.period or 0)}{limit}"]
+    yield f"{graph.name}: period {answers.number(found.period or 0)}{limit}"
     if not found.period:
-        lines.append(f"  because: {why_unlimited(graph)}")
+        yield f"  reason: {why_unlimited(graph)}"
         if hint := concurrency.hint(graph):
-            lines.append(f"  hint: {hint}")
+            yield f"  hint: {hint}"
     if not found.is_complete:
-        lines.append(f"  INCOMPLETE: {found.reason}")
-    lines += _actor_lines(found.actors)
-    lines += _channel_lines(found)
-    return [*lines, f"  time         {time_in_words(seconds)}"]
-
-
-def _actor_lines(rows: Sequence[ActorSensitivity]) -> Iterator[str]:
-    if not rows:
-        return
-    shown = sorted(rows, key=_worth) if len(rows) > SHOWN else rows
-    titles = [_title(row) for row in shown[:SHOWN]]
-    width = max(len("actor"), *map(len, titles))
-    yield f"  {'actor':<{width}}  {'slack':<22} {'gain':<8} {'until':<18} {'at best':<18} then critical"
-    for title, row in zip(titles, shown, strict=False):
-        gain = [str(row.gain), str(row.until), str(row.least_period)] if row.gain else ["-"] * 3
-        yield (
-            f"  {title:<{width}}  {_slack(row):<22} {gain[0]:<8} {gain[1]:<18} {gain[2]:<18} "
-            f"{_names(row.then_critical)}"
-        ).rstrip()
-    if len(rows) > SHOWN:
-        more = answers.counted(len(rows) - SHOWN, "row")
+        yield f"  INCOMPLETE: {found.reason}"
+    if found.actors:
+        yield from terminal.aligned(list(_actor_rows(found.actors)), texts=range(6), indent="  ")
+    if len(found.actors) > SHOWN:
+        more = answers.counted(len(found.actors) - SHOWN, "row")
         yield f"  and {more} more, with larger slack; --json has all"
-
-
-def _worth(row: ActorSensitivity) -> tuple[bool, Fraction, Fraction]:
-    """Bottlenecks first, then by slack."""
-    return row.slack is None, row.slack or Fraction(0), -row.gain
-
-
-def _title(row: ActorSensitivity) -> str:
-    return row.actor if row.phase is None else f"{row.actor}:{row.phase}"
-
-
-def _slack(row: ActorSensitivity) -> str:
-    if row.slack is None:
-        return "unlimited"
-    return f"{'' if row.is_exact else 'at least '}{row.slack}"
-
-
-def _channel_lines(found: Sensitivity) -> Iterator[str]:
     useful = [one for one in found.channels if one.period != found.period]
     if not useful and found.channels:
-        yield "  no channel alone makes the period shorter, with more tokens or more places"
+        yield "  no channel alone makes the period shorter, with more tokens or more capacity"
     for one in useful[:SHOWN]:
-        kind = one.kind if one.more > 1 else one.kind.removesuffix("s")
+        kind = "capacity" if one.kind == "places" else one.kind
+        kind = kind if one.more > 1 else kind.removesuffix("s")
         yield f"  {one.more} more {kind} on {one.channel}: period {answers.number(one.period)}"
     if len(useful) > SHOWN:
         yield f"  and {answers.counted(len(useful) - SHOWN, 'channel')} more; --json has all"
+    yield f"  time         {time_in_words(seconds)}"
+
+
+def _actor_rows(rows: Sequence[ActorSensitivity]) -> Iterator[list[str]]:
+    yield [
+        "actor",
+        "slack",
+        "reduction per unit",
+        "valid up to",
+        "min. period",
+        "next critical cycle",
+    ]
+    for row in sorted(rows, key=_worth)[:SHOWN] if len(rows) > SHOWN else rows:
+        title = row.actor if row.phase is None else f"{row.actor}:{row.phase}"
+        bound = "" if row.is_exact else " (lower bound)"
+        slack = "unlimited" if row.slack is None else f"{row.slack}{bound}"
+        gain = [str(row.gain), str(row.until), str(row.least_period)] if row.gain else ["-"] * 3
+        yield [title, slack, *gain, _names(row.then_critical)]
+
+
+def _worth(row: ActorSensitivity) -> tuple[bool, Fraction, Fraction]:
+    """The critical ones first, then by slack."""
+    return row.slack is None, row.slack or Fraction(0), -row.gain
 
 
 def _names(names: Sequence[str]) -> str:
-    listed = ", ".join(names[:NAMES])
-    return listed if len(names) <= NAMES else f"{listed} and {len(names) - NAMES} more"
+    return answers.some(names, NAMES)
 
 
 ONE = Fraction(1)

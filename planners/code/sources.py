@@ -20,6 +20,7 @@ from planners.code.parts import (
     SHORT_SINGLES,
     SHORTS,
     SINGLES,
+    functions_in,
     mentioned,
     used,
 )
@@ -150,6 +151,8 @@ class _Writing:
             for number in range(len(self.plan.groups))
         )
         wanted = self.tables.wanted | self.schedule.calls.real_tables.wanted
+        files = {*self._files(), *REALS, *CONVERSIONS}
+        functions = frozenset().union(*(functions_in(name) for name in files))
         return Written(
             name=self.name,
             header=self._header(counters),
@@ -160,7 +163,7 @@ class _Writing:
             is_streamed=self.streamed_input is not None,
             weight_bytes=sum(array.nbytes for array in self.tables.arrays.values()),
             state_bytes=self._state_bytes(counters),
-            kernels=tuple(sorted(one for one in wanted if not one.endswith("_t"))),
+            kernels=tuple(sorted(wanted & functions)),
         )
 
     def _state_bytes(self, counters: int) -> int:

@@ -22,7 +22,7 @@ from csdf.model.shown import Shown
 from csdf.outcome import Status, Why, because
 from csdf.search.pareto import SmallestStorage
 from csdf.search.trade_off import smallest_storage
-from csdf.search.variables import Choice
+from csdf.search.variables import SearchSpace
 from csdf.time_limit import Budget
 
 
@@ -92,7 +92,7 @@ def network_memory(
     those of the file. Raises GaveUp if `budget` ended the search before any buffers.
     """
     graph = lower(network, granularity, durations=durations, element_bytes=element_bytes)
-    found = smallest_storage(graph, Choice(unit="bytes"), budget=budget)
+    found = smallest_storage(graph, SearchSpace(unit="bytes"), budget=budget)
     if found.point is None or found.point.period is None:
         raise GaveUp(because(MemoryWhy.NO_BUFFERS, network=network.name, end=found.reason))
     return NetworkMemory(

@@ -376,4 +376,4 @@ def test_the_smaller_arena_is_written_as_a_plan_of_its_bytes(answer, run, tmp_pa
         assert plan["arena_bytes"] == min(whole, rows)
         assert (plan["groups"][0]["streamed_input"] is not None) == (rows < whole)
     code, _, error = run("cnn", "memory", "resnet8", "-o", tmp_path / "plan.h")
-    assert (code, "expected .json" in error) == (2, True)
+    assert (code, "expected the suffix .json" in error) == (2, True)

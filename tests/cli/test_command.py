@@ -123,7 +123,7 @@ def test_an_error_of_a_search_without_an_answer_says_so_in_json(run, monkeypatch
     def late(words):
         raise GaveUp("the time limit of 1 s is reached")
 
-    monkeypatch.setattr(schedule, "main", late)
+    monkeypatch.setattr(schedule, "work", late)
     code, output, _ = run("schedule", GRAPHS / "csdf_example.xml", "--json")
     assert code == 3
     assert json.loads(output) == {

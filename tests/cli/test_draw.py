@@ -42,7 +42,7 @@ def test_a_picture_is_named_after_the_graph_and_may_be_a_page(run, tmp_path, mon
     assert run("draw", EXAMPLE, "-o", "page.html")[0] == 0
     assert (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
     code, _, remarks = run("draw", EXAMPLE, "-o", "picture.bmp")
-    assert (code, "expected svg or html" in remarks) == (2, True)
+    assert (code, "expected the suffix .svg or .html" in remarks) == (2, True)
 
 
 def test_a_notebook_shows_the_same_picture(run, tmp_path):

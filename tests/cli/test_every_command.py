@@ -132,7 +132,10 @@ def test_a_missing_file_is_one_line_that_begins_with_the_command(run, command, t
     words = [*command.name.split()[1:], str(tmp_path / "none.json")]
     options = options_of(command)
     if "--output" in options:
-        words += ["-o", str(tmp_path / ("out.html" if "report" in words else "out.json"))]
+        words += [
+            "-o",
+            str(tmp_path / ("out.html" if {"report", "draw"} & set(words) else "out.json")),
+        ]
     words += REQUIRED.get(command.name, [])
     code, output, remarks = run(*words)
     assert (code, output) == (2, "")
@@ -151,7 +154,7 @@ def test_a_picture_that_cannot_be_drawn_is_refused_before_the_work(run, command,
     extra = REQUIRED.get(command.name, [])
     code, output, remarks = run(*command.name.split()[1:], subject, "--plot", "front.gif", *extra)
     assert (code, output) == (2, "")
-    assert "front.gif: cannot draw 'gif'" in remarks
+    assert "front.gif: expected the suffix .png or .svg or .pdf" in remarks
 
 
 def test_all_commands_are_asked():

@@ -27,13 +27,13 @@ def test_a_source_that_is_too_fast_answers_no(answer, run):
     code, found = answer("latency", EXAMPLE, *ENDS, "--period", "11")
     assert (code, found["latency"], found["least_period"]) == (1, None, "12")
     _, text, _ = run("latency", EXAMPLE, *ENDS, "--period", "11")
-    assert "inputs pile up behind a source of period 11; at least 12" in text
+    assert "inputs pile up behind a source of period 11; min. period 12" in text
 
 
 def test_static_orders_are_slower_than_the_graph_alone(answer, tmp_path):
     path = tmp_path / "mapping.json"
     # Without limits a would run ahead of b for ever.
-    answer("map", EXAMPLE, "--platform", BUS, "--least", "buffers", "--period", "16", "-o", path)
+    answer("map", EXAMPLE, "--platform", BUS, "--minimize", "buffers", "--period", "16", "-o", path)
     words = ("latency", EXAMPLE, *ENDS, "--platform", BUS, "--mapping", path)
     code, mapped = answer(*words)
     _, free = answer("latency", EXAMPLE, *ENDS)

@@ -27,8 +27,11 @@ def test_a_mapping_is_found_written_and_read_again(answer, run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("map", "none.xml", "--processors", "2", "-o", "m.txt"), "m.txt: expected .json, or .xml"),
-        (("map", "none.xml", "--platform-output", "p.xml"), "p.xml: a platform is JSON"),
+        (
+            ("map", "none.xml", "--processors", "2", "-o", "m.txt"),
+            "m.txt: expected the suffix .json",
+        ),
+        (("map", "none.xml", "--platform-output", "p.xml"), "p.xml: expected the suffix .json"),
         (("generate", "1", "-o", "graph.png"), "cannot tell the format from '.png'"),
         (("convert", "none.xml", "graph.png"), "cannot tell the format from '.png'"),
         (("cnn", "convert", "none", "-o", "graph.png"), "cannot tell the format from '.png'"),
@@ -110,7 +113,7 @@ def test_wheels_that_start_together_have_an_exact_period(answer, tmp_path):
     path.write_text(json.dumps(document))
     modem = GRAPHS / "modem.xml"
     code, found = answer(
-        "map", modem, "--platform", path, "--slices", "aligned", "--time-limit", "2s"
+        "map", modem, "--platform", path, "--tdma-start", "aligned", "--time-limit", "2s"
     )
     assert code == 0
     assert 0 < int(found["period_aligned"]) <= int(found["period"])
@@ -138,7 +141,7 @@ def test_the_least_buffers_of_a_mapping_are_told_and_written(answer, tmp_path):
     path = tmp_path / "mapping.json"
     target = ("--platform", BUS)
     code, found = answer(
-        "map", EXAMPLE, *target, "--least", "buffers", "--period", "14", "-o", path
+        "map", EXAMPLE, *target, "--minimize", "buffers", "--period", "14", "-o", path
     )
     assert (code, found["least"]["status"], found["least"]["unit"]) == (0, "optimal", "tokens")
     code, again = answer("map", EXAMPLE, *target, "--mapping", path, "--period", "14")
@@ -146,7 +149,7 @@ def test_the_least_buffers_of_a_mapping_are_told_and_written(answer, tmp_path):
     code, _ = answer("map", EXAMPLE, *target, "--mapping", path, "--period", "12")
     assert code == 1  # slower than required
     _, same = answer(
-        "map", EXAMPLE, *target, "--mapping", path, "--least", "buffers", "--period", "14"
+        "map", EXAMPLE, *target, "--mapping", path, "--minimize", "buffers", "--period", "14"
     )
     assert same["least"]["size"] == found["least"]["size"]
 
@@ -169,9 +172,9 @@ def test_a_mapping_is_written_as_sdf3_has_it(answer, run, tmp_path):
 
 def test_goals_that_contradict_one_another_are_refused(run, tmp_path):
     for words, message in (
-        (("--least", "processors"), "--least processors needs --period or --throughput"),
-        (("--processors", 2, "--unit", "bytes"), "--unit is for --least buffers"),
-        (("--least", "buffers"), "give --platform FILE or --processors N"),
+        (("--minimize", "processors"), "--minimize processors needs --period or --throughput"),
+        (("--processors", 2, "--unit", "bytes"), "--unit is for --minimize buffers"),
+        (("--minimize", "buffers"), "give --platform FILE or --processors N"),
     ):
         code, _, error = run("map", EXAMPLE, *words)
         assert code == 2

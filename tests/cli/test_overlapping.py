@@ -65,7 +65,7 @@ def test_an_unknown_actor_in_a_limit_is_refused(run, free):
 def test_a_front_without_end_ends_and_says_why(run, free):
     code, output, _ = run("pareto", free)
     assert code == 3
-    assert "20 points, INCOMPLETE" in output
+    assert "20 Pareto points, INCOMPLETE" in output
     assert SWITCH in output
 
 

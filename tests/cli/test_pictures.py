@@ -5,13 +5,8 @@ import json
 import pytest
 
 from csdf.cli import loading
-from csdf.errors import CsdfError, UnwritableFile
+from csdf.errors import CsdfError
 from tests.cli.running import GRAPHS
-
-
-def test_no_picture_needs_nothing(monkeypatch):
-    monkeypatch.setattr(loading, "find_spec", lambda name: None)
-    loading.require_drawing(None)
 
 
 def test_without_the_drawing_library_the_message_says_how_to_get_it(monkeypatch):
@@ -43,12 +38,6 @@ def test_without_the_drawing_library_the_answer_is_printed_first(run, monkeypatc
     assert "error" not in json.loads(output)
     assert remarks.endswith("--plot needs matplotlib: pip install matplotlib\n")
     assert not path.exists()
-
-
-@pytest.mark.parametrize("path", ["front.gif", "front"])
-def test_an_unknown_format_is_refused_with_those_known(path):
-    with pytest.raises(UnwritableFile, match=f"{path}: cannot draw .*png, svg, pdf, html"):
-        loading.require_drawing(path)
 
 
 def test_the_module_that_draws_is_loaded_on_demand():

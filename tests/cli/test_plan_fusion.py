@@ -7,8 +7,8 @@ import pytest
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from csdf.cli import answers
+from csdf.cli.main import main
 from planners.fusion import search
-from planners.fusion.command import main as fusion
 from planners.plan.checker import require_carried_out
 from planners.plan.text import parse_plans
 from tests.cli.schemas import require_valid_answers
@@ -24,7 +24,7 @@ def fuse(capsys):
     def run_command(*words):
         capsys.readouterr()
         try:
-            code = fusion.main([str(word) for word in words])
+            code = main(["plan", "fusion", *[str(word) for word in words]])
         except SystemExit as end:  # argparse
             code = end.code
         output, remarks = capsys.readouterr()
@@ -193,7 +193,7 @@ def test_without_a_plan_no_file_is_written(fuse, tmp_path):
 def test_a_file_of_another_kind_is_refused_before_the_work(run):
     code, output, remarks = run("plan", "fusion", MODEL, "--ram", "1MB", "-o", "plan.csv")
     assert (code, output) == (2, "")
-    assert "plan.csv: expected .json, or .h for C" in remarks
+    assert "plan.csv: expected the suffix .json or .h" in remarks
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "html"])

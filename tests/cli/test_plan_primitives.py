@@ -5,8 +5,8 @@ import json
 import pytest
 
 from csdf.cli.frame import long_work
+from csdf.cli.main import main
 from csdf.errors import GaveUp
-from planners.primitives.command import main as primitives
 from planners.primitives.command import work as primitives_profile
 from planners.primitives.profiling.table import write_profile
 from tests.cli.schemas import require_valid_answers
@@ -41,7 +41,7 @@ def choose(capsys):
     def run_command(*words):
         capsys.readouterr()
         try:
-            code = primitives.main([str(word) for word in words])
+            code = main(["plan", "primitives", *[str(word) for word in words]])
         except SystemExit as end:  # argparse
             code = end.code
         output, remarks = capsys.readouterr()

@@ -113,7 +113,7 @@ def test_the_front_is_drawn(run, tmp_path):
         (("missing.onnx",), "missing.onnx: "),
         (("samos_example", "--throughput", "CNN=3"), "has no network 'CNN'"),
         (("samos_example+samos_example",), "two networks are named 'samos_example'"),
-        (("samos_example", "-o", "plan.csv"), "plan.csv: expected .json, or .h for C"),
+        (("samos_example", "-o", "plan.csv"), "plan.csv: expected the suffix .json or .h"),
     ],
 )
 def test_bad_input_gets_one_line(run, arguments, message):

@@ -7,7 +7,6 @@ import pytest
 
 from csdf.cli.main import main
 from csdf.outcome import Ended, Status, because
-from planners.traffic.command import main as traffic
 from planners.traffic.network_traffic import NetworkSearch
 from tests.cli.schemas import require_valid_answers
 
@@ -22,7 +21,7 @@ def move(capsys):
     def run_command(*words):
         capsys.readouterr()
         try:
-            code = traffic.main([str(word) for word in words])
+            code = main(["plan", "traffic", *[str(word) for word in words]])
         except SystemExit as end:  # argparse
             code = end.code
         output, remarks = capsys.readouterr()

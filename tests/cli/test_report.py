@@ -372,7 +372,7 @@ def test_the_data_of_a_page_is_plain_json(report):
 def test_a_page_is_not_written_under_the_name_of_a_picture(run, tmp_path):
     code, _, remarks = run("report", EXAMPLE, "-o", tmp_path / "page.pdf")
     assert code == 2
-    assert "expected .html" in remarks
+    assert "expected the suffix .html" in remarks
     assert not list(tmp_path.iterdir())
 
 

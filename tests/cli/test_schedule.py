@@ -88,7 +88,7 @@ def test_json_of_a_self_timed_execution(answer, ring):
         "transient_iterations": 1,
         "period": "7/2",
         "latency": "7/2",
-        "peaks": {"a to b": 2, "b to a": 2},
+        "max_occupancy": {"a to b": 2, "b to a": 2},
     }
 
 

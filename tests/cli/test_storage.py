@@ -247,7 +247,7 @@ def test_buffers_in_bits_weigh_the_widths_of_a_table(run, tmp_path):
     )
     _, output, _ = run("buffers", table, "--unit", "bits")
     # The smallest in tokens is 3, 3 and 1 too: three words of 8 bits twice, and one of 4.
-    assert "52 bits, proved the smallest" in output
+    assert "52 bits, minimum (proved)" in output
 
 
 def test_buffers_in_bits_have_eight_in_a_byte(run):

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.throughput import throughput
-from csdf.cli import buffers, pareto
+from csdf.cli.main import main
 from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
 from csdf.search.memory_cost import OBJECTIVES, fifo_blocks, least_memory, memory_front, shift_luts
 from csdf.search.trade_off import smallest_storage
-from csdf.search.variables import Choice
+from csdf.search.variables import SearchSpace
 from csdf.time_limit import Stop
 
 SMALL = GraphShape(actors=3, extra_channels=1, most_phases=2, most_rate=3, most_repetitions=3)
@@ -32,7 +32,7 @@ def drawn(seed):
     graph = random_graph(seed, SMALL)
     names = [one.name for one in graph.channels if not one.is_self_loop]
     widths = {name: WIDTHS[number % 3] for number, name in enumerate(names)}
-    return graph, Choice(unit="bits", widths=widths)
+    return graph, SearchSpace(unit="bits", widths=widths)
 
 
 def price(cost, choice, capacities):
@@ -82,7 +82,7 @@ def test_only_channels_beyond_256_tokens_take_block_rams(bits, blocks):
     # 2048 for words of 8 bits, four of 18 x 1024 side by side for 64.
     builder = GraphBuilder().actor("a", 1).actor("b", 1).actor("c", 1)
     builder.channel("a", 1, "b", 1, name="ab").channel("b", 1, "c", 600, name="bc")
-    choice = Choice(unit="bits", widths={"ab": 512, "bc": bits})
+    choice = SearchSpace(unit="bits", widths={"ab": 512, "bc": bits})
     found = least_memory(builder.graph(), choice, fifo_blocks)
     assert (found.status, found.point.size) == ("optimal", blocks)
     assert dict(found.point.capacities) == {"ab": 1, "bc": 600}
@@ -154,13 +154,13 @@ def test_the_commands_for_one_point_and_for_the_front_count_alike(capsys, tmp_pa
     table.write_text(FRAMES)
     file = str(table)
     for objective in ("bits", *OBJECTIVES):
-        assert pareto.main([file, "--objective", objective, "--json", "--points", "3"]) == 0
+        assert main(["pareto", file, "--objective", objective, "--json", "--points", "3"]) == 0
         front = json.loads(capsys.readouterr().out)
         assert front["unit"] == objective
         assert len(front["points"]) == (2 if objective == "bram" else 3)
         for point in front["points"]:
             line = [file, "--objective", objective, "--period", point["period"], "--json"]
-            assert buffers.main(line) == 0
+            assert main(["buffers", *line]) == 0
             assert json.loads(capsys.readouterr().out)["size"] == point["size"]
 
 
@@ -183,6 +183,6 @@ def test_a_rate_that_nothing_reaches_is_refused():
 def test_buffers_prints_block_rams(capsys, tmp_path):
     table = tmp_path / "frames.csv"
     table.write_text(FRAMES)
-    assert buffers.main([str(table), "--objective", "bram"]) == 0
+    assert main(["buffers", str(table), "--objective", "bram"]) == 0
     # 1024 words of 8 bits fit one block RAM (9 x 2048), of 16 bits one (18 x 1024).
-    assert "size       2 block RAMs, proved the smallest" in capsys.readouterr().out
+    assert "size            2 block RAMs, minimum (proved)" in capsys.readouterr().out

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.geometry import Overlap
-from csdf.cli import answers, loading, parsers
-from csdf.cli.loading import worked
+from csdf.cli import answers, parsers
+from csdf.io.files import suffix_of
 from csdf.io.graph_files import require_format
 
 
-def main(argv: Sequence[str]) -> int:
-    """Read, lower, write; return the exit code."""
-    options = command_parser().parse_args(argv)
-    if loading.suffix_of(options.output) != "onnx":
+def _check(options: argparse.Namespace) -> None:
+    if suffix_of(options.output) != ".onnx":
         require_format(options.output)
-    return worked("cnn2csdf.commands.cnn.work.convert", options)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -28,6 +24,8 @@ def command_parser() -> argparse.ArgumentParser:
         "part, a token for each element. The suffix says the format: .xml (SDF3), .json, .dot; "
         ".onnx writes the network itself, with the model's weights or seeded random ones.",
         "csdf cnn convert samos_example -o graph.json --element-bytes 1",
+        work="cnn2csdf.commands.cnn.work.convert",
+        check=_check,
     )
     shared.add_model_options(parser)
     parsers.add_output_option(parser, ".xml, .json, .dot or .onnx", required=True)

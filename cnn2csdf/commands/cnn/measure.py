@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
-from csdf.cli.loading import worked
-
-
-def main(argv: Sequence[str]) -> int:
-    """Measure and write the table; return the exit code."""
-    options = command_parser().parse_args(argv)
-    return worked("cnn2csdf.commands.cnn.work.measure", options)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -23,6 +15,7 @@ def command_parser() -> argparse.ArgumentParser:
         "Time each phase of each layer in the executor of this package (numpy, on this "
         "machine) and write a table that the other commands take as --durations.",
         "csdf cnn measure samos_example -o times.csv",
+        work="cnn2csdf.commands.cnn.work.measure",
     )
     shared.add_model_options(parser)
     shared.add_granularity_options(parser)

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import parsers
-from csdf.cli.loading import worked
 
 
-def main(argv: Sequence[str]) -> int:
-    """Print the layers; return the exit code."""
-    parser = command_parser()
-    options = parser.parse_args(argv)
+def _check(options: argparse.Namespace) -> None:
     if options.model is None and not options.supported:
-        parser.error("give a MODEL, or --supported")
-    return worked("cnn2csdf.commands.cnn.work.show", options)
+        options.refuse("give a MODEL, or --supported")
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -26,6 +20,8 @@ def command_parser() -> argparse.ArgumentParser:
         "The layers of a network: shape and bytes of what each writes, trained "
         "parameters, multiply-accumulates, and phases when it works row by row.",
         "csdf cnn show samos_example",
+        work="cnn2csdf.commands.cnn.work.show",
+        check=_check,
     )
     shared.add_model_argument(parser, "model", nargs="?", help=shared.MODEL_HELP)
     shared.add_reading_options(parser)

@@ -6,7 +6,6 @@ The tree of parsers of all commands, for shell completion.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, cast
 from zlib import crc32
@@ -14,6 +13,7 @@ from zlib import crc32
 from csdf.cli import answers, parsers
 from csdf.cli.frame import commands, entries
 from csdf.cli.frame.entries import Entry
+from csdf.cli.frame.output import remark
 from csdf.cli.frame.root import ROOT
 from csdf.io.files import write_text
 
@@ -32,15 +32,14 @@ WORDS = {  # functions of the shells that complete one of some words, or a file
 CALLS = {"bash": "{name}", "zsh": "{name}", "fish": "({name})"}
 
 
-def main(argv: Sequence[str]) -> int:
+def work(options: argparse.Namespace) -> int:
     """Print or write the script; return the exit code."""
-    options = command_parser().parse_args(argv)
     text = script(options.shell)
     if options.output is None:
         print(text, end="")
         return answers.ANSWERED
     write_text(options.output, text)
-    print(f"csdf completion: wrote {options.output}", file=sys.stderr)
+    remark("csdf completion", f"wrote {options.output}")
     return answers.ANSWERED
 
 
@@ -52,12 +51,13 @@ def command_parser() -> argparse.ArgumentParser:
         "made from what the commands of this installation take.",
         "csdf completion bash",
         "csdf completion fish -o csdf.fish",
+        work=work,
         notes='For bash put eval "$(csdf completion bash)" into ~/.bashrc, for zsh the same with '
         "zsh into ~/.zshrc behind compinit, for fish write the script to "
         "~/.config/fish/completions/csdf.fish.",
     )
     parser.add_argument("shell", choices=tuple(HEADS), metavar="SHELL", help=", ".join(HEADS))
-    parsers.add_output_option(parser, "where to write it; by default it is printed", required=False)
+    parsers.add_output_option(parser, "where to write it; by default it is printed")
     return parser
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from csdf.cli import answers, parsers
@@ -16,9 +16,8 @@ HOMES = (PACKAGE / "examples", PACKAGE.parent / "models")  # as installed; in a 
 FOLDER = "models"
 
 
-def main(argv: Sequence[str]) -> int:
+def work(options: argparse.Namespace) -> int:
     """Copy the examples; return the exit code."""
-    options = command_parser().parse_args(argv)
     target = Path(options.folder) / FOLDER
     source = examples_folder()
     names = list(example_files(source))
@@ -39,6 +38,7 @@ def command_parser() -> argparse.ArgumentParser:
         "examples of every --help and of the pages run there. Files that exist are left alone.",
         "csdf examples",
         "csdf examples somewhere",
+        work=work,
     )
     parser.add_argument(
         "folder",

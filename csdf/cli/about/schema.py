@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -18,9 +17,8 @@ SCHEMAS = "csdf.schemas"  # the group of entry points: packages with files NAME.
 SUFFIX = ".json"
 
 
-def main(argv: Sequence[str]) -> int:
+def work(options: argparse.Namespace) -> int:
     """Print a schema, or list them; return the exit code."""
-    options = command_parser().parse_args(argv)
     if options.name:
         print(_text("-".join(options.name)), end="")
     else:
@@ -38,6 +36,7 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf schema analyze",
         "csdf schema plan arena",
         "csdf schema csdf-graph",
+        work=work,
     )
     parser.add_argument(
         "name", nargs="*", metavar="NAME", help="of the schema; for a command, its words"

@@ -1,6 +1,6 @@
 """The commands of `csdf`, found by the words of a command line.
 
-A command is a module with `main(argv) -> int` and `command_parser()`, and a first line such as
+A command is a module with `command_parser()`, whose parser names the work, and a first line such as
 "`csdf plan arena`: offsets for buffers with lifetimes." that says what it is for. It is found by an
 entry point in the group csdf.commands, whose name is its words with dots between: `plan.arena`. A
 command with commands of its own is a group: a module with ABOUT and EXAMPLE, and with ORDER, if its

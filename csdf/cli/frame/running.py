@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
-from types import FrameType, TracebackType
+from types import FrameType, ModuleType, TracebackType
 
 from csdf.cli.frame import entries
 from csdf.cli.frame.commands import Found, below, find, listing_of
@@ -58,7 +58,7 @@ def _exit_code(words: Sequence[str], output: Answers, interrupts: InterruptsBetw
                 return _without_command(found)
             module = entries.loaded(found.entry)
             interrupts.let_in()
-            return interrupts.exit_code(int(module.main(found.rest)))
+            return interrupts.exit_code(_done(module, found.rest))
         finally:
             output.flush()  # of --help too, which ends by SystemExit
     except GaveUp as error:
@@ -89,6 +89,20 @@ def _exit_code(words: Sequence[str], output: Answers, interrupts: InterruptsBetw
         fault = f"{type(error).__name__}: {error}".removesuffix(": ")
         remark(program, f"a fault of csdf, not of what it was given: {fault}; {REPORT}")
         return FAULT
+
+
+def _done(module: ModuleType, words: Sequence[str]) -> int:
+    """Parse the words, and do the work that the parser names; return the exit code."""
+    if hasattr(module, "main"):
+        return int(module.main(words))
+    parser = module.command_parser()
+    options, work = parser.parse_args(words), parser.work
+    options.words = words
+    if parser.check is not None:
+        parser.check(options)
+    if isinstance(work, str):
+        work = entries.loaded(entries.Entry(parser.prog, work, entries.PROJECT)).work
+    return int(work(options))
 
 
 def _meant(word: str, known: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from csdf.analysis.bound_channels import (
     unlimited_actors,
     without_auto_concurrency,
 )
-from csdf.cli import answers
+from csdf.cli import answers, parsers
 from csdf.errors import CsdfError, counted
 from csdf.model.graph import Graph
 from csdf.scenarios.model import ScenarioGraph
@@ -37,6 +37,13 @@ def add_concurrency(parser: argparse._ActionsContainer) -> None:
         default=[],
         help="at most N firings of the actor at once",
     )
+
+
+def add_graph(parser: argparse.ArgumentParser, what: str = parsers.GRAPH_HELP) -> None:
+    """Add the file of a graph, and the options that say how it is understood."""
+    parser.add_argument("file", metavar="FILE", help=what)
+    add_concurrency(parser)
+    answers.add_reading_options(parser)
 
 
 def read(path: str, options: argparse.Namespace) -> Graph:

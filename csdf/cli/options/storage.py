@@ -9,12 +9,12 @@ from csdf.cli.options import concurrency
 from csdf.io.files import read_bytes, require_plain
 from csdf.model.graph import Graph
 from csdf.search.memory_cost import OBJECTIVES
-from csdf.search.variables import UNITS, Choice
+from csdf.search.variables import UNITS, SearchSpace
 from csdf.time_limit import Progress
 
 
 def add_choice_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say which capacities are searched, how they count and how long."""
+    """Add the graph, and what says which capacities are searched, how they count and how long."""
     parser.add_argument(
         "--unit", choices=UNITS, default="tokens", help="what the size counts; default: tokens"
     )
@@ -51,13 +51,8 @@ def add_choice_options(parser: argparse.ArgumentParser) -> None:
         default="exact",
         help=f"exact (default) or {parsers.BOUND}",
     )
-    parsers.add_time_limit(parser, "stop after this time and print what is proved by then")
-    concurrency.add_concurrency(parser)
-    answers.add_reading_options(parser)
-
-
-def add_objective(parser: argparse.ArgumentParser) -> None:
-    """Add what is to be small where the channels are FIFOs of an FPGA."""
+    parsers.add_time_limit(parser, "stop after this time and print the bounds proved so far")
+    concurrency.add_graph(parser)
     parser.add_argument(
         "--objective",
         choices=("bits", *OBJECTIVES),
@@ -66,10 +61,10 @@ def add_objective(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def take_objective(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+def take_objective(options: argparse.Namespace) -> None:
     """Let sizes count what the objective says; refuse a unit beside it."""
     if options.objective and options.unit != "tokens":
-        parser.error("--objective says what the size counts; leave out --unit")
+        options.refuse("--objective says what the size counts; leave out --unit")
     options.unit = options.objective or options.unit
 
 
@@ -81,9 +76,9 @@ def read(path: str, options: argparse.Namespace) -> Graph:
     return limited
 
 
-def choice_of(options: argparse.Namespace) -> Choice:
+def choice_of(options: argparse.Namespace) -> SearchSpace:
     """Return what the options say about the capacities."""
-    return Choice(
+    return SearchSpace(
         fixed=dict(options.fixed),
         excluded=options.exclude,
         shared=options.share,

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
-from csdf.cli.loading import drawing, require_drawing, suffix_of
+from csdf.cli.loading import drawing, suffix_of
 from csdf.errors import CsdfError, InvalidPlan, UnreadableFile, UnwritableFile, counted
 from csdf.io.files import read_bytes
 from csdf.names import quoted
@@ -46,10 +46,8 @@ FORMATS = ("json", "h", *SINGLE)
 Timed = tuple[MemoryPlan, float]
 
 
-def main(argv: Sequence[str]) -> int:
+def work(options: argparse.Namespace) -> int:
     """Print the plans; return the exit code: 1 if one does not fit, 3 if it is unknown on one."""
-    options = command_parser().parse_args(argv)
-    require_drawing(options.plot)
     network = asked_network(options)
     problems = chosen_problems(options, network)
     _require_writable(options, problems)
@@ -90,6 +88,7 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf plan arena models/alloc/keyword_spotting.csv -o offsets.h",
         "csdf plan arena resnet8 --element-bytes 1",
         "csdf plan arena models/alloc/keyword_spotting.csv --capacity 32kB --plot arena.png",
+        work=work,
     )
     shared.add_model_argument(
         parser,

@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
-from csdf.cli.loading import worked
 from planners.memory.command.main import add_plan_options
-
-
-def main(argv: Sequence[str]) -> int:
-    """Write the library; return the exit code: 1 where no plan fits, 3 if unknown."""
-    options = command_parser().parse_args(argv)
-    return worked("planners.code.command.work", options)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -27,6 +19,7 @@ def command_parser() -> argparse.ArgumentParser:
         "networks take turns in one arena, as large as the largest needs.",
         "csdf deploy keyword_spotting --ram 16kB -o firmware",
         "csdf deploy resnet8 keyword_spotting --input rows -o library --name senses",
+        work="planners.code.command.work",
         notes="`csdf fit MODEL -o plan.json` and `csdf cnn memory MODEL -o plan.json` write a plan for "
         "--plan. Trained numbers of a network that has none are random. Tensors lie row by row, in a "
         "row column by column, the feature maps of a place side by side.",

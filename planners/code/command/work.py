@@ -24,7 +24,7 @@ from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError, InvalidPlan
 from csdf.outcome import Status
 from csdf.words import bytes_in_words
-from planners.code.building import cmake_lists, makefile, target_files
+from planners.code.building import cmake_lists, end_of_main, makefile, target_files
 from planners.code.c_text import identifier
 from planners.code.library import frames_of, source_files, write_folder
 from planners.code.library import library as library_of
@@ -331,19 +331,7 @@ int main(void)
     for (turn = 0; turn < 2; turn++) {{
 {turns}
     }}
-    say(failed ? "{name}: outputs differ\\n" : "{name}: outputs equal\\n");
-    say("arena bytes: ");
-    say_number((uint32_t){name.upper()}_ARENA_BYTES);
-    say("\\nstate bytes: ");
-    say_number((uint32_t)({states}));
-#ifdef ON_TARGET
-    say("\\nstack bytes: ");
-    say_number(stack_bytes());
-#endif
-    say("\\n");
-    return failed;
-}}
-"""
+{end_of_main(name, "outputs differ", "outputs equal", f"{name.upper()}_ARENA_BYTES", f"({states})")}"""
 
 
 def _readme(name: str, members: Sequence[Member], found: Sequence[Written], arena: int) -> str:

@@ -3,21 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
 from cnn2csdf.commands.cnn import options as shared
-from csdf.cli import loading, parsers
-from csdf.cli.loading import worked
-from csdf.errors import UnwritableFile
-
-
-def main(argv: Sequence[str]) -> int:
-    """Print the comparison; return the exit code."""
-    options = command_parser().parse_args(argv)
-    loading.require_drawing(options.plot)
-    if options.output and loading.suffix_of(options.output) != "json":
-        raise UnwritableFile(f"{options.output}: expected .json")
-    return worked("planners.commands.cnn.work.memory", options)
+from csdf.cli import parsers
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -31,6 +19,7 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf cnn memory samos_example resnet8",
         "csdf cnn memory resnet8 --plot memory.svg",
         "csdf cnn memory resnet8 -o plan.json",
+        work="planners.commands.cnn.work.memory",
     )
     shared.add_model_options(parser)
     shared.add_model_argument(
@@ -50,7 +39,5 @@ def command_parser() -> argparse.ArgumentParser:
         "--csv", action="store_true", help="print one line a network; bytes, frames/s"
     )
     parsers.add_plot_option(parser, "memory as bars")
-    parsers.add_output_option(
-        parser, "the smaller of the two arenas as a plan, in JSON", required=False
-    )
+    parsers.add_output_option(parser, "the smaller of the two arenas as a plan, in JSON", "json")
     return parser

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
-from csdf.cli.loading import worked
 
 TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
-
-
-def main(argv: Sequence[str]) -> int:
-    """Run, compare, print; return the exit code: 0 equal within tolerance, 1 not."""
-    options = command_parser().parse_args(argv)
-    return worked("planners.commands.cnn.work.verify", options)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -27,6 +19,7 @@ def command_parser() -> argparse.ArgumentParser:
         "each output with that of the whole network; with that of ONNX Runtime too, where it is "
         "installed and the model is an ONNX file. An access outside a buffer is an error.",
         "csdf cnn verify samos_example --frames 3",
+        work="planners.commands.cnn.work.verify",
     )
     shared.add_model_options(parser)
     shared.add_granularity_options(parser)

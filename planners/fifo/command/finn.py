@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
-from csdf.cli import answers, loading, parsers
-from csdf.errors import UnwritableFile
+from csdf.cli import answers, parsers
 from csdf.search.memory_cost import OBJECTIVES
 from planners.fifo.command.group import add_ends, add_goals, add_timing
 
 PROGRAM = "csdf fifo finn"
 SECONDS = 3.8  # time limit
 GOALS = ("bits", "elements", *OBJECTIVES)
-
-
-def main(argv: Sequence[str]) -> int:
-    """Print the answer; return the exit code: 0 found, 1 there are none, 3 unknown."""
-    options = command_parser().parse_args(argv)
-    loading.require_drawing(options.plot)
-    if options.output and loading.suffix_of(options.output) != "json":
-        raise UnwritableFile(f"{options.output}: a folding file is JSON; expected the suffix .json")
-    return loading.worked("planners.fifo.command.work", options)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -34,6 +23,7 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf fifo finn models/fifo/residual.onnx",
         "csdf fifo finn models/fifo/residual.onnx --fps 50000 --clock 200 -o folding_out.json",
         "csdf fifo finn models/fifo/residual.onnx --deadlock-free --latency DuplicateStreams=5",
+        work="planners.fifo.command.work",
         notes="RTL layers of FINN are timed exactly. The latencies of HLS layers are decided by the "
         "HLS scheduler: the answer lists what was assumed, --latency says it, --sensitivity tells how "
         "much it matters. Sizes are proved for this model of the design.",

@@ -54,4 +54,4 @@ def add_ends(parser: argparse.ArgumentParser, seconds: float, output: str) -> No
     """Add how long each search may take, and where the answer goes."""
     parsers.add_time_limit(parser, "for each search; then the best by then", seconds)
     parsers.add_json_option(parser)
-    parsers.add_output_option(parser, output, required=False)
+    parsers.add_output_option(parser, output, "json")

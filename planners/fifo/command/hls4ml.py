@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
 from csdf.cli import parsers
-from csdf.cli.loading import worked
-from csdf.errors import UnwritableFile
 from planners.fifo.command.group import add_ends, add_goals, add_timing
 
 PROGRAM = "csdf fifo hls4ml"
 SECONDS = 3.0  # time limit
-
-
-def main(argv: Sequence[str]) -> int:
-    """Print the answer; return the exit code: 0 found, 1 there are none, 3 unknown."""
-    options = command_parser().parse_args(argv)
-    if options.output and not options.output.endswith(".json"):
-        raise UnwritableFile(f"{options.output}: depths are JSON; expected the suffix .json")
-    return worked("planners.fifo.command.work", options)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -30,6 +19,7 @@ def command_parser() -> argparse.ArgumentParser:
         "C++ says which functions work on which streams, and in which order elements pass.",
         "csdf fifo hls4ml models/fifo/small_hls4ml -o depths.json",
         "csdf fifo hls4ml models/fifo/small_hls4ml/hls4ml_config.yml --deadlock-free",
+        work="planners.fifo.command.work",
         notes="An element is a pixel with all its channels. Cycles are those of the loops in "
         "nnet_utils with assumed latencies: true ones are in the synthesis report, and --latency gives "
         "them. A project with strategy Resource has no interval in its source; then the reuse factor "

@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
 from cnn2csdf.commands.cnn import options as shared
-from csdf.cli import answers, loading, parsers
-from csdf.cli.loading import worked
+from csdf.cli import answers, parsers
 from csdf.cli.parsers import add_limit_options
-from csdf.errors import UnwritableFile
 from planners.fusion.search import GroupMode
 from planners.memory.tiles import Scratch
 
 EXACT = "exact"
 PUBLISHED = "published"
 FITTED = "fitted"
-FORMATS = ("json", "h")
-
-
-def main(argv: Sequence[str]) -> int:
-    """Print the plan; return the exit code: 1 if none fits or a run differs, 3 if it is unknown."""
-    parser = command_parser()
-    options = parser.parse_args(argv)
-    require_question(parser, options)
-    loading.require_drawing(options.plot)
-    if options.output and loading.suffix_of(options.output) not in FORMATS:
-        raise UnwritableFile(f"{options.output}: expected .json, or .h for C")
-    return worked("planners.fusion.command.work", options)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -39,6 +24,8 @@ def command_parser() -> argparse.ArgumentParser:
         "platform's figures. Exact over all groups, even tilings, recomputed or cached halos.",
         "csdf plan fusion resnet8 --ram 150kB --flash 512kB --verify",
         "csdf plan fusion resnet8 --front --plot front.svg",
+        work="planners.fusion.command.work",
+        check=require_question,
         notes="Sizes: MB is 1,000,000 bytes and MiB 2^20 (what MAFAT calls MB); kB, KiB, GB, GiB "
         "and plain bytes too.",
     )
@@ -79,7 +66,7 @@ def command_parser() -> argparse.ArgumentParser:
     shared.add_element_bytes_option(parser, is_by_tensor=True)
     parsers.add_time_limit(parser, "for the search; then the fastest plan by then")
     parsers.add_output_option(
-        parser, "the plan: .json, or its offsets as constants for C (.h)", required=False
+        parser, "the plan: .json, or its offsets as constants for C (.h)", "json", "h"
     )
     parsers.add_json_option(parser)
     parsers.add_plot_option(parser, "the front")
@@ -119,19 +106,19 @@ def add_chosen_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def require_question(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+def require_question(options: argparse.Namespace) -> None:
     """Refuse options that ask for nothing, or for two things at once."""
     has_limit = (options.memory, options.ram) != (None, None)
     if not is_chosen(options):
         if not has_limit and not options.front:
-            parser.error("give --ram, --total-memory, --front or --configuration")
+            options.refuse("give --ram, --total-memory, --front or --configuration")
         return
     if options.front or options.plot:
-        parser.error("--front and --plot show a search; --configuration and --method make none")
+        options.refuse("--front and --plot show a search; --configuration and --method make none")
     if options.configuration is not None and options.method != EXACT:
-        parser.error("--configuration is a choice, and --method makes one; give one of them")
+        options.refuse("--configuration is a choice, and --method makes one; give one of them")
     if options.configuration is None and not has_limit:
-        parser.error("--method needs a limit: give --ram or --total-memory")
+        options.refuse("--method needs a limit: give --ram or --total-memory")
 
 
 def is_chosen(options: argparse.Namespace) -> bool:

@@ -6,23 +6,11 @@ Options of a plan that `csdf fit` and `csdf deploy` share.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
 from cnn2csdf.commands.cnn import options as shared
-from csdf.cli import answers, loading, parsers
-from csdf.cli.loading import worked
+from csdf.cli import answers, parsers
 from csdf.cli.parsers import add_limit_options
-from csdf.errors import UnwritableFile
 from planners.memory.answer import EXTERNAL, INPUTS, OUTPUT_MEMORIES, RESIDENT, ROWS
-
-
-def main(argv: Sequence[str]) -> int:
-    """Print the answer; return the exit code: 0 fits, 1 does not, 3 unknown."""
-    options = command_parser().parse_args(argv)
-    loading.require_drawing(options.plot)
-    if options.output and loading.suffix_of(options.output) != "json":
-        raise UnwritableFile(f"{options.output}: expected .json")
-    return worked("planners.memory.command.work", options)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -36,6 +24,7 @@ def command_parser() -> argparse.ArgumentParser:
         "time limit give the best by then.",
         "csdf fit person_detection --element-bytes 1 --ram 16kB --input rows",
         "csdf fit keyword_spotting --plot front.svg -o plan.json",
+        work="planners.memory.command.work",
         notes="1x MACs is the network computed once. Strips recompute rows of the layers inside them, "
         "line buffers recompute nothing. The bytes are those of the arena: all tensors, accumulators "
         "and what is staged, the input included where it is resident.",
@@ -78,7 +67,7 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_time_limit(parser, "for each network; then the best by then", 9.0)
     parsers.add_json_option(parser)
     parsers.add_plot_option(parser, "RAM against MACs; of --plan, offsets over time")
-    parsers.add_output_option(parser, "the plan, in JSON", required=False)
+    parsers.add_output_option(parser, "the plan, in JSON", "json")
     return parser
 
 

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
 from cnn2csdf.commands.cnn import options as shared
-from csdf.cli import answers, loading, parsers
-from csdf.cli.loading import worked
-from csdf.errors import UnwritableFile
+from csdf.cli import answers, parsers
 from planners.primitives.selection.objective import Objective
 
 PUBLISHED = "published"
 BUDGETS = 50  # at which the solver gives its front, and the greedy choice is drawn
 
 
-def main(argv: Sequence[str]) -> int:
-    """Print the plan; return the exit code: 1 if none is within the limit, 3 if it is unknown."""
-    parser = command_parser()
-    options = parser.parse_args(argv)
+def _check(options: argparse.Namespace) -> None:
     if options.profile and options.save_profile:
-        parser.error("--profile reads what --save-profile would measure and write; give one")
-    loading.require_drawing(options.plot)
-    if options.output and loading.suffix_of(options.output) != "json":
-        raise UnwritableFile(f"{options.output}: expected .json")
-    return worked("planners.primitives.command.work", options)
+        options.refuse("--profile reads what --save-profile would measure and write; give one")
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -37,6 +27,8 @@ def command_parser() -> argparse.ArgumentParser:
         "al., TASO, SBAC-PAD 2020). Without a limit: the fastest.",
         "csdf plan primitives resnet8 --memory 1MB --save-profile resnet8.csv --run",
         "csdf plan primitives resnet8 --profile resnet8.csv --front --plot front.svg",
+        work="planners.primitives.command.work",
+        check=_check,
         notes="Sizes: MB is 1,000,000 bytes and MiB 2^20; kB, KiB, GB, GiB and plain bytes too.",
     )
     shared.add_model_options(parser)
@@ -45,7 +37,7 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_json_option(parser)
     parsers.add_plot_option(parser, "the front")
     parsers.add_output_option(
-        parser, "the plan: maps, changed maps and workspaces in one arena, in JSON", required=False
+        parser, "the plan: maps, changed maps and workspaces in one arena, in JSON", "json"
     )
     return parser
 
@@ -96,7 +88,7 @@ def _add_profile_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--save-profile",
-        type=parsers.output_file,
+        type=parsers.output_file(),
         metavar="FILE",
         help="write what was measured, for later",
     )

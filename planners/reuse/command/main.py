@@ -6,30 +6,17 @@ Options of `csdf plan reuse`: what shares the memory, and what is done as publis
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from fractions import Fraction
 
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
-from csdf.cli.loading import require_drawing, suffix_of, worked
+from csdf.cli.loading import suffix_of
 from csdf.cli.parsers import add_limit_options
-from csdf.errors import CsdfError, UnwritableFile
-
-FORMATS = ("json", "h")
-
-
-def main(argv: Sequence[str]) -> int:
-    """Search, choose, print; return the exit code: 1 if no plan meets the demands."""
-    options = command_parser().parse_args(argv)
-    _require_possible(options)
-    return worked("planners.reuse.command.work", options)
+from csdf.errors import CsdfError
 
 
 def _require_possible(options: argparse.Namespace) -> None:
     """Refuse before the work what cannot be done after it."""
-    require_drawing(options.plot)
-    if options.output and suffix_of(options.output) not in FORMATS:
-        raise UnwritableFile(f"{options.output}: expected .json, or .h for C")
     if options.accounting != PUBLISHED:
         return
     if options.verify:
@@ -52,6 +39,8 @@ def command_parser() -> argparse.ArgumentParser:
         "All layers whole in one arena is always a candidate. Tiles are for csdf plan fusion.",
         "csdf plan reuse resnet8+keyword_spotting --generations 5",
         "csdf plan reuse resnet8+keyword_spotting --generations 5 --ram 90kB -o plan.h",
+        work="planners.reuse.command.work",
+        check=_require_possible,
     )
     add_application_options(parser)
     add_limit_options(
@@ -117,7 +106,7 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scheduler", metavar="tcp://HOST:PORT", help="of Dask (extra: cluster)")
     parser.add_argument(
         "--checkpoint",
-        type=parsers.output_file,
+        type=parsers.output_file(),
         metavar="FILE",
         help="kept after each generation; resumed if it is there",
     )
@@ -134,7 +123,8 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     parsers.add_output_option(
         parser,
         "the chosen plan: .json, which csdf fit --plan checks, runs and draws; or tables for C (.h)",
-        required=False,
+        "json",
+        "h",
     )
     parser.add_argument(
         "--verify",

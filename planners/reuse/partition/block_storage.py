@@ -17,7 +17,7 @@ from typing import NamedTuple
 from csdf.model.graph import Actor, Channel, Graph
 from csdf.outcome import Ended
 from csdf.search.trade_off import smallest_storage
-from csdf.search.variables import Choice
+from csdf.search.variables import SearchSpace
 from csdf.time_limit import Stop
 from planners.reuse.partition.partition_rows import PartitionRows, Reading
 
@@ -134,7 +134,7 @@ def _searched(rates: BlockRates, held: HeldRows, row_elements: Sequence[int]) ->
 
     An interrupt, which the search answers with the best by then, is one of all the work around it.
     """
-    found = smallest_storage(_graph(rates), Choice(unit="bytes"), budget=Stop(steps=EFFORT))
+    found = smallest_storage(_graph(rates), SearchSpace(unit="bytes"), budget=Stop(steps=EFFORT))
     if found.reason.has(Ended.INTERRUPTED):
         raise KeyboardInterrupt
     bound = max(_size(held.least, row_elements), found.lower_bound)

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
 from cnn2csdf.commands.cnn import options as shared
-from csdf.cli import answers, loading, parsers
-from csdf.cli.loading import worked
+from csdf.cli import answers, parsers
 
 PUBLISHED = "published"
 LONGEST: dict[str, int | None] = {"1": 1, "2": 2, "chain": None}  # stages of a group, by --fuse
 
 
-def main(argv: Sequence[str]) -> int:
-    """Print the traffic; return the exit code: 1 if a layer does not fit the buffer."""
-    parser = command_parser()
-    options = parser.parse_args(argv)
+def _check(options: argparse.Namespace) -> None:
     if options.buffer is None and options.sweep is None:
-        parser.error("give --buffer, --sweep or both")
+        options.refuse("give --buffer, --sweep or both")
     if options.accounting == PUBLISHED and options.fuse == "chain":
-        parser.error("--accounting published knows pairs of layers at most; give --fuse 1 or 2")
+        options.refuse("--accounting published knows pairs of layers at most; give --fuse 1 or 2")
     options.fuse = options.fuse or ("2" if options.accounting == PUBLISHED else "chain")
-    loading.require_drawing(options.plot)
-    return worked("planners.traffic.command.work", options)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -37,6 +30,8 @@ def command_parser() -> argparse.ArgumentParser:
         "or computed again, and weights that stay. Other schedules may move less, but none moves "
         "less than the lower bound that stands beside every answer.",
         "csdf plan traffic resnet8 --buffer 64KiB --fuse 2",
+        work="planners.traffic.command.work",
+        check=_check,
         notes="Sizes: KiB is 1024 bytes, as for memories on chips; kB is 1000, MB "
         "1,000,000, MiB 2^20. MODEL may also be layers in words: "
         "conv:56x56x64,64,3x3,stride=1,pad=1 is a convolution of 56 rows x 56 columns x 64 maps "

@@ -10,9 +10,9 @@ from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.operators import Convolution, Window
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
+from csdf.cli.main import main
 from csdf.errors import UnreadableFile
 from planners.memory.answer import RESIDENT, ROWS, SEARCHED, WHOLE_LAYERS
-from planners.memory.command.main import main
 from planners.memory.fit import fit, fit_of
 from planners.memory.labels import front
 from planners.plan.checker import require_carried_out
@@ -102,10 +102,10 @@ def test_an_input_that_goes_out_as_well_lies_whole_in_every_way():
 
 
 def test_fit_says_that_the_input_is_collected(capsys):
-    main(["keyword_spotting", "--input", "rows", "--ram", "70kB"])
+    main(["fit", "keyword_spotting", "--input", "rows", "--ram", "70kB"])
     told = capsys.readouterr().out
     assert ("collected before the first layer" in told) == (" <" in _line(told, "layer by layer"))
-    main(["keyword_spotting", "--input", "rows", "--ram", "8kB"])
+    main(["fit", "keyword_spotting", "--input", "rows", "--ram", "8kB"])
     assert "collected" not in capsys.readouterr().out
 
 

@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
 from csdf.cli import answers, parsers
-from csdf.cli.loading import worked
 from planners.code.graph.looped import ORDERS
-
-
-def main(argv: Sequence[str]) -> int:
-    """Write the program; return the exit code: 1 for a graph that deadlocks."""
-    options = command_parser().parse_args(argv)
-    return worked("planners.code.graph.command.work", options)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -25,6 +17,7 @@ def command_parser() -> argparse.ArgumentParser:
         "program that checks the tokens.",
         "csdf codegen models/graphs/satellite.xml -o receiver",
         "csdf codegen models/graphs/csdf_example.xml --smallest --order demand -o example",
+        work="planners.code.graph.command.work",
         notes="`csdf map FILE --processors 2 -o mapping.json` writes a mapping for --map. The code "
         "does not grow with how often actors fire. Buffers of channels that never hold tokens at the "
         "same time share their bytes.",

@@ -1,4 +1,4 @@
-"""Live capacities and a lower bound of their size, by runs that deadlock and by branch and bound.
+"""Live capacities by large neighbourhood search, and a bound of their size by branch and bound.
 
 For graphs in which learned constraints alone would take long. A run that deadlocks shows the markings
 that matter: an actor lacks tokens that come only when another actor has space, and that actor waits
@@ -6,11 +6,9 @@ for the first. The tokens in the channels at these markings give a lower bound, 
 it with which the next run begins. Boxes of capacities are split until the smallest capacities are
 proved, if that does not take too long.
 
-Smaller live capacities near known ones: space of some channels is exchanged for less in others.
-
-Large neighbourhood search. A few channels are cut to their least capacity, or part of the way. A run
-adds space wherever it deadlocks, and the result is narrowed. If it is no larger than before, the next
-exchange begins from it, so that the search moves on among capacities of one size.
+Live capacities near known ones: a few channels are cut to their least capacity, or part of the way. A
+run adds space wherever it deadlocks, and the result is narrowed. If it is no larger than before, the
+next exchange begins from it, so that the search moves on among capacities of one size.
 
 Source: Shaw, Using constraint programming and local search methods to solve vehicle routing problems,
 CP 1998 (parts of a solution are taken away and found again).
@@ -25,14 +23,13 @@ from math import floor, inf
 from random import Random
 from typing import TYPE_CHECKING
 
-from csdf.search.moments.windows import ANY, Box, Firings, Moment
-from csdf.search.narrowing import Distribution
+from csdf.search.liveness_bounds.windows import ANY, Box, Firings, Moment
 from csdf.search.sequential import SequentialRun
-from csdf.search.variables import Variable, size_of
+from csdf.search.variables import Distribution, Variable, size_of
 from csdf.time_limit import Stop
 
 if TYPE_CHECKING:
-    from csdf.search.moments.branching import Branching
+    from csdf.search.liveness_bounds.branching import Branching
 
 
 TRIES = 30  # exchanges before the first linear program,
@@ -89,7 +86,13 @@ class _Search:
     def exchange(self, count: int = TRIES) -> Iterator[None]:
         """Look for smaller capacities near the best, in so many tries."""
         self._narrow(self.best)
-        tries = exchanges(self._variables, self.best, self._regrown, self._random, count)
+        tries = exchanges(
+            self._variables,
+            self.best,
+            lambda small: self._narrowed(self._run.grown(small, self._random)),
+            self._random,
+            count,
+        )
         for found in tries:
             self.best = found
             yield
@@ -97,7 +100,7 @@ class _Search:
     def branch(self) -> Iterator[None]:
         """Split boxes of capacities until the best are proved, or it takes too long."""
         # which loads SciPy, and that only here
-        made: type[Branching] = import_module("csdf.search.moments.branching").Branching
+        made: type[Branching] = import_module("csdf.search.liveness_bounds.branching").Branching
         branching = made(
             self._firings,
             self._variables,
@@ -115,7 +118,15 @@ class _Search:
 
         Those come first that lacked the most.
         """
-        self._narrow(self._run.grown(_whole(self._variables, relaxed)))
+        # The largest useful capacities that are no more than those of the linear program.
+        steps = [
+            max(0, floor((value + NEAR - one.least) / one.step))
+            for one, value in zip(self._variables, relaxed, strict=False)  # firings come behind
+        ]
+        whole = [
+            one.least + count * one.step for one, count in zip(self._variables, steps, strict=True)
+        ]
+        self._narrow(self._run.grown(whole))
         lacking = self._run.moments
         moments = [Moment(*one) for one in sorted(lacking, key=lambda one: -lacking[one])]
         for _ in self.exchange(MORE_TRIES):
@@ -131,9 +142,6 @@ class _Search:
         """Let what has grown be the best, if it is smaller once it is narrowed."""
         narrowed = self._narrowed(grown) or self.best
         self.best = min(self.best, narrowed, key=lambda one: size_of(self._variables, one))
-
-    def _regrown(self, small: Sequence[int]) -> Distribution | None:
-        return self._narrowed(self._run.grown(small, self._random))
 
     def _narrowed(self, grown: Distribution | None) -> Distribution | None:
         """Live capacities of which none can be less on its own; None for none."""
@@ -160,15 +168,6 @@ class _Search:
             else:
                 low = tried
         return with_steps(high)
-
-
-def _whole(variables: Sequence[Variable], relaxed: Sequence[float]) -> list[int]:
-    """The largest useful capacities that are no more than those of the linear program."""
-    steps = [
-        max(0, floor((value + NEAR - variable.least) / variable.step))
-        for variable, value in zip(variables, relaxed, strict=False)  # firings come behind
-    ]
-    return [one.least + count * one.step for one, count in zip(variables, steps, strict=True)]
 
 
 KEPT = (0, 50, 80, 90)  # per cent of what a channel has above its least capacity

@@ -5,25 +5,17 @@ runs, the box becomes smaller, and in a smaller box the same markings give stron
 whose bound is not below the best known size is closed. The others are split at one capacity, the box
 with the smallest bound first: that bound is a lower bound of all live capacities.
 
+A constraint, a demand, is a sum of capacities, each times its factor, that is at least a number. The
+factors are prices of space. Whatever they are, some marking at the start of a firing has the least of
+the space in use, weighted by them, and so much the capacities must have. That least is found exactly,
+in integers. The markings, and mixtures of them, are the solutions of a linear program: a column for
+each firing that may have happened says whether it has, or in what share of a mixture. Firings come in
+the order that the tokens dictate, and the space, if no capacity is above its largest.
+
 Source: Land, Doig, An automatic method of solving discrete programming problems, Econometrica 28(3),
 1960 (branch and bound); Benders, Partitioning procedures for solving mixed-variables programming
-problems, Numerische Mathematik 4, 1962 (demands as cuts). Ours is that a smaller box has fewer states.
-
-Linear programs over the capacities of a box: minimum total and minimum of each, under constraints.
-
-All bounds are computed in integers from the prices that a solver gives. A last column lets go of all
-demands at a price that no small distribution has: so a program always has a solution, and where the
-demands contradict each other its bound is too large.
-
-Demands of one moment: a sum of capacities, each times its factor, that is at least a number.
-
-Factors are prices of space. Whatever they are, some state of the moment has the least of the space in
-use, weighted by them, and so much the capacities must have. That least is found exactly, in integers.
-
-The states that a graph may be in at one moment, and mixtures of them, as a linear program.
-
-A column for each firing that may have happened says whether it has, or in what share of a mixture.
-Firings come in the order that the tokens dictate, and the space, if no capacity is above its largest.
+problems, Numerische Mathematik 4, 1962 (demands as cuts). Ours is that a smaller box has fewer
+markings.
 """
 
 from __future__ import annotations
@@ -36,11 +28,15 @@ from itertools import count
 from math import gcd
 from typing import NamedTuple
 
-from csdf.search.moments.highs import priced, solved
-from csdf.search.moments.linear_bound import LinearProgram, Relaxed, priced_bound
-from csdf.search.moments.windows import Box, Counted, Firings, Moment, Window, live_part
-from csdf.search.narrowing import Distribution
-from csdf.search.variables import Variable, size_of
+from csdf.search.liveness_bounds.linear_programs import (
+    LinearProgram,
+    Relaxed,
+    priced,
+    priced_bound,
+    solved,
+)
+from csdf.search.liveness_bounds.windows import Box, Counted, Firings, Moment, Window, live_part
+from csdf.search.variables import Distribution, Variable, size_of
 
 FIRST_ROUNDS = 40  # of demands, in the box of all capacities
 ROUNDS = 4  # in a part of it
@@ -94,7 +90,7 @@ class Branching:
     ) -> None:
         self._firings, self._variables, self._near = firings, variables, near
         self._seconds, self._look = seconds, look
-        self._demanded = Demanded(variables, seconds, look)
+        self._programs = CapacityPrograms(variables, seconds, look)
         self.best = best
 
     @property
@@ -135,10 +131,14 @@ class Branching:
 
     def _round(self, part: _Part) -> _Part | None:
         """The part made smaller, with more demands; None if nothing in it is small enough."""
-        box = self._smaller(part.box, part.demands)
+        firings, variables, look = self._firings, self._variables, self._look
+        places = _named(part.demands)
+        box = live_part(firings, variables, part.box, self._size, places, look=look)
+        if box is not None and part.demands:
+            box = self._programs.part(box, part.demands, self._size)
         if box is None:
             return None
-        relaxed = self._demanded.least(box, part.demands, self._size)
+        relaxed = self._programs.least(box, part.demands, self._size)
         if relaxed is None:  # no time for it
             return replace(part, box=box, near=tuple(map(float, box.least)), is_settled=True)
         bound = max(part.bound, relaxed.lower_bound)
@@ -166,14 +166,6 @@ class Branching:
         if found is not None and size_of(self._variables, found) <= self._size:
             self.best = found
         return [one for one in moments if one not in known][:NEW_MOMENTS]
-
-    def _smaller(self, box: Box, demands: Sequence[Demand]) -> Box | None:
-        """The part of a box that runs and demands leave."""
-        places = _named(demands)
-        part = live_part(self._firings, self._variables, box, self._size, places, look=self._look)
-        if part is not None and demands:
-            part = self._demanded.part(part, demands, self._size)
-        return part
 
     def _new_demands(
         self, box: Box, moments: Sequence[Moment], near: Sequence[float]
@@ -220,7 +212,7 @@ class Branching:
         """By how much the bound of the lesser and of the greater half is above that of the part."""
         bounds = []
         for half in halves:
-            relaxed = self._demanded.least(half.box, part.demands, self._size)
+            relaxed = self._programs.least(half.box, part.demands, self._size)
             is_live = self._firings.is_live(half.box.most)
             bound = part.bound if relaxed is None else relaxed.lower_bound
             bounds.append(min(bound, self._size + 1) if is_live else self._size + 1)
@@ -235,8 +227,12 @@ def _named(demands: Sequence[Demand]) -> list[int]:
 DEAR = 16  # times the size that is the limit, for letting go of all demands
 
 
-class Demanded:
-    """Linear programs over capacities. size: no larger distribution is looked for.
+class CapacityPrograms:
+    """Linear programs over the capacities of a box: minimum total, and minimum of each, under demands.
+
+    size: no larger distribution is looked for. A last column lets go of all demands at a price that no
+    small distribution has: so a program always has a solution, and where the demands contradict each
+    other its bound is too large.
 
     seconds: asks how long one may take. look: called meanwhile; may end the work by raising.
     """
@@ -367,13 +363,11 @@ class SingleMoment:
                 for column, tokens in use.terms:
                     weighted.costs[column] += factor * tokens
         least = priced_bound(weighted, prices, SCALE)
-        return None if least is None or not by_variable else _reduced(by_variable, least + always)
-
-
-def _reduced(factors: dict[int, int], least: int) -> Demand:
-    shared = gcd(*factors.values())
-    terms = tuple((place, factor // shared) for place, factor in sorted(factors.items()))
-    return Demand(terms, -(-least // shared))
+        if least is None or not by_variable:
+            return None
+        shared = gcd(*by_variable.values())
+        terms = tuple((place, factor // shared) for place, factor in sorted(by_variable.items()))
+        return Demand(terms, -(-(least + always) // shared))
 
 
 class Use(NamedTuple):

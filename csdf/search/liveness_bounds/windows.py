@@ -1,11 +1,9 @@
-"""Bounds on the firing counts of all actors at the start of one firing, for any firing order.
+"""Bounds on firing counts at the start of one firing, for any firing order; tightening of boxes.
 
 The tokens that the firing needs were produced before it, firings that need its tokens come after it,
 and no channel holds more than its largest capacity. So each actor has fired at least some number of
 times, and at most some number. Where the two bounds of an actor contradict each other, no order of
 firings reaches this one: the capacities are too small.
-
-Bound tightening of capacity boxes in the branch and bound on live storage.
 
 A box holds a lower and an upper bound of each capacity. Live capacities below a given size are never
 lost. If the upper bounds deadlock, every point of the box does. If they deadlock with one capacity at
