@@ -107,7 +107,7 @@ class MemorySearch(NamedSearch):
 
     @property
     def lower_bound(self) -> int:
-        """What any distribution costs at least that is still searched for."""
+        """The least cost of any distribution that is still searched for."""
         return self._fixed_cost + self._steps.lower_bound
 
     def total(self, capacities: Sequence[int]) -> int:

@@ -8,9 +8,9 @@ from planners.memory.order import course_of
 from planners.memory.ordered import GroupInOrder, PartsInOrder, Ring, in_order
 from planners.memory.plain_plans import MOST_STEPS, layer_by_layer, row_by_row
 from planners.memory.stages import StageTable
-from planners.reuse.application.application import Application, undivided, with_one_size
-from planners.reuse.cost.evaluation import Costs, Evaluator
-from planners.reuse.cost.offset_problem import tensor_places
+from planners.reuse.application import Application, single_partition, with_one_size
+from planners.reuse.evaluation import Costs, Evaluator
+from planners.reuse.placement import tensor_places
 
 
 def whole_plan(network):
@@ -24,7 +24,7 @@ def rows_plan(network, granularity=ROWS, **options):
 def ordered_plan(network, granularity=ROWS, *, element_bytes=None):
     """Every edge in a ring of its own, in the order of one processor, as plan reuse does."""
     sized = network if element_bytes is None else with_one_size(network)
-    application = Application(name=network.name, members=(undivided(sized),))
+    application = Application(name=network.name, members=(single_partition(sized),))
     costs = Costs(element_bytes=element_bytes or application.unit, parameter_bytes=element_bytes)
     evaluator = Evaluator(application, costs)
     names = application.members[0].layers
