@@ -233,12 +233,11 @@ class Checkpoint:
                 append_text(self._path, "\n".join([*new, ""]))
 
     def _point(self, entry: JsonValue) -> Point:
-        entry.require_keys(("genes", "objectives", "violation"))
+        entry.require_keys(("genes", "objectives"))
         objectives = tuple(_number(one) for one in entry["objectives"].items())
-        violation = _number(entry["violation"])
         point = entry["genes"].naturals()
         try:
-            score = Score(objectives=objectives, violation=violation)
+            score = Score(objectives=objectives)
             self._problem.require_chromosome(point)
             self._problem.require_score(point, score)
         except InvalidSearch as error:
@@ -251,7 +250,6 @@ def _line(point: Point) -> str:
         {
             "genes": point.chromosome,
             "objectives": [str(value) for value in point.score.objectives],
-            "violation": str(point.score.violation),
         }
     )
 
