@@ -19,15 +19,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from csdf.errors import ExecutionError, InvalidPlan
-from csdf.model.shown import Shown
 from csdf.outcome import Reason, Status
 from planners.arena.checker import check_plan
 from planners.arena.problem import MemoryPlan
 from planners.memory.ordered import GroupInOrder, PartsInOrder, Ring, in_order
-from planners.plan.plan import HandOver, StreamingPlan
+from planners.plan.plan import StreamingPlan, Transfer
 from planners.reuse.application import Application, Member
 from planners.reuse.evaluation import Evaluator, ReusePlan
 from planners.reuse.placement import element_bytes as bytes_of_element
@@ -94,7 +93,7 @@ class PlannedBuffer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment(Shown):
+class Deployment:
     """All that it takes to run an application in one memory. Sizes and offsets in bytes.
 
     status, reason, lower_bound: of the arena, as in planners.arena.problem. weights: bytes in no
@@ -111,11 +110,6 @@ class Deployment(Shown):
     buffers: tuple[PlannedBuffer, ...]
     partitions: tuple[PlannedPartition, ...]
     parallel: tuple[tuple[str, ...], ...]
-
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each buffer, as for a data frame."""
-        names = ("name", "network", "producer", "consumer", "offset", "size", "in_place")
-        return [{name: getattr(one, name) for name in names} for one in self.buffers]
 
 
 def deployment(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> Deployment:
@@ -217,9 +211,9 @@ def streaming_plans(
     the last buffer of its network ends. Raises ExecutionError where the networks of a parallel set do
     not work at the same time as a whole.
     """
-    at_once = concurrent_partitions(found)
+    concurrent = concurrent_partitions(found)
     return tuple(
-        in_order(_parts(member, found, at_once, element_bytes)) for member in application.members
+        in_order(_parts(member, found, concurrent, element_bytes)) for member in application.members
     )
 
 
@@ -249,7 +243,7 @@ def concurrent_partitions(found: Deployment) -> dict[str, str]:
 
 
 def _parts(
-    member: Member, found: Deployment, at_once: Mapping[str, str], element_bytes: int | None
+    member: Member, found: Deployment, concurrent: Mapping[str, str], element_bytes: int | None
 ) -> PartsInOrder:
     """A network of a deployment: its groups, and its buffers, those in one place together."""
     partitions = [one for one in found.partitions if one.network == member.name]
@@ -286,13 +280,13 @@ def _parts(
     groups = tuple(
         GroupInOrder(
             order=tuple(partition.layers[firing.layer] for firing in partition.firings),
-            hand_overs=tuple(
-                HandOver(source=name(source), target=name(target))
+            transfers=tuple(
+                Transfer(source=name(source), target=name(target))
                 for some in copies.values()
                 for source, target in pairwise(some)
                 if target.stays[0].partition == partition.name
             ),
-            at_once=at_once.get(partition.name),
+            concurrent=concurrent.get(partition.name),
         )
         for partition in partitions
     )
