@@ -27,7 +27,6 @@ FORMAT = "csdf-scenarios"
 VERSION = 1
 XML_READER = "csdf.scenarios.fsmsadf"  # imported when a file is XML: lxml takes long to load
 KEYS = ("format", "version", "name", "scenarios", "states", "transitions", "initial")
-OPTIONAL = ("reward", "taken", "left", "firings")
 
 
 def read_scenarios(path: str | os.PathLike[str]) -> ScenarioGraph:
@@ -54,12 +53,22 @@ def scenarios_from_json(text: str, name: str = "<text>") -> ScenarioGraph:
         raise root["format"].refusal(f"expected {FORMAT!r}")
     if root["version"].natural() != VERSION:
         raise root["version"].refusal(f"expected {VERSION}")
+    states, transitions = [], []
     try:
+        scenarios = tuple(_scenario(one) for one in root["scenarios"].items())
+        for one in root["states"].items():
+            one.require_keys(("name", "scenario"))
+            states.append(State(name=one["name"].text(), scenario=one["scenario"].text()))
+        for one in root["transitions"].items():
+            ends = [end.text() for end in one.items()]
+            if len(ends) != 2:
+                raise one.refusal("expected a state and a state that may follow it")
+            transitions.append((ends[0], ends[1]))
         return ScenarioGraph(
             name=root["name"].text(),
-            scenarios=tuple(_scenario(one) for one in root["scenarios"].items()),
-            states=tuple(_state(one) for one in root["states"].items()),
-            transitions=tuple(_transition(one) for one in root["transitions"].items()),
+            scenarios=scenarios,
+            states=tuple(states),
+            transitions=tuple(transitions),
             initial=root["initial"].text(),
         )
     except InvalidGraph as error:
@@ -67,45 +76,31 @@ def scenarios_from_json(text: str, name: str = "<text>") -> ScenarioGraph:
 
 
 def _scenario(value: JsonValue) -> Scenario:
-    value.require_keys(("name", "graph"), OPTIONAL)
-    given = value.value
+    value.require_keys(("name", "graph"), ("reward", "taken", "left", "firings"))
+
+    def members(key: str) -> list[tuple[str, JsonValue]]:
+        if key not in value.value:
+            return []
+        value[key].require_object()
+        return [(name, value[key][name]) for name in value.value[key]]
+
+    def names(key: str) -> dict[str, tuple[str, ...]]:
+        return {
+            channel: tuple(one.text() for one in each.items()) for channel, each in members(key)
+        }
+
+    try:
+        reward = rational(value["reward"].text()) if "reward" in value.value else Fraction(1)
+    except MalformedText:
+        raise value["reward"].refusal("expected a number as text, such as '1' or '1/2'") from None
     try:
         return Scenario(
             name=value["name"].text(),
             graph=graph_of(value["graph"]),
-            taken=_names(value["taken"]) if "taken" in given else {},
-            left=_names(value["left"]) if "left" in given else {},
-            firings=_firings(value["firings"]) if "firings" in given else {},
-            reward=_reward(value["reward"]) if "reward" in given else Fraction(1),
+            taken=names("taken"),
+            left=names("left"),
+            firings={actor: one.natural() for actor, one in members("firings")},
+            reward=reward,
         )
     except InvalidGraph as error:
         raise UnreadableFile(f"{value.where}: {error}") from None
-
-
-def _state(value: JsonValue) -> State:
-    value.require_keys(("name", "scenario"))
-    return State(name=value["name"].text(), scenario=value["scenario"].text())
-
-
-def _transition(value: JsonValue) -> tuple[str, str]:
-    ends = [end.text() for end in value.items()]
-    if len(ends) != 2:
-        raise value.refusal("expected a state and a state that may follow it")
-    return ends[0], ends[1]
-
-
-def _names(value: JsonValue) -> dict[str, tuple[str, ...]]:
-    value.require_object()
-    return {channel: tuple(one.text() for one in value[channel].items()) for channel in value.value}
-
-
-def _firings(value: JsonValue) -> dict[str, int]:
-    value.require_object()
-    return {actor: value[actor].natural() for actor in value.value}
-
-
-def _reward(value: JsonValue) -> Fraction:
-    try:
-        return rational(value.text())
-    except MalformedText:
-        raise value.refusal("expected a number as text, such as '1' or '1/2'") from None
