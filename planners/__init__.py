@@ -42,16 +42,16 @@ if TYPE_CHECKING:
     from planners.primitives.selection.planning import best_selection as best_selection
     from planners.primitives.selection.problem import selection_problem as selection_problem
     from planners.primitives.selection.trade_off import trade_off as trade_off
-    from planners.reuse.application.application import Application as Application
-    from planners.reuse.application.application import undivided as undivided
-    from planners.reuse.application.application_files import read_application as read_application
+    from planners.reuse.application import Application as Application
+    from planners.reuse.application import read_application as read_application
+    from planners.reuse.application import single_partition as single_partition
     from planners.traffic.convolution import convolution_of as convolution_of
     from planners.traffic.layer_text import layers_from_text as layers_from_text
     from planners.traffic.network_traffic import NetworkSearch as NetworkSearch
     from planners.traffic.one_layer import least_traffic as least_traffic
 
 _HOMES = {
-    "Application": "planners.reuse.application.application",
+    "Application": "planners.reuse.application",
     "Bank": "planners.arena.problem",
     "Buffer": "planners.arena.problem",
     "Demand": "planners.primitives.selection.planning",
@@ -77,12 +77,12 @@ _HOMES = {
     "plan_arena": "planners.arena.allocation",
     "plan_banks": "planners.arena.banks",
     "profile_network": "planners.primitives.profiling.profiler",
-    "read_application": "planners.reuse.application.application_files",
+    "read_application": "planners.reuse.application",
     "read_profile": "planners.primitives.profiling.table",
     "run_fused": "planners.fusion.planning",
     "selection_problem": "planners.primitives.selection.problem",
     "trade_off": "planners.primitives.selection.trade_off",
-    "undivided": "planners.reuse.application.application",
+    "single_partition": "planners.reuse.application",
     "whole_arena": "planners.network_arena",
     "write_profile": "planners.primitives.profiling.table",
 }

@@ -27,9 +27,9 @@ from planners.memory.order import course_of
 from planners.memory.ordered import GroupInOrder, PartsInOrder, Ring, in_order, whole_layers
 from planners.memory.stages import StageTable
 from planners.plan.plan import StreamingPlan
-from planners.reuse.application.application import Application, undivided, with_one_size
-from planners.reuse.cost.evaluation import Costs, Evaluator
-from planners.reuse.cost.offset_problem import tensor_places
+from planners.reuse.application import Application, single_partition, with_one_size
+from planners.reuse.evaluation import Costs, Evaluator
+from planners.reuse.placement import tensor_places
 
 MOST_STEPS = 60  # steps of the search for an arena; the same plan on every machine
 
@@ -80,7 +80,7 @@ def parts_arena(
     each has its own. budget: as in `whole_arena`.
     """
     sized = network if element_bytes is None else with_one_size(network)
-    application = Application(name=network.name, members=(undivided(sized),))
+    application = Application(name=network.name, members=(single_partition(sized),))
     costs = Costs(element_bytes=element_bytes or application.unit, parameter_bytes=element_bytes)
     evaluator = Evaluator(application, costs)
     names = application.members[0].layers

@@ -12,7 +12,7 @@ from planners.parts_memory import MemoryComparison, NetworkMemory
 from planners.primitives.selection.objective import Objective
 from planners.primitives.selection.problem import Selection
 from planners.primitives.selection.trade_off import TradeOff
-from planners.reuse.deployment.deployment import Deployment
+from planners.reuse.deployment import Deployment
 from planners.traffic.nest import LayerTraffic
 from planners.traffic.network_traffic import NetworkTraffic
 

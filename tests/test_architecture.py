@@ -73,9 +73,9 @@ SHARED_ROOMS = ("arena", "formats", "kernels", "memory", "plan", "published", "t
 ANY_PLANNER = ("commands", "published", "report")
 
 ONLY_IN = {  # outside module: the places that may know it, or the last part of their names
-    "dask": ("planners.reuse.front.places.dask_cluster",),
-    "distributed": ("planners.reuse.front.places.dask_cluster",),
-    "yaml": ("planners.reuse.application.yaml_text",),
+    "dask": ("planners.reuse.dask_cluster",),
+    "distributed": ("planners.reuse.dask_cluster",),
+    "yaml": ("planners.reuse.yaml_text",),
     "argparse": ("csdf.cli", *COMMANDS),
     "matplotlib": ("csdf.draw", "picture"),
     "lxml": ("csdf.io", "csdf.mapping.nsoc", "csdf.scenarios.fsmsadf"),

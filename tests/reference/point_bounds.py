@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planners.reuse.cost.bounds import memory_bound
-from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.front.exact.load_front import LoadFront
-from planners.reuse.front.problem import Number, Point, Problem
+from planners.reuse.bounds import memory_bound
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.load_front import LoadFront
+from planners.reuse.problem import Number, Point, Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,11 @@ from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import in_words
 from planners.memory.several import Together
 from planners.memory_ways import RINGS, Limits
-from planners.reuse.application.application import Application
-from planners.reuse.cost.evaluation import Comparison, Evaluator
-from planners.reuse.deployment.deployment import Deployment
-from planners.reuse.front.problem import Front, FrontWhy, Point
+from planners.published.todaes import Comparison
+from planners.reuse.application import Application
+from planners.reuse.deployment import Deployment
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.problem import Front, FrontWhy, Point
 
 TOLERANCE = 1e-4  # of the largest output: single precision, sums in another order
 METHODS = {  # fields of Comparison, and what they are called
@@ -97,7 +98,7 @@ def as_text(answer: ReusePlans) -> str:
         total = weights + getattr(answer.methods, field)
         lines.append(f"    {label:<32} {bytes_in_words(total):>10}")
     points = answer.front.points
-    least = int(points[0].score.objectives[0])
+    least = points[0].memory
     lines += [
         _arena_line("whole tensors in one arena", answer.whole),
         f"    {'smallest of the front':<32} {bytes_in_words(least):>10}",
@@ -239,13 +240,10 @@ def plot(path: str, answer: ReusePlans) -> None:
             "whole tensors, one arena",
         ),
     ]
-    front = [
-        draw.DrawnPlan(int(point.score.objectives[0]), float(sum(point.score.objectives[1:])))
-        for point in answer.front.points
-    ]
+    front = [draw.DrawnPlan(point.memory, float(point.time)) for point in answer.front.points]
     chosen = None
     if answer.chosen is not None and answer.deployment is not None:
-        seconds = float(sum(answer.chosen.score.objectives[1:]))
+        seconds = float(answer.chosen.time)
         total = answer.evaluator.weights + answer.deployment.arena_bytes
         chosen = draw.DrawnPlan(total, seconds, "chosen, one arena")
     picture = draw.tradeoff_picture(

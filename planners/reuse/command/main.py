@@ -14,6 +14,9 @@ from csdf.cli.loading import suffix_of
 from csdf.cli.parsers import add_limit_options
 from csdf.errors import CsdfError
 
+PUBLISHED = "published"
+LOCAL, NSGA2 = "local-search", "nsga2"  # methods
+
 
 def _require_possible(options: argparse.Namespace) -> None:
     """Refuse before the work what cannot be done after it."""
@@ -70,9 +73,10 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--method",
-        choices=("beyond", "evolution"),
-        default="beyond",
-        help="evolution: NSGA-II as published; beyond: exact seeds, a descent and walks",
+        choices=(LOCAL, NSGA2),
+        default=LOCAL,
+        help=f"{NSGA2}: NSGA-II as published; {LOCAL}: exact seeds, hill climbing, threshold "
+        "accepting",
     )
     parser.add_argument(
         "--generations",
@@ -108,7 +112,7 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
         "--checkpoint",
         type=parsers.output_file(),
         metavar="FILE",
-        help="kept after each generation; resumed if it is there",
+        help="of scores, kept as the search goes on; resumed if it is there",
     )
     parsers.add_time_limit(parser, "for the search; then the front found by then")
 
@@ -147,9 +151,6 @@ def _alleles(text: str) -> tuple[int, ...]:
     if len(set(values)) != len(values):
         raise answers.unfit(text, "a list such as 0,1,2,4, each number once")
     return values
-
-
-PUBLISHED = "published"
 
 
 def add_application_options(parser: argparse.ArgumentParser) -> None:

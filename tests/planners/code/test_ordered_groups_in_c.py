@@ -12,8 +12,8 @@ from planners.fusion.search import Terms
 from planners.fusion.ways import Scratch, Way
 from planners.plan.plan import Kind
 from planners.plan.text import format_plans, parse_plans
-from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.deployment.deployment import streaming_plans
+from planners.reuse.deployment import streaming_plans
+from planners.reuse.evaluation import Evaluator
 from tests.planners.code.calibrated import real_model
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.code.drawing import same_in_each_run

@@ -18,9 +18,9 @@ from planners.network_arena import parts_arena, parts_plan, whole_arena, whole_p
 from planners.plan.plan import Kind
 from planners.primitives.execution.planned import planned_primitives
 from planners.primitives.library.layers import prepared_layer
-from planners.reuse.application.application import Application, divided
-from planners.reuse.cost.evaluation import Costs, Evaluator
-from planners.reuse.deployment.deployment import streaming_plans
+from planners.reuse.application import Application, divided
+from planners.reuse.deployment import streaming_plans
+from planners.reuse.evaluation import Costs, Evaluator
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.fusion.chains import TERMS
 from tests.planners.memory.gated import gated_block

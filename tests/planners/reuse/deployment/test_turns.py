@@ -8,9 +8,9 @@ import pytest
 from csdf.errors import ExecutionError, InvalidPlan
 from figures.published.reuse_example import example_cnn1, worked_example
 from planners.plan.checker import require_apart, require_carried_out
-from planners.reuse.application.application import Application, divided
-from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.deployment.deployment import teams
+from planners.reuse.application import Application, divided
+from planners.reuse.deployment import concurrent_partitions
+from planners.reuse.evaluation import Evaluator
 from tests.planners.reuse.deployment.deployed import TOLERANCE, as_published, checked, run
 
 TWO = (  # of five layers each, in two partitions
@@ -25,27 +25,23 @@ def planned(*parallel):
     return application, plan
 
 
-def names(plan):
-    """Names of the partitions of each team, and whether they work at the same time."""
-    return [
-        ([[one.name for one in partitions] for partitions in team.networks], team.is_pipelined)
-        for team in teams(plan)
-    ]
-
-
 def test_networks_take_turns():
     _, plan = planned()
-    assert names(plan) == [([["A/1", "A/2"]], False), ([["B/1", "B/2"]], False)]
+    assert concurrent_partitions(plan) == {}
 
 
 def test_a_pipeline_has_a_turn_of_its_own():
     plan = as_published(Evaluator(worked_example()), (None,) * 9)
-    assert names(plan) == [([["P1"]], False), ([["P2", "P3"]], True)]
+    assert concurrent_partitions(plan) == {"P2": "P2, P3", "P3": "P2, P3"}
+
+
+def test_a_part_of_a_network_in_a_set_of_its_own_takes_turns():
+    _, plan = planned(("A/1",))
+    assert concurrent_partitions(plan) == {}
 
 
 def test_networks_of_one_parallel_set_work_at_the_same_time():
     application, plan = planned(("A/1", "A/2", "B/1", "B/2"))
-    assert names(plan) == [([["A/1", "A/2"], ["B/1", "B/2"]], True)]
     assert run(application, plan, counts={"A": 3, "B": 2}) < TOLERANCE
     first, second = checked(application, plan)
     words = {group.at_once for one in (first, second) for group in one.groups}
@@ -96,7 +92,7 @@ def test_a_hand_over_of_what_is_not_there_is_refused():
 def test_a_network_partly_in_a_set_with_another_is_refused():
     _, plan = planned(("A/1", "A/2", "B/1"))
     with pytest.raises(ExecutionError, match="not the whole of 'B' does"):
-        teams(plan)
+        concurrent_partitions(plan)
 
 
 def test_a_layer_that_reads_in_a_buffer_of_other_groups_is_refused():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from csdf.errors import CsdfError
 from csdf.time_limit import Stop
-from planners.reuse.front.problem import Problem, Score
+from planners.reuse.problem import Problem, Score
 
 
 def problem(*alleles, objectives=2, identity="test"):

@@ -6,9 +6,8 @@ from evolution_problems import dominates
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planners.reuse.front import archive as domination
-from planners.reuse.front.archive import Archive
-from planners.reuse.front.problem import InvalidSearch, Point, Score
+from planners.published import nsga2
+from planners.reuse.problem import Archive, InvalidSearch, Point, Score, integer_ranks
 
 numbers = st.integers(-3, 3) | st.fractions(-2, 2, max_denominator=3)
 pairs = st.tuples(numbers, numbers)
@@ -31,26 +30,26 @@ def constrained(one, other):
 @given(st.lists(numbers, min_size=1))
 def test_ranks_count_the_smaller_different_values(values):
     expected = [len({other for other in values if other < value}) for value in values]
-    assert domination.integer_ranks(values) == expected
+    assert integer_ranks(values) == expected
 
 
 def test_ranks_tell_apart_what_floats_do_not():
     # All four have the nearest float 2**60, or are infinite as floats.
     values = [2**60 + 1, 2**60, Fraction(2**61 + 1, 2), 10**400, 10**400 - 1]
-    assert domination.integer_ranks(values) == [2, 0, 1, 4, 3]
+    assert integer_ranks(values) == [2, 0, 1, 4, 3]
 
 
 @pytest.mark.slow
 @given(st.lists(scores, min_size=1, max_size=12))
 def test_domination_is_that_of_the_definition(entries):
-    found = domination.constrained_domination(entries)
+    found = nsga2.constrained_domination(entries)
     assert found.tolist() == [[constrained(a, b) for b in entries] for a in entries]
 
 
 @pytest.mark.slow
 @given(st.lists(scores, min_size=1, max_size=12))
 def test_a_front_is_what_nothing_after_it_dominates(entries):
-    fronts = domination.sorted_fronts(domination.constrained_domination(entries), len(entries))
+    fronts = nsga2.sorted_fronts(nsga2.constrained_domination(entries), len(entries))
     left = set(range(len(entries)))
     for front in fronts:
         free = {
@@ -66,15 +65,15 @@ def test_a_front_is_what_nothing_after_it_dominates(entries):
 def test_crowding_is_the_extent_of_the_neighbours():
     # Of 10 wide and 10 high: (3, 7) has neighbours 4 apart in x and 4 in y, 0.4 + 0.4;
     # (4, 6) has 7 apart in both.
-    distances = domination.crowding_distances([(0, 10), (3, 7), (4, 6), (10, 0)])
+    distances = nsga2.crowding_distances([(0, 10), (3, 7), (4, 6), (10, 0)])
     assert distances == [inf, pytest.approx(0.8), pytest.approx(1.4), inf]
 
 
 def test_both_ends_of_an_objective_are_infinitely_far_from_crowded():
     # Of one objective the ends are one value each: the least, 0, and the greatest, 10.
-    assert domination.crowding_distances([(3,), (10,), (0,)]) == [1, inf, inf]
+    assert nsga2.crowding_distances([(3,), (10,), (0,)]) == [1, inf, inf]
     # (2, 2, 9) is the least of no objective and the greatest of the third only.
-    distances = domination.crowding_distances([(0, 3, 0), (3, 0, 1), (1, 1, 2), (2, 2, 9)])
+    distances = nsga2.crowding_distances([(0, 3, 0), (3, 0, 1), (1, 1, 2), (2, 2, 9)])
     assert distances[3] == inf
     assert distances[2] < inf
 
@@ -82,7 +81,7 @@ def test_both_ends_of_an_objective_are_infinitely_far_from_crowded():
 @pytest.mark.slow
 @given(st.lists(st.tuples(numbers, numbers, numbers), min_size=1, max_size=9))
 def test_some_least_and_some_greatest_value_of_each_objective_are_infinitely_far(values):
-    distances = domination.crowding_distances(values)
+    distances = nsga2.crowding_distances(values)
     for objective in range(3):
         column = [value[objective] for value in values]
         for end in (min(column), max(column)):
@@ -92,8 +91,8 @@ def test_some_least_and_some_greatest_value_of_each_objective_are_infinitely_far
 def test_survivors_are_taken_by_front_and_then_by_room():
     front = [(0, 10), (3, 7), (4, 6), (10, 0)]
     entries = [Score(objectives=values) for values in [(11, 11), *front]]
-    assert domination.survivors(entries, 3) == [1, 4, 3]
-    assert domination.survivors(entries, 9) == [1, 4, 3, 2, 0]
+    assert nsga2.survivors(entries, 3) == [1, 4, 3]
+    assert nsga2.survivors(entries, 9) == [1, 4, 3, 2, 0]
 
 
 def test_among_violations_the_smaller_survives():
@@ -102,7 +101,7 @@ def test_among_violations_the_smaller_survives():
         Score(objectives=(9, 9)),
         Score(objectives=(5, 5), violation=Fraction(1, 3)),
     ]
-    assert domination.survivors(entries, 2) == [1, 2]
+    assert nsga2.survivors(entries, 2) == [1, 2]
 
 
 @pytest.mark.slow

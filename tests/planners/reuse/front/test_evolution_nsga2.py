@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from csdf.errors import GaveUp
 from csdf.time_limit import Stop
-from planners.reuse.front.nsga2.nsga2 import SearchLimits, Settings, evolve
-from planners.reuse.front.places.evaluation import Cached, Serial
-from planners.reuse.front.problem import EvaluationFailed, InvalidSearch, Score
+from planners.published.nsga2 import SearchLimits, Settings, evolve
+from planners.reuse.executors import Limited, Serial
+from planners.reuse.problem import EvaluationFailed, InvalidSearch, Score
 from tests.reference.hypervolume import hypervolume
 
 SMALL = Settings(population=12)
@@ -205,7 +205,7 @@ def test_a_cache_evaluates_a_chromosome_once_for_all_searches():
         met.append(chromosome)
         return Knapsack()(chromosome)
 
-    cached = Cached(Serial(evaluate))
+    cached = Limited(Serial(evaluate))
     fronts = [
         evolve(Knapsack().problem, cached, random=Random(2), limits=SearchLimits(generations=3))
         for _ in range(2)

@@ -1,24 +1,21 @@
-"""NSGA-II: a population that moves to the front, and an archive of all it met there.
+"""NSGA-II with exact scores: the evolution of Algorithm 9, and an archive of all it met on the front.
 
 Source: Deb, Pratap, Agarwal, Meyarivan, A fast and elitist multiobjective genetic algorithm: NSGA-II,
 IEEE Trans. Evolutionary Computation 6(2), 2002. Beyond it: the archive, and no chromosome is evaluated
 twice.
 
-Chromosomes as rows of allele numbers, for arithmetic over a whole population.
-
-New chromosomes from old ones: tournament, crossover, mutation; all chance from one generator.
-
-A search between two generations: all it needs to go on, and what it is a search of.
+Our own implementation rather than pymoo's, because scores decide exactly here: domination compares
+integers and fractions, and pymoo keeps objectives as arrays of floats. It would replace sorting and
+variation only, some 160 lines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import closing
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from hashlib import blake2b
 from itertools import accumulate
+from math import inf
 from random import Random
 from typing import cast
 
@@ -27,10 +24,10 @@ from numpy.typing import NDArray
 
 from csdf.errors import plural
 from csdf.outcome import Reason, because
-from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
-from planners.reuse.front.archive import Archive, survivors
-from planners.reuse.front.places.evaluation import Place, scored
-from planners.reuse.front.problem import (
+from csdf.time_limit import ENDS, Budget, Progress, Report, Stop, reason_of, stop_of
+from planners.reuse.executors import Executor, evaluated_points
+from planners.reuse.problem import (
+    Archive,
     Chromosome,
     Front,
     FrontWhy,
@@ -39,7 +36,12 @@ from planners.reuse.front.problem import (
     Number,
     Point,
     Problem,
-    fingerprint_of,
+    Score,
+    Truths,
+    at_most,
+    integer_ranks,
+    ranks_of,
+    rounded,
 )
 
 ATTEMPTS = 8  # to fill a generation with chromosomes never seen; each mutates twice as much
@@ -63,253 +65,6 @@ class SearchLimits:
                 raise InvalidSearch(f"{name}: found {value}; expected at least 1")
 
 
-def evolve(
-    problem: Problem,
-    place: Place,
-    *,
-    random: Random,
-    limits: SearchLimits,
-    settings: Settings | None = None,
-    seeds: Sequence[Chromosome] = (),
-    budget: Budget = None,
-    keep: Callable[[SearchState], None] = lambda _: None,
-    state: SearchState | None = None,
-) -> Front:
-    """Return the best front found within the limits.
-
-    The same `random` gives the same front, wherever the evaluations run. seeds: members of the first
-    population. budget: a stop, or seconds; the front so far is returned when it ends the search, or
-    Ctrl-C does, and when all workers are lost. keep: gets the state after each generation.
-    state: one that was kept by a search with the same arguments; from there it goes on to the front it
-    would have found. `random` is used and left changed.
-
-    Raises InvalidSearch for a wrong seed, score or state; EvaluationFailed.
-    """
-    search = _Generations(problem, random, settings or Settings(), seeds)
-    if state is not None:
-        search.resume(state)
-    return search.run(place, limits, stop_of(budget), keep)
-
-
-class _Generations:
-    """The moving parts of one search."""
-
-    def __init__(
-        self, problem: Problem, random: Random, settings: Settings, seeds: Sequence[Chromosome]
-    ) -> None:
-        self._problem = problem
-        self._genome = Genome(problem)
-        self._random = random
-        self._settings = settings
-        self._origin = origin_of(problem, random=random, settings=settings, seeds=seeds)
-        self._seeds = self._genome.rows(seeds)
-        self._population: list[Point] = []  # best first
-        self._rows = self._genome.rows([])  # of the population
-        self._archive = Archive()
-        self._seen: dict[int, None] = {}
-        self._generation = 0
-        self._evaluations = 0
-
-    def resume(self, state: SearchState) -> None:
-        """Take over what another search kept. Raises InvalidSearch if it searched something else."""
-        self._origin.require_same(state.origin)
-        self._random.setstate(state.random)
-        self._population = list(state.population)
-        self._rows = self._genome.rows([point.chromosome for point in state.population])
-        self._archive = Archive(state.archive, state.least_violation)
-        self._seen = dict.fromkeys(state.seen)
-        self._generation = state.generation
-        self._evaluations = len(state.seen)
-
-    def run(
-        self, place: Place, limits: SearchLimits, stop: Stop, keep: Callable[[SearchState], None]
-    ) -> Front:
-        try:
-            while (end := self._end(limits)) is None:
-                if self._step(place, limits, stop):
-                    keep(self._state())
-        except (*ENDS, LostWorkers) as early:
-            return self._front(reason_of(early), is_finished=False)
-        return self._front(end, is_finished=True)
-
-    def _end(self, limits: SearchLimits) -> Reason | None:
-        """Return why the search is at its end; None if it is not."""
-        if self._evaluations == self._problem.size:
-            return because(FrontWhy.EVERY_ONE)
-        if limits.generations is not None and self._generation >= limits.generations:
-            return because(FrontWhy.GENERATIONS, count=self._generation, s=plural(self._generation))
-        if limits.evaluations is not None and self._evaluations >= limits.evaluations:
-            return because(
-                FrontWhy.EVALUATIONS, count=self._evaluations, s=plural(self._evaluations)
-            )
-        return None
-
-    def _step(self, place: Place, limits: SearchLimits, stop: Stop) -> bool:
-        """Make one generation; return whether the evaluations left were enough for the whole of it."""
-        rows = self._children() if self._generation else self._first()
-        room = len(rows)
-        if limits.evaluations is not None:
-            room = min(room, limits.evaluations - self._evaluations)
-        points = self._evaluated(place, self._genome.chromosomes(rows[:room]), stop)
-        if room < len(rows):
-            return False
-        members = [*self._population, *points]
-        order = survivors([point.score for point in members], self._settings.population)
-        self._population = [members[place] for place in order]
-        self._rows = np.concatenate([self._rows, rows])[order]
-        self._generation += 1
-        return True
-
-    def _evaluated(self, place: Place, chromosomes: list[Chromosome], stop: Stop) -> list[Point]:
-        """Return the points; points found before an error go to the archive as well."""
-        points: list[Point] = []
-        try:
-            with closing(scored(place, chromosomes, stop)) as found:
-                for point in found:
-                    self._problem.require_score(point.chromosome, point.score)
-                    points.append(point)
-        finally:
-            self._archive.add(points)
-            self._evaluations += len(points)
-        return points
-
-    def _first(self) -> Rows:
-        """Return the seeds, and random chromosomes up to the size of the population."""
-        wanted = max(self._settings.population, len(self._seeds))
-        rows = self._unseen(self._seeds, wanted)
-        for _ in range(ATTEMPTS):
-            if len(rows) == wanted:
-                break
-            drawn = random_rows(self._random, self._genome.sizes, self._settings.population)
-            rows = np.concatenate([rows, self._unseen(drawn, wanted - len(rows))])
-        return rows
-
-    def _children(self) -> Rows:
-        """Return the next chromosomes: never seen, and fewer than wanted if they are hard to find."""
-        wanted = self._settings.population
-        rate = self._settings.mutated_genes / len(self._genome.sizes)
-        rows = self._rows[:0]
-        for _ in range(ATTEMPTS):
-            rate = min(rate, LARGEST_RATE)
-            missing = wanted - len(rows)
-            children = mutated(self._random, self._crossed(missing), self._genome.sizes, rate)
-            rows = np.concatenate([rows, self._unseen(children, missing)])
-            if len(rows) == wanted:
-                break
-            rate = 2 * rate
-        return rows
-
-    def _crossed(self, wanted: int) -> Rows:
-        pairs = (wanted + 1) // 2
-        winners = tournament(self._random, len(self._rows), 2 * pairs)
-        mothers, fathers = self._rows[winners[:pairs]], self._rows[winners[pairs:]]
-        return crossed(self._random, mothers, fathers, self._settings)
-
-    def _unseen(self, rows: Rows, wanted: int) -> Rows:
-        """Return the first rows never returned before."""
-        taken: list[int] = []
-        for number, digest in enumerate(digests(rows)):
-            if len(taken) < wanted and digest not in self._seen:
-                self._seen[digest] = None
-                taken.append(number)
-        return rows[taken]
-
-    def _state(self) -> SearchState:
-        version, words, gauss = self._random.getstate()
-        return SearchState(
-            origin=self._origin,
-            generation=self._generation,
-            random=(version, words, gauss),
-            population=tuple(self._population),
-            archive=self._archive.points,
-            least_violation=self._archive.least_violation,
-            seen=tuple(self._seen),
-        )
-
-    def _front(self, reason: Reason, *, is_finished: bool) -> Front:
-        return Front(
-            points=self._archive.by_objectives(),
-            is_finished=is_finished,
-            is_proved=self._evaluations == self._problem.size,
-            reason=reason,
-            generations=self._generation,
-            evaluations=self._evaluations,
-            least_violation=self._archive.least_violation,
-        )
-
-
-Rows = NDArray[np.uint16]  # (chromosomes, genes), allele numbers
-MOST_ALLELES = 2**16
-DIGEST_BYTES = 8
-
-
-class Genome:
-    """The code of one problem: the allele number of gene g counts its alleles in their order."""
-
-    def __init__(self, problem: Problem) -> None:
-        sizes = [len(values) for values in problem.alleles]
-        if max(sizes) > MOST_ALLELES:
-            gene = sizes.index(max(sizes))
-            raise InvalidSearch(
-                f"gene {gene}: {sizes[gene]} alleles; at most {MOST_ALLELES} are possible"
-            )
-        self.problem = problem
-        self.sizes = np.array(sizes, dtype=np.uint64)
-        self._code = ">u1" if max(sizes) <= 2**8 else ">u2"
-        self._starts = np.array([0, *accumulate(sizes[:-1])])
-        self._alleles = np.array([value for values in problem.alleles for value in values], object)
-        self._numbers = [
-            {value: number for number, value in enumerate(values)} for values in problem.alleles
-        ]
-
-    def rows(self, chromosomes: Sequence[Chromosome]) -> Rows:
-        """Return the code of chromosomes. Raises InvalidSearch for one of another problem."""
-        rows = [self._numbers_in(chromosome) for chromosome in chromosomes]
-        return np.array(rows, dtype=np.uint16).reshape(len(rows), len(self.sizes))
-
-    def chromosomes(self, rows: Rows) -> list[Chromosome]:
-        """Return what the rows stand for."""
-        return [tuple(values) for values in self._alleles[self._starts + rows].tolist()]
-
-    def text(self, chromosome: Chromosome) -> str:
-        """Return the allele numbers, two or four hexadecimal digits each."""
-        content: bytes = self.rows([chromosome])[0].astype(self._code).tobytes()
-        return content.hex()
-
-    def chromosome(self, text: str) -> Chromosome:
-        """Return what `text` was made of. Raises ValueError."""
-        row = np.frombuffer(bytes.fromhex(text), dtype=self._code)
-        if row.shape != self.sizes.shape or (row >= self.sizes).any():
-            raise ValueError("not a chromosome of this problem")
-        return self.chromosomes(row[None].astype(np.uint16))[0]
-
-    def _numbers_in(self, chromosome: Chromosome) -> list[int]:
-        try:
-            pairs = zip(self._numbers, chromosome, strict=True)
-            return [numbers[value] for numbers, value in pairs]
-        except (KeyError, ValueError):
-            self.problem.require_chromosome(chromosome)
-            raise
-
-
-def digests(rows: Rows) -> list[int]:
-    """Return a number of 64 bits for each row; different rows have different ones, but for luck.
-
-    Two rows that share one cost a chromosome that is never tried: about once in 10^9 searches of
-    10^5 evaluations.
-    """
-    little = rows.astype("<u2", copy=False)
-    return [
-        int.from_bytes(blake2b(row.tobytes(), digest_size=DIGEST_BYTES).digest(), "little")
-        for row in little
-    ]
-
-
-WORD = 2**32
-Words = NDArray[np.uint64]
-Truths = NDArray[np.bool_]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """How the next generation is made. The rates are parts of one, but for `mutated_genes`.
@@ -330,6 +85,193 @@ class Settings:
                 raise InvalidSearch(f"{name}: found {getattr(self, name)}; expected 0 to 1")
         if self.mutated_genes < 0:
             raise InvalidSearch(f"mutated_genes: found {self.mutated_genes}; expected at least 0")
+
+
+def evolve(
+    problem: Problem,
+    executor: Executor,
+    *,
+    random: Random,
+    limits: SearchLimits,
+    settings: Settings | None = None,
+    seeds: Sequence[Chromosome] = (),
+    budget: Budget = None,
+    tell: Report = lambda _: None,
+) -> Front:
+    """Return the best front found within the limits.
+
+    The same `random` gives the same front, wherever the evaluations run. seeds: members of the first
+    population. budget: a stop, or seconds; the front so far is returned when it ends the search, or
+    Ctrl-C does, and when all workers are lost. tell: hears of each generation. `random` is used and
+    left changed.
+
+    Raises InvalidSearch for a wrong seed or score; EvaluationFailed.
+    """
+    search = _Generations(problem, random, settings or Settings(), seeds)
+    return search.run(executor, limits, stop_of(budget), tell)
+
+
+class _Generations:
+    """The moving parts of one search."""
+
+    def __init__(
+        self, problem: Problem, random: Random, settings: Settings, seeds: Sequence[Chromosome]
+    ) -> None:
+        self._problem = problem
+        self._genome = Genome(problem)
+        self._random = random
+        self._settings = settings
+        self._seeds = self._genome.rows(seeds)
+        self._population: list[Point] = []  # best first
+        self._rows = self._genome.rows([])  # of the population
+        self._archive = Archive()
+        self._seen: set[bytes] = set()
+        self._generation = 0
+        self._evaluations = 0
+
+    def run(
+        self,
+        executor: Executor,
+        limits: SearchLimits,
+        stop: Stop,
+        tell: Report,
+    ) -> Front:
+        try:
+            while (end := self._end(limits)) is None:
+                if self._step(executor, limits, stop):
+                    points = self._archive.points
+                    best = min((point.memory for point in points), default=0)
+                    tell(Progress(done=self._generation, found=len(points), best=best))
+        except (*ENDS, LostWorkers) as early:
+            return self._front(reason_of(early), is_finished=False)
+        return self._front(end, is_finished=True)
+
+    def _end(self, limits: SearchLimits) -> Reason | None:
+        """Return why the search is at its end; None if it is not."""
+        if self._evaluations == self._problem.size:
+            return because(FrontWhy.EVERY_ONE)
+        for why, most, count in (
+            (FrontWhy.GENERATIONS, limits.generations, self._generation),
+            (FrontWhy.EVALUATIONS, limits.evaluations, self._evaluations),
+        ):
+            if most is not None and count >= most:
+                return because(why, count=count, s=plural(count))
+        return None
+
+    def _step(self, executor: Executor, limits: SearchLimits, stop: Stop) -> bool:
+        """Make one generation; return whether the evaluations left were enough for the whole of it."""
+        rows = self._children() if self._generation else self._first()
+        room = len(rows)
+        if limits.evaluations is not None:
+            room = min(room, limits.evaluations - self._evaluations)
+        points: list[Point] = []
+        try:
+            evaluated_points(executor, self._genome.chromosomes(rows[:room]), points, stop)
+        finally:
+            for point in points:
+                self._problem.require_score(point.chromosome, point.score)
+            self._archive.add(points)
+            self._evaluations += len(points)
+        if room < len(rows):
+            return False
+        members = [*self._population, *points]
+        order = survivors([point.score for point in members], self._settings.population)
+        self._population = [members[place] for place in order]
+        self._rows = np.concatenate([self._rows, rows])[order]
+        self._generation += 1
+        return True
+
+    def _first(self) -> Rows:
+        """Return the seeds, and random chromosomes up to the size of the population."""
+        wanted = max(self._settings.population, len(self._seeds))
+        rows = self._unseen(self._seeds, wanted)
+        for _ in range(ATTEMPTS):
+            if len(rows) == wanted:
+                break
+            drawn = random_rows(self._random, self._genome.sizes, self._settings.population)
+            rows = np.concatenate([rows, self._unseen(drawn, wanted - len(rows))])
+        return rows
+
+    def _children(self) -> Rows:
+        """Return the next chromosomes: never seen, and fewer than wanted if they are hard to find."""
+        wanted = self._settings.population
+        rate = self._settings.mutated_genes / len(self._genome.sizes)
+        rows = self._rows[:0]
+        for _ in range(ATTEMPTS):
+            rate = min(rate, LARGEST_RATE)
+            missing = wanted - len(rows)
+            pairs = (missing + 1) // 2
+            winners = tournament(self._random, len(self._rows), 2 * pairs)
+            mothers, fathers = self._rows[winners[:pairs]], self._rows[winners[pairs:]]
+            both = crossed(self._random, mothers, fathers, self._settings)
+            children = mutated(self._random, both, self._genome.sizes, rate)
+            rows = np.concatenate([rows, self._unseen(children, missing)])
+            if len(rows) == wanted:
+                break
+            rate = 2 * rate
+        return rows
+
+    def _unseen(self, rows: Rows, wanted: int) -> Rows:
+        """Return the first rows never returned before."""
+        taken: list[int] = []
+        for number, row in enumerate(rows):
+            content = row.tobytes()
+            if len(taken) < wanted and content not in self._seen:
+                self._seen.add(content)
+                taken.append(number)
+        return rows[taken]
+
+    def _front(self, reason: Reason, *, is_finished: bool) -> Front:
+        return Front(
+            points=self._archive.by_objectives(),
+            is_finished=is_finished,
+            is_proved=self._evaluations == self._problem.size,
+            reason=reason,
+            generations=self._generation,
+            evaluations=self._evaluations,
+            least_violation=self._archive.least_violation,
+        )
+
+
+Rows = NDArray[np.uint16]  # (chromosomes, genes), allele numbers
+MOST_ALLELES = 2**16
+
+
+class Genome:
+    """Chromosomes as rows of allele numbers, for arithmetic over a whole population."""
+
+    def __init__(self, problem: Problem) -> None:
+        sizes = [len(values) for values in problem.alleles]
+        if max(sizes) > MOST_ALLELES:
+            gene = sizes.index(max(sizes))
+            raise InvalidSearch(
+                f"gene {gene}: {sizes[gene]} alleles; at most {MOST_ALLELES} are possible"
+            )
+        self._problem = problem
+        self.sizes = np.array(sizes, dtype=np.uint64)
+        self._starts = np.array([0, *accumulate(sizes[:-1])])
+        self._alleles = np.array([value for values in problem.alleles for value in values], object)
+        self._numbers = [
+            {value: number for number, value in enumerate(values)} for values in problem.alleles
+        ]
+
+    def rows(self, chromosomes: Sequence[Chromosome]) -> Rows:
+        """Return the allele numbers. Raises InvalidSearch for a chromosome of another problem."""
+        for chromosome in chromosomes:
+            self._problem.require_chromosome(chromosome)
+        rows = [
+            [numbers[value] for numbers, value in zip(self._numbers, chromosome, strict=True)]
+            for chromosome in chromosomes
+        ]
+        return np.array(rows, dtype=np.uint16).reshape(len(rows), len(self.sizes))
+
+    def chromosomes(self, rows: Rows) -> list[Chromosome]:
+        """Return what the rows stand for."""
+        return [tuple(values) for values in self._alleles[self._starts + rows].tolist()]
+
+
+WORD = 2**32
+Words = NDArray[np.uint64]
 
 
 def words(random: Random, *shape: int) -> Words:
@@ -387,53 +329,64 @@ def mutated(random: Random, rows: Rows, sizes: Words, rate: Fraction) -> Rows:
     return result
 
 
-RandomState = tuple[int, tuple[int, ...], float | None]  # as `Random.getstate` returns it
+def constrained_domination(scores: Sequence[Score]) -> Truths:
+    """Return whether score i constrained-dominates score j, (scores, scores).
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """Fingerprints of all that decides how a search goes, however long it is."""
-
-    problem: str
-    settings: str
-    seeds: str
-    random: str
-
-    def require_same(self, other: Origin) -> None:
-        """Raise InvalidSearch if `other` is of another search than this."""
-        for field in fields(self):
-            if getattr(self, field.name) != getattr(other, field.name):
-                what = {"random": "random seed", "seeds": "chromosomes to start from"}
-                raise InvalidSearch(
-                    f"the state of a search with another {what.get(field.name, field.name)}; "
-                    f"resume it with the one it was begun with, or begin anew"
-                )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchState:
-    """The state of a search after a generation.
-
-    population: best first. archive: in the order the points were met. seen: a digest of every
-    chromosome evaluated, so that none is evaluated twice.
+    Source: Deb et al. 2002, section VI, Definition 1.
     """
+    ranks = ranks_of([score.objectives for score in scores])
+    below = at_most(ranks, ranks)
+    dominates = below & ~below.T
+    violations = np.array(integer_ranks([0, *(score.violation for score in scores)])[1:])
+    is_feasible = violations == 0
+    dominates &= is_feasible[:, None] & is_feasible[None, :]
+    dominates |= violations[:, None] < violations[None, :]
+    return dominates
 
-    origin: Origin
-    generation: int
-    random: RandomState
-    population: tuple[Point, ...]
-    archive: tuple[Point, ...]
-    least_violation: Number | None
-    seen: tuple[int, ...]
+
+def sorted_fronts(dominates: Truths, wanted: int) -> list[list[int]]:
+    """Return the first fronts, as many as hold the wanted number of scores or more.
+
+    Source: Deb et al. 2002, section III.A: fast-non-dominated-sort.
+    """
+    dominators = dominates.sum(axis=0)
+    fronts: list[list[int]] = []
+    found = 0
+    while found < wanted:
+        front = np.flatnonzero(dominators == 0)
+        dominators -= dominates[front].sum(axis=0)
+        dominators[front] = -1
+        fronts.append(front.tolist())
+        found += len(front)
+    return fronts
 
 
-def origin_of(
-    problem: Problem, *, random: Random, settings: Settings, seeds: Sequence[Chromosome]
-) -> Origin:
-    """Return the fingerprints of a search that is about to begin."""
-    return Origin(
-        problem=problem.fingerprint,
-        settings=fingerprint_of(settings),
-        seeds=fingerprint_of([tuple(seed) for seed in seeds]),
-        random=fingerprint_of(random.getstate()),
-    )
+def crowding_distances(objectives: Sequence[Sequence[Number]]) -> list[float]:
+    """Return how far the neighbours of each value are, infinite at both ends of an objective.
+
+    Rounded: it only chooses among scores of which none dominates another.
+    Source: Deb et al. 2002, section III.B: crowding-distance-assignment.
+    """
+    distances = [0.0] * len(objectives)
+    for column in zip(*objectives, strict=True):
+        exact = sorted(column, key=lambda value: (rounded(value), value))
+        least, extent = exact[0], exact[-1] - exact[0]
+        positions = [float((value - least) / extent) if extent else 0.0 for value in column]
+        order = sorted(range(len(column)), key=positions.__getitem__)
+        distances[order[0]] = distances[order[-1]] = inf
+        for before, middle, after in zip(order, order[1:], order[2:], strict=False):
+            distances[middle] += positions[after] - positions[before]
+    return distances
+
+
+def survivors(scores: Sequence[Score], wanted: int) -> list[int]:
+    """Return the best scores by front and crowding, best first; ties by number.
+
+    Source: Deb et al. 2002, section III.C: the crowded-comparison operator and the main loop.
+    """
+    order: list[int] = []
+    for front in sorted_fronts(constrained_domination(scores), min(wanted, len(scores))):
+        distances = crowding_distances([scores[member].objectives for member in front])
+        places = sorted(range(len(front)), key=lambda place: -distances[place])
+        order += [front[place] for place in places]
+    return order[:wanted]

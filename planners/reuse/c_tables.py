@@ -1,4 +1,4 @@
-"""Deployments as C headers: names as constants, and tables that are enough to drive an interpreter.
+"""C header of a deployment: names as constants, and tables that are enough to drive an interpreter.
 
 Networks, partitions, layers and buffers are numbers, in the order of the deployment, with constants
 named for them. The tables: which buffer lies where, on which connection; what fires in which
@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple, TypeVar
 
 from planners.formats.c_header import in_comment, require_number
-from planners.reuse.deployment.deployment import Deployment, PlannedBuffer, PlannedFiring
+from planners.reuse.deployment import Deployment, PlannedBuffer, PlannedFiring
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -56,7 +56,14 @@ def format_tables(deployment: Deployment) -> str:
     """Return a header of constants and static tables. Names begin with that of the application."""
     prefix = _identifier(deployment.name)
     capitals = prefix.upper()
-    names = _names(deployment)
+    partitions, buffers = deployment.partitions, deployment.buffers
+    names = Names(
+        networks=_numbers([one.network for one in partitions]),
+        layers=_numbers([(one.network, layer) for one in partitions for layer in one.layers]),
+        partitions=_numbers([one.name for one in partitions]),
+        buffers=_numbers([one.name for one in buffers]),
+    )
+    copies = list(_copies(buffers))
     proof = f"{deployment.name}: {deployment.status}: {deployment.reason}"
     lines = [
         f"#ifndef {capitals}_H",
@@ -69,8 +76,8 @@ def format_tables(deployment: Deployment) -> str:
         f"#define {capitals}_ARENA_BYTES {require_number('arena', deployment.arena_bytes)}",
         f"#define {capitals}_ARENA_ALIGNMENT {deployment.element_bytes}",
         f"#define {capitals}_ELEMENT_BYTES {deployment.element_bytes}",
-        f"#define {capitals}_FIRINGS {sum(len(one.firings) for one in deployment.partitions)}",
-        f"#define {capitals}_COPIES {len(list(_copies(deployment.buffers)))}",
+        f"#define {capitals}_FIRINGS {sum(len(one.firings) for one in partitions)}",
+        f"#define {capitals}_COPIES {len(copies)}",
         *_constants(f"{capitals}_NETWORK", list(names.networks)),
         *_constants(f"{capitals}_LAYER", [": ".join(pair) for pair in names.layers]),
         *_constants(f"{capitals}_PARTITION", list(names.partitions)),
@@ -78,19 +85,9 @@ def format_tables(deployment: Deployment) -> str:
         *_buffer_table(prefix, deployment, names),
         *_partition_table(prefix, deployment, names),
         *_firing_table(prefix, deployment, names),
-        *_copy_table(prefix, deployment, names),
+        *_copy_table(prefix, copies, names),
     ]
     return "\n".join([*lines, "", "#endif", ""])
-
-
-def _names(deployment: Deployment) -> Names:
-    layers = [(one.network, layer) for one in deployment.partitions for layer in one.layers]
-    return Names(
-        networks=_numbers([one.network for one in deployment.partitions]),
-        layers=_numbers(layers),
-        partitions=_numbers([one.name for one in deployment.partitions]),
-        buffers=_numbers([one.name for one in deployment.buffers]),
-    )
 
 
 def _numbers(names: Sequence[Name]) -> dict[Name, int]:
@@ -155,8 +152,10 @@ def _firing_table(prefix: str, deployment: Deployment, names: Names) -> Iterator
     yield from _table(prefix, "firing", columns, [])
 
 
-def _copy_table(prefix: str, deployment: Deployment, names: Names) -> Iterator[str]:
-    copies = list(reversed(list(_copies(deployment.buffers))))  # so that targets are free
+def _copy_table(
+    prefix: str, copies: Sequence[tuple[PlannedBuffer, PlannedBuffer]], names: Names
+) -> Iterator[str]:
+    copies = copies[::-1]  # so that targets are free
     ends = [names.partitions[source.stays[-1].partition] for source, _ in copies]
     if copies:
         columns = (
@@ -171,10 +170,9 @@ def _copies(buffers: Sequence[PlannedBuffer]) -> Iterator[tuple[PlannedBuffer, P
     """The copies of a connection, each with the next one."""
     latest: dict[tuple[str, str, str, int], PlannedBuffer] = {}
     for buffer in buffers:
-        connection = (buffer.network, buffer.producer, buffer.consumer, buffer.input)
-        if connection in latest:
-            yield latest[connection], buffer
-        latest[connection] = buffer
+        if buffer.connection in latest:
+            yield latest[buffer.connection], buffer
+        latest[buffer.connection] = buffer
 
 
 def _table(
