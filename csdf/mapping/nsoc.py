@@ -406,7 +406,16 @@ class _Document:
             tile = etree.SubElement(root, "tile", {"name": _tile(core.name)})
             own = str(core.slice or WHOLE)
             attributes = {"name": core.name, "timeslice": own}
-            self._set_order(etree.SubElement(tile, "processor", attributes), core.name)
+            processor = etree.SubElement(tile, "processor", attributes)
+            for actor, other in self.mapping.binding.items():
+                if other == core.name:
+                    etree.SubElement(processor, "actor", {"name": actor})
+            order = self.mapping.orders.get(core.name)
+            if order is not None:
+                schedule = etree.SubElement(processor, "schedule")
+                for place, actor in enumerate((*order.prefix, *order.periodic)):
+                    begins = {"startOfPeriodicRegime": "true"} if place == len(order.prefix) else {}
+                    etree.SubElement(schedule, "state", {"actor": actor, **begins})
             etree.SubElement(tile, "memory", {"name": "memory"})
             etree.SubElement(tile, "networkInterface", {"name": "ni"})
         for one in self._connections():
@@ -415,18 +424,6 @@ class _Document:
                 if ends == (one.source, one.target):
                     etree.SubElement(element, "channel", {"name": channel})
         return root
-
-    def _set_order(self, processor: etree._Element, core: str) -> None:
-        for actor, other in self.mapping.binding.items():
-            if other == core:
-                etree.SubElement(processor, "actor", {"name": actor})
-        order = self.mapping.orders.get(core)
-        if order is None:
-            return
-        schedule = etree.SubElement(processor, "schedule")
-        for place, actor in enumerate((*order.prefix, *order.periodic)):
-            begins = {"startOfPeriodicRegime": "true"} if place == len(order.prefix) else {}
-            etree.SubElement(schedule, "state", {"actor": actor, **begins})
 
 
 def _tile(core: str) -> str:
