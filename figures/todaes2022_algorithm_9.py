@@ -187,7 +187,7 @@ which assumes kernels that reach it: compare them with one another, not with the
 ## The choice under constraints
 
 Algorithm 9 takes all layers whole at once where Algorithm 8's buffers meet the limit; else the least
-memory of what meets the demands; else the least of all. The paper's own table was chosen otherwise:
+memory of what meets the constraints; else the least of all. The paper's own table was chosen otherwise:
 application 1 with 15 MB is 14.98 MB at 41 frames, although 14.90 MB at 40.5 meets 15 MB as well. So the
 fastest that fits stands beside it. The 15 MB of application 3 are met by nobody, the paper's 15.92
 included.

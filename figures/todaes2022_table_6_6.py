@@ -21,6 +21,7 @@ from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.time_limit import stop_of
+from figures.published.offset_points import offset_point
 from planners.published.todaes import (
     Comparison,
     as_published,
@@ -33,7 +34,6 @@ from planners.reuse.command.picture import DrawnPlan, tradeoff_picture
 from planners.reuse.edge_buffers import best_shared
 from planners.reuse.evaluation import Costs, Evaluator
 from planners.reuse.local_search import LocalFront, local_search
-from planners.reuse.placement import offset_point
 from planners.reuse.problem import PUBLISHED_ALLELES
 from planners.reuse.selection import least_points
 

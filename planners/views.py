@@ -12,16 +12,8 @@ from planners.parts_memory import MemoryComparison, NetworkMemory
 from planners.primitives.selection.objective import Objective
 from planners.primitives.selection.problem import Selection
 from planners.primitives.selection.trade_off import TradeOff
-from planners.reuse.deployment import Deployment
 from planners.traffic.nest import LayerTraffic
 from planners.traffic.network_traffic import NetworkTraffic
-
-
-@html.register
-def _deployment(value: Deployment) -> str:
-    """Return the arena and its buffers as a table."""
-    head = f"{value.name}: {value.arena_bytes} bytes, {value.status}: {value.reason}"
-    return table(head, value.to_records())
 
 
 @html.register

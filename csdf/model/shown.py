@@ -1,7 +1,7 @@
 """Values that a notebook shows; what they look like is said above them, not here.
 
-The package of such a value has a module `views`, which registers a function for its type with `html`.
-It is imported when the first value is shown.
+All are shown as tables, unless their package has a module `views` that registers another function for
+their type with `html`. It is imported when the first value is shown.
 
 JSON of such values, with fractions and reasons as texts; rows for data frames, with floats that can
 be plotted and the exact numbers beside them as texts.
@@ -14,6 +14,7 @@ from dataclasses import fields
 from fractions import Fraction
 from functools import singledispatch
 from importlib import import_module
+from importlib.util import find_spec
 from math import inf
 from typing import Any, ClassVar
 
@@ -39,7 +40,9 @@ def picture(value: object) -> Picture:
 
 def _load_views(value: object) -> None:
     package, _, _ = type(value).__module__.partition(".")
-    import_module(f"{package}.views")
+    for one in ("csdf", package):  # the first shows every value as tables
+        if find_spec(f"{one}.views") is not None:
+            import_module(f"{one}.views")
 
 
 def as_json(value: Any) -> Any:

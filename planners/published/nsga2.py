@@ -39,7 +39,6 @@ from planners.reuse.problem import (
     Score,
     Truths,
     at_most,
-    integer_ranks,
     ranks_of,
     rounded,
 )
@@ -229,7 +228,6 @@ class _Generations:
             reason=reason,
             generations=self._generation,
             evaluations=self._evaluations,
-            least_violation=self._archive.least_violation,
         )
 
 
@@ -329,19 +327,11 @@ def mutated(random: Random, rows: Rows, sizes: Words, rate: Fraction) -> Rows:
     return result
 
 
-def constrained_domination(scores: Sequence[Score]) -> Truths:
-    """Return whether score i constrained-dominates score j, (scores, scores).
-
-    Source: Deb et al. 2002, section VI, Definition 1.
-    """
+def domination(scores: Sequence[Score]) -> Truths:
+    """Return whether score i dominates score j, (scores, scores)."""
     ranks = ranks_of([score.objectives for score in scores])
     below = at_most(ranks, ranks)
-    dominates = below & ~below.T
-    violations = np.array(integer_ranks([0, *(score.violation for score in scores)])[1:])
-    is_feasible = violations == 0
-    dominates &= is_feasible[:, None] & is_feasible[None, :]
-    dominates |= violations[:, None] < violations[None, :]
-    return dominates
+    return below & ~below.T
 
 
 def sorted_fronts(dominates: Truths, wanted: int) -> list[list[int]]:
@@ -385,7 +375,7 @@ def survivors(scores: Sequence[Score], wanted: int) -> list[int]:
     Source: Deb et al. 2002, section III.C: the crowded-comparison operator and the main loop.
     """
     order: list[int] = []
-    for front in sorted_fronts(constrained_domination(scores), min(wanted, len(scores))):
+    for front in sorted_fronts(domination(scores), min(wanted, len(scores))):
         distances = crowding_distances([scores[member].objectives for member in front])
         places = sorted(range(len(front)), key=lambda place: -distances[place])
         order += [front[place] for place in places]

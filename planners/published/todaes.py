@@ -188,8 +188,8 @@ class Chosen(Enum):
     """By which step of Algorithm 9 a point was taken."""
 
     AT_ONCE = "all layers whole, with Algorithm 8's buffers, meet the memory: nothing was searched"
-    LEAST_FEASIBLE = "the least memory of all that meet the demands"
-    LEAST = "nothing found meets the demands; the least memory of all, as the algorithm says"
+    LEAST_FEASIBLE = "the least memory of all that meet the constraints"
+    LEAST = "nothing found meets the constraints; the least memory of all, as the algorithm says"
 
 
 def selected_as_published(

@@ -153,7 +153,7 @@ class OpenChoices:
         ]
         return tuple(
             min(
-                held_rows(block_rates(self.model.table, one, pair)).least[0]
+                held_rows(block_rates(self.model.table, one, pair))[0][0]
                 for pair in product(choices[producer], choices[consumer])
             )
             for one, (producer, consumer) in zip(alone, block.ends, strict=True)

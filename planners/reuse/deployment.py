@@ -19,10 +19,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from csdf.errors import ExecutionError, InvalidPlan
-from csdf.model.shown import Shown
 from csdf.outcome import Reason, Status
 from planners.arena.checker import check_plan
 from planners.arena.problem import MemoryPlan
@@ -94,7 +93,7 @@ class PlannedBuffer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment(Shown):
+class Deployment:
     """All that it takes to run an application in one memory. Sizes and offsets in bytes.
 
     status, reason, lower_bound: of the arena, as in planners.arena.problem. weights: bytes in no
@@ -111,11 +110,6 @@ class Deployment(Shown):
     buffers: tuple[PlannedBuffer, ...]
     partitions: tuple[PlannedPartition, ...]
     parallel: tuple[tuple[str, ...], ...]
-
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each buffer, as for a data frame."""
-        names = ("name", "network", "producer", "consumer", "offset", "size", "in_place")
-        return [{name: getattr(one, name) for name in names} for one in self.buffers]
 
 
 def deployment(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> Deployment:

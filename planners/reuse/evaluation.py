@@ -32,7 +32,7 @@ from planners.reuse.edge_buffers import (
     partition_groups,
     shared_buffers,
 )
-from planners.reuse.partition import LayerTimes, PartitionModel, PartitionState, PhaseTimes
+from planners.reuse.partition import PartitionModel, PartitionState, PhaseTimes, layer_times
 
 MOST_EVALUATIONS = 50_000  # to remember
 
@@ -154,7 +154,7 @@ class Evaluator:
         self._known: dict[Genes, Evaluation] = {}
         size = self.costs.element_bytes if application.has_one_size else None
         times = [
-            LayerTimes(
+            layer_times(
                 member.network, self.costs.platform, size, self.costs.measured.get(member.name)
             )
             for member in application.members

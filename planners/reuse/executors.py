@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Generator, Sequence
 from contextlib import closing
+from itertools import islice
 from math import ceil
 from typing import Protocol
 
@@ -109,6 +110,21 @@ def scores_of(evaluate: Evaluate, part: Sequence[Chromosome]) -> list[Score]:
         return [evaluated(evaluate, chromosome) for chromosome in part]
 
 
+def _completed(
+    known: dict[Chromosome, Score],
+    executor: Executor,
+    chromosomes: Sequence[Chromosome],
+    stop: Stop,
+) -> Scores:
+    """Yield the score of each chromosome, once it is known; the others are evaluated once."""
+    unknown = list(dict.fromkeys(one for one in chromosomes if one not in known))
+    with closing(executor.scores(unknown, stop)) as scores:
+        for chromosome in chromosomes:
+            if chromosome not in known:
+                known[chromosome] = next(scores)
+            yield known[chromosome]
+
+
 class LimitReached(GaveUp):
     """No evaluation is left."""
 
@@ -149,12 +165,7 @@ class Limited:
         while done < len(chromosomes):
             some = chromosomes[done : done + self._left()]
             done += len(some)
-            unknown = list(dict.fromkeys(one for one in some if one not in self._known))
-            with closing(self._executor.scores(unknown, stop)) as scores:
-                for chromosome in some:
-                    if chromosome not in self._known:
-                        self._known[chromosome] = next(scores)
-                    yield self._known[chromosome]
+            yield from _completed(self._known, self._executor, some, stop)
 
     def _left(self) -> int:
         if self._most is None:
@@ -219,26 +230,21 @@ class Checkpoint:
 
     def scores(self, chromosomes: Sequence[Chromosome], stop: Stop) -> Scores:
         """Yield the score of each chromosome; those that are new go into the file."""
-        unknown = [one for one in chromosomes if one not in self._known]
-        new: list[str] = []
+        known = len(self._known)
         try:
-            with closing(self._executor.scores(unknown, stop)) as scores:
-                for chromosome in chromosomes:
-                    if chromosome not in self._known:
-                        score = self._known[chromosome] = next(scores)
-                        new.append(_line(Point(chromosome=chromosome, score=score)))
-                    yield self._known[chromosome]
+            yield from _completed(self._known, self._executor, chromosomes, stop)
         finally:
-            if new:
-                append_text(self._path, "\n".join([*new, ""]))
+            new = islice(self._known.items(), known, None)
+            lines = [_line(Point(chromosome=one, score=score)) for one, score in new]
+            if lines:
+                append_text(self._path, "\n".join([*lines, ""]))
 
     def _point(self, entry: JsonValue) -> Point:
-        entry.require_keys(("genes", "objectives", "violation"))
+        entry.require_keys(("genes", "objectives"))
         objectives = tuple(_number(one) for one in entry["objectives"].items())
-        violation = _number(entry["violation"])
         point = entry["genes"].naturals()
         try:
-            score = Score(objectives=objectives, violation=violation)
+            score = Score(objectives=objectives)
             self._problem.require_chromosome(point)
             self._problem.require_score(point, score)
         except InvalidSearch as error:
@@ -251,7 +257,6 @@ def _line(point: Point) -> str:
         {
             "genes": point.chromosome,
             "objectives": [str(value) for value in point.score.objectives],
-            "violation": str(point.score.violation),
         }
     )
 

@@ -69,10 +69,6 @@ class LoadFront(NamedTuple):
     loads: tuple[int, ...]  # elements
     is_exact: bool
 
-    def covers(self, genes: Sequence[Gene]) -> bool:
-        """Whether nothing else was to be tried."""
-        return set(genes) <= {None, *self.genes}
-
 
 def load_front(
     evaluator: Evaluator, genes: Sequence[Gene] = (1,), *, budget: Budget = None

@@ -188,7 +188,6 @@ class LocalSearch:
             reason=reason,
             generations=self._rounds,
             evaluations=self._executor.evaluations,
-            least_violation=self.archive.least_violation,
         )
 
     def _searched(self, seeds: Iterable[Chromosome], stop: Stop) -> Reason:

@@ -15,7 +15,7 @@ Source: Minakova and Stefanov, TODAES 28(1), 2022, section 4, Algorithm 10.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -45,50 +45,41 @@ MOST_SPANS = 100_000  # spans together: more than a processor's cache holds are 
 PhaseTimes = Mapping[str, Mapping[int, int]]  # by layer, nanoseconds of all of so many phases
 
 
-class LayerTimes:
-    """Nanoseconds of one frame in each layer of a network, for any rows of its parts.
+LayerTimes = Callable[[str, int | None], int]
+
+
+def layer_times(
+    network: Network,
+    platform: Platform,
+    element_bytes: int | None,
+    measured: PhaseTimes | None = None,
+) -> LayerTimes:
+    """Return the nanoseconds of a frame in a layer with so many rows of a part; None is the whole.
 
     element_bytes: of every element; None where each tensor has its own. measured: instead of what the
     platform says; raises InvalidNetwork for phases not measured.
     """
 
-    def __init__(
-        self,
-        network: Network,
-        platform: Platform,
-        element_bytes: int | None,
-        measured: PhaseTimes | None = None,
-    ) -> None:
-        self._measured = measured
-        self._network = network
-        self._platform = platform
-        self._element_bytes = element_bytes
-        self._of_all = cache(self._all_layers)
-
-    def nanoseconds(self, layer: str, rows: int | None) -> int:
-        """Return the time of all phases of a layer; None is the whole."""
-        return self._of_all(rows)[layer]
-
-    def _all_layers(self, rows: int | None) -> Mapping[str, int]:
+    @cache
+    def of_all(rows: int | None) -> Mapping[str, int]:
         predicted = platform_durations(
-            self._network,
-            Granularity(rows=rows),
-            self._platform,
-            element_bytes=self._element_bytes,
+            network, Granularity(rows=rows), platform, element_bytes=element_bytes
         )
-        if self._measured is None:
+        if measured is None:
             return {name: sum(times) for name, times in predicted.items()}
         found = {}
         for name, times in predicted.items():
-            known = self._measured.get(name, {})
+            known = measured.get(name, {})
             if len(times) not in known:
                 raise InvalidNetwork(
-                    f"network {self._network.name!r}, layer {name!r}: no measured times of "
+                    f"network {network.name!r}, layer {name!r}: no measured times of "
                     f"{len(times)} phases, only of {', '.join(map(str, sorted(known))) or 'none'}; "
                     "give a table for each number of rows, as csdf cnn measure writes them"
                 )
             found[name] = known[len(times)]
         return found
+
+    return lambda layer, rows: of_all(rows)[layer]
 
 
 class Steps(NamedTuple):
@@ -222,7 +213,7 @@ class PartitionModel:
     def _nanoseconds(self, layer: int, rows: int) -> int:
         """The time of a frame in a layer; rows: of its parts."""
         whole = rows == self.heights[layer]
-        return self._times.nanoseconds(self._names[layer], None if whole else rows)
+        return self._times(self._names[layer], None if whole else rows)
 
     def _new_state(self, rows: tuple[int, ...]) -> PartitionState:
         storages = self.storages(rows)

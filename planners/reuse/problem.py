@@ -8,7 +8,7 @@ Source: Minakova and Stefanov, TODAES 28(1), 2022, Algorithm 9 of the thesis.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
@@ -43,22 +43,16 @@ class LostWorkers(CsdfError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """The scores of a chromosome: every objective is minimised, in exact numbers.
-
-    violation: by how much the constraints are missed; 0 where all are met.
-    """
+    """The scores of a chromosome: every objective is minimised, in exact numbers."""
 
     objectives: tuple[Number, ...]
-    violation: Number = 0
 
     def __post_init__(self) -> None:
-        for value in (*self.objectives, self.violation):
+        for value in self.objectives:
             if not isinstance(value, int | Fraction):
                 raise InvalidSearch(f"score: found {value!r}; expected an int or a Fraction")
         if not self.objectives:
             raise InvalidSearch("score: there is no objective")
-        if self.violation < 0:
-            raise InvalidSearch(f"score: a violation of {self.violation}; expected at least 0")
 
 
 Evaluate = Callable[[Chromosome], Score]
@@ -209,12 +203,12 @@ class FrontWhy(Why):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Front:
-    """The best chromosomes met: none of them is dominated, and all meet the constraints.
+    """The best chromosomes met: none of them is dominated.
 
     points: by objectives; of chromosomes with equal objectives the first that was met. is_finished:
     whether the search ended by itself or by a number of generations or evaluations, so that the same
     seed gives the same front; if not, `reason` says what ended it. is_proved: whether every
-    chromosome was evaluated. least_violation: the least met; None if nothing was evaluated.
+    chromosome was evaluated.
     """
 
     points: tuple[Point, ...]
@@ -223,26 +217,19 @@ class Front:
     reason: Reason
     generations: int
     evaluations: int
-    least_violation: Number | None
 
 
 class Archive:
-    """The front so far, by constraint domination; of equal objectives the first point stays."""
+    """The front so far; of equal objectives the first point stays."""
 
-    def __init__(self, points: Iterable[Point] = (), least_violation: Number | None = None) -> None:
-        self.points = tuple(points)  # in the order they were met
-        self.least_violation = least_violation
+    def __init__(self) -> None:
+        self.points: tuple[Point, ...] = ()  # in the order they were met
 
     def add(self, points: Sequence[Point]) -> None:
-        """Take what no other point dominates; points that violate a constraint never stay."""
-        for point in points:
-            violation = point.score.violation
-            if self.least_violation is None or violation < self.least_violation:
-                self.least_violation = violation
-        feasible = [point for point in points if not point.score.violation]
-        if not feasible:
+        """Take the points that no other dominates."""
+        if not points:
             return
-        everything = [*self.points, *feasible]
+        everything = [*self.points, *points]
         ranks = ranks_of([point.score.objectives for point in everything])
         known = len(self.points)
         fresh = ranks[known:]

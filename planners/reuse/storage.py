@@ -225,18 +225,11 @@ def block_rates(table: PartitionRows, block: Block, rows: Sequence[int]) -> Bloc
     )
 
 
-class HeldRows(NamedTuple):
-    """Rows that each edge of a block holds, whatever the elements of a row.
-
-    least: below these the block deadlocks. used: enough, as an execution shows.
-    """
-
-    least: tuple[int, ...]
-    used: tuple[int, ...]
+Rows = tuple[int, ...]  # of each edge of a block
 
 
-def held_rows(rates: BlockRates) -> HeldRows:
-    """Return the rows below which a block deadlocks, and those that it uses deepest first."""
+def held_rows(rates: BlockRates) -> tuple[Rows, Rows]:
+    """Return the rows below which a block deadlocks, and those that are enough, deepest first."""
     waits: list[dict[int, Sequence[int]]] = [{} for _ in rates.written]  # for firings, by layer
 
     def wait(layer: int, other: int, firings: Sequence[int]) -> None:
@@ -254,7 +247,7 @@ def held_rows(rates: BlockRates) -> HeldRows:
     least = tuple(
         rates.held_rows(edge, waits[edge.consumer][edge.producer]) for edge in rates.edges
     )
-    return HeldRows(least, least if len(rates.edges) == 1 else _rows_deepest_first(rates))
+    return least, least if len(rates.edges) == 1 else _rows_deepest_first(rates)
 
 
 def _rows_deepest_first(rates: BlockRates) -> tuple[int, ...]:
@@ -294,7 +287,7 @@ class BlockStorage(NamedTuple):
 
 
 def block_storage(
-    rates: BlockRates, row_elements: Sequence[int], held: HeldRows | None = None
+    rates: BlockRates, row_elements: Sequence[int], held: tuple[Rows, Rows] | None = None
 ) -> BlockStorage:
     """Return the smallest buffers of a block; row_elements: of each edge; held: where it is known.
 

@@ -55,7 +55,7 @@ def test_demands_that_no_plan_found_meets(run):
         "plan", "reuse", APPLICATION, *QUICK, "--throughput", "samos_example=1000000000"
     )
     assert code == 3
-    assert "chosen none: no plan that was looked at meets the demands" in output
+    assert "chosen none: no plan that was looked at meets the constraints" in output
 
 
 def test_memory_below_the_bound_is_a_proved_no(run, answer, tmp_path):
@@ -214,7 +214,7 @@ def test_algorithm_9_takes_the_least_of_all_where_nothing_fits_and_says_so(run):
         "plan", "reuse", APPLICATION, *QUICK, "--selection", "published", "--memory", "60kB"
     )
     assert code == 1
-    assert "nothing found meets the demands" in remarks
+    assert "nothing found meets the constraints" in remarks
     assert "(more than the limit)" in output
 
 

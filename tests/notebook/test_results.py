@@ -112,13 +112,13 @@ def test_a_result_shows_itself_as_well_formed_html(name):
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("sensitivity", ("slack", "least period", "period 12")),
-        ("parametric", ("period over",)),
-        ("regions", ("period over",)),
-        ("capacity", ("capacity of alpha",)),
-        ("best mapping", ("static orders", "then for ever", "at least")),
-        ("mapped", ("processors", "works")),
-        ("scenarios", ("slowest run", "period alone")),
+        ("sensitivity", ("slack", "least_period", "critical cycle: actors")),
+        ("parametric", ("parametric period", "slope")),
+        ("regions", ("corners",)),
+        ("capacity", ("alpha", "capacity")),
+        ("best mapping", ("orders", "lower bound", "optimal")),
+        ("mapped", ("utilization",)),
+        ("scenarios", ("critical scenarios", "alone")),
         ("latency by dependency", ("distance", "self timed")),
     ],
 )

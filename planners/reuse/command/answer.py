@@ -97,29 +97,23 @@ def as_text(answer: ReusePlans) -> str:
     for field, label in METHODS.items():
         total = weights + getattr(answer.methods, field)
         lines.append(f"    {label:<32} {bytes_in_words(total):>10}")
-    points = answer.front.points
-    least = points[0].memory
+    points, reason = answer.front.points, answer.front.reason
+    after = f" after {answers.counted(answer.front.evaluations, 'evaluation')}"
+    if reason.has(FrontWhy.EVALUATIONS):
+        after = ""  # the reason says it
     lines += [
         _arena_line("whole tensors in one arena", answer.whole),
-        f"    {'smallest of the front':<32} {bytes_in_words(least):>10}",
+        f"    {'smallest of the front':<32} {bytes_in_words(points[0].memory):>10}",
         _arena_line("smallest, offsets in one arena", answer.smallest),
-        f"    {'no plan of this kind has less':<32} {bytes_in_words(answer.bound):>10}",
+        f"    {'lower bound of this kind':<32} {bytes_in_words(answer.bound):>10}",
         f"  kind   {answer.kind}",
-        f"  front  {answers.counted(len(points), 'point')}{_after(answer.front)}; "
-        f"{answer.front.reason}",
+        f"  front  {answers.counted(len(points), 'point')}{after}; {reason}",
     ]
     lines += _chosen_lines(answer)
     if answer.fit is not None:
         lines.append(f"  fit    csdf fit, without parameters: {in_words(answer.fit)}")
     lines += [f"  time   {time_in_words(answer.seconds)}"]
     return answers.one_text(lines)
-
-
-def _after(front: Front) -> str:
-    """After how many evaluations the search ended, where its reason does not say so."""
-    if front.reason.has(FrontWhy.EVALUATIONS):
-        return ""
-    return f" after {answers.counted(front.evaluations, 'evaluation')}"
 
 
 def _arena_line(label: str, plan: Deployment) -> str:
@@ -139,10 +133,14 @@ def _chosen_lines(answer: ReusePlans) -> list[str]:
             f"{answer.limits}"
         ]
     if answer.chosen is None:
-        why = "no plan that was looked at meets the demands"
+        why = "no plan that was looked at meets the constraints"
         if answer.is_below_bound:
             why = f"proved, no plan of this kind fits {answer.limits}"
-        found = f"         the smallest found has {_split(weights, answer.smallest)}"
+        arena = answer.smallest.arena_bytes
+        found = (
+            f"         the smallest found has {bytes_in_words(arena)} of buffers in one arena + "
+            f"{bytes_in_words(weights)} of parameters = {bytes_in_words(weights + arena)}"
+        )
         return [f"  chosen none: {why}", *([found] if answer.limits.is_given else [])]
     memory, *periods = answer.chosen.score.objectives
     by_parts = [gene for gene in answer.chosen.chromosome if gene]
@@ -170,13 +168,6 @@ def _chosen_lines(answer: ReusePlans) -> list[str]:
             f"{answer.difference:.3g} of the largest output"
         )
     return lines
-
-
-def _split(weights: int, plan: Deployment) -> str:
-    return (
-        f"{bytes_in_words(plan.arena_bytes)} of buffers in one arena + {bytes_in_words(weights)} of "
-        f"parameters = {bytes_in_words(weights + plan.arena_bytes)}"
-    )
 
 
 def _point_as_json(answer: ReusePlans, point: Point) -> dict[str, Any]:

@@ -240,7 +240,6 @@ def front_at_once(evaluator: Evaluator, options: argparse.Namespace) -> Front | 
         reason=because(FrontWhy.AT_ONCE),
         generations=0,
         evaluations=1,
-        least_violation=0,
     )
 
 

@@ -16,12 +16,13 @@ from cnn2csdf.operators import Activation, Elementwise
 from csdf.analysis.bound_channels import with_capacities
 from csdf.errors import InvalidNetwork, InvalidPlan
 from csdf.search.trade_off import smallest_storage
+from figures.published.offset_points import elementwise_in_place
 from planners.arena.allocation import plan_arena
 from planners.reuse import partition
 from planners.reuse.application import Application, Member, Partition, divided, single_partition
 from planners.reuse.bounds import memory_bound
 from planners.reuse.evaluation import Costs, Evaluator
-from planners.reuse.placement import elementwise_in_place, offset_problem
+from planners.reuse.placement import offset_problem
 from planners.reuse.problem import score, search_problem
 from tests.planners.reuse.reuse_checkers import clashes, replay
 from tests.reference.self_timed_reuse import self_timed_periods

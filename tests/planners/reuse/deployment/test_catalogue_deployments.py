@@ -7,11 +7,12 @@ import pytest
 
 from cnn2csdf.catalogue.embedded import keyword_spotting, mobilenet_v2, resnet8
 from csdf.time_limit import Stop
+from figures.published.offset_points import elementwise_in_place
 from planners.arena.allocation import plan_arena
 from planners.reuse.application import Application, divided, single_partition
 from planners.reuse.deployment import deployment
 from planners.reuse.evaluation import Evaluator
-from planners.reuse.placement import elementwise_in_place, offset_problem
+from planners.reuse.placement import offset_problem
 from tests.planners.reuse.deployment.deployed import (
     TOLERANCE,
     after,

@@ -6,13 +6,13 @@ import pytest
 
 from csdf.errors import GaveUp
 from csdf.time_limit import Stop
+from figures.published.offset_points import offset_point
 from figures.published.reuse_example import worked_example
 from planners.published.todaes import as_published
 from planners.reuse.edge_buffers import best_shared, shared_buffers
 from planners.reuse.evaluation import Evaluator
 from planners.reuse.load_front import load_front
 from planners.reuse.local_search import WalkSettings, local_search
-from planners.reuse.placement import offset_point
 from planners.reuse.problem import search_problem
 from tests.planners.reuse.front.small_applications import all_genes, front_of, together
 from tests.reference.point_bounds import bounded_points

@@ -11,20 +11,7 @@ from planners.reuse.problem import Archive, InvalidSearch, Point, Score, integer
 
 numbers = st.integers(-3, 3) | st.fractions(-2, 2, max_denominator=3)
 pairs = st.tuples(numbers, numbers)
-scores = st.builds(
-    lambda objectives, violation: Score(objectives=objectives, violation=violation),
-    pairs,
-    st.sampled_from([0, 0, 1, Fraction(3, 2)]),
-)
-
-
-def constrained(one, other):
-    """Deb et al. 2002, section VI, Definition 1, word by word."""
-    if not one.violation and other.violation:
-        return True
-    if one.violation and other.violation:
-        return one.violation < other.violation
-    return not one.violation and dominates(one.objectives, other.objectives)
+scores = st.builds(lambda objectives: Score(objectives=objectives), pairs)
 
 
 @given(st.lists(numbers, min_size=1))
@@ -42,20 +29,24 @@ def test_ranks_tell_apart_what_floats_do_not():
 @pytest.mark.slow
 @given(st.lists(scores, min_size=1, max_size=12))
 def test_domination_is_that_of_the_definition(entries):
-    found = nsga2.constrained_domination(entries)
-    assert found.tolist() == [[constrained(a, b) for b in entries] for a in entries]
+    found = nsga2.domination(entries)
+    assert found.tolist() == [
+        [dominates(a.objectives, b.objectives) for b in entries] for a in entries
+    ]
 
 
 @pytest.mark.slow
 @given(st.lists(scores, min_size=1, max_size=12))
 def test_a_front_is_what_nothing_after_it_dominates(entries):
-    fronts = nsga2.sorted_fronts(nsga2.constrained_domination(entries), len(entries))
+    fronts = nsga2.sorted_fronts(nsga2.domination(entries), len(entries))
     left = set(range(len(entries)))
     for front in fronts:
         free = {
             one
             for one in left
-            if not any(constrained(entries[other], entries[one]) for other in left)
+            if not any(
+                dominates(entries[other].objectives, entries[one].objectives) for other in left
+            )
         }
         assert set(front) == free
         left -= free
@@ -95,15 +86,6 @@ def test_survivors_are_taken_by_front_and_then_by_room():
     assert nsga2.survivors(entries, 9) == [1, 4, 3, 2, 0]
 
 
-def test_among_violations_the_smaller_survives():
-    entries = [
-        Score(objectives=(0, 0), violation=Fraction(1, 2)),
-        Score(objectives=(9, 9)),
-        Score(objectives=(5, 5), violation=Fraction(1, 3)),
-    ]
-    assert nsga2.survivors(entries, 2) == [1, 2]
-
-
 @pytest.mark.slow
 @given(st.lists(st.lists(scores, max_size=6), max_size=4))
 def test_the_archive_keeps_the_first_of_each_point_nothing_dominates(batches):
@@ -116,24 +98,16 @@ def test_the_archive_keeps_the_first_of_each_point_nothing_dominates(batches):
         ]
         met += points
         archive.add(points)
-    feasible = [point for point in met if not point.score.violation]
     expected = [
         point
-        for place, point in enumerate(feasible)
-        if not any(dominates(other.score.objectives, point.score.objectives) for other in feasible)
-        and point.score.objectives not in [other.score.objectives for other in feasible[:place]]
+        for place, point in enumerate(met)
+        if not any(dominates(other.score.objectives, point.score.objectives) for other in met)
+        and point.score.objectives not in [other.score.objectives for other in met[:place]]
     ]
     assert list(archive.points) == expected
-    least = min((point.score.violation for point in met), default=None)
-    assert archive.least_violation == least
 
 
 @pytest.mark.parametrize("objectives", [(), (1.5,), ("3",)])
 def test_a_score_is_of_exact_numbers(objectives):
     with pytest.raises(InvalidSearch, match="score"):
         Score(objectives=objectives)
-
-
-def test_a_violation_is_not_negative():
-    with pytest.raises(InvalidSearch, match="violation of -1"):
-        Score(objectives=(1,), violation=-1)

@@ -6,13 +6,13 @@ from random import Random
 import pytest
 
 from csdf.time_limit import Stop, stop_of
+from figures.published.offset_points import offset_point
 from planners.published.todaes import as_published, read_published_application
 from planners.reuse.application import Application
 from planners.reuse.edge_buffers import best_shared, shared_buffers
 from planners.reuse.evaluation import Evaluator
 from planners.reuse.executors import Limited, Serial
 from planners.reuse.local_search import climbed, local_search, smallest_of_each
-from planners.reuse.placement import offset_point
 from planners.reuse.problem import Problem, genes_at, score, search_problem
 from planners.reuse.selection import least_points
 from tests.planners.reuse.front.small_applications import all_genes, together
