@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cnn2csdf.geometry import ReceptiveField
-from planners.fusion.command.picture import TiledMap, tiles_picture
+from figures.tile_pictures import TiledMap, tiles_picture
 from planners.tiling.regions import COLUMNS
 from planners.traffic.command.picture import TrafficBar, bars_picture
 from planners.traffic.convolution import Convolution

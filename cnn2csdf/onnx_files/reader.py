@@ -20,6 +20,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import partial
 
 import onnx
 from onnx import helper
@@ -545,7 +546,7 @@ CONVERTERS: Mapping[str, Converter] = {
     **dict.fromkeys(normalizations.REDUCTIONS, normalizations.reduction),
     **dict.fromkeys(elementwise.EXTREMES, elementwise.extreme_place),
     **dict.fromkeys(products.KINDS, products.recurrence),
-    "AveragePool": over_lines(windows.average_pooling),
+    "AveragePool": over_lines(partial(windows.pooling, function="average")),
     "BatchNormalization": normalizations.batch_normalization,
     "Cast": elementwise.cast,
     "ChannelShuffle": moves.channel_shuffle,
@@ -565,8 +566,8 @@ CONVERTERS: Mapping[str, Converter] = {
     "Gather": moves.gather,
     "Gelu": elementwise.gelu,
     "Gemm": products.gemm,
-    "GlobalAveragePool": over_lines(windows.global_average_pooling),
-    "GlobalMaxPool": over_lines(windows.global_max_pooling),
+    "GlobalAveragePool": over_lines(partial(windows.global_pooling, function="average")),
+    "GlobalMaxPool": over_lines(partial(windows.global_pooling, function="max")),
     "Identity": elementwise.identity,
     "InstanceNormalization": normalizations.instance_normalization,
     "LRN": normalizations.local_response_normalization,
@@ -574,7 +575,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "LogSoftmax": normalizations.softmax,
     "MatMul": products.matrix_product,
     "MatMulInteger": dynamic.integer_product,
-    "MaxPool": over_lines(windows.max_pooling),
+    "MaxPool": over_lines(partial(windows.pooling, function="max")),
     "PRelu": elementwise.prelu,
     "Pad": moves.pad,
     "QuantizeLinear": dynamic.quantize,

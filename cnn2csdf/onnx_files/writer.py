@@ -1,25 +1,20 @@
-"""Writing a network as an ONNX model.
-
-The ONNX nodes of each operator; tensors have a batch axis of one in front.
-
-ONNX nodes of operators with truth values, places, trained operands and states.
+"""Writing a network as an ONNX model: the nodes of each operator, with a batch of one in front.
 
 Every tensor of the layers is written as float: truth values and whole numbers are cast around the
 nodes that need them.
-
-The ONNX nodes of convolutions and poolings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import isfinite
 from string import ascii_letters
 from typing import Any
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 from cnn2csdf import operators as op
@@ -27,18 +22,10 @@ from cnn2csdf.geometry import ceil_overhang
 from cnn2csdf.network import Layer, Shape
 from cnn2csdf.onnx_files.conversion import elementwise, normalizations, windows
 from cnn2csdf.onnx_files.model_file import LARGEST_MESSAGE_BYTES
-from cnn2csdf.onnx_files.writing.drawing import (
-    Constant,
-    Drawing,
-    NodePiece,
-    Pieces,
-    WritingPlace,
-    integers,
-    reshaped,
-)
 from cnn2csdf.operators.operands import Constants, constant_role
 from cnn2csdf.weights import Array, Model
 from csdf.errors import InvalidNetwork
+from csdf.names import free_name
 
 OPSET = 20  # the first with GELU; ONNX Runtime 1.17 reads it
 IR_VERSION = 9
@@ -62,21 +49,26 @@ def onnx_bytes(model: Model) -> bytes:
     size = sum(4 * array.size for roles in model.weights.values() for array in roles.values())
     if size > LARGEST_MESSAGE_BYTES:
         raise InvalidNetwork(f"{size} bytes of weights do not fit into one ONNX file")
-    drawing = Drawing(layer.name for layer in model.network.layers)
-    tensors = _tensor_names(model)
+    drawing = _Drawing(layer.name for layer in model.network.layers)
+    # The tensor of each layer: called as the first output that reads it, if any.
+    tensors = {layer.name: layer.name for layer in model.network.layers}
+    for layer in model.network.outputs:
+        source = layer.inputs[0]
+        is_input = isinstance(model.network.layer(source).operator, op.Input)
+        if tensors[source] == source and not is_input:
+            tensors[source] = layer.name
     for layer in model.network.layers:
         inputs = model.network.input_shapes(layer)
         try:
-            _write_layer(drawing, layer, inputs, model.weights.get(layer.name, {}), tensors)
+            drawing.add_layer(layer, inputs, model.weights.get(layer.name, {}), tensors)
         except InvalidNetwork as error:
             raise InvalidNetwork(f"layer {layer.name!r}: {error}") from None
-    graph = helper.make_graph(
-        drawing.nodes,
-        model.network.name,
-        [_declared(layer.name, layer.shape) for layer in model.network.inputs],
-        [_declared(layer.name, layer.shape) for layer in model.network.outputs],
-        [numpy_helper.from_array(one, name) for name, one in drawing.constants.items()],
+    read, found = (
+        [helper.make_tensor_value_info(one.name, FLOAT, (1, *one.shape.dims)) for one in layers]
+        for layers in (model.network.inputs, model.network.outputs)
     )
+    constants = [numpy_helper.from_array(one, name) for name, one in drawing.constants.items()]
+    graph = helper.make_graph(drawing.nodes, model.network.name, read, found, constants)
     written = helper.make_model(
         graph,
         opset_imports=[helper.make_opsetid("", OPSET)],
@@ -86,60 +78,165 @@ def onnx_bytes(model: Model) -> bytes:
     return bytes(written.SerializeToString(deterministic=True))
 
 
-def _tensor_names(model: Model) -> dict[str, str]:
-    """For each layer the tensor it writes: called as the first output that reads it, if any."""
-    names = {layer.name: layer.name for layer in model.network.layers}
-    for layer in model.network.outputs:
-        source = layer.inputs[0]
-        is_input = isinstance(model.network.layer(source).operator, op.Input)
-        if names[source] == source and not is_input:
-            names[source] = layer.name
-    return names
+Constant = tuple[str, NDArray[Any]]  # its role, its value
 
 
-def _write_layer(
-    drawing: Drawing,
-    layer: Layer,
-    inputs: tuple[Shape, ...],
-    weights: Mapping[str, Array],
-    tensors: Mapping[str, str],
-) -> None:
-    read = [tensors[source] for source in layer.inputs]
-    if isinstance(layer.operator, op.Input):
-        return
-    if isinstance(layer.operator, op.Output):
-        if read[0] != layer.name:
-            drawing.add_identity(read[0], layer.name)
-        return
-    chain = (layer.operator, *layer.epilogue)
-    for place, operator in enumerate(chain):
-        is_last = place == len(chain) - 1
-        name = layer.name if place == 0 else drawing.free_name(f"{layer.name}.{place - 1}")
-        target = tensors[layer.name] if is_last else drawing.free_name(f"{layer.name} {place}")
-        prefix = "" if place == 0 else f"{place - 1}."
-        own = _own_weights(weights, prefix)
-        place_of = WritingPlace(inputs=inputs, output=layer.shape, weights=own)
-        stored = {
-            one.role.removeprefix(prefix): one.name
-            for one in layer.stored
-            if one.name is not None and one.role.startswith(prefix)
-        }
-        # The nodes. Raises InvalidNetwork for an operator that ONNX cannot express.
-        drawing.add(_WRITERS[type(operator)](operator, place_of), read, target, name, stored)
-        read, inputs = [target], (layer.shape,)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A node among those that a layer becomes; each reads what the node before it wrote.
+
+    constants: read behind the tensors, before them where `constant_first`; None is an input left
+    out. reads: which inputs of the layer it reads as well; by default the first node reads all, a
+    later one none. order: which of all these comes first, second, and so on; by default as they
+    are. output: which of the node's outputs is wanted; outputs: how many it has.
+    """
+
+    op_type: str
+    constants: tuple[Constant | None, ...]
+    attributes: Mapping[str, Any]
+    constant_first: bool = False
+    reads: tuple[int, ...] | None = None
+    order: tuple[int, ...] | None = None
+    output: int = 0
+    outputs: int = 1
 
 
-def _own_weights(weights: Mapping[str, Array], prefix: str) -> dict[str, Array]:
-    """The weights of one operator of a layer, by role."""
-    return {
-        role.removeprefix(prefix): np.asarray(array, dtype=np.float32)
-        for role, array in weights.items()
-        if role.startswith(prefix) and (prefix or "." not in role)
-    }
+Nodes = list[Node]
 
 
-def _declared(name: str, shape: Shape) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, (1, *shape.dims))
+def node(op_type: str, *constants: Constant | None, **attributes: Any) -> Node:
+    """Return a node of a type with constants and attributes."""
+    return Node(op_type=op_type, constants=constants, attributes=attributes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Operands:
+    """The shapes that an operator reads and writes, and its weights by role."""
+
+    inputs: tuple[Shape, ...]
+    output: Shape
+    weights: Mapping[str, Array]
+
+    def trained(self, *roles: str) -> tuple[Constant, ...]:
+        """Return the weights of these roles that the layer has."""
+        return tuple((role, self.weights[role]) for role in roles if role in self.weights)
+
+    def with_batch(self, array: Array) -> Array:
+        """Return a constant with a batch axis, where it has as many axes as the result."""
+        return array[None] if array.ndim == len(self.output.dims) else array
+
+
+class _Drawing:
+    """Collects nodes and constants; keeps their names apart."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: dict[str, NDArray[Any]] = {}
+        self._names = set(names)
+        self._shared: dict[tuple[str, tuple[int, ...]], str] = {}  # stored name, dims: constant
+
+    def _free_name(self, wanted: str) -> str:
+        """Return the name, with a number behind it where it is taken; from now on it is."""
+        name = free_name(wanted, self._names)
+        self._names.add(name)
+        return name
+
+    def add_layer(
+        self,
+        layer: Layer,
+        inputs: tuple[Shape, ...],
+        weights: Mapping[str, Array],
+        tensors: Mapping[str, str],
+    ) -> None:
+        """Add the nodes of a layer. Raises InvalidNetwork for an operator that ONNX lacks."""
+        read = [tensors[source] for source in layer.inputs]
+        if isinstance(layer.operator, op.Input):
+            return
+        if isinstance(layer.operator, op.Output):
+            if read[0] != layer.name:
+                copy = self._free_name(f"{layer.name} copy")
+                self.nodes.append(helper.make_node("Identity", read, [layer.name], name=copy))
+            return
+        chain = (layer.operator, *layer.epilogue)
+        for place, operator in enumerate(chain):
+            is_last = place == len(chain) - 1
+            name = layer.name if place == 0 else self._free_name(f"{layer.name}.{place - 1}")
+            target = tensors[layer.name] if is_last else self._free_name(f"{layer.name} {place}")
+            prefix = "" if place == 0 else f"{place - 1}."
+            own = {
+                role.removeprefix(prefix): np.asarray(array, dtype=np.float32)
+                for role, array in weights.items()
+                if role.startswith(prefix) and (prefix or "." not in role)
+            }
+            stored = {
+                one.role.removeprefix(prefix): one.name
+                for one in layer.stored
+                if one.name is not None and one.role.startswith(prefix)
+            }
+            operands = _Operands(inputs=inputs, output=layer.shape, weights=own)
+            self._add(_WRITERS[type(operator)](operator, operands), read, target, name, stored)
+            read, inputs = [target], (layer.shape,)
+
+    def _add(
+        self,
+        nodes: Nodes,
+        inputs: Sequence[str],
+        target: str,
+        name: str,
+        stored: Mapping[str, str],
+    ) -> None:
+        """Add the nodes of one operator; the last writes `target` and gets the name.
+
+        stored: by role, what the constants are called that several layers may share.
+        """
+        current: list[str] = []
+        for place, one in enumerate(nodes):
+            is_last = place == len(nodes) - 1
+            everything = range(len(inputs)) if place == 0 else ()
+            reads = everything if one.reads is None else one.reads
+            tensors = [*current, *(inputs[index] for index in reads)]
+            constants = self._added(one.constants, name, stored)
+            called = name if is_last else self._free_name(f"{name} {one.op_type.lower()}")
+            current = [target if is_last else called]
+            read = [*constants, *tensors] if one.constant_first else [*tensors, *constants]
+            others = [index for index in range(one.outputs) if index != one.output]
+            unread = {index: self._free_name(f"{current[0]} {index}") for index in others}
+            self.nodes.append(
+                helper.make_node(
+                    one.op_type,
+                    read if one.order is None else [read[index] for index in one.order],
+                    [unread.get(index, current[0]) for index in range(one.outputs)],
+                    name=called,
+                    **one.attributes,
+                )
+            )
+
+    def _added(
+        self, constants: Iterable[Constant | None], name: str, stored: Mapping[str, str]
+    ) -> list[str]:
+        names = []
+        for constant in constants:
+            if constant is None:
+                names.append("")
+                continue
+            role, value = constant
+            key = (stored.get(role, ""), value.shape)
+            if role in stored and key in self._shared:
+                names.append(self._shared[key])
+                continue
+            names.append(self._free_name(f"{name}.{role}"))
+            self.constants[names[-1]] = value
+            self._shared[key] = names[-1]
+        return names
+
+
+def _integers(role: str, *values: int) -> Constant:
+    return (role, np.array(values, dtype=np.int64))
+
+
+def _reshaped(dims: Sequence[int]) -> Node:
+    """A reshape to one frame of these dims."""
+    return node("Reshape", _integers("dims", 1, *dims))
 
 
 FLOAT, BOOL, INTEGER = (onnx.TensorProto.FLOAT, onnx.TensorProto.BOOL, onnx.TensorProto.INT64)
@@ -151,306 +248,141 @@ COMPARISONS = {
     "equal": "Equal",
 }
 LOGIC = {"and": "Mul", "or": "Max", "exclusive or": "Sub"}  # of numbers that are 0 or 1
-TRUTHS = (*COMPARISONS, *LOGIC)
-RECURRENCES = {"lstm": "LSTM", "gru": "GRU", "rnn": "RNN"}
+OP_TYPES = {function: (op_type, names) for op_type, (function, names) in elementwise.PLAIN.items()}
+VARIADIC = {"add": "Sum", "mean": "Mean", "maximum": "Max", "minimum": "Min"}
+BINARY = {"add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "power": "Pow"}
+COORDINATES = {ours: theirs for theirs, ours in windows.COORDINATES.items()}
+ROUNDINGS = {ours: theirs for theirs, ours in windows.ROUNDINGS.items()}
+REDUCTIONS = {ours: theirs for theirs, ours in normalizations.REDUCTIONS.items()}
 
 
-def cast(kind: int) -> NodePiece:
-    """Return a conversion to that type of element."""
-    return NodePiece(op_type="Cast", attributes={"to": kind})
-
-
-def truth_pieces(operator: op.Elementwise, place: WritingPlace) -> Pieces:
-    """Return a comparison; of truth values, arithmetic of numbers that are 0 or 1."""
-    rank, constants = len(place.output.dims), place.trained("constant")
-    given = tuple((role, one[None] if one.ndim == rank else one) for role, one in constants)
-    if operator.function in COMPARISONS:
-        first = operator.constant_first
-        kind = COMPARISONS[operator.function]
-        return [NodePiece(op_type=kind, constants=given, constant_first=first), cast(FLOAT)]
-    if len(place.inputs) != 2:
-        raise InvalidNetwork(f"{operator.function!r} of a constant has no ONNX node")
-    kind = LOGIC[operator.function]
-    return [NodePiece(op_type=kind), NodePiece(op_type="Abs"), cast(BOOL), cast(FLOAT)]
-
-
-def _choice(operator: op.Choice, place_of: WritingPlace) -> Pieces:
-    """The condition is cast to a truth value; a trained one is one already."""
-    weights, rank = place_of.weights, len(place_of.output.dims)
-    places = [place for place, _ in operator.constants]
-    given = {
-        place: array[None] if array.ndim == rank else array
-        for place, array in ((place, weights[constant_role(place)]) for place in places)
-    }
-    if 0 in given:
-        given[0] = given[0] != 0
-    constants = tuple((constant_role(place), given[place]) for place in places)
-    tensors = [place for place in range(3) if place not in given]
-    order = tuple([*tensors, *places].index(place) for place in range(3))
-    if 0 in given:
-        return [NodePiece(op_type="Where", constants=constants, order=order)]
-    condition = NodePiece(op_type="Cast", attributes={"to": BOOL}, reads=(0,))
-    rest = tuple(range(1, len(tensors)))
-    return [condition, NodePiece(op_type="Where", constants=constants, reads=rest, order=order)]
-
-
-def _extreme_place(operator: op.ExtremePlace, _place: WritingPlace) -> Pieces:
-    attributes = {
-        "axis": operator.axis + 1,
-        "keepdims": 1,
-        "select_last_index": int(operator.takes_last),
-    }
-    kind = {"max": "ArgMax", "min": "ArgMin"}[operator.function]
-    return [NodePiece(op_type=kind, attributes=attributes), cast(FLOAT)]
-
-
-def _ranking(operator: op.Ranking, _place: WritingPlace) -> Pieces:
-    piece = NodePiece(
-        op_type="TopK",
-        constants=(("count", np.array([operator.count], np.int64)),),
-        attributes={"axis": operator.axis + 1, "largest": int(operator.takes_largest)},
-        output=int(operator.gives_places),
-        outputs=2,
-    )
-    return [piece, cast(FLOAT)] if operator.gives_places else [piece]
-
-
-def _running_sum(operator: op.RunningSum, _place: WritingPlace) -> Pieces:
-    attributes = {"exclusive": int(operator.is_exclusive), "reverse": int(operator.is_reversed)}
-    axis = ("axis", np.array(operator.axis + 1, np.int64))
-    return [NodePiece(op_type="CumSum", constants=(axis,), attributes=attributes)]
-
-
-def _repeat(operator: op.Repeat, place: WritingPlace) -> Pieces:
-    axes = range(len(place.output.dims))
-    times = [1, *(operator.times if axis == operator.axis else 1 for axis in axes)]
-    return [NodePiece(op_type="Tile", constants=(integers("times", times),))]
-
-
-def _gather(operator: op.Gather, _place: WritingPlace) -> Pieces:
-    places = integers("places", operator.places)
-    return [
-        NodePiece(op_type="Gather", constants=(places,), attributes={"axis": operator.axis + 1})
-    ]
-
-
-def _joined(operator: op.ConstantConcatenation, place: WritingPlace) -> Pieces:
-    constants, order = _trained(operator.constants, place, batch=True)
-    attributes = {"axis": operator.axis + 1}
-    return [NodePiece(op_type="Concat", constants=constants, order=order, attributes=attributes)]
-
-
-def _tensor_product(operator: op.TensorProduct, place: WritingPlace) -> Pieces:
-    """The batch of one is a letter of its own."""
-    letters = set("".join(operator.terms))
-    batch = next(one for one in ascii_letters if one not in letters)
-    constants, order = _trained(operator.constants, place, batch=False)
-    trained = [index for index, _ in operator.constants]
-    terms = ",".join(
-        term if index in trained else batch + term for index, term in enumerate(operator.terms)
-    )
-    attributes = {"equation": f"{terms}->{batch}{operator.result}"}
-    ends = [] if operator.result else [reshaped(place.output.dims)]
-    product = NodePiece(op_type="Einsum", constants=constants, order=order, attributes=attributes)
-    return [product, *ends]
+def _cast(kind: int) -> Node:
+    return node("Cast", to=kind)
 
 
 def _trained(
-    constants: Constants, place: WritingPlace, *, batch: bool
+    constants: Constants, operands: _Operands, *, batch: bool
 ) -> tuple[tuple[Constant, ...], tuple[int, ...]]:
     """Trained operands, with a batch axis where wanted, and the order of all operands."""
     places = [one for one, _ in constants]
-    total = len(place.inputs) + len(places)
+    total = len(operands.inputs) + len(places)
     tensors = [one for one in range(total) if one not in places]
-    arrays = {one: place.weights[constant_role(one)] for one in places}
+    arrays = {one: operands.weights[constant_role(one)] for one in places}
     given = tuple(
         (constant_role(one), array[None] if batch else array) for one, array in arrays.items()
     )
     return given, tuple([*tensors, *places].index(one) for one in range(total))
 
 
-def _recurrence(operator: op.Recurrence, place: WritingPlace) -> Pieces:
-    attributes: dict[str, Any] = {
-        "hidden_size": operator.units,
-        "direction": operator.direction,
-    }
-    if operator.kind == "gru":
-        attributes["linear_before_reset"] = int(operator.resets_after)
-    roles = ("matrix", "recurrent matrix", "bias", "", "state", "cell")
-    constants = [(role, place.weights[role]) if role in place.weights else None for role in roles]
-    while constants[-1] is None:
-        constants.pop()
-    output = {"all": 0, "last": 1, "cell": 2}[operator.gives]
-    frames = NodePiece(op_type="Reshape", constants=(integers("frames", place.inputs[0].dims),))
-    layer = NodePiece(
-        op_type=RECURRENCES[operator.kind],
-        constants=tuple(constants),
-        attributes=attributes,
-        output=output,
-        outputs=3 if operator.kind == "lstm" else 2,
-    )
-    return [frames, layer, reshaped(place.output.dims)]
-
-
-WRITERS: Mapping[type, Callable[[Any, WritingPlace], Pieces]] = {
-    op.Choice: _choice,
-    op.ConstantConcatenation: _joined,
-    op.ExtremePlace: _extreme_place,
-    op.Gather: _gather,
-    op.Ranking: _ranking,
-    op.Recurrence: _recurrence,
-    op.Repeat: _repeat,
-    op.RunningSum: _running_sum,
-    op.TensorProduct: _tensor_product,
-}
-
-
-OP_TYPES = {function: (op_type, names) for op_type, (function, names) in elementwise.PLAIN.items()}
-VARIADIC = {"add": "Sum", "mean": "Mean", "maximum": "Max", "minimum": "Min"}
-BINARY = {
-    "add": "Add",
-    "subtract": "Sub",
-    "multiply": "Mul",
-    "divide": "Div",
-    "power": "Pow",
-}
-COORDINATES = {ours: theirs for theirs, ours in windows.COORDINATES.items()}
-ROUNDINGS = {ours: theirs for theirs, ours in windows.ROUNDINGS.items()}
-REDUCTIONS = {ours: theirs for theirs, ours in normalizations.REDUCTIONS.items()}
-
-
-def _convolution(operator: op.Convolution, place: WritingPlace) -> Pieces:
-    return convolution(operator, place.trained("kernel", "bias"))
-
-
-def _transposed(operator: op.TransposedConvolution, place: WritingPlace) -> Pieces:
-    return transposed_convolution(operator, place.trained("kernel", "bias"))
-
-
-def _pooling(operator: op.Pooling, place: WritingPlace) -> Pieces:
-    return pooling(operator, place.inputs[0])
-
-
-def _global_pooling(operator: op.GlobalPooling, _place: WritingPlace) -> Pieces:
-    names = {"max": "GlobalMaxPool", "average": "GlobalAveragePool"}
-    return [NodePiece(op_type=names[operator.function])]
-
-
-def _fully_connected(_operator: op.FullyConnected, place: WritingPlace) -> Pieces:
-    flat = [] if len(place.inputs[0].dims) == 1 else [NodePiece(op_type="Flatten")]
-    constants = place.trained("matrix", "bias")
-    return [*flat, NodePiece(op_type="Gemm", constants=constants, attributes={"transB": 1})]
-
-
-def _matrix_product(_operator: op.MatrixProduct, place: WritingPlace) -> Pieces:
-    return [NodePiece(op_type="MatMul", constants=place.trained("matrix"))]
-
-
-def _batch_normalization(operator: op.BatchNormalization, place: WritingPlace) -> Pieces:
-    constants = place.trained("scale", "shift", "mean", "variance")
-    attributes = {"epsilon": operator.epsilon}
-    return [NodePiece(op_type="BatchNormalization", constants=constants, attributes=attributes)]
-
-
-def _instance_normalization(operator: op.InstanceNormalization, place: WritingPlace) -> Pieces:
-    constants, attributes = place.trained("scale", "shift"), {"epsilon": operator.epsilon}
-    return [NodePiece(op_type="InstanceNormalization", constants=constants, attributes=attributes)]
-
-
-def _layer_normalization(operator: op.LayerNormalization, place: WritingPlace) -> Pieces:
-    attributes = {"axis": operator.axis + 1, "epsilon": operator.epsilon}
-    constants = place.trained("scale", "shift")
-    return [NodePiece(op_type="LayerNormalization", constants=constants, attributes=attributes)]
-
-
-def _local_response(operator: op.LocalResponseNormalization, _place: WritingPlace) -> Pieces:
-    attributes = {
-        "size": operator.size,
-        "alpha": operator.alpha,
-        "beta": operator.beta,
-        "bias": operator.bias,
-    }
-    return [NodePiece(op_type="LRN", attributes=attributes)]
-
-
-def _activation(operator: op.Activation, place: WritingPlace) -> Pieces:
+def _activation(operator: op.Activation, operands: _Operands) -> Nodes:
     match operator.function:
         case "silu":
-            return [NodePiece(op_type="Sigmoid"), NodePiece(op_type="Mul", reads=(0,))]
+            return [node("Sigmoid"), replace(node("Mul"), reads=(0,))]
         case "gelu":
-            return [NodePiece(op_type="Gelu")]
+            return [node("Gelu")]
         case "gelu tanh":
-            return [NodePiece(op_type="Gelu", attributes={"approximate": "tanh"})]
+            return [node("Gelu", approximate="tanh")]
         case "truncate":
-            return [cast(onnx.TensorProto.INT64), cast(onnx.TensorProto.FLOAT)]
+            return [_cast(INTEGER), _cast(FLOAT)]
         case "is not zero":
-            return [cast(onnx.TensorProto.BOOL), cast(onnx.TensorProto.FLOAT)]
+            return [_cast(BOOL), _cast(FLOAT)]
         case "not":
-            kinds = (onnx.TensorProto.BOOL, onnx.TensorProto.FLOAT)
-            return [cast(kinds[0]), NodePiece(op_type="Not"), cast(kinds[1])]
+            return [_cast(BOOL), node("Not"), _cast(FLOAT)]
         case "clip":
             limits = zip(("low", "high"), operator.parameters, strict=True)
-            constants = tuple(
+            constants = (
                 (role, np.array(limit, dtype=np.float32)) if isfinite(limit) else None
                 for role, limit in limits
             )
-            return [NodePiece(op_type="Clip", constants=constants)]
+            return [node("Clip", *constants)]
         case "prelu":
-            slope = place.weights["slope"]
-            column = slope.reshape(-1, *(1 for _ in place.output.dims[1:]))
-            return [NodePiece(op_type="PRelu", constants=(("slope", column),))]
+            slope = operands.weights["slope"]
+            column = slope.reshape(-1, *(1 for _ in operands.output.dims[1:]))
+            return [node("PRelu", ("slope", column))]
     op_type, names = OP_TYPES[operator.function]
     found = zip(names, operator.parameters, strict=True)
-    return [NodePiece(op_type=op_type, attributes={name: value for (name, _), value in found})]
+    return [node(op_type, **{name: value for (name, _), value in found})]
 
 
-def _elementwise(operator: op.Elementwise, place: WritingPlace) -> Pieces:
-    function, count = operator.function, len(place.inputs)
-    if function in TRUTHS:
-        return truth_pieces(operator, place)
-    constants = tuple(
-        (role, array[None] if array.ndim == len(place.output.dims) else array)
-        for role, array in place.trained("constant")
-    )
+def _elementwise(operator: op.Elementwise, operands: _Operands) -> Nodes:
+    function, count = operator.function, len(operands.inputs)
+    constants = [(role, operands.with_batch(one)) for role, one in operands.trained("constant")]
+    first = operator.constant_first
+    if function in COMPARISONS:
+        return [
+            replace(node(COMPARISONS[function], *constants), constant_first=first),
+            _cast(FLOAT),
+        ]
+    if function in LOGIC:
+        if count != 2:
+            raise InvalidNetwork(f"{function!r} of a constant has no ONNX node")
+        return [node(LOGIC[function]), node("Abs"), _cast(BOOL), _cast(FLOAT)]
     if function in VARIADIC and count + len(constants) != 2:
-        return [NodePiece(op_type=VARIADIC[function], constants=constants)]
+        return [node(VARIADIC[function], *constants)]
     op_type = BINARY.get(function) or VARIADIC[function]
     if constants and count == 1:
-        first = operator.constant_first
-        return [NodePiece(op_type=op_type, constants=constants, constant_first=first)]
-    if operator.constant_first:
+        return [replace(node(op_type, *constants), constant_first=first)]
+    if first:
         raise InvalidNetwork(f"{function} of a constant and {count} inputs has no ONNX node")
-    rest = [NodePiece(op_type=op_type, reads=(index,)) for index in range(2, count)]
-    scaling = [NodePiece(op_type=op_type, constants=constants)] if constants else []
-    return [NodePiece(op_type=op_type, reads=(0, 1)), *rest, *scaling]
+    rest = [replace(node(op_type), reads=(index,)) for index in range(2, count)]
+    scaling = [node(op_type, *constants)] if constants else []
+    return [replace(node(op_type), reads=(0, 1)), *rest, *scaling]
 
 
-def _concatenation(operator: op.Concatenation, _place: WritingPlace) -> Pieces:
-    return [NodePiece(op_type="Concat", attributes={"axis": operator.axis + 1})]
-
-
-def _slice(operator: op.Slice, _place: WritingPlace) -> Pieces:
-    constants = (
-        integers("start", [operator.start]),
-        integers("stop", [operator.stop]),
-        integers("axis", [operator.axis + 1]),
-        integers("step", [operator.step]),
+def _choice(operator: op.Choice, operands: _Operands) -> Nodes:
+    """The condition is cast to a truth value; a trained one is one already."""
+    places = [place for place, _ in operator.constants]
+    given = {place: operands.with_batch(operands.weights[constant_role(place)]) for place in places}
+    if 0 in given:
+        given[0] = given[0] != 0
+    tensors = [place for place in range(3) if place not in given]
+    where = replace(
+        node("Where", *((constant_role(place), given[place]) for place in places)),
+        order=tuple([*tensors, *places].index(place) for place in range(3)),
     )
-    return [NodePiece(op_type="Slice", constants=constants)]
+    if 0 in given:
+        return [where]
+    return [replace(_cast(BOOL), reads=(0,)), replace(where, reads=tuple(range(1, len(tensors))))]
 
 
-def _reshape(operator: op.Reshape, _place: WritingPlace) -> Pieces:
-    return [reshaped(operator.dims)]
+def _tensor_product(operator: op.TensorProduct, operands: _Operands) -> Nodes:
+    """The batch of one is a letter of its own."""
+    letters = set("".join(operator.terms))
+    batch = next(one for one in ascii_letters if one not in letters)
+    constants, order = _trained(operator.constants, operands, batch=False)
+    trained = [index for index, _ in operator.constants]
+    terms = ",".join(
+        term if index in trained else batch + term for index, term in enumerate(operator.terms)
+    )
+    product = node("Einsum", *constants, equation=f"{terms}->{batch}{operator.result}")
+    ends = [] if operator.result else [_reshaped(operands.output.dims)]
+    return [replace(product, order=order), *ends]
 
 
-def _channel_shuffle(operator: op.ChannelShuffle, place: WritingPlace) -> Pieces:
-    channels, height, width = place.output.dims
-    cut = (operator.groups, channels // operator.groups, height, width)
-    swap = NodePiece(op_type="Transpose", attributes={"perm": [0, 2, 1, 3, 4]})
-    return [reshaped(cut), swap, reshaped(place.output.dims)]
+def _joined(operator: op.ConstantConcatenation, operands: _Operands) -> Nodes:
+    constants, order = _trained(operator.constants, operands, batch=True)
+    return [replace(node("Concat", *constants, axis=operator.axis + 1), order=order)]
 
 
-def _resize(operator: op.Resize, place: WritingPlace) -> Pieces:
+def _recurrence(operator: op.Recurrence, operands: _Operands) -> Nodes:
+    attributes = {"hidden_size": operator.units, "direction": operator.direction}
+    if operator.kind == "gru":
+        attributes["linear_before_reset"] = int(operator.resets_after)
+    roles = ("matrix", "recurrent matrix", "bias", "", "state", "cell")
+    weights = operands.weights
+    constants = [(role, weights[role]) if role in weights else None for role in roles]
+    while constants[-1] is None:
+        constants.pop()
+    layer = replace(
+        node(operator.kind.upper(), *constants, **attributes),
+        output={"all": 0, "last": 1, "cell": 2}[operator.gives],
+        outputs=3 if operator.kind == "lstm" else 2,
+    )
+    frames = node("Reshape", _integers("frames", *operands.inputs[0].dims))
+    return [frames, layer, _reshaped(operands.output.dims)]
+
+
+def _resize(operator: op.Resize, operands: _Operands) -> Nodes:
     attributes: dict[str, Any] = {
         "mode": operator.function,
         "coordinate_transformation_mode": COORDINATES[operator.coordinates],
@@ -464,133 +396,79 @@ def _resize(operator: op.Resize, place: WritingPlace) -> Pieces:
         attributes["nearest_mode"] = ROUNDINGS[operator.rounding]
     if operator.scales is not None:
         scales = np.array([1, 1, *operator.scales], dtype=np.float32)
-        return [
-            NodePiece(op_type="Resize", constants=(None, ("scales", scales)), attributes=attributes)
-        ]
-    sizes = integers("size", [1, *place.output.dims])
-    return [NodePiece(op_type="Resize", constants=(None, None, sizes), attributes=attributes)]
+        return [node("Resize", None, ("scales", scales), **attributes)]
+    sizes = _integers("size", 1, *operands.output.dims)
+    return [node("Resize", None, None, sizes, **attributes)]
 
 
-def _pad(operator: op.Pad, _place: WritingPlace) -> Pieces:
-    return [pad_piece(operator.padding, mode=operator.mode, value=operator.value)]
-
-
-def _space_to_depth(operator: op.SpaceToDepth, place: WritingPlace) -> Pieces:
+def _space_to_depth(operator: op.SpaceToDepth, operands: _Operands) -> Nodes:
     block = operator.block
-    gather = NodePiece(op_type="SpaceToDepth", attributes={"blocksize": block})
+    gather = node("SpaceToDepth", blocksize=block)
     if operator.order == "block first":
         return [gather]
-    channels, height, width = place.inputs[0].dims
+    channels, height, width = operands.inputs[0].dims
     if channels % block**2:
         raise InvalidNetwork(f"{channels} channels are no multiple of {block**2}")
-    large = reshaped((channels // block**2, height * block, width * block))
-    return [large, gather, reshaped(place.output.dims)]
+    large = _reshaped((channels // block**2, height * block, width * block))
+    return [large, gather, _reshaped(operands.output.dims)]
 
 
-def _depth_to_space(operator: op.DepthToSpace, _place: WritingPlace) -> Pieces:
-    mode = {"block first": "DCR", "channel first": "CRD"}[operator.order]
-    attributes = {"blocksize": operator.block, "mode": mode}
-    return [NodePiece(op_type="DepthToSpace", attributes=attributes)]
+def _channel_shuffle(operator: op.ChannelShuffle, operands: _Operands) -> Nodes:
+    channels, height, width = dims = operands.output.dims
+    cut = (operator.groups, channels // operator.groups, height, width)
+    return [_reshaped(cut), node("Transpose", perm=[0, 2, 1, 3, 4]), _reshaped(dims)]
 
 
-def _transpose(operator: op.Transpose, _place: WritingPlace) -> Pieces:
-    order = [0, *(axis + 1 for axis in operator.permutation)]
-    return [NodePiece(op_type="Transpose", attributes={"perm": order})]
-
-
-def _identity(operator: op.Identity, _place: WritingPlace) -> Pieces:
-    return [NodePiece(op_type="Dropout" if operator.kind == "dropout" else "Identity")]
-
-
-def _softmax(operator: op.Softmax, place: WritingPlace) -> Pieces:
+def _softmax(operator: op.Softmax, operands: _Operands) -> Nodes:
     op_type = "LogSoftmax" if operator.is_logarithm else "Softmax"
-    axis, dims = operator.axis, place.output.dims
+    axis, dims = operator.axis, operands.output.dims
     if operator.last in (None, axis):
-        return [NodePiece(op_type=op_type, attributes={"axis": axis + 1})]
+        return [node(op_type, axis=axis + 1)]
     if operator.last != len(dims) - 1:
         raise InvalidNetwork(f"a softmax over the axes {axis} to {operator.last} of {len(dims)}")
-    flat = reshaped((*dims[:axis], -1))
-    return [flat, NodePiece(op_type=op_type, attributes={"axis": -1}), reshaped(dims)]
+    return [_reshaped((*dims[:axis], -1)), node(op_type, axis=-1), _reshaped(dims)]
 
 
-def _reduction(operator: op.Reduction, place: WritingPlace) -> Pieces:
-    is_full = len(operator.axes) == len(place.inputs[0].dims) and not operator.keeps
-    axes = integers("axes", [axis + 1 for axis in operator.axes])
-    keeps = int(operator.keeps or is_full)
-    piece = NodePiece(
-        op_type=REDUCTIONS[operator.function], constants=(axes,), attributes={"keepdims": keeps}
-    )
-    return [piece, reshaped(place.output.dims)] if is_full else [piece]
+def _reduction(operator: op.Reduction, operands: _Operands) -> Nodes:
+    is_full = len(operator.axes) == len(operands.inputs[0].dims) and not operator.keeps
+    axes = _integers("axes", *(axis + 1 for axis in operator.axes))
+    reduced = node(REDUCTIONS[operator.function], axes, keepdims=int(operator.keeps or is_full))
+    return [reduced, _reshaped(operands.output.dims)] if is_full else [reduced]
 
 
-_WRITERS: Mapping[type, Callable[[Any, WritingPlace], Pieces]] = {
-    op.Convolution: _convolution,
-    op.TransposedConvolution: _transposed,
-    op.Pooling: _pooling,
-    op.GlobalPooling: _global_pooling,
-    op.FullyConnected: _fully_connected,
-    op.MatrixProduct: _matrix_product,
-    op.BatchNormalization: _batch_normalization,
-    op.InstanceNormalization: _instance_normalization,
-    op.LayerNormalization: _layer_normalization,
-    op.LocalResponseNormalization: _local_response,
-    op.Activation: _activation,
-    op.Elementwise: _elementwise,
-    op.Concatenation: _concatenation,
-    op.Slice: _slice,
-    op.ChannelShuffle: _channel_shuffle,
-    op.Resize: _resize,
-    op.Pad: _pad,
-    op.SpaceToDepth: _space_to_depth,
-    op.DepthToSpace: _depth_to_space,
-    op.Reshape: _reshape,
-    op.Transpose: _transpose,
-    op.Identity: _identity,
-    op.Softmax: _softmax,
-    op.Reduction: _reduction,
-    **WRITERS,
-}
-
-
-Padding = tuple[int, int, int, int]
-
-
-def pad_piece(padding: Padding, *, mode: str = "constant", value: float = 0.0) -> NodePiece:
-    """Return a node that adds rows and columns, or cuts off where negative."""
+def _padding(
+    padding: tuple[int, int, int, int], *, mode: str = "constant", value: float = 0.0
+) -> Node:
+    """A node that adds rows and columns, or cuts off where negative."""
     top, left, bottom, right = padding
-    pads = np.array([0, 0, top, left, 0, 0, bottom, right], dtype=np.int64)
-    constants: tuple[Constant, ...] = (("pads", pads),)
+    constants = [_integers("pads", 0, 0, top, left, 0, 0, bottom, right)]
     if mode == "constant":
-        constants = (*constants, ("value", np.array(value, dtype=np.float32)))
-    return NodePiece(op_type="Pad", constants=constants, attributes={"mode": mode})
+        constants.append(("value", np.array(value, dtype=np.float32)))
+    return node("Pad", *constants, mode=mode)
 
 
-def convolution(operator: op.Convolution, weights: tuple[Constant, ...]) -> list[NodePiece]:
-    """Return the nodes of a convolution; rows of an overhang are zero, as those of padding are."""
-    attributes = _attributes(_overhang_as_padding(operator.window)) | {"group": operator.groups}
-    piece = NodePiece(op_type="Conv", constants=weights, attributes=attributes)
-    return [*_crop(operator.window), piece]
+def _convolution(operator: op.Convolution, operands: _Operands) -> Nodes:
+    """Rows of an overhang are zero, as those of padding are."""
+    attributes = _attributes(_overhang_as_padding(operator.window))
+    weights = operands.trained("kernel", "bias")
+    return [*_crop(operator.window), node("Conv", *weights, **attributes, group=operator.groups)]
 
 
-def transposed_convolution(
-    operator: op.TransposedConvolution, weights: tuple[Constant, ...]
-) -> list[NodePiece]:
-    """Return the node of a transposed convolution."""
+def _transposed(operator: op.TransposedConvolution, operands: _Operands) -> Nodes:
     window = operator.window
     if min(window.padding) < 0 or any(window.overhang):
         raise InvalidNetwork(
             "a transposed convolution with negative padding or an overhang has no ONNX node"
         )
-    attributes = _attributes(window) | {
-        "group": operator.groups,
-        "output_padding": list(operator.extra),
-    }
-    return [NodePiece(op_type="ConvTranspose", constants=weights, attributes=attributes)]
+    attributes = _attributes(window) | {"group": operator.groups}
+    attributes["output_padding"] = list(operator.extra)
+    return [node("ConvTranspose", *operands.trained("kernel", "bias"), **attributes)]
 
 
-def pooling(operator: op.Pooling, shape: Shape) -> list[NodePiece]:
-    """Return the nodes of a pooling; an overhang becomes ceil mode, or padding that counts not."""
+def _pooling(operator: op.Pooling, operands: _Operands) -> Nodes:
+    """An overhang becomes ceil mode, or padding that counts not."""
     window, is_average = operator.window, operator.function == "average"
+    shape = operands.inputs[0]
     top, left, bottom, right = (min(amount, 0) for amount in window.padding)
     kept = (shape.height + top + bottom, shape.width + left + right)
     padded = _positive(window)
@@ -601,14 +479,13 @@ def pooling(operator: op.Pooling, shape: Shape) -> list[NodePiece]:
     attributes |= {"kernel_shape": list(window.kernel), "ceil_mode": int(ceils)}
     if is_average:
         attributes["count_include_pad"] = int(operator.counts_padding)
-    piece = NodePiece(op_type="AveragePool" if is_average else "MaxPool", attributes=attributes)
-    return [*_crop(window), piece]
+    return [*_crop(window), node("AveragePool" if is_average else "MaxPool", **attributes)]
 
 
-def _crop(window: op.Window) -> list[NodePiece]:
-    """Return a node that cuts off what negative padding leaves out."""
+def _crop(window: op.Window) -> Nodes:
+    """A node that cuts off what negative padding leaves out."""
     top, left, bottom, right = (min(amount, 0) for amount in window.padding)
-    return [pad_piece((top, left, bottom, right))] if any((top, left, bottom, right)) else []
+    return [_padding((top, left, bottom, right))] if any((top, left, bottom, right)) else []
 
 
 def _positive(window: op.Window) -> op.Window:
@@ -628,3 +505,117 @@ def _attributes(window: op.Window) -> dict[str, Any]:
         "dilations": list(window.dilation),
         "pads": list(window.padding),
     }
+
+
+# Each operator's nodes, from the operator and its operands.
+_WRITERS: Mapping[type, Callable[[Any, _Operands], Nodes]] = {
+    op.Activation: _activation,
+    op.BatchNormalization: lambda one, at: [
+        node(
+            "BatchNormalization",
+            *at.trained("scale", "shift", "mean", "variance"),
+            epsilon=one.epsilon,
+        )
+    ],
+    op.ChannelShuffle: _channel_shuffle,
+    op.Choice: _choice,
+    op.Concatenation: lambda one, _: [node("Concat", axis=one.axis + 1)],
+    op.ConstantConcatenation: _joined,
+    op.Convolution: _convolution,
+    op.DepthToSpace: lambda one, _: [
+        node(
+            "DepthToSpace",
+            blocksize=one.block,
+            mode={"block first": "DCR", "channel first": "CRD"}[one.order],
+        )
+    ],
+    op.Elementwise: _elementwise,
+    op.ExtremePlace: lambda one, _: [
+        node(
+            {"max": "ArgMax", "min": "ArgMin"}[one.function],
+            axis=one.axis + 1,
+            keepdims=1,
+            select_last_index=int(one.takes_last),
+        ),
+        _cast(FLOAT),
+    ],
+    op.FullyConnected: lambda _, at: [
+        *([] if len(at.inputs[0].dims) == 1 else [node("Flatten")]),
+        node("Gemm", *at.trained("matrix", "bias"), transB=1),
+    ],
+    op.Gather: lambda one, _: [node("Gather", _integers("places", *one.places), axis=one.axis + 1)],
+    op.GlobalPooling: lambda one, _: [
+        node({"max": "GlobalMaxPool", "average": "GlobalAveragePool"}[one.function])
+    ],
+    op.Identity: lambda one, _: [node("Dropout" if one.kind == "dropout" else "Identity")],
+    op.InstanceNormalization: lambda one, at: [
+        node("InstanceNormalization", *at.trained("scale", "shift"), epsilon=one.epsilon)
+    ],
+    op.LayerNormalization: lambda one, at: [
+        node(
+            "LayerNormalization",
+            *at.trained("scale", "shift"),
+            axis=one.axis + 1,
+            epsilon=one.epsilon,
+        )
+    ],
+    op.LocalResponseNormalization: lambda one, _: [
+        node("LRN", size=one.size, alpha=one.alpha, beta=one.beta, bias=one.bias)
+    ],
+    op.MatrixProduct: lambda _, at: [node("MatMul", *at.trained("matrix"))],
+    op.Pad: lambda one, _: [_padding(one.padding, mode=one.mode, value=one.value)],
+    op.Pooling: _pooling,
+    op.Ranking: lambda one, _: [
+        replace(
+            node(
+                "TopK",
+                _integers("count", one.count),
+                axis=one.axis + 1,
+                largest=int(one.takes_largest),
+            ),
+            output=int(one.gives_places),
+            outputs=2,
+        ),
+        *([_cast(FLOAT)] if one.gives_places else []),
+    ],
+    op.Recurrence: _recurrence,
+    op.Reduction: _reduction,
+    op.Repeat: lambda one, at: [
+        node(
+            "Tile",
+            _integers(
+                "times",
+                *(
+                    1,
+                    *(one.times if axis == one.axis else 1 for axis in range(len(at.output.dims))),
+                ),
+            ),
+        )
+    ],
+    op.Reshape: lambda one, _: [_reshaped(one.dims)],
+    op.Resize: _resize,
+    op.RunningSum: lambda one, _: [
+        node(
+            "CumSum",
+            ("axis", np.array(one.axis + 1, np.int64)),
+            exclusive=int(one.is_exclusive),
+            reverse=int(one.is_reversed),
+        )
+    ],
+    op.Slice: lambda one, _: [
+        node(
+            "Slice",
+            _integers("start", one.start),
+            _integers("stop", one.stop),
+            _integers("axis", one.axis + 1),
+            _integers("step", one.step),
+        )
+    ],
+    op.Softmax: _softmax,
+    op.SpaceToDepth: _space_to_depth,
+    op.TensorProduct: _tensor_product,
+    op.Transpose: lambda one, _: [
+        node("Transpose", perm=[0, *(axis + 1 for axis in one.permutation)])
+    ],
+    op.TransposedConvolution: _transposed,
+}

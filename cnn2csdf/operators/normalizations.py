@@ -154,7 +154,7 @@ class Softmax(OfTheTensor):
 
     def computed(self, part: Part) -> Array:
         """Return the rows of the part; along axes other than the rows it needs those rows only."""
-        axes = self._axes
+        axes = self.axes
         by_rows = part.shape.is_map and 1 not in axes
         values = same_rows(part) if by_rows else whole_tensor(part.inputs[0])
         shifted = values - values.max(axis=axes, keepdims=True)
@@ -165,7 +165,7 @@ class Softmax(OfTheTensor):
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return shares as fixed-point arithmetic gives them: of 2 ** 8, 2 ** 15 or 2 ** 16."""
-        (given, result), axes = quantized_types(self, types), self._axes
+        (given, result), axes = quantized_types(self, types), self.axes
         is_short = given.element.bytes == 1
         if self.is_logarithm or not (result.is_fixed_point or is_short):
             return super(Softmax, self).computed_in_integers(part, types)
@@ -179,5 +179,6 @@ class Softmax(OfTheTensor):
         return cut(found.astype(result.element.value), part)
 
     @property
-    def _axes(self) -> tuple[int, ...]:
+    def axes(self) -> tuple[int, ...]:
+        """The axes over which the shares add up to one."""
         return tuple(range(self.axis, (self.axis if self.last is None else self.last) + 1))

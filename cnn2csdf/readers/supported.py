@@ -63,9 +63,10 @@ def _of_darknet() -> Iterator[Supported]:
 
 def _in_words(convert: Callable[..., Any]) -> str:
     """The first sentence of what a converter says it does."""
+    convert = inspect.unwrap(convert)
     while isinstance(convert, partial):
         convert = convert.func
-    said = (inspect.getdoc(inspect.unwrap(convert)) or "").partition("\n\n")[0]
+    said = (inspect.getdoc(convert) or "").partition("\n\n")[0]
     return " ".join(said.split()).removeprefix("Add ").rstrip(".")
 
 

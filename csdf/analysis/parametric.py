@@ -1,26 +1,14 @@
-"""The period as an exact function of one parameter of the durations.
+"""Parametric throughput: the period as an exact function of one or two parameters of the durations.
 
-Every cycle of the graph asks for a period that is linear in the parameter; the period is the largest
-of these, so it is convex and made of straight pieces. Two cycles that are critical at both ends of an
-interval either are the whole truth between them, or meet where a third one is above both.
-
-Source: Ghamarian, Geilen, Basten, Stuijk, Parametric throughput analysis of synchronous data flow
-graphs, DATE 2008 (divide and conquer); Eisner, Severance, JACM 23(4), 1976 (its number of steps).
-
-The period as an exact function of two parameters of the durations, by regions.
-
-Each cycle asks for a period that is a plane over the two parameters; the period is the highest of
-them. In the region of a plane it is above all others known. Where the period at every corner of every
+Every cycle of the graph asks for a period that is linear in the parameters; the period is the largest
+of these, so it is convex and piecewise linear. With one parameter, two cycles that are critical at both
+ends of an interval either are the whole truth between them, or meet where a third one is above both.
+With two, each cycle is a plane, the highest in its region. Where the period at every corner of every
 region is that of its plane, no plane is missing: between the corners the period is at least its plane
 and, being convex, at most what the corners say, which is the plane again.
 
-Source: Ghamarian, Geilen, Basten, Stuijk, DATE 2008 (divide and conquer over regions).
-
-Cycles of a graph as linear functions of parameters.
-
-Periods as expressions of SymPy, where that is installed.
-
-Durations that are linear in a parameter.
+Source: Ghamarian, Geilen, Basten, Stuijk, Parametric throughput analysis of synchronous data flow
+graphs, DATE 2008 (divide and conquer); Eisner, Severance, JACM 23(4), 1976 (its number of steps).
 """
 
 from __future__ import annotations
@@ -31,23 +19,26 @@ from fractions import Fraction
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import pairwise
+from operator import mul
 from typing import Any
 
-from csdf.analysis.critical import CriticalCycle, named_cycle
+from csdf.analysis.critical import CriticalCycle
 from csdf.analysis.varying import Critical, VaryingGraph
 from csdf.errors import CsdfError, Deadlocked, counted
 from csdf.model.exact import Exact, exact
 from csdf.model.graph import Actor, Graph, require_graph
-from csdf.model.shown import Shown, with_floats
+from csdf.model.shown import Shown, Tabular
 from csdf.time_limit import Budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinearPiece:
+class LinearPiece(Shown):
     """The period from `start` to `end`: (time + count * x) / tokens, and the cycle that asks for it.
 
     end: None for a piece that goes on for ever.
     """
+
+    JSON = ("from=start", "to=end", "time", "count", "tokens", "cycle")
 
     start: Fraction
     end: Fraction | None
@@ -65,28 +56,30 @@ class LinearPiece:
         """By how much the period grows with the parameter."""
         return self.count / self.tokens
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the piece as a JSON value; fractions as texts."""
-        return {
-            "from": str(self.start),
-            "to": None if self.end is None else str(self.end),
-            "time": str(self.time),
-            "count": str(self.count),
-            "tokens": self.tokens,
-            "cycle": None if self.cycle is None else self.cycle.to_json(),
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParametricPeriod(Shown):
+class ParametricPeriod(Tabular):
     """The period as a function of a parameter: convex, of straight pieces, exact from `least` on.
 
     evaluations: periods that were computed to find it.
     """
 
+    JSON = ("parameter=name", "today", "pieces", "evaluations")
+    FLOATS = ("from", "to", "slope", "period")
+
     parameter: Parameter
     pieces: tuple[LinearPiece, ...]
     evaluations: int
+
+    @property
+    def name(self) -> str:
+        """Of the parameter."""
+        return self.parameter.name
+
+    @property
+    def today(self) -> Fraction:
+        """The value of the parameter at which the graph is as given."""
+        return self.parameter.today
 
     def piece(self, value: Exact) -> LinearPiece:
         """Return the piece that holds at this value; of two, the one that begins there."""
@@ -117,15 +110,6 @@ class ParametricPeriod(Shown):
         rows = [(one.time, [one.count], one.tokens) for one in self.pieces]
         return symbolic_maximum([self.parameter.name], rows)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the function as a JSON value; fractions as texts."""
-        return {
-            "parameter": self.parameter.name,
-            "today": str(self.parameter.today),
-            "pieces": [one.to_json() for one in self.pieces],
-            "evaluations": self.evaluations,
-        }
-
     def rows(self) -> list[dict[str, Any]]:
         """Return an exact row for each piece."""
         return [
@@ -133,10 +117,6 @@ class ParametricPeriod(Shown):
              "actors": () if one.cycle is None else one.cycle.actors}
             for one in self.pieces
         ]  # fmt: skip
-
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each piece, as for a data frame: floats, and exact texts beside them."""
-        return with_floats(self.rows(), "from", "to", "slope", "period")
 
 
 def parametric_period(
@@ -159,11 +139,17 @@ def parametric_period(
     while last.slopes[0] != slope:
         end = least + 2 * (end - least)
         last = search.line(end)
-    found = [*_between(search, least, search.line(least), end, last), (end, last)]
+    found = _joined([*_between(search, least, search.line(least), end, last), (end, last)])
+    ends = [*(start for start, _ in found[1:]), None]
+    pieces = [
+        LinearPiece(
+            start=start, end=stop, time=line.time, count=line.counts[0], tokens=line.tokens,
+            cycle=search.cycle(line),
+        )
+        for (start, line), stop in zip(found, ends, strict=True)
+    ]  # fmt: skip
     return ParametricPeriod(
-        parameter=parameter,
-        pieces=_pieces(search, _joined(found), None),
-        evaluations=search.evaluations,
+        parameter=parameter, pieces=tuple(pieces), evaluations=search.evaluations
     )
 
 
@@ -190,19 +176,14 @@ def _between(
         elif right.period(begin) == left.period(begin):
             found.append((begin, right))
         else:
-            meeting = _meeting(left, right)
+            zero = Fraction(0)
+            meeting = (left.period(zero) - right.period(zero)) / (right.slopes[0] - left.slopes[0])
             middle = search.line(meeting)
             if middle.period(meeting) == left.period(meeting):
                 found += [(begin, left), (meeting, right)]
             else:
                 waiting += [(meeting, middle, end, right), (begin, left, meeting, middle)]
     return found
-
-
-def _meeting(left: CycleLine, right: CycleLine) -> Fraction:
-    """Return the value at which two lines of different slopes are equal."""
-    zero = Fraction(0)
-    return (left.period(zero) - right.period(zero)) / (right.slopes[0] - left.slopes[0])
 
 
 def _joined(found: list[tuple[Fraction, CycleLine]]) -> list[tuple[Fraction, CycleLine]]:
@@ -217,24 +198,11 @@ def _joined(found: list[tuple[Fraction, CycleLine]]) -> list[tuple[Fraction, Cyc
     return kept
 
 
-def _pieces(
-    search: LineSearch, found: list[tuple[Fraction, CycleLine]], end: Fraction | None
-) -> tuple[LinearPiece, ...]:
-    ends = [*(start for start, _ in found[1:]), end]
-    return tuple(
-        LinearPiece(
-            start=start, end=stop, time=line.time, count=line.counts[0], tokens=line.tokens,
-            cycle=search.cycle(line),
-        )
-        for (start, line), stop in zip(found, ends, strict=True)
-    )  # fmt: skip
-
-
 Point = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PeriodRegion:
+class PeriodRegion(Shown):
     """A convex polygon in which one cycle sets the period: (time + counts * values) / tokens.
 
     corners: in order round the polygon.
@@ -250,29 +218,32 @@ class PeriodRegion:
         """Return what the cycle asks for at these values."""
         return (self.time + self.counts[0] * first + self.counts[1] * second) / self.tokens
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the region as a JSON value; fractions as texts."""
-        return {
-            "corners": [[str(first), str(second)] for first, second in self.corners],
-            "time": str(self.time),
-            "counts": [str(count) for count in self.counts],
-            "tokens": self.tokens,
-            "cycle": None if self.cycle is None else self.cycle.to_json(),
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParametricRegions(Shown):
+class ParametricRegions(Tabular):
     """The period as a function of two parameters: exact from `low` to `high` of both.
 
     evaluations: periods that were computed to find it.
     """
+
+    JSON = ("parameters=names", "today", "low", "high", "regions", "evaluations")
+    FLOATS = ("time", "counts", "corners")
 
     parameters: tuple[Parameter, Parameter]
     low: Point
     high: Point
     regions: tuple[PeriodRegion, ...]
     evaluations: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the parameters."""
+        return tuple(one.name for one in self.parameters)
+
+    @property
+    def today(self) -> tuple[Fraction, ...]:
+        """The values of the parameters at which the graph is as given."""
+        return tuple(one.today for one in self.parameters)
 
     def period(self, first: Exact, second: Exact) -> Fraction:
         """Return the exact period at these values. Raises CsdfError outside of what is known."""
@@ -287,17 +258,6 @@ class ParametricRegions(Shown):
         rows = [(one.time, one.counts, one.tokens) for one in self.regions]
         return symbolic_maximum([one.name for one in self.parameters], rows)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the function as a JSON value; fractions as texts."""
-        return {
-            "parameters": [one.name for one in self.parameters],
-            "today": [str(one.today) for one in self.parameters],
-            "low": [str(one) for one in self.low],
-            "high": [str(one) for one in self.high],
-            "regions": [one.to_json() for one in self.regions],
-            "evaluations": self.evaluations,
-        }
-
     def rows(self) -> list[dict[str, Any]]:
         """Return an exact row for each region."""
         return [
@@ -305,10 +265,6 @@ class ParametricRegions(Shown):
              "actors": () if one.cycle is None else one.cycle.actors}
             for one in self.regions
         ]  # fmt: skip
-
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each region, as for a data frame: floats, and exact texts beside them."""
-        return with_floats(self.rows(), "time", "counts", "corners")
 
 
 def parametric_regions(
@@ -420,10 +376,7 @@ class CycleLine:
 
     def period(self, *values: Fraction) -> Fraction:
         """Return the period it asks for at these values of the parameters."""
-        counted = sum(
-            (count * value for count, value in zip(self.counts, values, strict=True)), Fraction(0)
-        )
-        return (self.time + counted) / self.tokens
+        return sum(map(Fraction.__mul__, self.counts, values), self.time) / self.tokens
 
     @property
     def slopes(self) -> tuple[Fraction, ...]:
@@ -446,16 +399,15 @@ class LineSearch:
         self._graph = graph
         self.evaluations = 0
         self._today = [parameter.today for parameter in parameters]
-        self._weights = [self._spread(parameter) for parameter in parameters]
-
-    def _spread(self, parameter: Parameter) -> dict[int, Fraction]:
-        """The weights that are not zero, by the place of the duration among all."""
-        return {
-            self._graph.place(self._graph.number[actor], phase): weight
-            for actor, row in parameter.weights.items()
-            for phase, weight in enumerate(row)
-            if weight
-        }
+        self._weights = [  # that are not zero, by the place of the duration among all
+            {
+                graph.numbers.duration_start[graph.number[actor]] + phase: weight
+                for actor, row in parameter.weights.items()
+                for phase, weight in enumerate(row)
+                if weight
+            }
+            for parameter in parameters
+        ]
 
     def line(self, *values: Fraction) -> CycleLine:
         """Return a cycle that sets the period at these values."""
@@ -473,28 +425,20 @@ class LineSearch:
 
     def cycle(self, line: CycleLine) -> CriticalCycle | None:
         """Return the cycle by the names of the graph, its time where it was found; None for none."""
-        critical = line.critical
-        if critical.component is None or critical.circuit is None:
-            return None
-        numbers = self._graph.numbers
-        return named_cycle(numbers, critical.component, critical.circuit, critical.time)
+        return self._graph.named(line.critical)
 
     def _line_of(self, critical: Critical, values: Sequence[Fraction]) -> CycleLine:
         if critical.period is None:
             raise Deadlocked("the graph deadlocks; it has no period, whatever its durations are")
-        if critical.component is None or critical.circuit is None:
-            nothing = (Fraction(0),) * len(self._weights)
-            return CycleLine(time=Fraction(0), counts=nothing, tokens=1, critical=critical)
-        places = self._graph.places(critical.component, critical.circuit)
-        tokens = critical.circuit.height / critical.component.repeats
-        rounds = tokens.denominator
+        tokens = Fraction(1)
+        if critical.component is not None and critical.circuit is not None:
+            tokens = critical.circuit.height / critical.component.repeats
+        places, rounds = self._graph.places(critical), tokens.denominator
         counts = tuple(
             rounds * sum((row[at] for at in places if at in row), Fraction(0))
             for row in self._weights
         )
-        shared = sum(
-            (count * value for count, value in zip(counts, values, strict=True)), Fraction(0)
-        )
+        shared = sum(map(mul, counts, values), Fraction(0))
         return CycleLine(
             time=rounds * critical.time - shared,
             counts=counts,
@@ -510,28 +454,15 @@ def symbolic_maximum(
 
     The symbols are real and have the names of the parameters.
     """
-    sympy = _library()
-    symbols = [sympy.Symbol(name, real=True) for name in names]
-    return sympy.Max(
-        *(
-            sum(
-                (_rational(sympy, count) * one for count, one in zip(counts, symbols, strict=True)),
-                _rational(sympy, time),
-            )
-            / tokens
-            for time, counts, tokens in rows
-        )
-    )
-
-
-def _library() -> Any:
     if find_spec("sympy") is None:
         raise CsdfError("to_sympy() needs SymPy: pip install csdf[sympy]")
-    return import_module("sympy")
-
-
-def _rational(sympy: Any, value: Fraction) -> Any:
-    return sympy.Rational(value.numerator, value.denominator)
+    sympy = import_module("sympy")
+    symbols = [sympy.Symbol(name, real=True) for name in names]
+    lines = []
+    for time, counts, tokens in rows:
+        time, *counts = (sympy.Rational(one.numerator, one.denominator) for one in (time, *counts))
+        lines.append(sum(map(mul, counts, symbols), time) / tokens)
+    return sympy.Max(*lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

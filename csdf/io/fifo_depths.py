@@ -1,14 +1,15 @@
-"""FIFO depths of streaming accelerators: the files that their builders read."""
+"""FIFO depths of streaming accelerators: the files that FINN and hls4ml read."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from csdf.errors import UnreadableFile, counted
 from csdf.io.json_value import JsonValue
 from csdf.model.graph import Graph
+
+INPUTS, OUTPUTS = "inFIFODepths", "outFIFODepths"
 
 
 def folding_config(graph: Graph, capacities: Mapping[str, int]) -> str:
@@ -17,13 +18,14 @@ def folding_config(graph: Graph, capacities: Mapping[str, int]) -> str:
     Every layer lists the depth in front of each of its inputs and behind each of its outputs, in the
     order of the graph's channels; a channel stands in both lists. Self-loops are left out.
     """
-    layers: dict[str, Any] = {"Defaults": {}}
-    for actor in graph.actors:
-        layers[actor.name] = {
-            "inFIFODepths": _depths(graph, capacities, consumer=actor.name),
-            "outFIFODepths": _depths(graph, capacities, producer=actor.name),
+    layers = {
+        layer: {
+            key: [capacities[name] for name in names if name in capacities]
+            for key, names in ends.items()
         }
-    return json.dumps(layers, indent=2) + "\n"
+        for layer, ends in _fifos(graph).items()
+    }
+    return json.dumps({"Defaults": {}, **layers}, indent=2) + "\n"
 
 
 def depth_table(capacities: Mapping[str, int]) -> str:
@@ -40,66 +42,42 @@ def parse_depths(text: str, graph: Graph, name: str = "<text>") -> dict[str, int
     found = JsonValue.parse(text, name)
     if type(found.value) is not dict:
         raise found.refusal("expected an object of depths")
-    if any(isinstance(value, dict) for value in found.value.values()):
-        return _folding_depths(found, graph)
-    known = {channel.name for channel in graph.channels}
-    return {_known(key, known, name): found[key].natural() for key in found.value}
-
-
-def _depths(
-    graph: Graph,
-    capacities: Mapping[str, int],
-    *,
-    producer: str | None = None,
-    consumer: str | None = None,
-) -> list[int]:
-    return [
-        capacities[channel]
-        for channel in _fifos(graph, producer, consumer)
-        if channel in capacities
-    ]
-
-
-def _fifos(graph: Graph, producer: str | None, consumer: str | None) -> list[str]:
-    return [
-        channel.name
-        for channel in graph.channels
-        if not channel.is_self_loop
-        and producer in (None, channel.producer)
-        and consumer in (None, channel.consumer)
-    ]
-
-
-def _folding_depths(found: JsonValue, graph: Graph) -> dict[str, int]:
     depths: dict[str, int] = {}
-    actors = {actor.name for actor in graph.actors}
+    if not any(isinstance(value, dict) for value in found.value.values()):
+        _require_known(found, {channel.name for channel in graph.channels})
+        return {key: found[key].natural() for key in found.value}
+    fifos = _fifos(graph)
+    _require_known(found, {"Defaults", *fifos})
     for layer in found.value:
         if layer == "Defaults":
             continue
-        for key, channels in (
-            ("inFIFODepths", _fifos(graph, None, _known(layer, actors, found.file))),
-            ("outFIFODepths", _fifos(graph, layer, None)),
-        ):
-            for channel, depth in zip(channels, _listed(found[layer], key, channels), strict=False):
+        entry = found[layer]
+        if type(entry.value) is not dict:
+            raise entry.refusal("expected an object with the depths of a layer")
+        for key, names in fifos[layer].items():
+            own = entry[key].naturals() if key in entry.value else ()
+            if len(own) not in (0, len(names)):
+                raise entry[key].refusal(
+                    f"expected a depth for each of {counted(len(names), 'channel')}"
+                )
+            for channel, depth in zip(names, own, strict=False):
                 depths[channel] = max(depth, depths.get(channel, 0))
     return depths
 
 
-def _listed(layer: JsonValue, key: str, channels: list[str]) -> tuple[int, ...]:
-    """The depths of that key: one for each channel, or none where the layer does not say."""
-    if type(layer.value) is not dict:
-        raise layer.refusal("expected an object with the depths of a layer")
-    if key not in layer.value:
-        return ()
-    depths = layer[key].naturals()
-    if len(depths) not in (0, len(channels)):
-        raise layer[key].refusal(
-            f"expected a depth for each of {counted(len(channels), 'channel')}"
-        )
-    return depths
+def _fifos(graph: Graph) -> dict[str, dict[str, list[str]]]:
+    """The channels in front of each layer and behind it."""
+    found: dict[str, dict[str, list[str]]] = {
+        actor.name: {INPUTS: [], OUTPUTS: []} for actor in graph.actors
+    }
+    for channel in graph.channels:
+        if not channel.is_self_loop:
+            found[channel.consumer][INPUTS].append(channel.name)
+            found[channel.producer][OUTPUTS].append(channel.name)
+    return found
 
 
-def _known(key: str, names: set[str], file: str) -> str:
-    if key not in names:
-        raise UnreadableFile(f"{file}: the graph has no {key!r}")
-    return key
+def _require_known(found: JsonValue, names: set[str]) -> None:
+    unknown = next((key for key in found.value if key not in names), None)
+    if unknown is not None:
+        raise UnreadableFile(f"{found.file}: the graph has no {unknown!r}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.latency import dependency_distance, iteration_times
@@ -26,6 +26,7 @@ from csdf.names import free_name
 from csdf.time_limit import Budget, Stop, stop_of
 
 CLOCK = "clock of "
+LATENCIES = ("latency", "dependency_latency", "wait", "jitter", "steady_jitter")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,8 @@ class SourceLatency(Shown):
     the earliest; steady_jitter: without the transient.
     """
 
+    JSON = ("source", "sink", "distance", "period", "least_period", *LATENCIES)
+
     source: str
     sink: str
     period: Fraction
@@ -52,20 +55,6 @@ class SourceLatency(Shown):
     wait: Fraction | None
     jitter: Fraction | None
     steady_jitter: Fraction | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the answer as a JSON value; fractions as texts."""
-        times = ("period", "least_period", *LATENCIES)
-        found = {name: getattr(self, name) for name in times}
-        return {
-            "source": self.source,
-            "sink": self.sink,
-            "distance": self.distance,
-            **{name: None if value is None else str(value) for name, value in found.items()},
-        }
-
-
-LATENCIES = ("latency", "dependency_latency", "wait", "jitter", "steady_jitter")
 
 
 def source_latency(

@@ -78,6 +78,28 @@ clean:
 """
 
 
+def end_of_main(
+    name: str, differs: str, equal: str, arena: str, state: str = "sizeof state", more: str = ""
+) -> str:
+    """Return the end of a main program: what was found, and the bytes that it took.
+
+    arena, state: C expressions. more: C before the end of the line.
+    """
+    return f"""    say(failed ? "{name}: {differs}\\n" : "{name}: {equal}\\n");
+    say("arena bytes: ");
+    say_number((uint32_t){arena});
+    say("\\nstate bytes: ");
+    say_number((uint32_t){state});
+#ifdef ON_TARGET
+    say("\\nstack bytes: ");
+    say_number(stack_bytes());
+#endif
+{more}    say("\\n");
+    return failed;
+}}
+"""
+
+
 def target_files() -> dict[str, str]:
     """Return what a program needs on an emulated microcontroller, by file name."""
     names = ("target.c", "target.h", "target_m4.ld", "target_m55.ld")

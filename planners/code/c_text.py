@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from csdf.errors import InvalidNetwork
 from planners.code.rules import Rule
 
+NULL = "NULL"
 WIDTH = 100
 TOGETHER = 2**16  # numbers that become text at once
 KEYWORDS = frozenset({
@@ -79,6 +80,20 @@ def numbers(array: NDArray[Any]) -> Iterator[str]:
         yield from [f"{one}f" if "." in one or "e" in one else f"{one}.0f" for one in texts]
 
 
+def initialiser(value: object) -> str:
+    """Return a value as C writes it: sequences in braces, None as NULL, texts as they are."""
+    if value is None:
+        return NULL
+    if isinstance(value, str):
+        return value
+    if isinstance(value, tuple | list | range):
+        return "{" + ", ".join(map(initialiser, value)) + "}"
+    if isinstance(value, float | np.floating):
+        return number(float(value))
+    assert isinstance(value, int | np.integer)
+    return str(int(value))
+
+
 def wrapped(items: Iterable[str]) -> str:
     """Return items with commas between, in indented lines."""
     lines, line = [], "   "
@@ -90,7 +105,6 @@ def wrapped(items: Iterable[str]) -> str:
     return "\n".join([*lines, line])
 
 
-NULL = "NULL"
 TYPES = {  # of trained numbers
     "float32": "float",
     "int8": "int8_t",

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from cnn2csdf.dtypes import Element, Quantization
-from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.network import Layer, Shape
 from cnn2csdf.weights import Array
 from csdf.errors import UnsupportedOperator
-from planners.code.c_text import NULL, Tables, identifier
+from planners.code.c_text import NULL, Tables, identifier, initialiser
 from planners.code.parts import REALS, SHARED, Part, defined_names, parts_of, used_parts
 from planners.code.rules import Rule
 
@@ -71,9 +71,19 @@ class Described:
         """Return the symbol of trained numbers that may be missing."""
         return self.symbol(role, self.weights[role]) if role in self.weights else NULL
 
-    def structure(self, kind: str, *fields: str | int) -> str:
-        """Return the address of the numbers of the layer."""
-        return self.tables.one(kind, identifier(self.layer.name), [str(one) for one in fields])
+    def structure(self, kind: str, *fields: object) -> str:
+        """Return the address of the numbers of the layer, in a structure of C."""
+        name = identifier(self.layer.name)
+        return self.tables.one(kind, name, [initialiser(one) for one in fields])
+
+    def call(self, function: str, kind: str | None = None, *fields: object) -> Call:
+        """Return the call of a kernel that takes a structure of that kind, if any."""
+        return Call(function, NULL if kind is None else self.structure(kind, *fields))
+
+    def table(self, kind: str, role: str, items: Iterable[object]) -> str:
+        """Return the symbol of an array of C values."""
+        name = identifier(self.layer.name) + (f"_{role}" if role else "")
+        return self.tables.defined(kind, name, [initialiser(one) for one in items])
 
     def refusal(self, what: str) -> UnsupportedOperator:
         """Return the error for a layer that no kernel computes."""
@@ -86,25 +96,6 @@ class Described:
 def _in_c(role: str) -> str:
     """Return what calls name an array of trained numbers by."""
     return role.replace(".", "_").replace(" ", "_")
-
-
-def described(
-    network: Network,
-    layer: Layer,
-    weights: Mapping[str, Array],
-    tables: Tables | RealTables,
-    element: Element,
-) -> Described:
-    """Return a layer with what it takes to write a call for it."""
-    return Described(
-        layer=layer,
-        inputs=network.input_shapes(layer),
-        weights=weights,
-        tables=tables,
-        given=tuple(network.layer(source).quantization for source in layer.inputs),
-        element=element,
-        number=network.layers.index(layer) + 1,
-    )
 
 
 _COMMENTS = re.compile(r"(/\*.*?\*/)", re.DOTALL)

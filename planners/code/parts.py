@@ -60,6 +60,16 @@ def defined_names(name: str) -> frozenset[str]:
     return frozenset().union(*(part.names for part in parts_of(name)))
 
 
+@cache
+def functions_in(name: str) -> frozenset[str]:
+    """Return the functions that a C file of this package defines."""
+    kinds = re.compile(r"(#define|typedef|enum)\b")
+    parts = parts_of(name)
+    return frozenset().union(
+        *(part.names for part in parts if not kinds.match(_COMMENT.sub("", part.text).strip()))
+    )
+
+
 def _chunks(text: str) -> Iterator[str]:
     """Pieces between empty lines that stand outside of any braces, and lines that use a macro there."""
     lines: list[str] = []

@@ -20,6 +20,7 @@ from cnn2csdf.dtypes import Element
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array, Model
+from planners.code.building import end_of_main
 from planners.code.c_text import number as number_text
 from planners.code.c_text import numbers, wrapped
 from planners.code.ends import Port
@@ -78,6 +79,15 @@ def placed(array: Array) -> Array:
 def test_program(written: Written, vectors: Sequence[TestVector]) -> str:
     """Return main.c: it runs the frames twice, by row where the input streams, and compares."""
     name = written.name
+    counted = f"""#ifdef COUNTED
+    {{
+        uint32_t before = thousand_instructions();
+        {_run_of(written, 0)}
+        say("\\nthousand instructions of a frame: ");
+        say_number(thousand_instructions() - before);
+    }}
+#endif
+"""
     return f"""/* Runs {name} on test vectors and compares with what they are to give. */
 #include <math.h>
 #include <string.h>
@@ -95,27 +105,7 @@ static {name}_element arena[{name.upper()}_ARENA_ELEMENTS];
 int main(void)
 {{
     int failed = {name}_test();
-    say(failed ? "{name}: outputs differ\\n" : "{name}: outputs equal\\n");
-    say("arena bytes: ");
-    say_number((uint32_t)sizeof arena);
-    say("\\nstate bytes: ");
-    say_number((uint32_t)sizeof state);
-#ifdef ON_TARGET
-    say("\\nstack bytes: ");
-    say_number(stack_bytes());
-#endif
-#ifdef COUNTED
-    {{
-        uint32_t before = thousand_instructions();
-        {_run_of(written, 0)}
-        say("\\nthousand instructions of a frame: ");
-        say_number(thousand_instructions() - before);
-    }}
-#endif
-    say("\\n");
-    return failed;
-}}
-#endif
+{end_of_main(name, "outputs differ", "outputs equal", "sizeof arena", more=counted)}#endif
 """
 
 

@@ -15,8 +15,8 @@ The search of csdf.search excludes boxes, and bounds the cost of leaving them by
 FIFOs that is too weak: of the small ResNet at 2500 cycles it proves 3998 bits in 6,566 evaluations,
 where linear programs over regions prove the 4898 bits of the answer in 767.
 
-No float decides: a solver's prices are computed again in integers (csdf.search.moments.linear_bound),
-and its columns are no more than a proposal.
+No float decides: a solver's prices are computed again in integers (see
+csdf.search.liveness_bounds.linear_programs), and its columns are no more than a proposal.
 """
 
 from __future__ import annotations
@@ -24,12 +24,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from math import ceil, gcd
 from typing import NamedTuple
 
-from csdf.search.moments.highs import solved
-from csdf.search.moments.linear_bound import LinearProgram
+from csdf.search.liveness_bounds.linear_programs import LinearProgram, solved
 from planners.fifo.dominance import Moves
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_graph import Chain, Infeasible, total_depth
@@ -39,23 +37,12 @@ Limits = Mapping[Chain, int]
 Look = Callable[[], None]
 
 EFFORT = 64  # simulations for a part, before others have their turn; twice as many in every round
+MOST_SINGLY = 4  # chains of a region up to which each is grown as far as it goes, by itself
+Trial = dict[int, int]  # depths of some FIFOs of a part, all others being at their most
 
 
 class _Enough(Exception):
     """The effort for a part is used up for now."""
-
-
-@dataclass(slots=True)
-class _Part:
-    """FIFOs that are searched together, and what is known about the smallest of them.
-
-    bound: all its depths cost at least that. depths: the smallest, in the order of the places, once
-    they are found.
-    """
-
-    places: tuple[int, ...]
-    bound: int = 0
-    depths: Depths | None = None
 
 
 class Parts:
@@ -74,26 +61,21 @@ class Parts:
         look: Look,
     ) -> None:
         self._evaluator = evaluator
-        self._least, self._weights, self._look = list(least), list(weights), look
-        self._floor = floor
+        self._least, self._weights, self._floor, self._look = least, weights, floor, look
         self._moves = Moves(evaluator.graph.design, evaluator.alone)
         self._known_most = self._moves.most_depths(weights, floor)
         self.most = self._known_most.depths
         self.sufficient: Depths = ()
         self._parts: list[_Part] = []
         self._regions: list[Infeasible] = []
-        self._now: tuple[_Part, PartSearch] | None = None
         self._end = 0  # of the turn of a part, in simulations
 
     @property
     def lower_bound(self) -> int:
         """Return the least cost of any sufficient distribution, as far as it is proved."""
-        if self._now is not None:
-            part, search = self._now
-            part.bound = max(part.bound, search.lower_bound)
         inside = {place for part in self._parts for place in part.places}
-        outside = [place for place in range(len(self._least)) if place not in inside]
-        return self._least_cost(outside) + sum(part.bound for part in self._parts)
+        outside = self._least_cost(set(range(len(self._least))) - inside)
+        return outside + sum(part.lower_bound for part in self._parts)
 
     def _least_cost(self, places: Iterable[int]) -> int:
         return sum(self._weights[place] * self._least[place] for place in places)
@@ -132,9 +114,23 @@ class Parts:
             cycle = self._evaluator.critical_cycle(trial)
             group = () if cycle is None else self._fewest(cycle.fifos, trial)
             if group and not inside & set(group):
-                bound = self._least_cost(group)
-                self._parts.append(_Part(places=tuple(sorted(group)), bound=bound))
+                self._add(group, self._least_cost(group))
                 inside |= set(group)
+
+    def _add(self, places: Iterable[int], bound: int) -> None:
+        """Begin a part, of which the bound is known."""
+        inside = set(places)
+        weights = [weight if one in inside else 0 for one, weight in enumerate(self._weights)]
+        most = self._moves.most_depths(weights, self._floor, self._known_most).depths
+        covering = Covering(sorted(inside), self._least, most, self._weights)
+        self._parts.append(
+            _Part(self._evaluator, covering, self._look_within, self._regions, bound)
+        )
+
+    def _look_within(self) -> None:
+        self._look()
+        if self._evaluator.simulations > self._end:
+            raise _Enough
 
     def _solved(self, effort: int) -> Iterator[dict[int, int]]:
         """Search in each part, for so many simulations; what is not found is searched on later."""
@@ -142,53 +138,25 @@ class Parts:
             if part.depths is None:
                 self._end = self._evaluator.simulations + effort
                 with suppress(_Enough):
-                    self._solve(part)
+                    part.search(self.sufficient)
                 yield self._known()
-
-    def _solve(self, part: _Part) -> None:
-        inside = set(part.places)
-        weights = [weight if one in inside else 0 for one, weight in enumerate(self._weights)]
-        most = self._moves.most_depths(weights, self._floor, self._known_most).depths
-        # Depths of the whole suffice in the part, too, unless one of them is deeper than its most.
-        is_known = all(
-            end is None or depth <= end for depth, end in zip(self.sufficient, most, strict=True)
-        )
-        search = PartSearch(
-            self._evaluator,
-            Covering(part.places, self._least, most, self._weights),
-            self._look_within,
-            regions=self._regions,
-            sufficient=[tuple(self.sufficient[one] for one in part.places)] if is_known else [],
-        )
-        self._now = part, search
-        try:
-            part.depths = search.cheapest()
-        finally:
-            part.bound = max(part.bound, search.lower_bound)
-            self._regions += search.found
-            self._now = None
-
-    def _look_within(self) -> None:
-        self._look()
-        if self._evaluator.simulations > self._end:
-            raise _Enough
 
     def _short(self) -> list[tuple[int, ...]]:
         """Groups of FIFOs that hold the smallest depths of the parts back; none if they suffice."""
         trial: list[int | None] = list(self._together())
         found = []
         while (cycle := self._evaluator.critical_cycle(trial)) is not None:
-            free = tuple(one for one in cycle.fifos if not self._is_most(one, trial[one]))
+            free = tuple(
+                one
+                for one in cycle.fifos
+                if _least_of(trial[one], self.most[one]) != self.most[one]
+            )
             if not free:
                 raise AssertionError("storage was moved where it does not do the same")
             found.append(free)
             for place in free:
                 trial[place] = self.most[place]
         return found
-
-    def _is_most(self, place: int, depth: int | None) -> bool:
-        most = self.most[place]
-        return depth is None or (most is not None and depth >= most)
 
     def _together(self) -> Depths:
         known = self._known()
@@ -207,9 +175,9 @@ class Parts:
         short = set(self._fewest(group, self._together()))
         joined = [part for part in self._parts if short & set(part.places)]
         inside = {place for part in joined for place in part.places}
-        bound = sum(part.bound for part in joined) + self._least_cost(short - inside)
         self._parts = [part for part in self._parts if part not in joined]
-        self._parts.append(_Part(places=tuple(sorted(inside | short)), bound=bound))
+        bound = sum(part.lower_bound for part in joined) + self._least_cost(short - inside)
+        self._add(inside | short, bound)
 
     def _fewest(self, group: Sequence[int], depths: Depths) -> list[int]:
         """FIFOs of a group that are too small together, none of which can be left out."""
@@ -227,15 +195,16 @@ class Parts:
         return kept
 
 
-MOST_SINGLY = 4  # chains of a region up to which each is grown as far as it goes, by itself
-Trial = dict[int, int]  # depths of some FIFOs of a part, all others being at their most
+def _least_of(one: int | None, other: int | None) -> int | None:
+    """The lesser of two depths, of which None is without end."""
+    return min((depth for depth in (one, other) if depth is not None), default=None)
 
 
-class PartSearch:
-    """The cheapest depths of a part: proposals are evaluated, and regions learnt from those too small.
+class _Part:
+    """FIFOs that are searched together: depths are proposed, and regions learnt from those too small.
 
-    covering: of the part. regions: what is known before. sufficient: depths of the part that suffice,
-    if some are known. found: regions that are learnt.
+    regions: of all parts, known so far; what is learnt is added. depths: the smallest, in the order of
+    the places, once they are found.
     """
 
     def __init__(
@@ -243,35 +212,41 @@ class PartSearch:
         evaluator: DesignEvaluator,
         covering: Covering,
         look: Look,
-        *,
-        regions: Iterable[Infeasible],
-        sufficient: Iterable[Depths] = (),
+        regions: list[Infeasible],
+        bound: int,
     ) -> None:
         self._evaluator, self._covering, self._look = evaluator, covering, look
+        self._regions, self._bound = regions, bound
+        self._learnt = 0  # of the regions
         self._weights, self._most = covering.weights, covering.most
+        self.places = covering.places
         self._inside = set(covering.places)
-        self._sufficient = set(sufficient)
-        self.found: list[Infeasible] = []
-        for region in regions:
-            self._learn(region)
+        self._sufficient = set[Depths]()
+        self.depths: Depths | None = None
 
     @property
     def lower_bound(self) -> int:
         """Return what the depths cost at least, as far as it is known."""
-        return self._covering.lower_bound
+        return max(self._bound, self._covering.lower_bound)
 
-    def cheapest(self) -> Depths:
-        """Return the cheapest depths that suffice, in the order of the places."""
+    def search(self, sufficient: Depths) -> None:
+        """Find the cheapest depths that suffice. sufficient: depths of all FIFOs that do."""
         covering = self._covering
+        if all(
+            _least_of(one, most) == one for one, most in zip(sufficient, self._most, strict=True)
+        ):
+            # They suffice in the part, too, where others are at their most.
+            self._sufficient.add(tuple(sufficient[place] for place in self.places))
+        self._learn()
         while (depths := covering.proposal(self._look, self._sufficient)) is not None:
-            trial = dict(zip(covering.places, depths, strict=True))
+            trial = dict(zip(self.places, depths, strict=True))
             region = self._too_small(trial)
             if region is None:
                 self._sufficient.add(depths)
                 continue
-            self.found.append(self._enlarged(trial, region))
-            self._learn(self.found[-1])
-        return min(self._sufficient, key=lambda one: (covering.cost(one), one))
+            self._regions.append(self._enlarged(trial, region))
+            self._learn()
+        self.depths = min(self._sufficient, key=lambda one: (covering.cost(one), one))
 
     def _too_small(self, trial: Trial) -> Infeasible | None:
         """Infeasible depths of the design, these among them; None if these suffice."""
@@ -295,21 +270,24 @@ class PartSearch:
         own = [[one for one, _ in chain if one in self._inside] for chain in region.limits]
         return [one for one in own if one]
 
-    def _learn(self, region: Infeasible) -> None:
-        """Let the covering know a region by chains of the part, all other FIFOs being at their most.
+    def _learn(self) -> None:
+        """Let the covering know all regions by chains of the part, all other FIFOs being at their most.
 
-        It says nothing where FIFOs outside may have no end.
+        A region says nothing where FIFOs outside may have no end.
         """
-        own: dict[Chain, int] = {}
-        for chain, limit in region.limits.items():
-            inner = tuple(one for one in chain if one[0] in self._inside)
-            outer = tuple(one for one in chain if one[0] not in self._inside)
-            others = total_depth(outer, self._most)
-            if others is None or (not inner and others > limit):
-                return
-            if inner:
-                own[inner] = min(own.get(inner, limit - others), limit - others)
-        self._covering.add(own)
+        for region in self._regions[self._learnt :]:
+            own: dict[Chain, int] = {}
+            for chain, limit in region.limits.items():
+                inner = tuple(one for one in chain if one[0] in self._inside)
+                outer = tuple(one for one in chain if one[0] not in self._inside)
+                others = total_depth(outer, self._most)
+                if others is None or (not inner and others > limit):
+                    break
+                if inner:
+                    own[inner] = min(own.get(inner, limit - others), limit - others)
+            else:
+                self._covering.add(own)
+        self._learnt = len(self._regions)
 
     def _enlarged(self, depths: Trial, region: Infeasible) -> Infeasible:
         """A region with these depths that is as large as can be, of few chains."""

@@ -15,13 +15,14 @@ are looked at, too: they bound the cost from above, and the search goes on from 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from csdf.errors import GaveUp
 from csdf.outcome import Reason, Status, Why, because
+from csdf.search.least import reduced
 from csdf.search.memory_cost import StepSearch
 from csdf.search.variables import Variable
 from csdf.time_limit import ENDS, Stop, reason_of
@@ -185,11 +186,11 @@ class _Smallest:
         return self._start
 
     def _narrow(self, depths: Depths) -> None:
-        for found in narrowed(self._evaluator, depths, self._least, self._weights):
+        variables = variables_of(self._least, self._weights)
+        for found in reduced(variables, depths, self._evaluator.suffices, is_close=True):
             self._take(found)
             depths = found
-        if depths == self._best:
-            self._is_narrow = True
+        self._is_narrow |= depths == self._best
 
     def _take(self, depths: Depths) -> None:
         if self._best and self._size(depths) >= self._size(self._best):
@@ -207,7 +208,10 @@ class _Smallest:
         exchanges = self._exchanges(parts)
         for known in parts.proved(self._best):
             self._note_bound()
-            if self._improve(known):
+            depths = tuple(known.get(place, depth) for place, depth in enumerate(self._best))
+            is_smaller = self._size(depths) < self._size(self._best)
+            if is_smaller and self._evaluator.suffices(depths):
+                self._take(depths)
                 exchanges = self._exchanges(parts)
             end = 2 * self._evaluator.work - spent
             while self._evaluator.work < end and next(exchanges, None):
@@ -221,17 +225,6 @@ class _Smallest:
             yield True
         if not self._is_narrow:
             self._narrow(self._best)
-
-    def _improve(self, known: Mapping[int, int]) -> bool:
-        """Take the depths of some FIFOs, if they suffice with those of the best for all others.
-
-        Returns whether they do, and cost less.
-        """
-        depths = tuple(known.get(place, depth) for place, depth in enumerate(self._best))
-        is_better = self._size(depths) < self._size(self._best) and self._evaluator.suffices(depths)
-        if is_better:
-            self._take(depths)
-        return is_better
 
     def _look(self) -> None:
         """Look at the stop, and whether the bound has reached what was found."""
@@ -255,6 +248,14 @@ class _Smallest:
         )  # fmt: skip
 
 
+def variables_of(least: Sequence[int], weights: Sequence[int]) -> list[Variable]:
+    """Return the depths as the searches of the engine choose them."""
+    return [
+        Variable(channels=(), least=depth, step=1, weight=weight)
+        for depth, weight in zip(least, weights, strict=True)
+    ]
+
+
 def least_depths(evaluator: DesignEvaluator) -> Depths:
     """Return for each FIFO the least depth that does if all others have no bound."""
     return tuple(
@@ -262,30 +263,26 @@ def least_depths(evaluator: DesignEvaluator) -> Depths:
     )
 
 
-def least_depth(evaluator: DesignEvaluator, place: int) -> int:
-    """Return the least depth of one FIFO that does if all others have no bound."""
-    unbounded: list[int | None] = [None] * len(evaluator.graph.design.fifos)
-    return _least(evaluator, unbounded, place, LEAST_DEPTH - 1)
-
-
-def _least(
+def least_depth(
     evaluator: DesignEvaluator,
-    depths: Sequence[int | None],
     place: int,
-    below: int,
+    depths: Sequence[int | None] | None = None,
+    *,
+    above: int = LEAST_DEPTH - 1,
     enough: int | None = None,
 ) -> int:
-    """The least depth above `below` of one FIFO that does; the others have these depths.
+    """Return the least depth of one FIFO that does; by default all others have no bound.
 
-    enough: a depth that may do.
+    depths: of the others. above: a depth that is too small. enough: one that may do.
     """
-    trial = list(depths)
+    fifos = evaluator.graph.design.fifos
+    trial: list[int | None] = [None] * len(fifos) if depths is None else list(depths)
 
     def does(depth: int) -> bool:
         trial[place] = depth
         return evaluator.suffices(trial)
 
-    low, high, step = below + 1, enough, 1
+    low, high, step = above + 1, enough, 1
     if does(low):
         return low
     if high is None or high <= low or not does(high):
@@ -349,28 +346,11 @@ def _repair(
                 if depth >= enough or (depth >= LEAST_DEPTH and evaluator.suffices(trial)):
                     break
         else:
-            trial[place] = _least(evaluator, trial, place, current[place] - 1, enough)
+            trial[place] = least_depth(
+                evaluator, place, trial, above=current[place] - 1, enough=enough
+            )
         trial[place] = current[place] = max(trial[place] or 0, current[place])
         yield
-
-
-def narrowed(
-    evaluator: DesignEvaluator, depths: Depths, least: Depths, weights: Sequence[int]
-) -> Iterator[Depths]:
-    """Yield ever smaller depths that suffice; in the last no single one can be less."""
-    current = list(depths)
-    for place in sorted(range(len(depths)), key=lambda one: -weights[one]):
-        low, high = least[place] - 1, current[place]
-        while high - low > 1:
-            middle = high - 1 if high == current[place] == depths[place] else (low + high) // 2
-            current[place] = middle
-            if evaluator.suffices(current):
-                high = middle
-                yield tuple(current)
-            else:
-                low = middle
-        current[place] = high
-    yield tuple(current)
 
 
 def exchanged(
@@ -419,7 +399,7 @@ def _exchange(
         own = list(trial)
         own[other] += more
         if evaluator.suffices(own):
-            own[other] = _least(evaluator, trial, other, trial[other], own[other])
+            own[other] = least_depth(evaluator, other, trial, above=trial[other], enough=own[other])
             return tuple(own)
     return None
 
@@ -445,10 +425,9 @@ class _Cheapest:
             graph, required=period, only_live=period is None, look=self._look
         )
         self._cost = cost
-        variable = Variable(channels=(), least=LEAST_DEPTH, step=1, weight=1)
-        self._search = StepSearch(
-            self._evaluator, [variable] * len(self._fifos), self._price, self._look
-        )
+        floor = [LEAST_DEPTH] * len(self._fifos)
+        variables = variables_of(floor, [1] * len(floor))
+        self._search = StepSearch(self._evaluator, variables, self._price, self._look)
 
     def _look(self) -> None:
         self._part.look()
@@ -466,8 +445,8 @@ class _Cheapest:
         self._found.append(begin.depths)
         if begin.is_narrow:
             self._narrow.add(begin.depths)
-        reason = None if is_proved else self._compared()
-        best = min(self._found, key=lambda one: (self._search.total(one), self._bits(one)))
+        reason, bits = None if is_proved else self._compared(), self._graph.design.bits
+        best = min(self._found, key=lambda one: (self._search.total(one), bits(one)))
         cost, bound = self._search.total(best), self._search.lower_bound
         is_proved = reason is None or cost == bound
         return replace(
@@ -481,9 +460,6 @@ class _Cheapest:
             least_bits=begin.lower_bound,
             reason=because(SizingWhy.CHEAPEST) if reason is None or is_proved else reason,
         )
-
-    def _bits(self, depths: Depths) -> int:
-        return self._graph.design.bits(depths)
 
     def _is_proved(self, stop: Stop) -> bool:
         """Whether the least cost is found by then."""
@@ -545,9 +521,11 @@ class _Cheapest:
     def _take(self, depths: Depths) -> None:
         """Note depths that suffice, made narrow as far as the time allows."""
         self._found.append(depths)
-        weights = [one.bits for one in self._fifos]
+        suffices = self._evaluator.suffices
         try:
-            for less in narrowed(self._evaluator, depths, least_depths(self._evaluator), weights):
+            least = least_depths(self._evaluator)
+            variables = variables_of(least, [one.bits for one in self._fifos])
+            for less in reduced(variables, depths, suffices, is_close=True):
                 self._found[-1] = less
         except ENDS:
             return

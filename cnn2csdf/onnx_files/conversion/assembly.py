@@ -1,12 +1,9 @@
-"""The layers of a network under construction, and where the tensors of the ONNX graph come from.
-
-An operator with its trained numbers, as a node of ONNX gives them.
-"""
+"""The layers of a network under construction, and where the tensors of the ONNX graph come from."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
@@ -59,16 +56,18 @@ class Assembly:
     def add(
         self,
         node: Node,
-        *steps: ConversionStep | op.Operator,
-        inputs: Sequence[str],
+        *steps: Step,
+        inputs: Sequence[str] | None = None,
         output: str | None = None,
         name: str | None = None,
         quantization: Quantization | None = None,
     ) -> None:
         """Add layers that work one after another; the last writes the node's output tensor.
 
-        Raises InvalidNetwork where its shape is not what the onnx package says.
+        inputs: of the first; by default the node's first, which must depend on the frame. Raises
+        InvalidNetwork where the last shape is not what the onnx package says.
         """
+        inputs = (self.dynamic(node, 0),) if inputs is None else inputs
         if quantization is None and inputs and all(one in self._raised for one in inputs):
             lines = [on_lines(step) for step in steps]
             found = [step for step in lines if step is not None]
@@ -93,7 +92,7 @@ class Assembly:
     def add_raised(
         self,
         node: Node,
-        *steps: ConversionStep | op.Operator,
+        *steps: Step,
         inputs: Sequence[str],
         output: str | None = None,
         name: str | None = None,
@@ -128,36 +127,33 @@ class Assembly:
         return self._layers[tensor]
 
     def _reshaped(self, tensor: str, layer: str, dims: Dims, what: str) -> str:
-        element = self.values.element(tensor)
-        return self.builder.add(
-            op.Reshape(dims=dims), layer, name=f"{layer} {what}", element=element
-        )
+        element, name = self.values.element(tensor), f"{layer} {what}"
+        return self.builder.add(op.Reshape(dims=dims), layer, name=name, element=element)
 
     def _chain(
         self,
         node: Node,
-        steps: Sequence[ConversionStep | op.Operator],
+        steps: Sequence[Step],
         sources: list[str],
         tensor: str,
         name: str | None,
         quantization: Quantization | None = None,
     ) -> str:
         for step in steps[:-1]:
-            kind = type(
-                step.operator if isinstance(step, ConversionStep) else step
-            ).__name__.lower()
-            sources = [self._add_layer(step, sources, f"{name or node.name} {kind}", tensor)]
+            operator = step.operator if isinstance(step, Weighted) else step
+            wanted = f"{name or node.name} {type(operator).__name__.lower()}"
+            sources = [self._add_layer(step, sources, wanted, tensor)]
         return self._add_layer(steps[-1], sources, name or node.name, tensor, quantization)
 
     def _add_layer(
         self,
-        step: ConversionStep | op.Operator,
+        step: Step,
         sources: Sequence[str],
         wanted: str,
         tensor: str,
         quantization: Quantization | None = None,
     ) -> str:
-        step = step if isinstance(step, ConversionStep) else ConversionStep(operator=step)
+        step = step if isinstance(step, Weighted) else Weighted(step, {})
         stored = [
             self.values.stored(role, one.tensor, one.axis) for role, one in step.weights.items()
         ]
@@ -233,8 +229,7 @@ class Assembly:
 
     def frame_axis(self, node: Node, tensor: str, axis: int) -> int:
         """Return which axis of the layer that axis of the tensor is; a negative one from the end."""
-        found = self.frame_axis_or_batch(node, tensor, axis)
-        if found is None:
+        if (found := self.frame_axis_or_batch(node, tensor, axis)) is None:
             raise unsupported(node, "works along the batch axis")
         return found
 
@@ -252,30 +247,27 @@ class Assembly:
 
     def integers(self, node: Node, index: int, what: str) -> tuple[int, ...] | None:
         """Return the static integers of an input; None where it is left out."""
-        tensor = node.input(index)
-        if tensor is None:
+        value = self._static(node, index, what)
+        if value is None:
             return None
-        self._require_static(node, tensor, what)
-        value = self.values.value(tensor)
         if value.dtype.kind not in "iub":
-            raise unsupported(node, f"{what} {tensor!r} are not integers")
+            raise unsupported(node, f"{what} {node.input(index)!r} are not integers")
         return tuple(int(one) for one in value.reshape(-1))
 
     def reals(self, node: Node, index: int, what: str) -> tuple[float, ...] | None:
         """Return the static numbers of an input; None where it is left out."""
-        tensor = node.input(index)
-        if tensor is None:
+        value = self._static(node, index, what)
+        if value is None:
             return None
-        self._require_static(node, tensor, what)
-        value = self.values.value(tensor)
         if np.isnan(value.astype(np.float64)).any():
-            raise unsupported(node, f"{what} {tensor!r} is not a number")
+            raise unsupported(node, f"{what} {node.input(index)!r} is not a number")
         return tuple(shortest_decimal(float(one)) for one in value.reshape(-1))
 
     def trained(self, node: Node, index: int, what: str) -> tuple[str, Dims]:
         """Return the name and dims of an input that must be static: weights."""
         tensor = node.required(index)
-        self._require_static(node, tensor, what)
+        if not self.values.is_static(tensor):
+            raise unsupported(node, f"{what} {tensor!r} is computed from the frame")
         return tensor, self.values.dims(tensor)
 
     def vector(self, node: Node, index: int, what: str, size: int) -> Numbers:
@@ -305,9 +297,9 @@ class Assembly:
             tensor, lambda: np.asarray(self.values.value(tensor), np.float32).reshape(dims)
         )
 
-    def _require_static(self, node: Node, tensor: str, what: str) -> None:
-        if not self.values.is_static(tensor):
-            raise unsupported(node, f"{what} {tensor!r} is computed from the frame")
+    def _static(self, node: Node, index: int, what: str) -> Array | None:
+        tensor = node.input(index)
+        return None if tensor is None else self.values.value(self.trained(node, index, what)[0])
 
 
 class Numbers(NamedTuple):
@@ -318,17 +310,19 @@ class Numbers(NamedTuple):
     axis: int = 0  # of the tensor, along which the output channels lie
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversionStep:
-    """An operator with its trained numbers."""
+class Weighted(NamedTuple):
+    """An operator with its weights."""
 
     operator: op.Operator
-    weights: Mapping[str, Numbers] = field(default_factory=dict)
+    weights: Mapping[str, Numbers]
 
 
-def on_lines(step: ConversionStep | op.Operator) -> ConversionStep | None:
+Step = Weighted | op.Operator
+
+
+def on_lines(step: Step) -> Weighted | None:
     """Return the step on maps of one column; None where it is no function of single elements."""
-    found = step if isinstance(step, ConversionStep) else ConversionStep(operator=step)
+    found = step if isinstance(step, Weighted) else Weighted(step, {})
     match found.operator:
         case op.Activation() | op.BatchNormalization() | op.Identity():
             return found
@@ -338,5 +332,5 @@ def on_lines(step: ConversionStep | op.Operator) -> ConversionStep | None:
             numbers = found.weights["constant"]
             column = Numbers(numbers.tensor, lambda: numbers.read()[..., None])
             wide = replace(operator, constant=(*dims, 1))
-            return ConversionStep(operator=wide, weights={"constant": column})
+            return Weighted(wide, {"constant": column})
     return None

@@ -11,7 +11,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Quantization
-from cnn2csdf.onnx_files.conversion.assembly import Assembly, ConversionStep, Numbers
+from cnn2csdf.onnx_files.conversion.assembly import Assembly, Numbers, Weighted
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from cnn2csdf.weights import Array
 from csdf.errors import UnreadableFile, counted
@@ -25,7 +25,7 @@ def dynamic_quantization(node: Node, assembly: Assembly) -> None:
         raise unsupported(node, "without its scale or zero point")
     for output, gives in ((scale, "scale"), (zero, "zero point")):
         operator = op.DynamicRange(gives=gives)
-        assembly.add(node, operator, inputs=(tensor,), output=output, name=output)
+        assembly.add(node, operator, output=output, name=output)
     if assembly.is_read(integers):
         sources = (tensor, scale, zero)
         assembly.add(node, op.DynamicQuantization(), inputs=sources, output=integers)
@@ -80,15 +80,14 @@ def integer_product(node: Node, assembly: Assembly) -> None:
     zeros = zero_points(node, assembly, (2,))
     operator = op.IntegerProduct(units=dims[1], has_zeros=(bool(zeros), False))
     numbers = without_zero_point(node, assembly, 3, assembly.numbers(matrix), dims[1])
-    step = ConversionStep(operator=operator, weights={"matrix": numbers})
+    step = Weighted(operator, {"matrix": numbers})
     assembly.add(node, step, inputs=(left, *zeros))
 
 
 def quantize(node: Node, assembly: Assembly) -> None:
     """Add a layer that stores real numbers as integers."""
-    tensor = assembly.dynamic(node, 0)
     quantization = _one_scale(node, assembly, node.outputs[0])
-    assembly.add(node, op.Conversion(), inputs=(tensor,), quantization=quantization)
+    assembly.add(node, op.Conversion(), quantization=quantization)
 
 
 def dequantize(node: Node, assembly: Assembly) -> None:
@@ -97,7 +96,7 @@ def dequantize(node: Node, assembly: Assembly) -> None:
     quantization = _one_scale(node, assembly, tensor)
     if assembly.quantize(tensor, quantization) != quantization:
         raise unsupported(node, f"reads {tensor!r} with another scale than it was stored with")
-    assembly.add(node, op.Conversion(), inputs=(tensor,))
+    assembly.add(node, op.Conversion())
 
 
 def _one_scale(node: Node, assembly: Assembly, tensor: str) -> Quantization:

@@ -11,7 +11,7 @@ from math import inf
 import onnx
 
 from cnn2csdf import operators as op
-from cnn2csdf.onnx_files.conversion.assembly import Assembly, ConversionStep, Numbers
+from cnn2csdf.onnx_files.conversion.assembly import Assembly, Numbers, Weighted
 from cnn2csdf.onnx_files.input_dims import FLOATS
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from cnn2csdf.operators.operands import Constants, constant_role
@@ -89,7 +89,7 @@ def activation(node: Node, assembly: Assembly) -> None:
     function, attributes = PLAIN[node.op_type]
     parameters = tuple(node.real(name, default) for name, default in attributes)
     operator = op.Activation(function=function, parameters=parameters)
-    assembly.add(node, operator, inputs=(assembly.dynamic(node, 0),))
+    assembly.add(node, operator)
 
 
 def gelu(node: Node, assembly: Assembly) -> None:
@@ -97,19 +97,18 @@ def gelu(node: Node, assembly: Assembly) -> None:
     form = node.text("approximate", "none")
     if form not in GELUS:
         raise unsupported(node, f"approximate = {form!r} is not supported")
-    assembly.add(node, op.Activation(function=GELUS[form]), inputs=(assembly.dynamic(node, 0),))
+    assembly.add(node, op.Activation(function=GELUS[form]))
 
 
 def swish(node: Node, assembly: Assembly) -> None:
     """Add a SiLU."""
     if node.real("alpha", 1.0) != 1.0:
         raise unsupported(node, f"alpha = {node.real('alpha', 1.0)} is not supported, 1 is")
-    assembly.add(node, op.Activation(function="silu"), inputs=(assembly.dynamic(node, 0),))
+    assembly.add(node, op.Activation(function="silu"))
 
 
 def clip(node: Node, assembly: Assembly) -> None:
     """Add a clip; its limits are attributes before opset 11."""
-    tensor = assembly.dynamic(node, 0)
     if node.opset < 11:
         low, high = node.real("min", -inf), node.real("max", inf)
     else:
@@ -117,7 +116,7 @@ def clip(node: Node, assembly: Assembly) -> None:
         high = (assembly.reals(node, 2, "the upper limit") or (inf,))[0]
     limits = (-inf if low < -LARGEST_REAL else low, inf if high > LARGEST_REAL else high)
     operator = op.Activation(function="clip", parameters=limits)
-    assembly.add(node, operator, inputs=(tensor,))
+    assembly.add(node, operator)
 
 
 def prelu(node: Node, assembly: Assembly) -> None:
@@ -130,8 +129,8 @@ def prelu(node: Node, assembly: Assembly) -> None:
         listed = "x".join(map(str, dims))
         raise unsupported(node, f"a slope of shape {listed}, expected one for each feature map")
     slope = assembly.vector(node, 1, "the slope", shape.channels)
-    step = ConversionStep(operator=op.Activation(function="prelu"), weights={"slope": slope})
-    assembly.add(node, step, inputs=node.inputs[:1])
+    step = Weighted(op.Activation(function="prelu"), {"slope": slope})
+    assembly.add(node, step)
 
 
 def elementwise(node: Node, assembly: Assembly) -> None:
@@ -155,21 +154,19 @@ def elementwise(node: Node, assembly: Assembly) -> None:
         constant_first=function in ORDERED and node.inputs[0] == constants[0],
     )
     numbers = assembly.reshaped(constants[0], dims)
-    assembly.add(
-        node, ConversionStep(operator=operator, weights={"constant": numbers}), inputs=tensors
-    )
+    assembly.add(node, Weighted(operator, {"constant": numbers}), inputs=tensors)
 
 
 def identity(node: Node, assembly: Assembly) -> None:
     """Add a layer that does nothing."""
-    assembly.add(node, op.Identity(), inputs=(assembly.dynamic(node, 0),))
+    assembly.add(node, op.Identity())
 
 
 def dropout(node: Node, assembly: Assembly) -> None:
     """Add a dropout, which does nothing at inference."""
     if any(assembly.integers(node, 2, "the training mode") or ()):
         raise unsupported(node, "training_mode is not supported; export the model for inference")
-    assembly.add(node, op.Identity(kind="dropout"), inputs=(assembly.dynamic(node, 0),))
+    assembly.add(node, op.Identity(kind="dropout"))
 
 
 def cast(node: Node, assembly: Assembly) -> None:
@@ -196,7 +193,7 @@ def cast(node: Node, assembly: Assembly) -> None:
         step = op.Activation(function="is not zero")
     elif target in WHOLE | set(NARROW) and source in FLOATS:
         step = op.Activation(function="truncate")
-    assembly.add(node, step, inputs=(tensor,))
+    assembly.add(node, step)
 
 
 def _type_name(target: int) -> str:
@@ -212,7 +209,7 @@ def where(node: Node, assembly: Assembly) -> None:
     operands = [node.required(index) for index in range(3)]
     constants, weights = _constant_operands(node, assembly, operands)
     tensors = [name for name in operands if not assembly.is_static(name)]
-    step = ConversionStep(operator=op.Choice(constants=constants), weights=weights)
+    step = Weighted(op.Choice(constants=constants), weights)
     assembly.add(node, step, inputs=tensors)
 
 
@@ -228,7 +225,7 @@ def extreme_place(node: Node, assembly: Assembly) -> None:
     dims = assembly.shape(tensor).dims
     rest = (*dims[:axis], *dims[axis + 1 :]) or (1,)
     without = () if node.integer("keepdims", 1) else (op.Reshape(dims=rest),)
-    assembly.add(node, operator, *without, inputs=(tensor,))
+    assembly.add(node, operator, *without)
 
 
 def ranking(node: Node, assembly: Assembly) -> None:
@@ -250,7 +247,7 @@ def ranking(node: Node, assembly: Assembly) -> None:
                 gives_places=bool(gives_places),
             )
             name = output if len(read) > 1 else None
-            assembly.add(node, operator, inputs=(tensor,), output=output, name=name)
+            assembly.add(node, operator, output=output, name=name)
 
 
 def running_sum(node: Node, assembly: Assembly) -> None:
@@ -264,7 +261,7 @@ def running_sum(node: Node, assembly: Assembly) -> None:
         is_exclusive=bool(node.integer("exclusive", 0)),
         is_reversed=bool(node.integer("reverse", 0)),
     )
-    assembly.add(node, operator, inputs=(tensor,))
+    assembly.add(node, operator)
 
 
 def _constant_operands(

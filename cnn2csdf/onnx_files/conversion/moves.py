@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Shape
-from cnn2csdf.onnx_files.conversion.assembly import Assembly, ConversionStep
+from cnn2csdf.onnx_files.conversion.assembly import Assembly, Weighted
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from cnn2csdf.operators.operands import constant_role
 from csdf.errors import UnreadableFile
@@ -23,7 +23,7 @@ def reshape(node: Node, assembly: Assembly) -> None:
     frame = dims[1:] if len(dims) > 1 and dims[0] == 1 else dims
     if not frame:
         raise unsupported(node, "a tensor without axes is not supported")
-    assembly.add(node, op.Reshape(dims=frame), inputs=(assembly.dynamic(node, 0),))
+    assembly.add(node, op.Reshape(dims=frame))
 
 
 def transpose(node: Node, assembly: Assembly) -> None:
@@ -32,13 +32,13 @@ def transpose(node: Node, assembly: Assembly) -> None:
     rank = len(assembly.values.dims(tensor))
     permutation = node.integers("perm") or tuple(reversed(range(rank)))
     if not assembly.batch_axes(tensor):
-        assembly.add(node, op.Transpose(permutation=permutation), inputs=(tensor,))
+        assembly.add(node, op.Transpose(permutation=permutation))
     elif permutation[0] == 0:
         order = tuple(axis - 1 for axis in permutation[1:])
-        assembly.add(node, op.Transpose(permutation=order), inputs=(tensor,))
+        assembly.add(node, op.Transpose(permutation=order))
     else:
         whole = op.Reshape(dims=assembly.values.dims(tensor))
-        assembly.add(node, whole, op.Transpose(permutation=permutation), inputs=(tensor,))
+        assembly.add(node, whole, op.Transpose(permutation=permutation))
 
 
 def channel_shuffle(node: Node, assembly: Assembly) -> None:
@@ -66,7 +66,7 @@ def concatenation(node: Node, assembly: Assembly) -> None:
             constants.append((place, dims))
             weights[constant_role(place)] = assembly.reshaped(name, dims)
     operator = op.ConstantConcatenation(axis=axes.pop(), constants=tuple(constants))
-    assembly.add(node, ConversionStep(operator=operator, weights=weights), inputs=tensors)
+    assembly.add(node, Weighted(operator, weights), inputs=tensors)
 
 
 def split(node: Node, assembly: Assembly) -> None:
@@ -82,7 +82,6 @@ def split(node: Node, assembly: Assembly) -> None:
         assembly.add(
             node,
             op.Slice(axis=axis, start=start, stop=stop),
-            inputs=(tensor,),
             output=output,
             name=output,
         )
@@ -105,7 +104,7 @@ def slices(node: Node, assembly: Assembly) -> None:
             if step > 0
             else picked(ours, tuple(places))
         )
-    assembly.add(node, *(found or [op.Identity()]), inputs=(tensor,))
+    assembly.add(node, *(found or [op.Identity()]))
 
 
 def _ranges(node: Node, assembly: Assembly, tensor: str) -> dict[int, Range]:
@@ -160,7 +159,7 @@ def pad(node: Node, assembly: Assembly) -> None:
         raise unsupported(node, f"padding of another axis than height and width of {shape}")
     padding = (amounts[2], amounts[3], amounts[6], amounts[7])
     operator = op.Pad(padding=padding, mode=mode, value=value if mode == "constant" else 0.0)
-    assembly.add(node, operator, inputs=node.inputs[:1])
+    assembly.add(node, operator)
 
 
 def _pad_value(node: Node, assembly: Assembly) -> float:
@@ -177,13 +176,13 @@ def depth_to_space(node: Node, assembly: Assembly) -> None:
     if mode not in orders:
         raise unsupported(node, f"mode {mode!r} is not supported")
     operator = op.DepthToSpace(block=block, order=orders[mode])
-    assembly.add(node, operator, inputs=node.inputs[:1])
+    assembly.add(node, operator)
 
 
 def space_to_depth(node: Node, assembly: Assembly) -> None:
     """Add a layer that gathers blocks of places in channels."""
     block = _block(node, assembly.map_shape(node, 0))
-    assembly.add(node, op.SpaceToDepth(block=block), inputs=node.inputs[:1])
+    assembly.add(node, op.SpaceToDepth(block=block))
 
 
 def _block(node: Node, shape: Shape) -> int:
@@ -216,7 +215,7 @@ def gather(node: Node, assembly: Assembly) -> None:
         steps = [picked(axis, tuple(index % size for index in indices))]
     if axis is None or len(shape) != 1:
         steps.append(op.Reshape(dims=(dims[1:] if dims[:1] == (1,) else dims) or (1,)))
-    assembly.add(node, *steps, inputs=(tensor,))
+    assembly.add(node, *steps)
 
 
 def picked(axis: int, places: Dims) -> op.Operator:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.onnx_files.conversion.assembly import Assembly, ConversionStep, Numbers
+from cnn2csdf.onnx_files.conversion.assembly import Assembly, Numbers, Weighted
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from cnn2csdf.weights import Array
 
@@ -35,38 +35,32 @@ def batch_normalization(node: Node, assembly: Assembly) -> None:
     }
     if not assembly.batch_axes(tensor):
         dims = (*channels, *(1 for _ in assembly.values.dims(tensor)[2:]))
-        assembly.add(node, *_affine(weights, dims, epsilon), inputs=(tensor,))
+        assembly.add(node, *_affine(weights, dims, epsilon))
         return
     operator = op.BatchNormalization(epsilon=epsilon)
-    assembly.add(node, ConversionStep(operator=operator, weights=weights), inputs=node.inputs[:1])
+    assembly.add(node, Weighted(operator, weights))
 
 
 def _affine(
     weights: Mapping[str, Numbers], dims: tuple[int, ...], epsilon: float
-) -> tuple[ConversionStep, ConversionStep]:
+) -> list[Weighted]:
     """A normalisation of many vectors at once, whose channels are not the first axis."""
 
     def factor() -> Array:
         variance = np.asarray(weights["variance"].read(), np.float32)
         return np.asarray(weights["scale"].read() / np.sqrt(variance + epsilon), np.float32)
 
-    def scale() -> Array:
-        return factor().reshape(dims)
-
     def shift() -> Array:
-        found = weights["shift"].read() - weights["mean"].read() * factor()
-        return np.asarray(found, np.float32).reshape(dims)
+        return np.asarray(weights["shift"].read() - weights["mean"].read() * factor(), np.float32)
 
-    return (
-        ConversionStep(
-            operator=op.Elementwise(function="multiply", constant=dims),
-            weights={"constant": Numbers(weights["scale"].tensor, scale)},
-        ),
-        ConversionStep(
-            operator=op.Elementwise(function="add", constant=dims),
-            weights={"constant": Numbers(weights["shift"].tensor, shift)},
-        ),
+    numbers = (
+        ("multiply", Numbers(weights["scale"].tensor, lambda: factor().reshape(dims))),
+        ("add", Numbers(weights["shift"].tensor, lambda: shift().reshape(dims))),
     )
+    return [
+        Weighted(op.Elementwise(function=function, constant=dims), {"constant": one})
+        for function, one in numbers
+    ]
 
 
 def instance_normalization(node: Node, assembly: Assembly) -> None:
@@ -77,7 +71,7 @@ def instance_normalization(node: Node, assembly: Assembly) -> None:
         "shift": assembly.vector(node, 2, "the shift", channels),
     }
     operator = op.InstanceNormalization(epsilon=node.real("epsilon", 1e-5))
-    assembly.add(node, ConversionStep(operator=operator, weights=weights), inputs=node.inputs[:1])
+    assembly.add(node, Weighted(operator, weights))
 
 
 def layer_normalization(node: Node, assembly: Assembly) -> None:
@@ -91,7 +85,7 @@ def layer_normalization(node: Node, assembly: Assembly) -> None:
     operator = op.LayerNormalization(
         axis=axis, epsilon=node.real("epsilon", 1e-5), has_bias="shift" in weights
     )
-    assembly.add(node, ConversionStep(operator=operator, weights=weights), inputs=(tensor,))
+    assembly.add(node, Weighted(operator, weights))
 
 
 def _spread(node: Node, assembly: Assembly, index: int, dims: tuple[int, ...]) -> Numbers:
@@ -116,7 +110,7 @@ def local_response_normalization(node: Node, assembly: Assembly) -> None:
         beta=node.real("beta", 0.75),
         bias=node.real("bias", 1.0),
     )
-    assembly.add(node, operator, inputs=node.inputs[:1])
+    assembly.add(node, operator)
 
 
 def softmax(node: Node, assembly: Assembly) -> None:
@@ -135,7 +129,7 @@ def softmax(node: Node, assembly: Assembly) -> None:
         last=end if end > first else None,
         is_logarithm=node.op_type == "LogSoftmax",
     )
-    assembly.add(node, operator, inputs=(tensor,))
+    assembly.add(node, operator)
 
 
 def reduction(node: Node, assembly: Assembly) -> None:
@@ -158,7 +152,7 @@ def reduction(node: Node, assembly: Assembly) -> None:
     if shape.is_map and axes == (1, 2) and function in POOLED:
         pooling = op.GlobalPooling(function=POOLED[function])
         steps = (pooling,) if keeps else (pooling, op.Reshape(dims=shape.dims[:1]))
-        assembly.add(node, *steps, inputs=(tensor,))
+        assembly.add(node, *steps)
         return
     operator = op.Reduction(function=function, axes=axes, keeps=keeps)
-    assembly.add(node, operator, inputs=(tensor,))
+    assembly.add(node, operator)

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.onnx_files.conversion.assembly import Assembly, ConversionStep, Numbers
+from cnn2csdf.onnx_files.conversion.assembly import Assembly, Numbers, Weighted
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from cnn2csdf.operators.operands import constant_role
 from cnn2csdf.weights import Array
@@ -46,20 +46,18 @@ def gemm(node: Node, assembly: Assembly) -> None:
                 numbers.tensor, lambda: np.asarray(beta * numbers.read(), dtype=np.float32)
             )
         operator = op.FullyConnected(units=units, has_bias="bias" in weights)
-        assembly.add(node, ConversionStep(operator=operator, weights=weights), inputs=(tensor,))
+        assembly.add(node, Weighted(operator, weights))
         return
     if node.integer("transA", 0):
         raise unsupported(node, "transA is not supported for a matrix that is not a vector")
-    product = ConversionStep(
-        operator=op.MatrixProduct(units=units), weights={"matrix": Numbers(matrix, by_inputs, axis)}
-    )
+    product = Weighted(op.MatrixProduct(units=units), {"matrix": Numbers(matrix, by_inputs, axis)})
     if node.input(2) is None:
-        assembly.add(node, product, inputs=(tensor,))
+        assembly.add(node, product)
     else:
-        assembly.add(node, product, _gemm_addend(node, assembly), inputs=(tensor,))
+        assembly.add(node, product, _gemm_addend(node, assembly))
 
 
-def _gemm_addend(node: Node, assembly: Assembly) -> ConversionStep:
+def _gemm_addend(node: Node, assembly: Assembly) -> Weighted:
     tensor, dims = assembly.trained(node, 2, "the bias")
     beta = node.real("beta", 1.0)
 
@@ -68,7 +66,7 @@ def _gemm_addend(node: Node, assembly: Assembly) -> ConversionStep:
         return np.asarray(beta * value, dtype=np.float32).reshape(dims or (1,))
 
     operator = op.Elementwise(function="add", constant=dims or (1,))
-    return ConversionStep(operator=operator, weights={"constant": Numbers(tensor, scaled)})
+    return Weighted(operator, {"constant": Numbers(tensor, scaled)})
 
 
 def matrix_product(node: Node, assembly: Assembly) -> None:
@@ -90,9 +88,8 @@ def matrix_product(node: Node, assembly: Assembly) -> None:
         return np.asarray(assembly.values.value(right), dtype=np.float32).reshape(inputs, units)
 
     if len(assembly.shape(left).dims) > 1:
-        product = ConversionStep(
-            operator=op.MatrixProduct(units=units),
-            weights={"matrix": Numbers(right, matrix, len(dims) - 1)},
+        product = Weighted(
+            op.MatrixProduct(units=units), {"matrix": Numbers(right, matrix, len(dims) - 1)}
         )
         assembly.add(node, product, inputs=(left,))
         return
@@ -100,7 +97,7 @@ def matrix_product(node: Node, assembly: Assembly) -> None:
     if node.input(2) is not None:
         weights["bias"] = assembly.vector(node, 2, "the bias", units)
     operator = op.FullyConnected(units=units, has_bias="bias" in weights)
-    assembly.add(node, ConversionStep(operator=operator, weights=weights), inputs=(left,))
+    assembly.add(node, Weighted(operator, weights), inputs=(left,))
 
 
 def einsum(node: Node, assembly: Assembly) -> None:
@@ -125,7 +122,7 @@ def einsum(node: Node, assembly: Assembly) -> None:
     made = operator.output_dims([assembly.shape(name) for name in tensors])
     ends = () if made in (frame, found) else (op.Reshape(dims=frame),)
     named: dict[str, Numbers] = weights
-    assembly.add(node, ConversionStep(operator=operator, weights=named), *ends, inputs=tensors)
+    assembly.add(node, Weighted(operator, named), *ends, inputs=tensors)
 
 
 def _letters(node: Node) -> tuple[list[str], str]:
@@ -191,11 +188,11 @@ def recurrence(node: Node, assembly: Assembly) -> None:
                 has_state="state" in weights,
                 has_cell="cell" in weights,
             )
-            layer = ConversionStep(operator=operator, weights=weights)
+            layer = Weighted(operator, weights)
             whole = () if assembly.shape(tensor).dims == dims else (op.Reshape(dims=dims),)
             found = assembly.values.dims(output)
             ends = (op.Reshape(dims=found[1:]),) if found[0] == 1 and gives == "all" else ()
-            assembly.add(node, *whole, layer, *ends, inputs=(tensor,), output=output, name=name)
+            assembly.add(node, *whole, layer, *ends, output=output, name=name)
 
 
 def _require_all_frames(node: Node, assembly: Assembly) -> None:

@@ -1,11 +1,8 @@
-"""Convolutions and poolings of ONNX as layers.
+"""Convolutions, poolings and resizes of ONNX as layers.
 
-Changes of height and width in ONNX, as layers.
-
-Windows over lines, as in audio: a tensor of 1 x channels x length as maps of one column.
-
-Such maps work by rows. Functions of single elements behind a window stay in that form; for whatever
-else reads the tensor, a reshape gives it the axes of the file.
+Windows over lines, as in audio: a tensor of 1 x channels x length as maps of one column. Such maps
+work by rows. Functions of single elements behind a window stay in that form; for whatever else reads
+the tensor, a reshape gives it the axes of the file.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Quantization
 from cnn2csdf.geometry import ceil_overhang, same_padding
 from cnn2csdf.network import Shape
-from cnn2csdf.onnx_files.conversion.assembly import Assembly, ConversionStep, Dims, Numbers
+from cnn2csdf.onnx_files.conversion.assembly import Assembly, Dims, Numbers, Step, Weighted
 from cnn2csdf.onnx_files.conversion.dynamic import without_zero_point, zero_points
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from csdf.errors import InvalidNetwork, UnreadableFile
@@ -33,112 +30,86 @@ NO_PADDING: Padding = (0, 0, 0, 0)
 
 def convolution(node: Node, assembly: Assembly) -> None:
     """Add a convolution of feature maps."""
-    shape = assembly.map_shape(node, 0)
-    kernel, dims = assembly.trained(node, 1, "the kernel")
-    groups, window = node.integer("group", 1), _window(node, _kernel(node, dims))
-    _require_channels(node, shape, dims[1] * groups)
-    weights: dict[str, Numbers] = {"kernel": assembly.numbers(kernel)}
+    shape, kernel, dims, groups, window = _filters(node, assembly)
+    window, weights = _padded(node, shape, window), {"kernel": kernel}
     if node.input(2) is not None:
         weights["bias"] = assembly.vector(node, 2, "the bias", dims[0])
-    operator = op.Convolution(
-        filters=dims[0],
-        window=_padded(node, shape, window),
-        groups=groups,
-        has_bias="bias" in weights,
-    )
-    assembly.add(node, ConversionStep(operator=operator, weights=weights), inputs=node.inputs[:1])
+    has_bias = "bias" in weights
+    operator = op.Convolution(filters=dims[0], window=window, groups=groups, has_bias=has_bias)
+    assembly.add(node, Weighted(operator, weights))
 
 
 def integer_convolution(node: Node, assembly: Assembly) -> None:
     """Add a convolution of integers, the first with a zero point that may depend on the frame."""
-    shape = assembly.map_shape(node, 0)
-    kernel, dims = assembly.trained(node, 1, "the kernel")
-    groups, window = node.integer("group", 1), _window(node, _kernel(node, dims))
-    _require_channels(node, shape, dims[1] * groups)
+    shape, kernel, dims, groups, window = _filters(node, assembly)
     zeros = zero_points(node, assembly, (2,))
+    window = _padded(node, shape, window)
     operator = op.IntegerConvolution(
-        filters=dims[0],
-        window=_padded(node, shape, window),
-        groups=groups,
-        has_zero=bool(zeros),
+        filters=dims[0], window=window, groups=groups, has_zero=bool(zeros)
     )
-    numbers = without_zero_point(node, assembly, 3, assembly.numbers(kernel), dims[0])
-    step = ConversionStep(operator=operator, weights={"kernel": numbers})
+    numbers = without_zero_point(node, assembly, 3, kernel, dims[0])
+    step = Weighted(operator, {"kernel": numbers})
     assembly.add(node, step, inputs=(node.inputs[0], *zeros))
 
 
 def transposed_convolution(node: Node, assembly: Assembly) -> None:
     """Add a transposed convolution of feature maps."""
-    shape = assembly.map_shape(node, 0)
-    kernel, dims = assembly.trained(node, 1, "the kernel")
-    groups = node.integer("group", 1)
-    window = _window(node, _kernel(node, dims))
-    extra = node.pair("output_padding", (0, 0))
-    _require_channels(node, shape, dims[0])
-    weights: dict[str, Numbers] = {"kernel": assembly.numbers(kernel)}
+    shape, kernel, dims, groups, window = _filters(node, assembly, inputs=0)
+    extra, weights = node.pair("output_padding", (0, 0)), {"kernel": kernel}
     if node.input(2) is not None:
         weights["bias"] = assembly.vector(node, 2, "the bias", dims[1] * groups)
     operator = op.TransposedConvolution(
         filters=dims[1] * groups,
-        window=_with_padding(window, _cut(node, shape, window, extra)),
+        window=replace(window, padding=_cut(node, shape, window, extra)),
         groups=groups,
         has_bias="bias" in weights,
         extra=extra,
     )
-    assembly.add(node, ConversionStep(operator=operator, weights=weights), inputs=node.inputs[:1])
+    assembly.add(node, Weighted(operator, weights))
 
 
-def max_pooling(node: Node, assembly: Assembly) -> None:
-    """Add a pooling that keeps the largest element."""
-    _pooling(node, assembly, "max")
+def _filters(
+    node: Node, assembly: Assembly, inputs: int = 1
+) -> tuple[Shape, Numbers, Sequence[int], int, op.Window]:
+    """The shape of the maps, the kernel and its dims, the groups, the window without its padding.
 
-
-def average_pooling(node: Node, assembly: Assembly) -> None:
-    """Add a pooling that takes the mean."""
-    _pooling(node, assembly, "average")
-
-
-def _pooling(node: Node, assembly: Assembly, function: str) -> None:
+    inputs: the axis of the kernel along which the maps lie: those of a group, but for axis 0.
+    """
     shape = assembly.map_shape(node, 0)
-    rows, columns = node.integers("kernel_shape") or (0, 0)
-    window = _padded(node, shape, _window(node, (rows, columns)))
-    if node.integer("ceil_mode", 0):
-        overhang = ceil_overhang((shape.height, shape.width), window)
-        window = _with_padding(window, window.padding, overhang)
-    counts = bool(node.integer("count_include_pad", 0))
-    operator = op.Pooling(function=function, window=window, counts_padding=counts)
-    assembly.add(node, operator, inputs=node.inputs[:1])
-
-
-def global_max_pooling(node: Node, assembly: Assembly) -> None:
-    """Add a layer that keeps the largest element of each feature map."""
-    assembly.map_shape(node, 0)
-    assembly.add(node, op.GlobalPooling(function="max"), inputs=node.inputs[:1])
-
-
-def global_average_pooling(node: Node, assembly: Assembly) -> None:
-    """Add a layer that takes the mean of each feature map."""
-    assembly.map_shape(node, 0)
-    assembly.add(node, op.GlobalPooling(function="average"), inputs=node.inputs[:1])
-
-
-def _kernel(node: Node, dims: Sequence[int]) -> op.Pair:
+    kernel, dims = assembly.trained(node, 1, "the kernel")
+    groups = node.integer("group", 1)
     if len(dims) != 4:
         raise UnreadableFile(f"{node}: a kernel with {len(dims)} axes, expected 4")
-    kernel = (dims[2], dims[3])
-    if node.pair("kernel_shape", kernel) != kernel:
+    size = (dims[2], dims[3])
+    if node.pair("kernel_shape", size) != size:
         raise UnreadableFile(
             f"{node}: kernel_shape {node.integers('kernel_shape')}, but the weights are "
-            f"{kernel[0]}x{kernel[1]}"
+            f"{size[0]}x{size[1]}"
         )
-    return kernel
-
-
-def _require_channels(node: Node, shape: Shape, expected: int) -> None:
+    window = _window(node, size)
+    expected = dims[inputs] * (groups if inputs else 1)
     if shape.channels != expected:
         raise UnreadableFile(
             f"{node}: the weights are for {expected} channels, the input is {shape}"
         )
+    return shape, assembly.numbers(kernel), dims, groups, window
+
+
+def pooling(node: Node, assembly: Assembly, *, function: str) -> None:
+    """Add a pooling."""
+    shape = assembly.map_shape(node, 0)
+    rows, columns = node.integers("kernel_shape") or (0, 0)
+    window = _padded(node, shape, _window(node, (rows, columns)))
+    if node.integer("ceil_mode", 0):
+        window = replace(window, overhang=ceil_overhang((shape.height, shape.width), window))
+    counts = bool(node.integer("count_include_pad", 0))
+    assembly.add(node, op.Pooling(function=function, window=window, counts_padding=counts))
+
+
+def global_pooling(node: Node, assembly: Assembly, *, function: str) -> None:
+    """Add a pooling of each whole feature map."""
+    assembly.map_shape(node, 0)
+    assembly.add(node, op.GlobalPooling(function=function))
 
 
 def _window(node: Node, kernel: op.Pair) -> op.Window:
@@ -153,26 +124,16 @@ def _window(node: Node, kernel: op.Pair) -> op.Window:
         raise UnreadableFile(f"{node}: {error}") from None
 
 
-def _with_padding(window: op.Window, padding: Padding, overhang: op.Pair = (0, 0)) -> op.Window:
-    return op.Window(
-        kernel=window.kernel,
-        stride=window.stride,
-        dilation=window.dilation,
-        padding=padding,
-        overhang=overhang,
-    )
-
-
 def _padded(node: Node, shape: Shape, window: op.Window) -> op.Window:
     size = (shape.height, shape.width)
     match _auto_pad(node):
         case "SAME_UPPER":
-            return _with_padding(window, same_padding(size, window))
+            return replace(window, padding=same_padding(size, window))
         case "SAME_LOWER":
-            return _with_padding(window, same_padding(size, window, extra_first=True))
+            return replace(window, padding=same_padding(size, window, extra_first=True))
         case "VALID":
             return window
-    return _with_padding(window, _pads(node))
+    return replace(window, padding=_pads(node))
 
 
 def _auto_pad(node: Node) -> str:
@@ -246,7 +207,7 @@ def resize(node: Node, assembly: Assembly) -> None:
         cubic=node.real("cubic_coeff_a", -0.75) if function == "cubic" else -0.75,
         skips_outside=function == "cubic" and bool(node.integer("exclude_outside", 0)),
     )
-    assembly.add(node, operator, inputs=node.inputs[:1])
+    assembly.add(node, operator)
 
 
 def _places(node: Node, shape: Shape, size: op.Pair) -> tuple[str, str]:
@@ -314,8 +275,8 @@ class LineAssembly(Assembly):
     def add(
         self,
         node: Node,
-        *steps: ConversionStep | op.Operator,
-        inputs: Sequence[str],
+        *steps: Step,
+        inputs: Sequence[str] | None = None,
         output: str | None = None,
         name: str | None = None,
         quantization: Quantization | None = None,
@@ -326,7 +287,8 @@ class LineAssembly(Assembly):
         """
         if quantization is not None:
             raise unsupported(node, "windows over lines of integers are not supported")
-        self.add_raised(node, *steps, inputs=inputs, output=output, name=name)
+        sources = (self.dynamic(node, 0),) if inputs is None else inputs
+        self.add_raised(node, *steps, inputs=sources, output=output, name=name)
 
 
 def over_lines(convert: Converter) -> Converter:

@@ -60,22 +60,22 @@ static void combine(const run *r, const layer *l, range rows, range columns)
         return value; \
     }
 
-OF_TWO(of_add, one + other)
-OF_TWO(of_mean, one + other)
-OF_TWO(of_subtract, one - other)
-OF_TWO(of_multiply, one * other)
-OF_TWO(of_divide, one / other)
-OF_TWO(of_maximum, other > one ? other : one)
-OF_TWO(of_minimum, other < one ? other : one)
-OF_TWO(of_power, powf(one, other))
-OF_TWO(of_greater, one > other ? 1.0f : 0.0f)
-OF_TWO(of_greater_or_equal, one >= other ? 1.0f : 0.0f)
-OF_TWO(of_less, one < other ? 1.0f : 0.0f)
-OF_TWO(of_less_or_equal, one <= other ? 1.0f : 0.0f)
-OF_TWO(of_equal, one == other ? 1.0f : 0.0f)
-OF_TWO(of_and, one != 0 && other != 0 ? 1.0f : 0.0f)
-OF_TWO(of_or, one != 0 || other != 0 ? 1.0f : 0.0f)
-OF_TWO(of_exclusive_or, (one != 0) != (other != 0) ? 1.0f : 0.0f)
+OF_TWO(add, one + other)
+OF_TWO(mean, one + other)
+OF_TWO(subtract, one - other)
+OF_TWO(multiply, one * other)
+OF_TWO(divide, one / other)
+OF_TWO(maximum, other > one ? other : one)
+OF_TWO(minimum, other < one ? other : one)
+OF_TWO(power, powf(one, other))
+OF_TWO(greater, one > other ? 1.0f : 0.0f)
+OF_TWO(greater_or_equal, one >= other ? 1.0f : 0.0f)
+OF_TWO(less, one < other ? 1.0f : 0.0f)
+OF_TWO(less_or_equal, one <= other ? 1.0f : 0.0f)
+OF_TWO(equal, one == other ? 1.0f : 0.0f)
+OF_TWO(and, one != 0 && other != 0 ? 1.0f : 0.0f)
+OF_TWO(or, one != 0 || other != 0 ? 1.0f : 0.0f)
+OF_TWO(exclusive_or, (one != 0) != (other != 0) ? 1.0f : 0.0f)
 
 /* Where along its axis the largest or the smallest element is, and of equal ones the first or the
    last. */
@@ -246,21 +246,21 @@ static void standardise_fold(const cube *c, const view *in, const view *out, con
                              range rows)
 {
     int32_t inner[3];
-    element mean = 0, variance = 0, count = (element)folded_count(c);
+    element average = 0, variance = 0, count = (element)folded_count(c);
     begin_fold(c, place, inner);
     do {
-        mean += *from_cell(c, in, inner);
+        average += *from_cell(c, in, inner);
     } while (next_inside(c, inner));
-    mean /= count;
+    average /= count;
     do {
-        element value = *from_cell(c, in, inner) - mean;
+        element value = *from_cell(c, in, inner) - average;
         variance += value * value;
     } while (next_inside(c, inner));
     variance = sqrtf(variance / count + c->epsilon);
     do {
         int32_t at = inner[0] * c->scale_steps[0] + inner[1] * c->scale_steps[1] +
                      inner[2] * c->scale_steps[2];
-        element value = (*from_cell(c, in, inner) - mean) / variance * c->scale[at];
+        element value = (*from_cell(c, in, inner) - average) / variance * c->scale[at];
         if (is_wanted(rows, inner)) {
             *to_cell(c, out, inner) = value + (c->shift ? c->shift[at] : 0);
         }

@@ -40,8 +40,8 @@ static port view_of(instance *state, const end *e, uint32_t phase)
     found.base = state->arena + r->offset;
     found.capacity = r->capacity;
     found.token_bytes = r->token_bytes;
-    found.fresh = rate_of(&e->moved, phase);
-    found.tokens = found.fresh + (e->is_output ? 0 : state->kept[e->channel]);
+    found.new_tokens = rate_of(&e->moved, phase);
+    found.tokens = found.new_tokens + (e->is_output ? 0 : state->kept[e->channel]);
     found.first = e->is_output ? state->next[e->channel] : state->first[e->channel];
     return found;
 }
@@ -109,4 +109,18 @@ static void run(instance *state, uint32_t core, uint32_t firings)
             WAIT();
         }
     }
+}
+
+/* The initial tokens of a channel, which are counted as put. */
+static port starting(instance *state, uint32_t channel, uint32_t tokens)
+{
+    port found;
+    found.base = state->arena + rings[channel].offset;
+    found.capacity = rings[channel].capacity;
+    found.token_bytes = rings[channel].token_bytes;
+    found.first = 0;
+    found.tokens = found.new_tokens = tokens;
+    state->put[channel] = tokens;
+    state->next[channel] = beyond(0, tokens, found.capacity);
+    return found;
 }

@@ -101,7 +101,7 @@ static void depthwise_place(const void *numbers, const footprint *under, element
     }
 }
 
-LAYER(convolve_depthwise, all_windows, depthwise_place)
+LAYER(depthwise_conv, all_windows, depthwise_place)
 
 static element mean_of(int32_t sum, int32_t count)
 {
@@ -122,7 +122,7 @@ static void mean_under(const void *numbers, const footprint *under, element *to,
     }
 }
 
-LAYER(pool_mean, all_windows, mean_under)
+LAYER(average_pool, all_windows, mean_under)
 
 /* weights: block by block of units, place by place of the input as it lies. */
 typedef struct {
@@ -131,7 +131,7 @@ typedef struct {
     scaling to;
 } matrix;
 
-static void connect_fully(const run *r, const layer *l, range rows, range columns)
+static void fully_connected(const run *r, const layer *l, range rows, range columns)
 {
     const matrix *m = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);

@@ -216,7 +216,7 @@ static void depthwise_place(const void *numbers, const footprint *under, element
     }
 }
 
-LAYER(convolve_depthwise, all_windows, depthwise_place)
+LAYER(depthwise_conv, all_windows, depthwise_place)
 
 /* Input row i adds to output row i * stride + tap * dilation - before. */
 static int32_t source_of(const window *w, int32_t axis, int32_t place, int32_t tap, int32_t limit)
@@ -245,7 +245,7 @@ static void add_transposed(const convolution *c, const view *in, int32_t height,
     }
 }
 
-static void convolve_transposed(const run *r, const layer *l, range rows, range columns)
+static void transposed_conv(const run *r, const layer *l, range rows, range columns)
 {
     const convolution *c = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);
@@ -287,7 +287,7 @@ static void mean_under(const void *numbers, const footprint *under, element *to,
     }
 }
 
-LAYER(pool_mean, all_windows, mean_under)
+LAYER(average_pool, all_windows, mean_under)
 
 /* weights: block by block of units, place by place of the input as it lies. */
 typedef struct {
@@ -295,7 +295,7 @@ typedef struct {
     const element *weights, *bias;
 } matrix;
 
-static void connect_fully(const run *r, const layer *l, range rows, range columns)
+static void fully_connected(const run *r, const layer *l, range rows, range columns)
 {
     const matrix *m = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);

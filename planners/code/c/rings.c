@@ -8,7 +8,7 @@ static port port_of(const instance *state, uint32_t channel, uint32_t from, uint
     found.token_bytes = r->token_bytes;
     found.first = r->capacity ? (uint32_t)(((uint64_t)state->first[channel] + from) % r->capacity) : 0;
     found.tokens = tokens;
-    found.fresh = tokens;
+    found.new_tokens = tokens;
     return found;
 }
 
@@ -28,7 +28,7 @@ static port view_of(instance *state, const end *e, uint32_t phase)
         state->faults++;
     }
     found = port_of(state, e->channel, 0, kept + moved);
-    found.fresh = moved;
+    found.new_tokens = moved;
     return found;
 }
 

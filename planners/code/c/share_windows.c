@@ -1,8 +1,8 @@
-LAYER(pool_largest_share, share_windows, largest_under)
+LAYER(max_pool_share, share_windows, largest_under)
 
-LAYER(pool_mean_share, share_windows, mean_under)
+LAYER(average_pool_share, share_windows, mean_under)
 
-LAYER(convolve_depthwise_share, share_windows, depthwise_place)
+LAYER(depthwise_conv_share, share_windows, depthwise_place)
 
 /* Each filter reads all channels. Weights: block by block of filters, of which none goes beyond a group
    or a share. */

@@ -165,4 +165,4 @@ static void largest_under(const void *numbers, const footprint *under, element *
     }
 }
 
-LAYER(pool_largest, all_windows, largest_under)
+LAYER(max_pool, all_windows, largest_under)

@@ -1,18 +1,14 @@
-"""The calls of layers, each by the kind of its elements: integers, or real numbers among them.
+"""The calls of layers, each by the data type of its elements: integers, or real numbers among them.
 
-C calls for integers whose scale is computed from the frame.
-
-Stages that work with a part of their channels at a time: what their layers call.
-
-The functions of single elements that a library applies behind a layer.
+Also those for integers whose scale is computed from the frame, for stages that work with a part of
+their channels at a time, and the functions of single elements behind a layer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +17,7 @@ from cnn2csdf.dtypes import Element
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.quantized_layers import stored_at_run_time
 from cnn2csdf.weights import Array, Model
-from planners.code.c_text import NULL, Tables, number
+from planners.code.c_text import NULL, Tables, initialiser
 from planners.code.calls.integer_layers import (
     integer_call,
     integer_channels_calls,
@@ -31,14 +27,14 @@ from planners.code.calls.integer_layers import (
 from planners.code.calls.layers import (
     call_of,
     channels_calls,
-    laid_constant,
+    constant_fields,
+    convolved,
     packed_filters,
     sums_call,
-    window_text,
 )
 from planners.code.calls.reductions import product_fields
 from planners.code.calls.rescaling import packed_blocks, packed_quads
-from planners.code.layer_descriptor import Call, Described, RealTables, as_real, described
+from planners.code.layer_descriptor import Call, Described, RealTables, as_real
 from planners.code.parts import defined_names
 from planners.plan.plan import Stage
 
@@ -79,7 +75,15 @@ class LayerCalls:
         if self._is_real(layer):
             element = Element.FLOAT32
             tables = self.real_tables if self.is_integer else self.tables
-        return described(self._network, layer, self._weights.get(layer.name, {}), tables, element)
+        return Described(
+            layer=layer,
+            inputs=self._network.input_shapes(layer),
+            weights=self._weights.get(layer.name, {}),
+            tables=tables,
+            given=tuple(self._network.layer(source).quantization for source in layer.inputs),
+            element=element,
+            number=self._network.layers.index(layer) + 1,
+        )
 
     def _is_real(self, layer: Layer) -> bool:
         """Whether it reads and makes real numbers."""
@@ -98,18 +102,18 @@ class LayerCalls:
         return one.element.bytes // self.unit
 
     def of_stage(
-        self, manner: str, ones: Sequence[Described], slices: Mapping[str, Slice]
+        self, mode: str, ones: Sequence[Described], slices: Mapping[str, Slice]
     ) -> list[Call]:
         """Return the calls of the layers of a stage. slices: the parts of layers in stages in parts."""
-        if manner == "BY_PARTS":
+        if mode == "BY_PARTS":
             cuts = [slices.get(one.layer.name) for one in ones]
             found: Sequence[Call] = [
-                self._call(one) if cut is None else share_call(one, cut, self._call, self._packed)
+                self._call(one) if cut is None else self._share_call(one, cut)
                 for one, cut in zip(ones, cuts, strict=True)
             ]
-        elif manner == "INTO_SUMS":
+        elif mode == "INTO_SUMS":
             found = ((sums_call if ones[0].is_real else integer_sums_call)(ones[0]),)
-        elif manner == "BY_CHANNELS":
+        elif mode == "BY_CHANNELS":
             found = (channels_calls if ones[0].is_real else integer_channels_calls)(*ones[:2])
         else:
             found = [self._call(one) for one in ones]
@@ -118,30 +122,7 @@ class LayerCalls:
     def _call(self, one: Described, packed: Array | None = None) -> Call:
         names = {one.layer.name, *one.layer.inputs}
         if isinstance(one.layer.operator, DYNAMIC) or not names.isdisjoint(self._bytes):
-            # The call for a layer that reads or writes integers with a scale of the frame.
-            match one.layer.operator:
-                case op.DynamicRange(gives=gives):
-                    return Call("find_range", one.structure("ranging", int(gives != "scale")))
-                case op.DynamicQuantization():
-                    return Call("quantize_by_range")
-                case op.IntegerConvolution() as operator:
-                    kernel = _in_bytes(one, "kernel")
-                    fields = (
-                        window_text(operator.window),
-                        operator.groups,
-                        one.inputs[0].channels // operator.groups,
-                        operator.filters // operator.groups,
-                        one.symbol("kernel", packed_quads(kernel.values, operator.groups)),
-                        f"{{NULL, NULL, 0, 0, 0, 0, {kernel.zero}}}",
-                    )
-                    return Call("convolve_by_range", one.structure("convolution", *fields))
-                case op.IntegerProduct() as operator:
-                    return _product(one, operator)
-                case operator if operator.moves:
-                    return call_of(one)
-            raise one.refusal(
-                "of integers whose scale depends on the frame; leave its input in real numbers"
-            )
+            return dynamic_call(one)
         return (call_of if one.is_real else integer_call)(one, packed)
 
     def _as_written(self, one: Described, call: Call) -> Call:
@@ -159,11 +140,25 @@ class LayerCalls:
             one.tables.wanted.add(call.function)
         return Call(*map(as_real, call)) if self.is_integer and one.is_real else call
 
-    def _packed(self, one: Described, kernel: Array) -> Array:
-        """Filters of one group as the kernel of a layer reads them."""
-        if one.is_real:
-            return packed_filters(kernel, 1)
-        return packed_blocks(kernel, 1) if self.is_short else packed_quads(kernel, 1)
+    def _share_call(self, one: Described, cut: Slice) -> Call:
+        """The call for a layer of a stage in parts. Raises UnsupportedOperator for others."""
+        operator, kernel = one.layer.operator, None
+        if isinstance(operator, op.Convolution):
+            filters = one.weights["kernel"]
+            if cut.adds_up:
+                pieces = [filters[:, a:b] for a, b in pairwise(cut.bounds)]
+            else:  # that go beyond no group and no share
+                groups = range(0, len(filters), len(filters) // operator.groups)
+                pieces = [filters[a:b] for a, b in pairwise(sorted({*cut.bounds, *groups}))]
+            packing = packed_filters if one.is_real else packed_quads
+            packing = packed_blocks if self.is_short and not one.is_real else packing
+            kernel = np.concatenate([packing(piece, 1) for piece in pieces])
+        whole = self._call(one, kernel)
+        function = "sum_parts" if cut.adds_up else SHARES.get(whole.function)
+        if function is None:
+            raise one.refusal("in parts of its channels")
+        sizes = (cut.channels, cut.share, cut.parts, cut.summing)
+        return one.call(function, "sliced", *sizes, whole.parameters)
 
     def steps_behind(self, one: Described) -> tuple[str, int]:
         """Return where the steps behind a layer lie, which join those of their kind; their number."""
@@ -191,44 +186,49 @@ REAL = 4  # elements of one byte that a real number takes
 DYNAMIC = (op.DynamicRange, op.DynamicQuantization, op.IntegerConvolution, op.IntegerProduct)
 
 
-class Bytes(NamedTuple):
-    """Trained integers in a byte each, and their zero point."""
+def dynamic_call(one: Described) -> Call:
+    """Return the call for a layer that reads or writes integers with a scale of the frame."""
+    match one.layer.operator:
+        case op.DynamicRange(gives=gives):
+            return one.call("find_range", "ranging", gives != "scale")
+        case op.DynamicQuantization():
+            return Call("quantize_by_range")
+        case op.IntegerConvolution() as operator:
+            values, zero = _in_bytes(one, "kernel")
+            fields = convolved(one, operator, packed_quads(values, operator.groups))
+            scaling = (None, None, 0, 0, 0, 0, zero)
+            return one.call("convolve_by_range", "convolution", *fields, scaling)
+        case op.IntegerProduct(units=units, has_zeros=has_zeros):
+            symbol, zero = None, 0
+            if units is not None:
+                values, zero = _in_bytes(one, "matrix")
+                symbol = one.symbol("matrix", values)
+            places = iter(range(2 if units is None else 1, len(one.inputs)))
+            zeros = [next(places) if has else -1 for has in has_zeros]
+            fields = product_fields(one, units, REAL)
+            return one.call("multiply_by_range", "product", *fields, symbol, *zeros, zero)
+        case operator if operator.moves:
+            return call_of(one)
+    raise one.refusal(
+        "of integers whose scale depends on the frame; leave its input in real numbers"
+    )
 
-    values: Array
-    zero: int
 
-
-def _in_bytes(one: Described, role: str) -> Bytes:
-    """Return trained integers, which lie there less their zero points, as signed bytes."""
+def _in_bytes(one: Described, role: str) -> tuple[Array, int]:
+    """Weights, which lie there less their zero points, as signed bytes; and their zero point."""
     array = one.weights[role]
     least, most = int(array.min()), int(array.max())
     zero = 0 if least >= -128 and most <= 127 else -128 - least
     if most + zero > 127:
         raise one.refusal(f"whose {role} takes more than 8 bits less its zero points")
-    return Bytes((array + zero).astype(np.int8), zero)
+    return (array + zero).astype(np.int8), zero
 
-
-def _product(one: Described, operator: op.IntegerProduct) -> Call:
-    values, zero = NULL, 0
-    if operator.units is not None:
-        matrix = _in_bytes(one, "matrix")
-        values, zero = one.symbol("matrix", matrix.values), matrix.zero
-    places = iter(range(1 if operator.units is not None else 2, len(one.inputs)))
-    zeros = [next(places) if has else -1 for has in operator.has_zeros]
-    fields = product_fields(one, operator.units, REAL)
-    return Call("multiply_by_range", one.structure("product", *fields, values, *zeros, zero))
-
-
-Packed = Callable[
-    [Described, Array], Array
-]  # filters of a layer as its kernel reads them, of one group
-CallOf = Callable[[Described, Array | None], Call]  # with filters that are packed already
 
 SHARES = {  # the kernel of a layer: the one that makes a share of its channels
     "convolve": "convolve_share",
-    "convolve_depthwise": "convolve_depthwise_share",
-    "pool_largest": "pool_largest_share",
-    "pool_mean": "pool_mean_share",
+    "depthwise_conv": "depthwise_conv_share",
+    "max_pool": "max_pool_share",
+    "average_pool": "average_pool_share",
     "copy_region": "copy_share",
     "look_up_region": "look_up_share",
     "slope_region": "slope_share",
@@ -259,49 +259,20 @@ class Slice:
 
 def slices_of(network: Network, stage: Stage) -> dict[str, Slice]:
     """Return the parts of the layers of a stage, as far as they have one; none without parts."""
-    if stage.summing is None:
+    if stage.accumulating_layer is None:
         return {}
-    place = stage.layers.index(stage.summing)
+    place = stage.layers.index(stage.accumulating_layer)
     found = {}
     for position, name in enumerate(stage.layers[: place + 1]):
-        shared = stage.layers[min(position, place - 1)]
-        channels = network.layer(shared).shape.channels
+        channels = network.layer(stage.layers[min(position, place - 1)]).shape.channels
         found[name] = Slice(
             channels=channels,
-            share=-(-channels // stage.parts),
-            parts=stage.parts,
+            share=-(-channels // stage.channel_blocks),
+            parts=stage.channel_blocks,
             summing=place,
             adds_up=position == place,
         )
     return found
-
-
-def share_call(one: Described, cut: Slice, call: CallOf, packed: Packed) -> Call:
-    """Return the call for a layer of a stage in parts. Raises UnsupportedOperator for others."""
-    operator = one.layer.operator
-    kernel = None
-    if cut.adds_up:
-        kernel = _joined(
-            one, packed, [one.weights["kernel"][:, a:b] for a, b in pairwise(cut.bounds)]
-        )
-    elif isinstance(operator, op.Convolution):
-        kernel = _joined(one, packed, _filters(one.weights["kernel"], operator.groups, cut))
-    whole = call(one, kernel)
-    function = "sum_parts" if cut.adds_up else SHARES.get(whole.function)
-    if function is None:
-        raise one.refusal("in parts of its channels")
-    fields = (cut.channels, cut.share, cut.parts, cut.summing, whole.parameters)
-    return Call(function, one.structure("sliced", *fields))
-
-
-def _filters(kernel: Array, groups: int, cut: Slice) -> list[Array]:
-    """The filters in pieces that go beyond no group and no share."""
-    ends = sorted({*cut.bounds, *range(0, len(kernel), len(kernel) // groups)})
-    return [kernel[a:b] for a, b in pairwise(ends)]
-
-
-def _joined(one: Described, packed: Packed, pieces: Sequence[Array]) -> Array:
-    return np.concatenate([packed(one, piece) for piece in pieces])
 
 
 POINTWISE = (op.Activation, op.BatchNormalization, op.LocalResponseNormalization)
@@ -331,67 +302,49 @@ def most_neighbours(one: Described) -> int:
 
 
 def _step(one: Described, operator: op.Operator, weights: Mapping[str, Array], prefix: str) -> str:
+    """The function of single elements of an operator, with its numbers."""
+    shape, known = one.layer.shape, defined_names("steps.c")
+    numbers: tuple[float, ...] = ()
+    symbols: list[str | None] = []
+    steps: tuple[object, ...] = (0, 0)
+
+    def add(role: str, values: Array) -> None:
+        """Add a number for each element of a place; a tensor that is no map lies in one row."""
+        spread = values if shape.is_map else np.repeat(values, shape.elements // len(values))
+        symbols.append(one.symbol(f"{prefix}{role}", spread))
+
     match operator:
         case op.Activation(function="prelu"):
-            slope = one.symbol(f"{prefix}slope", _spread(one, weights["slope"]))
-            return _text(one, "step_prelu", values=slope)
-        case op.Activation(function=function, parameters=parameters):
-            name = f"step_{function.replace(' ', '_')}"
-            return _text(one, name, *parameters)
+            function = "prelu"
+            add("slope", weights["slope"])
+        case op.Activation(function=function, parameters=numbers):
+            pass
         case op.BatchNormalization():
+            function = "affine"
             factor = weights["scale"] / np.sqrt(weights["variance"] + np.float32(operator.epsilon))
             offset = weights["shift"] - weights["mean"] * factor
-            values = one.symbol(f"{prefix}scale", _spread(one, factor.astype(np.float32)))
-            more = one.symbol(f"{prefix}shift", _spread(one, offset.astype(np.float32)))
-            return _text(one, "step_affine", values=values, more=more)
-        case op.LocalResponseNormalization():
-            return _neighbours(one, operator, prefix)
+            add("scale", factor.astype(np.float32))
+            add("shift", offset.astype(np.float32))
+        case op.LocalResponseNormalization(size=size):
+            if not shape.is_map and shape.elements != shape.channels:
+                raise one.refusal("with a normalisation over channels, on a tensor that is no map")
+            function, numbers = "neighbours", (operator.beta, operator.bias)
+            factor = np.asarray([operator.alpha / size], np.float32)
+            symbols = [None, one.computed(f"{prefix}factor", factor)]
+            steps = (size, (size - 1) // 2)
         case op.Elementwise(constant=tuple()):
-            return _constant(one, operator, weights, prefix)
+            constant = constant_fields(one, weights["constant"], f"{prefix}constant")
+            symbols, steps = [str(constant[0])], constant[3::2]
+            function = f"constant {operator.function}"
+            ordered = f"step_{function}_first".replace(" ", "_")
+            function += "_first" if operator.constant_first and ordered in known else ""
         case op.Identity():
-            return _text(one, "step_clip", -np.inf, np.inf)
-    raise one.refusal(f"with {type(operator).__name__} fused behind it")
-
-
-def _text(
-    one: Described,
-    function: str,
-    a: float = 0.0,
-    b: float = 0.0,
-    *,
-    values: str = NULL,
-    more: str = NULL,
-    steps: tuple[int, int] = (0, 0),
-) -> str:
-    if function not in defined_names("steps.c"):
-        raise one.refusal(f"of the function {function.removeprefix('step_')!r}")
-    one.tables.wanted.add(function)
-    fields = (function, number(a), number(b), values, more, *map(str, steps))
-    return "{" + ", ".join(fields) + "}"
-
-
-def _spread(one: Described, values: Array) -> Array:
-    """Return a number for each element of a place; a tensor that is no map lies in one row."""
-    if one.layer.shape.is_map:
-        return values
-    return np.repeat(values, one.layer.shape.elements // len(values))
-
-
-def _neighbours(one: Described, operator: op.LocalResponseNormalization, prefix: str) -> str:
-    if not one.layer.shape.is_map and one.layer.shape.elements != one.layer.shape.channels:
-        raise one.refusal("with a normalisation over channels, on a tensor that is no map")
-    factor = np.asarray([operator.alpha / operator.size], np.float32)
-    steps = (operator.size, (operator.size - 1) // 2)
-    more = one.computed(f"{prefix}factor", factor)
-    return _text(one, "step_neighbours", operator.beta, operator.bias, more=more, steps=steps)
-
-
-def _constant(
-    one: Described, operator: op.Elementwise, weights: Mapping[str, Array], prefix: str
-) -> str:
-    symbol, (channel, _, column) = laid_constant(one, weights["constant"], f"{prefix}constant")
-    function = operator.function.replace(" ", "_")
-    is_ordered = f"step_constant_{function}_first" in defined_names("steps.c")
-    first = "_first" if operator.constant_first and is_ordered else ""
-    name = f"step_constant_{function}{first}"
-    return _text(one, name, values=symbol, steps=(channel, column))
+            function, numbers = "clip", (-np.inf, np.inf)
+        case _:
+            raise one.refusal(f"with {type(operator).__name__} fused behind it")
+    name = f"step_{function.replace(' ', '_')}"
+    if name not in known:
+        raise one.refusal(f"of the function {name.removeprefix('step_')!r}")
+    one.tables.wanted.add(name)
+    a, b = (float(each) for each in (*numbers, 0.0, 0.0)[:2])
+    return initialiser((name, a, b, *(*symbols, None, None)[:2], *steps))

@@ -8,9 +8,15 @@ from typing import Any, NamedTuple
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Shape
-from planners.code.c_text import NULL, number
 from planners.code.calls.moves import strides_of
 from planners.code.layer_descriptor import Call, Described
+
+UNSCALED = (
+    None,
+    None,
+    (0, 0, 0),
+    0,
+)  # scale, shift, their steps, and what is added to the variance
 
 
 class Axes(NamedTuple):
@@ -27,92 +33,76 @@ def _axes(shape: Shape, first: int, end: int) -> Axes:
         channels, height, width = shape.dims
         return Axes((channels, height, width), (1, 0, channels), is_map=True)
     dims = shape.dims
-    sizes = (prod(dims[:first]), prod(dims[first:end]), prod(dims[end:]))
+    return _of_three((prod(dims[:first]), prod(dims[first:end]), prod(dims[end:])))
+
+
+def _of_three(sizes: tuple[int, int, int]) -> Axes:
     return Axes(sizes, (sizes[1] * sizes[2], sizes[2], 1), is_map=False)
 
 
-def _listed(three: Sequence[int]) -> str:
-    return "{" + ", ".join(str(int(one)) for one in three) + "}"
-
-
-def cube_fields(
+def cube(
     one: Described,
     reduced: Sequence[int],
     to: Axes | None = None,
-    scales: Sequence[str] = (NULL, NULL, "{0, 0, 0}", "0"),
-) -> list[str]:
+    scales: Sequence[object] = UNSCALED,
+) -> tuple[object, ...]:
     """Return the structure of a function over axes of the input that follow one another."""
     shape = one.inputs[0]
     if not shape.is_map and tuple(reduced) != tuple(range(reduced[0], reduced[-1] + 1)):
         raise one.refusal(f"over axes {tuple(reduced)} of {len(shape.dims)}")
     source = _axes(shape, reduced[0], reduced[-1] + 1)
     target = to or source
-    flags = [axis in reduced for axis in range(3)] if shape.is_map else [False, True, False]
-    ends = (source.steps, int(source.is_map)), (target.steps, int(target.is_map))
-    fields = [_listed(source.sizes), _listed(flags)]
-    for steps, is_map in ends:
-        fields += [_listed(steps), str(is_map)]
-    return [*fields, *scales]
+    flags = _flags(shape, reduced)
+    return (source.sizes, flags, *source[1:], *target[1:], *scales)
 
 
-def _cube(one: Described, *arguments: Any) -> str:
-    """The address of the structure of cube_fields."""
-    return one.structure("cube", *cube_fields(one, *arguments))
+def _flags(shape: Shape, reduced: Sequence[int]) -> tuple[bool, ...]:
+    """Which of the three axes are reduced."""
+    return tuple(axis in reduced for axis in range(3)) if shape.is_map else (False, True, False)
 
 
-def _softmax(one: Described, operator: op.Softmax) -> Call:
-    last = operator.axis if operator.last is None else operator.last
-    function = "log_softmax" if operator.is_logarithm else "softmax"
-    return Call(function, _cube(one, range(operator.axis, last + 1)))
-
-
-def _reduction(one: Described, operator: op.Reduction) -> Call:
-    return _reduced(one, operator.function, tuple(sorted(operator.axes)), keeps=operator.keeps)
-
-
-def reduced_to(one: Described, axes: tuple[int, ...], *, keeps: bool) -> Axes:
+def reduced_to(one: Described, axes: Sequence[int], *, keeps: bool) -> Axes:
     """Return the axes of a result that has one element for all those along some axes."""
     shape, result = one.inputs[0], one.layer.shape
     sizes = _axes(shape, axes[0], axes[-1] + 1).sizes
-    flags = [axis in axes for axis in range(3)] if shape.is_map else [False, True, False]
+    flags = _flags(shape, axes)
     if shape.is_map and result.is_map and keeps:
-        steps = [
-            0 if flag else step for flag, step in zip(flags, (1, 0, result.channels), strict=True)
-        ]
-        to = Axes(sizes, (steps[0], 0, steps[2]), is_map=not flags[1])
+        steps = (0 if flags[0] else 1, 0, 0 if flags[2] else result.channels)
+        to = Axes(sizes, steps, is_map=not flags[1])
     else:
         left = [1 if flag else size for flag, size in zip(flags, sizes, strict=True)]
-        steps = [0 if flag else step for flag, step in zip(flags, strides_of(left), strict=True)]
-        to = Axes(sizes, (steps[0], steps[1], steps[2]), is_map=False)
+        first, second, third = (
+            0 if flag else step for flag, step in zip(flags, strides_of(left), strict=True)
+        )
+        to = Axes(sizes, (first, second, third), is_map=False)
     if result.is_map and not shape.is_map:
         raise one.refusal("that makes feature maps of a tensor of more axes")
     return to
 
 
-def _reduced(one: Described, function: str, axes: tuple[int, ...], *, keeps: bool) -> Call:
-    return Call(f"reduce_{function}", _cube(one, axes, reduced_to(one, axes, keeps=keeps)))
-
-
-def _global_pooling(one: Described, operator: op.GlobalPooling) -> Call:
-    function = "max" if operator.function == "max" else "mean"
-    return _reduced(one, function, (1, 2), keeps=True)
+def _reduced(one: Described, function: str, axes: Sequence[int], *, keeps: bool) -> Call:
+    return one.call(
+        f"reduce_{function}", "cube", *cube(one, axes, reduced_to(one, axes, keeps=keeps))
+    )
 
 
 def _instance(one: Described, operator: op.InstanceNormalization) -> Call:
+    symbols = (one.symbol(role, one.weights[role]) for role in ("scale", "shift"))
+    scales = (*symbols, (1, 0, 0), operator.epsilon)
     axes = range(1, len(one.layer.shape.dims))
-    scales = (one.symbol("scale", one.weights["scale"]), one.symbol("shift", one.weights["shift"]))
-    steps = "{1, 0, 0}"
-    return Call("standardise", _cube(one, axes, None, (*scales, steps, number(operator.epsilon))))
+    return one.call("standardise", "cube", *cube(one, axes, None, scales))
 
 
 def _layer_normalization(one: Described, operator: op.LayerNormalization) -> Call:
     dims = one.layer.shape.dims
-    scales = (one.symbol("scale", one.weights["scale"]), one.optional("shift"))
+    symbols = (one.symbol("scale", one.weights["scale"]), one.optional("shift"))
     steps = [0, 1, 0]
     if len(dims) == 3:
         steps = [step if axis >= operator.axis else 0 for axis, step in enumerate(strides_of(dims))]
-    fields = (*scales, _listed(steps), number(operator.epsilon))
-    return Call("standardise", _cube(one, range(operator.axis, len(dims)), None, fields))
+    axes = range(operator.axis, len(dims))
+    return one.call(
+        "standardise", "cube", *cube(one, axes, None, (*symbols, steps, operator.epsilon))
+    )
 
 
 def _axis_of(one: Described, axis: int) -> int:
@@ -121,57 +111,49 @@ def _axis_of(one: Described, axis: int) -> int:
 
 
 def _extreme_place(one: Described, operator: op.ExtremePlace) -> Call:
-    cube = cube_fields(one, (operator.axis,), reduced_to(one, (operator.axis,), keeps=True))
-    fields = (
-        "{" + ", ".join(cube) + "}",
-        int(operator.function == "min"),
-        int(operator.takes_last),
-    )
-    return Call("place_of_extreme", one.structure("extreme", *fields))
+    axes = (operator.axis,)
+    over = cube(one, axes, reduced_to(one, axes, keeps=True))
+    flags = (operator.function == "min", operator.takes_last)
+    return one.call("place_of_extreme", "extreme", over, *flags)
 
 
 def _running_sum(one: Described, operator: op.RunningSum) -> Call:
-    cube = cube_fields(one, (operator.axis,))
-    flags = (int(operator.is_exclusive), int(operator.is_reversed))
-    fields = ("{" + ", ".join(cube) + "}", _axis_of(one, operator.axis), *flags)
-    return Call("running_sum", one.structure("running", *fields))
+    over, axis = cube(one, (operator.axis,)), _axis_of(one, operator.axis)
+    flags = (operator.is_exclusive, operator.is_reversed)
+    return one.call("running_sum", "running", over, axis, *flags)
 
 
 def _ranking(one: Described, operator: op.Ranking) -> Call:
     axis = operator.axis
-    cube = cube_fields(one, (axis,), _axes(one.layer.shape, axis, axis + 1))
-    flags = (int(not operator.takes_largest), int(operator.gives_places))
-    fields = ("{" + ", ".join(cube) + "}", _axis_of(one, axis), operator.count, *flags)
-    return Call("rank_elements", one.structure("ranking", *fields))
+    over = cube(one, (axis,), _axes(one.layer.shape, axis, axis + 1))
+    flags = (not operator.takes_largest, operator.gives_places)
+    return one.call("rank_elements", "ranking", over, _axis_of(one, axis), operator.count, *flags)
 
 
 def _matrix_product(one: Described, operator: op.MatrixProduct) -> Call:
     is_trained = operator.units is not None
-    values = one.symbol("matrix", one.weights["matrix"]) if is_trained else NULL
+    values = one.symbol("matrix", one.weights["matrix"]) if is_trained else None
     fields = product_fields(one, operator.units)
-    return Call("multiply_matrices", one.structure("product", *fields, values))
+    return one.call("multiply_matrices", "product", *fields, values)
 
 
-def product_fields(one: Described, units: int | None, elements: int = 1) -> tuple[str | int, ...]:
+def product_fields(one: Described, units: int | None, elements: int = 1) -> tuple[object, ...]:
     """Return sizes and steps of a product of matrices. elements: that one of the result takes."""
     left, result = one.inputs[0], one.layer.shape
     rank = len(left.dims)
     if len(result.dims) != rank or (rank > 3 and units is None):
         raise one.refusal("of tensors of different numbers of axes")
     of_left, of_result = _matrices(left), _matrices(result)
-    right = (_listed((0, 0, 0)), 0)
+    right: tuple[object, ...] = ((0, 0, 0), 0)
     if units is None:
         other = _matrices(one.inputs[1])
         batch = 0 if other.sizes[0] == 1 else other.steps[0]
         if other.sizes[0] not in (1, of_result.sizes[0]) or of_left.sizes[0] != of_result.sizes[0]:
             raise one.refusal("of batches of different sizes")
-        right = (_listed((batch, *other.steps[1:])), int(other.is_map))
+        right = ((batch, *other.steps[1:]), other.is_map)
     steps = [elements * step for step in of_result.steps]
-    return (
-        *(of_result.sizes[0], of_result.sizes[1], of_left.sizes[2], of_result.sizes[2]),
-        *(_listed(of_left.steps), int(of_left.is_map), *right),
-        *(_listed(steps), int(of_result.is_map)),
-    )
+    sizes = (of_result.sizes[0], of_result.sizes[1], of_left.sizes[2], of_result.sizes[2])
+    return (*sizes, *of_left[1:], *right, steps, of_result.is_map)
 
 
 def _matrices(shape: Shape) -> Axes:
@@ -179,18 +161,23 @@ def _matrices(shape: Shape) -> Axes:
     if shape.is_map:
         return _axes(shape, 0, 0)
     dims = (1, 1, *shape.dims)
-    sizes = (prod(dims[:-2]), dims[-2], dims[-1])
-    return Axes(sizes, (sizes[1] * sizes[2], sizes[2], 1), is_map=False)
+    return _of_three((prod(dims[:-2]), dims[-2], dims[-1]))
 
 
-FOLDS: dict[type, Callable[[Described, Any], Call]] = {
-    op.GlobalPooling: _global_pooling,
-    op.MatrixProduct: _matrix_product,
+REDUCTIONS: dict[type, Callable[[Described, Any], Call]] = {
+    op.ExtremePlace: _extreme_place,
+    op.GlobalPooling: lambda one, operator: _reduced(
+        one, "max" if operator.function == "max" else "mean", (1, 2), keeps=True
+    ),
     op.InstanceNormalization: _instance,
     op.LayerNormalization: _layer_normalization,
-    op.Softmax: _softmax,
-    op.Reduction: _reduction,
-    op.ExtremePlace: _extreme_place,
-    op.RunningSum: _running_sum,
+    op.MatrixProduct: _matrix_product,
     op.Ranking: _ranking,
+    op.Reduction: lambda one, operator: _reduced(
+        one, operator.function, tuple(sorted(operator.axes)), keeps=operator.keeps
+    ),
+    op.RunningSum: _running_sum,
+    op.Softmax: lambda one, operator: one.call(
+        "log_softmax" if operator.is_logarithm else "softmax", "cube", *cube(one, operator.axes)
+    ),
 }

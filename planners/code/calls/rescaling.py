@@ -1,39 +1,34 @@
-"""Multipliers and shifts with which the kernels in C rescale integers.
+"""Multipliers, shifts, limits and tables with which the C kernels rescale integers.
 
-Weights of integers in the order in which the kernels read them.
-
-C calls for layers of integers that are rescaled in single precision, as ONNX Runtime does.
-
-Each kernel does what cnn2csdf does, operation by operation, so that outputs are the same bytes.
+The calls for layers of integers that are rescaled in single precision, as ONNX Runtime does. Each
+kernel does what cnn2csdf does, operation by operation, so that outputs are the same bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.fixed_point.flash import is_choice, is_limit, sum_ratios
 from cnn2csdf.fixed_point.single_precision import power_table
 from cnn2csdf.integers import LARGEST, has_wide_sums, multiplier, multipliers, quantized
-from cnn2csdf.network import Layer, Network, Shape
-from cnn2csdf.operators.ends import Input, Output
 from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
-from planners.code.c_text import NULL, identifier, number
 from planners.code.calls.layers import (
     call_of,
-    laid_constant,
-    operand_text,
+    constant_fields,
+    operand_fields,
     packed_filters,
-    window_text,
+    pooling_call,
+    window_fields,
 )
-from planners.code.calls.reductions import cube_fields, reduced_to
+from planners.code.calls.reductions import cube, reduced_to
 from planners.code.layer_descriptor import Call, Described
 
 ELEMENTS = (Element.INT8, Element.INT16)
@@ -64,15 +59,6 @@ def _ends_of(types: Quantization) -> tuple[int, int]:
     return int(limits.min), int(limits.max)
 
 
-def _all_limits(one: Described) -> tuple[int, int]:
-    """Return the limits that all operators behind a layer leave, applied in turn."""
-    least, most = _ends_of(result_types(one))
-    for operator in one.layer.epilogue:
-        low, high = limits(one, operator)
-        least, most = (min(max(place, low), high) for place in (least, most))
-    return least, most
-
-
 def result_types(one: Described) -> Quantization:
     """Return how the output is stored.
 
@@ -99,36 +85,23 @@ def given_types(one: Described, index: int = 0) -> Quantization:
     return found
 
 
-def stored_types(one: Described, role: str) -> Quantization:
-    """Return how trained numbers are stored. Raises UnsupportedOperator where not in 8 bits."""
-    return _stored_in(one, role, Element.INT8)
-
-
-def operand_types(one: Described, role: str) -> Quantization:
-    """Return how trained numbers are stored that are used as tensors are, in elements of these."""
-    return _stored_in(one, role, result_types(one).element)
-
-
-def _stored_in(one: Described, role: str, element: Element) -> Quantization:
+def stored_types(one: Described, role: str, element: Element = Element.INT8) -> Quantization:
+    """Return how weights are stored. Raises UnsupportedOperator where not in that type."""
     found = one.layer.stored_as(role).quantization
     if found is None or found.element is not element:
         raise one.refusal(f"whose {role} is not stored as integers of {8 * element.bytes} bits")
     return found
 
 
-def scaling(one: Described, role: str) -> str:
-    """Return the initialiser of how sums of products become stored integers.
-
-    role: of the factors.
-    """
+def scaling(one: Described, role: str) -> tuple[object, ...]:
+    """Return how sums of products become stored integers. role: of the factors."""
     zeros = (stored_types(one, role).zero_point,) if one.tables.weights_have_zeros else ()
     given, result = given_types(one), result_types(one)
     ratios = sum_ratios(one.layer, given, result)
     assert ratios is not None
-    is_short, bias = result.element is Element.INT16, NULL
+    is_short, bias = result.element is Element.INT16, None
     if "bias" in one.weights:
-        array = one.weights["bias"].astype(np.int64 if is_short else np.int32)
-        bias = one.symbol("bias", array)
+        bias = one.symbol("bias", one.weights["bias"].astype(np.int64 if is_short else np.int32))
     if result.is_fixed_point:
         integers, exponents = multipliers(ratios)
         factors = [
@@ -137,53 +110,52 @@ def scaling(one: Described, role: str) -> str:
         ]
     else:
         factors = [one.computed("factors", np.array(ratios, np.float32))]
-    ends = (given.zero_point, result.zero_point, *_all_limits(one))
+    ends: tuple[int, int] = (given.zero_point, result.zero_point)
     if is_short and result.is_fixed_point:  # without zero points
-        ends = (0, int(has_wide_sums(given, one.weights)), *_all_limits(one))
-    return "{" + ", ".join([bias, *factors, *map(str, (*ends, *zeros))]) + "}"
+        ends = (0, int(has_wide_sums(given, one.weights)))
+    least, most = _ends_of(result)
+    for operator in one.layer.epilogue:
+        low, high = limits(one, operator)
+        least, most = (min(max(place, low), high) for place in (least, most))
+    return (bias, *factors, *ends, least, most, *zeros)
 
 
-def averaging(one: Described, count: int) -> str:
-    """Return the initialiser of how the sum of so many integers becomes their mean.
+def averaging(one: Described, count: int) -> tuple[object, ...]:
+    """Return how the sum of so many integers becomes their mean.
 
     In fixed point the multiplier was divided by their number.
     """
     given, result = given_types(one), result_types(one)
     if count > 2 ** (31 - 8 * given.element.bytes):
         raise one.refusal(f"of {count} integers, whose sum may take more than 32 bits")
-    fields: tuple[object, ...]
+    ratio: tuple[object, ...] = (given.scale, result.scale)
     if result.is_fixed_point:
         integer, exponent = multiplier(given.scale / result.scale)
         shift = min(count.bit_length() - 1, 32, 31 + exponent)
-        fields = (count, (integer << shift) // count, exponent - shift)
-    else:
-        fields = (count, number(given.scale), number(result.scale))
-    return f"{{{', '.join(map(str, (*fields, given.zero_point, result.zero_point)))}}}"
+        ratio = ((integer << shift) // count, exponent - shift)
+    return (count, *ratio, given.zero_point, result.zero_point)
 
 
 def table_symbol(one: Described, operator: op.Operator, given: Quantization) -> str:
     """Return the symbol of what each of the 256 integers becomes, as cnn2csdf computes it."""
     if given.element is not Element.INT8:
         raise one.refusal(f"of integers of 16 bits: {operator.in_words()}")
-    source = Input(dims=(1, 1, 256))
-    first = Layer(
-        name="given",
-        operator=source,
-        inputs=(),
-        shape=Shape(dims=source.dims),
-        element=Element.INT8,
-        quantization=given,
-    )
-    found = replace(first, name="found", operator=operator, inputs=("given",))
-    found = replace(found, quantization=result_types(one))
-    result = replace(found, name="result", operator=Output(), inputs=("found",))
-    model = Model(network=Network(name="table", layers=(first, found, result)), weights={})
-    values = np.arange(-128, 128, dtype=np.int8).reshape(source.dims)
+    builder = NetworkBuilder("table")
+    source = builder.input((1, 1, 256), element=Element.INT8, quantization=given)
+    found = builder.add(operator, source, name="found", quantization=result_types(one))
+    builder.output(found)
+    model = Model(network=builder.network(), weights={})
+    values = np.arange(-128, 128, dtype=np.int8).reshape(1, 1, 256)
     try:
-        table = run_whole(model, {"given": values})["result"]
+        table = run_whole(model, {source: values})["output"]
     except ExecutionError:
         raise one.refusal(f"of quantised integers: {operator.in_words()}") from None
     return one.computed("table", table)
+
+
+def look_up_call(one: Described, operator: op.Operator) -> Call:
+    """Return the call for a function of single integers, by a table of all of them."""
+    return one.call("look_up_region", "table", table_symbol(one, operator, given_types(one)))
 
 
 def powers_of(one: Described) -> tuple[int, int, int]:
@@ -223,16 +195,6 @@ def packed_quads(kernel: Array, groups: int) -> Array:
     return np.concatenate(pieces)
 
 
-KINDS = {
-    "add": "REAL_SUM",
-    "subtract": "REAL_DIFFERENCE",
-    "multiply": "REAL_PRODUCT",
-    "divide": "REAL_QUOTIENT",
-    "maximum": "REAL_LARGEST",
-    "minimum": "REAL_LEAST",
-}
-
-
 def single_steps(one: Described) -> list[str]:
     """Return the step behind a layer that moves integers or picks some, where scales differ."""
     operator = one.layer.operator
@@ -253,29 +215,22 @@ def single_conversion(one: Described, _operator: op.Conversion) -> Call:
     given, result = one.given[0], one.layer.quantization
     if given is not None and result is not None:
         if result.element is Element.INT8:
-            return _looked_up(one, op.Conversion())
+            return look_up_call(one, op.Conversion())
         result_types(one)
-        scales = (number(given.scale), number(result.scale))
-        fields = (*scales, given.zero_point, result.zero_point)
-        return Call("restate_region", one.structure("restating", *fields))
+        scales = (given.scale, result.scale, given.zero_point, result.zero_point)
+        return one.call("restate_region", "restating", *scales)
     types = given or result
     if types is None or types.element is not one.element:
         raise one.refusal(f"of other elements than {one.element.value} and single precision")
     function = "widen_region" if given else "round_region"
-    return Call(function, one.structure("rounding", number(types.scale), types.zero_point))
-
-
-def _looked_up(one: Described, operator: op.Operator) -> Call:
-    symbol = table_symbol(one, operator, given_types(one))
-    return Call("look_up_region", one.structure("table", symbol))
+    return one.call(function, "rounding", types.scale, types.zero_point)
 
 
 def _pooling(one: Described, operator: op.Pooling) -> Call:
-    fields = (window_text(operator.window), int(operator.counts_padding))
     if operator.function == "max":
-        return Call("pool_largest", one.structure("pooling", *fields))
-    pooling = "{" + ", ".join(map(str, fields)) + "}"
-    return Call("pool_scaled", one.structure("scaled_pooling", pooling, averaging(one, 1)))
+        return pooling_call(one, operator)
+    pooling = (window_fields(operator.window), operator.counts_padding)
+    return one.call("pool_scaled", "scaled_pooling", pooling, averaging(one, 1))
 
 
 def _global_pooling(one: Described, operator: op.GlobalPooling) -> Call:
@@ -286,9 +241,8 @@ def _global_pooling(one: Described, operator: op.GlobalPooling) -> Call:
 
 def mean_call(one: Described, axes: Sequence[int], count: int, *, keeps: bool) -> Call:
     """Return the call for sums along axes, over a number."""
-    cube = cube_fields(one, axes, reduced_to(one, tuple(axes), keeps=keeps))
-    fields = ("{" + ", ".join(cube) + "}", averaging(one, count))
-    return Call("average", one.structure("mean_over", *fields))
+    over = cube(one, axes, reduced_to(one, axes, keeps=keeps))
+    return one.call("average", "mean_over", over, averaging(one, count))
 
 
 def _softmax(one: Described, operator: op.Softmax) -> Call:
@@ -296,31 +250,39 @@ def _softmax(one: Described, operator: op.Softmax) -> Call:
     if operator.is_logarithm or result.element is not Element.INT8:
         what = "its logarithm" if operator.is_logarithm else "16 bits in single precision"
         raise one.refusal(f"of quantised integers: {what}")
-    last = operator.axis if operator.last is None else operator.last
-    cube = cube_fields(one, range(operator.axis, last + 1))
+    over = cube(one, operator.axes)
     powers = one.computed("powers", power_table(given_types(one).scale).astype(np.int32))
-    fields = ("{" + ", ".join(cube) + "}", powers, number(result.scale), result.zero_point)
-    return Call("share_by_table", one.structure("sharing_by_table", *fields))
+    fields = (over, powers, result.scale, result.zero_point)
+    return one.call("share_by_table", "sharing_by_table", *fields)
+
+
+KINDS = {
+    "add": "REAL_SUM",
+    "subtract": "REAL_DIFFERENCE",
+    "multiply": "REAL_PRODUCT",
+    "divide": "REAL_QUOTIENT",
+    "maximum": "REAL_LARGEST",
+    "minimum": "REAL_LEAST",
+}
 
 
 def _elementwise(one: Described, operator: op.Elementwise) -> Call:
     result = result_types(one)
-    operands = []
+    operands: list[tuple[object, ...]] = []
     for index in range(len(one.inputs)):
-        types, at = given_types(one, index), operand_text(one, index)
-        operands.append(f"{{{at}, NULL, {number(types.scale)}, {types.zero_point}}}")
+        types = given_types(one, index)
+        operands.append((operand_fields(one, index), None, types.scale, types.zero_point))
     if operator.constant is not None:
         real = one.weights["constant"].astype(np.float32)
-        symbol, steps = laid_constant(one, real, "constant")
+        symbol, *steps = constant_fields(one, real, "constant")
         place = 0 if operator.constant_first else len(operands)
-        beside = f"{{NULL, 0, 0, {', '.join(map(str, steps))}}}"
-        operands.insert(place, f"{{{beside}, {symbol}, 0, 0}}")
+        operands.insert(place, ((None, *steps), symbol, 0, 0))
     kind = KINDS.get(operator.function)
     if kind is None or len(operands) != 2:
         raise one.refusal(f"of quantised integers: {operator.function} of {len(operands)} tensors")
     one.tables.wanted.update((kind, "operand", "real_operand"))
-    fields = ("{" + ", ".join(operands) + "}", kind, number(result.scale), result.zero_point)
-    return Call("combine_in_single", one.structure("joining_reals", *fields))
+    fields = (operands, kind, result.scale, result.zero_point)
+    return one.call("combine_in_single", "joining_reals", *fields)
 
 
 def _activation(one: Described, operator: op.Activation) -> Call:
@@ -328,7 +290,7 @@ def _activation(one: Described, operator: op.Activation) -> Call:
         return _changing(one, one.weights["slope"], None)
     if is_limit(operator, given_types(one), result_types(one)):
         return Call("copy_region")
-    return _looked_up(one, operator)
+    return look_up_call(one, operator)
 
 
 def _normalization(one: Described, operator: op.BatchNormalization) -> Call:
@@ -340,21 +302,17 @@ def _normalization(one: Described, operator: op.BatchNormalization) -> Call:
 
 def _changing(one: Described, factors: Array, offsets: Array | None) -> Call:
     given, result, shape = given_types(one), result_types(one), one.layer.shape
-    arrays = [factors] if offsets is None else [factors, offsets]
-    if not shape.is_map:
-        arrays = [np.repeat(array, shape.elements // len(array)) for array in arrays]
-    for array in arrays:
+    symbols: list[str | None] = []
+    for role, array in (("factors", factors), ("offsets", offsets)):
+        if array is None:
+            symbols.append(None)
+            continue
         if array.dtype != np.float32:
             raise one.refusal(f"of quantised integers with numbers in {array.dtype}")
-    symbols = [
-        one.computed(role, array)
-        for role, array in zip(("factors", "offsets"), arrays, strict=False)
-    ]
-    if offsets is None:
-        symbols.append(NULL)
-    scales = (number(given.scale), number(result.scale))
-    fields = one.structure("changing", *symbols, *scales, given.zero_point, result.zero_point)
-    return Call("change_region", fields)
+        spread = array if shape.is_map else np.repeat(array, shape.elements // len(array))
+        symbols.append(one.computed(role, spread))
+    scales = (given.scale, result.scale, given.zero_point, result.zero_point)
+    return one.call("change_region", "changing", *symbols, *scales)
 
 
 def _concatenation(one: Described, operator: op.Concatenation) -> Call:
@@ -364,24 +322,25 @@ def _concatenation(one: Described, operator: op.Concatenation) -> Call:
         return call_of(one)
     if not one.layer.shape.is_map:
         raise one.refusal("of inputs with other scales than the result, which are no maps")
-    tables = [_table_of(one, types, result) for types in one.given]
+    tables = [
+        (
+            None
+            if given_types(one, index) == result
+            else table_symbol(one, op.Conversion(), given_types(one, index)),
+        )
+        for index in range(len(one.given))
+    ]
     one.tables.wanted.add("table")
-    listed = one.tables.defined("table", f"{identifier(one.layer.name)}_tables", tables)
-    return Call("join_by_tables", one.structure("joining_by_tables", operator.axis, listed))
-
-
-def _table_of(one: Described, given: Quantization | None, result: Quantization) -> str:
-    assert given is not None
-    symbol = NULL if given == result else table_symbol(one, op.Conversion(), given)
-    return f"{{{symbol}}}"
+    listed = one.table("table", "tables", tables)
+    return one.call("join_by_tables", "joining_by_tables", operator.axis, listed)
 
 
 SINGLE_CALLS: dict[type, Callable[[Described, Any], Call]] = {
-    op.Pooling: _pooling,
-    op.GlobalPooling: _global_pooling,
-    op.Softmax: _softmax,
-    op.Elementwise: _elementwise,
     op.Activation: _activation,
     op.BatchNormalization: _normalization,
     op.Concatenation: _concatenation,
+    op.Elementwise: _elementwise,
+    op.GlobalPooling: _global_pooling,
+    op.Pooling: _pooling,
+    op.Softmax: _softmax,
 }

@@ -1,7 +1,4 @@
-"""A graph on several processors as a C program: a function for each of them.
-
-From a mapped graph to a program: what each processor carries out, and buffers that suffice.
-"""
+"""A graph on several processors as a C program: a function for each, and buffers that suffice."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
 from math import lcm
-from os import PathLike
 from typing import Any, NamedTuple
 
 from csdf.analysis.consistency import repetition_vector
@@ -21,12 +17,11 @@ from csdf.mapping.model import Mapping as Map
 from csdf.model.graph import Channel, Graph
 from csdf.names import quoted
 from csdf.time_limit import Budget, Stop, stop_of
-from planners.code.building import makefile, target_files
+from planners.code.building import end_of_main
 from planners.code.c_text import comment, unlike
-from planners.code.graph.program import GraphTexts, constants, port_type, stubs, table
+from planners.code.graph.program import GraphTexts, table
 from planners.code.graph.storage import ALIGNMENT, MOST_BYTES, Ring, arena_bytes
-from planners.code.library import write_folder
-from planners.code.parts import source, used
+from planners.code.parts import source
 
 SHOWN = 40  # turns of a processor in a comment
 
@@ -50,68 +45,13 @@ def mapped_program(planned: MappedGraph, *, name: str | None = None) -> WrittenM
     name: what functions and files are named after, made an identifier; the graph's by default.
     """
     texts = _MappedTexts(planned, name or planned.graph.name)
-    sources = (f"{texts.name}.c", f"{texts.name}_stubs.c")
+    files = texts.files(texts.header(), texts.source(), texts.main_program(), texts.readme())
     return WrittenMapped(
-        name=texts.name,
-        state_bytes=texts.state_bytes,
-        functions=texts.cores,
-        files={
-            f"{texts.name}.h": texts.header(),
-            f"{texts.name}.c": texts.source(),
-            f"{texts.name}_stubs.c": stubs(texts),
-            "main.c": texts.main_program(),
-            **target_files(),
-            "Makefile": makefile(texts.name, sources),
-            "README.md": texts.readme(),
-        },
+        name=texts.name, state_bytes=texts.state_bytes, functions=texts.cores, files=files
     )
 
 
-def write_mapped_program(
-    planned: MappedGraph, folder: str | PathLike[str], *, name: str | None = None
-) -> WrittenMapped:
-    """Write the program of a mapped graph into a folder, and return it; see mapped_program().
-
-    Raises UnwritableFile, before anything is written, for a folder that holds files of another kind.
-    """
-    found = mapped_program(planned, name=name)
-    write_folder(folder, found.files)
-    return found
-
-
-class _MappedTexts(GraphTexts):
-    def __init__(self, planned: MappedGraph, name: str) -> None:
-        super().__init__(planned.graph, planned.rings, name)
-        self._planned = planned
-        self.cores = dict(self._core_names())
-
-    def _core_names(self) -> Iterator[tuple[str, str]]:
-        taken: list[str] = []
-        for core in self._planned.cores:
-            taken.append(unlike(core.name, taken))
-            yield core.name, taken[-1]
-
-    @property
-    def state_bytes(self) -> int:
-        """At most, with addresses of 64 bits."""
-        counters = 5 * max(len(self.channels), 1) + len(self.actors) + 2 * len(self.cores)
-        return -(-(16 + 4 * counters) // 8) * 8
-
-    def source(self) -> str:
-        """Return NAME.c."""
-        rings = [self.ring(place) for place in range(len(self.channels))]
-        ends, actors = self.ends_and_actors()
-        parts = used({"order", "run"}, ("channels.c", "cores.c"))
-        types = [text for text in parts if "typedef struct" in text]
-        functions = [text for text in parts if text not in types]
-        tables = [
-            table("ring", "rings", rings or ["{0, 0, 0, 0, 0, 0, 0}"]),
-            table("end", "ends", ends or ["{0, 0, {NULL, 1}, {NULL, 1}}"]),
-            table("actor", "actors", actors),
-            *self._orders(),
-        ]
-        most = max(len(self.ends(name)) for name in self.actors)
-        prologue = f"""/* What a processor does while it waits: on a system with threads it lets another
+WAIT = """/* What a processor does while it waits: on a system with threads it lets another
    one run. Define another WAIT() where that is wrong. */
 #if !defined(WAIT) && __STDC_HOSTED__
 #if defined(__unix__) || defined(__APPLE__)
@@ -129,18 +69,8 @@ class _MappedTexts(GraphTexts):
 #define WAIT() ((void)0)
 #endif
 
-#include <stddef.h>
-#include <string.h>
-
-#include "{self.name}.h"
-
-typedef {self.name}_state instance;
-typedef {self.name}_port port;
-typedef void (*firing_function)(void *context, uint32_t phase, const port *ports);
-
-#define CHANNELS {len(self.channels)}
-#define MOST_ENDS {max(most, 1)}
-
+"""
+FENCE = """
 /* What orders memory between processors: define another where a compiler has its own. */
 #ifndef FENCE
 #if defined(__GNUC__) || defined(__clang__)
@@ -149,8 +79,54 @@ typedef void (*firing_function)(void *context, uint32_t phase, const port *ports
 #error "define FENCE(), which completes reads and writes of memory before those behind it"
 #endif
 #endif"""
-        pieces = [prologue, *types, *self.definitions, *tables, *functions, self._functions()]
-        return "\n\n".join(pieces)
+
+
+class _MappedTexts(GraphTexts):
+    def __init__(self, planned: MappedGraph, name: str) -> None:
+        super().__init__(planned.graph, planned.rings, name)
+        self._planned = planned
+        taken: list[str] = []
+        for core in planned.cores:
+            taken.append(unlike(core.name, taken))
+        self.cores = dict(zip((core.name for core in planned.cores), taken, strict=True))
+
+    @property
+    def state_bytes(self) -> int:
+        """At most, with addresses of 64 bits."""
+        counters = 5 * max(len(self.channels), 1) + len(self.actors) + 2 * len(self.cores)
+        return -(-(16 + 4 * counters) // 8) * 8
+
+    def source(self) -> str:
+        """Return NAME.c."""
+        name = self.name
+        starting = {"starting"} if any(one.initial_tokens for one in self.graph.channels) else set()
+        functions = [
+            self.init_with("starting(state, {0}, {1})"),
+            f"""uint32_t {name}_tokens(const instance *state, int channel)
+{{
+    return CHANNELS ? tokens_in(state, (uint32_t)channel) : 0;
+}}""",
+        ]
+        functions += [
+            f"""int {name}_step_{core}(instance *state)
+{{
+    return step(state, {number});
+}}
+
+void {name}_run_{core}(instance *state, uint32_t firings)
+{{
+    run(state, {number}, firings);
+}}"""
+            for number, core in enumerate(self.cores.values())
+        ]
+        return self.source_with(
+            {"order", "run", *starting},
+            ("channels.c", "cores.c"),
+            head=WAIT,
+            defines=FENCE,
+            tables=list(self._orders()),
+            functions=functions,
+        )
 
     def _orders(self) -> Iterator[str]:
         lines = []
@@ -162,128 +138,43 @@ typedef void (*firing_function)(void *context, uint32_t phase, const port *ports
             lines.append(f"{{{', '.join(map(str, fields))}}}, /* {comment(core.name)} */")
         yield table("order", "orders", lines)
 
-    def _functions(self) -> str:
-        name = self.name
-        starts = [
-            f"    tokens = starting(state, {place}, {channel.initial_tokens}u);\n"
-            f"    {name}_begin(context, {place}, &tokens);"
-            for place, channel in enumerate(self.graph.channels)
-            if channel.initial_tokens
-        ]
-        starting = """static port starting(instance *state, uint32_t channel, uint32_t tokens)
-{
-    port found;
-    found.base = state->arena + rings[channel].offset;
-    found.capacity = rings[channel].capacity;
-    found.token_bytes = rings[channel].token_bytes;
-    found.first = 0;
-    found.tokens = found.fresh = tokens;
-    state->put[channel] = tokens;
-    state->next[channel] = found.capacity ? tokens % found.capacity : 0;
-    return found;
-}
-"""
-        begin = "\n".join(starts)
-        declared = "    port tokens;\n" if starts else ""
-        pieces = [
-            f"""{starting if starts else ""}
-void {name}_init(instance *state, uint64_t *arena, void *context)
-{{
-{declared}    memset(state, 0, sizeof *state);
-    memset(arena, 0, {self.capitals}_ARENA_WORDS * sizeof *arena);
-    state->arena = (unsigned char *)arena;
-    state->context = context;
-{begin}
-}}
-
-uint32_t {name}_tokens(const instance *state, int channel)
-{{
-    return CHANNELS ? tokens_in(state, (uint32_t)channel) : 0;
-}}"""
-        ]
-        for number, core in enumerate(self.cores.values()):
-            pieces.append(f"""int {name}_step_{core}(instance *state)
-{{
-    return step(state, {number});
-}}
-
-void {name}_run_{core}(instance *state, uint32_t firings)
-{{
-    run(state, {number}, firings);
-}}""")
-        return "\n\n".join(pieces) + "\n"
-
     def header(self) -> str:
         """Return NAME.h."""
         name, capitals, planned = self.name, self.capitals, self._planned
         channels = max(len(self.channels), 1)
-        fired = "\n".join(
-            f"{self.signature(actor.name)}; /* {comment(actor.name)} */"
-            for actor in self.graph.actors
-        )
-        many = counted(len(self.cores), "processor")
-        return f"""/* {comment(self.graph.name)} on {many}, in {planned.arena_bytes} bytes. */
-#ifndef {capitals}_H
-#define {capitals}_H
-
-#include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {{
-#endif
-
-#define {capitals}_ARENA_BYTES {planned.arena_bytes}
-#define {capitals}_ARENA_WORDS {max(planned.arena_bytes // 8, 1)} /* of 64 bits */
-#define {capitals}_ITERATIONS {planned.iterations} /* of a block of firings */
-
-{port_type(name)}
-
-/* Where the graph stands, for all processors. The fields are private. Each is written by one
-   processor: counts of a channel by the one of its producer (put, next) or of its consumer. */
-typedef struct {{
-    unsigned char *arena;
-    void *context;
-    volatile uint32_t put[{channels}], taken[{channels}];
+        declared = []
+        for core in planned.cores:
+            short = self.cores[core.name]
+            declared.append(f"""/* Processor {comment(core.name)}: {comment(_in_words(core))}
+   step: the next firing, if its tokens and its space are there (1), or nothing (0); run: so many
+   firings, waiting where it has to. To be called on this processor only. FIRST: firings before the
+   first block; FIRINGS: of a block. */
+#define {capitals}_{short.upper()}_FIRST {core.first}u
+#define {capitals}_{short.upper()}_FIRINGS {core.firings}u
+int {name}_step_{short}({name}_state *state);
+void {name}_run_{short}({name}_state *state, uint32_t firings);
+""")
+        listed = "\n".join(declared)
+        return self.header_with(
+            f" on {counted(len(self.cores), 'processor')}",
+            defines=f"#define {capitals}_ITERATIONS {planned.iterations} /* of a block of firings */\n",
+            about=""" Each is written by one processor: counts of a
+   channel by the one of its producer (put, next) or of its consumer.""",
+            state=f"""    volatile uint32_t put[{channels}], taken[{channels}];
     uint32_t next[{channels}], first[{channels}], kept[{channels}];
     uint32_t phase[{len(self.actors)}];
     uint32_t turn[{len(self.cores)}], fired[{len(self.cores)}];
-}} {name}_state;
-
-/* Before any processor begins: an arena of {capitals}_ARENA_WORDS numbers, all of it zero, and the
-   initial tokens in the channels. context: passed on to the functions below. */
+""",
+            functions=f"""/* Before any processor begins: an arena of {capitals}_ARENA_WORDS
+   numbers, all of it zero, and the initial tokens in the channels. context: passed on to the
+   functions below. */
 void {name}_init({name}_state *state, uint64_t *arena, void *context);
 
 /* Tokens in a channel, by its number; exact while no processor works. */
 uint32_t {name}_tokens(const {name}_state *state, int channel);
 
-{self._core_declarations()}
-/* For you to fill in: put the initial tokens of a channel. Without it they are zero. */
-void {name}_begin(void *context, int channel, const {name}_port *tokens);
-
-/* For you to fill in: one firing of each actor. Its ports are its inputs, then its outputs. */
-{fired}
-
-{constants(self)}#ifdef __cplusplus
-}}
-#endif
-
-#endif
-"""
-
-    def _core_declarations(self) -> str:
-        pieces = []
-        for core in self._planned.cores:
-            short, capitals = self.cores[core.name], self.cores[core.name].upper()
-            pieces.append(f"""/* Processor {comment(core.name)}: {comment(_in_words(core))}
-   step: the next firing, if its tokens and its space are there (1), or nothing (0); run: so many
-   firings, waiting where it has to. To be called on this processor only. FIRST: firings before the
-   first block; FIRINGS: of a block. */
-#define {self.capitals}_{capitals}_FIRST {core.first}u
-#define {self.capitals}_{capitals}_FIRINGS {core.firings}u
-int {self.name}_step_{short}({self.name}_state *state);
-void {self.name}_run_{short}({self.name}_state *state, uint32_t firings);
-""")
-        return "\n".join(pieces)
+{listed}""",
+        )
 
     def main_program(self) -> str:
         """Return main.c: processors in turn, a firing each, and the tokens after each block."""
@@ -296,10 +187,9 @@ void {self.name}_run_{short}({self.name}_state *state, uint32_t firings);
         )
         firsts = ", ".join(f"{capitals}_{core.upper()}_FIRST" for core in cores)
         blocks = "\n".join(
-            f"        left[{number}] = {capitals}_{core.upper()}_FIRINGS;"
+            f"        left[{number}] += {capitals}_{core.upper()}_FIRINGS;"
             for number, core in enumerate(cores)
         )
-        channels = max(len(self.channels), 1)
         return f"""/* Runs blocks of {name}, its processors in turn, and checks that each leaves all
    channels as the one before did. */
 #include "{name}.h"
@@ -312,14 +202,14 @@ void {self.name}_run_{short}({self.name}_state *state, uint32_t firings);
 static uint64_t arena[{capitals}_ARENA_WORDS];
 static {name}_state state;
 static uint32_t left[{len(cores)}] = {{{firsts}}};
-static uint32_t before[{channels}];
+static uint32_t before[{max(len(self.channels), 1)}];
 
 int main(void)
 {{
     int block, channel, failed = 0, done;
     {name}_init(&state, arena, 0);
     for (block = 0; block <= BLOCKS; block++) {{
-{blocks.replace(" = ", " += ")}
+{blocks}
         do {{
             done = 0;
 {calls}
@@ -332,19 +222,7 @@ int main(void)
             before[channel] = {name}_tokens(&state, channel);
         }}
     }}
-    say(failed ? "{name}: tokens differ\\n" : "{name}: tokens as they were\\n");
-    say("arena bytes: ");
-    say_number((uint32_t){capitals}_ARENA_BYTES);
-    say("\\nstate bytes: ");
-    say_number((uint32_t)sizeof state);
-#ifdef ON_TARGET
-    say("\\nstack bytes: ");
-    say_number(stack_bytes());
-#endif
-    say("\\n");
-    return failed;
-}}
-"""
+{end_of_main(name, "tokens differ", "tokens as they were", f"{capitals}_ARENA_BYTES")}"""
 
     def readme(self) -> str:
         """Return README.md."""

@@ -1,50 +1,170 @@
-"""The source of a program for a graph: tables of channels and actors, and the schedule.
+"""A graph as a C program: tables of channels and actors, and the schedule of one processor as loops.
 
-A graph as a C program for one processor: all its files, made in memory, then written.
-
-Files of a program for a graph that a user reads: header, stubs to fill in, main program.
-
-Texts that programs for graphs share: names, and tables of channels and actors.
+All files are made in memory: source, header, stubs to fill in, main program, README.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 
 from csdf.errors import counted
 from csdf.model.graph import Channel, Graph
 from csdf.names import quoted
-from planners.code.building import makefile, target_files
+from planners.code.building import end_of_main, makefile, target_files
 from planners.code.c_text import comment, identifier, unlike, wrapped
 from planners.code.graph.looped import Fire, Interleaved, Loop, Node, in_words, leaves
 from planners.code.graph.planning import PlannedGraph
-from planners.code.graph.storage import Ring
+from planners.code.graph.storage import Ring, arena_bytes
 from planners.code.library import write_folder
 from planners.code.parts import mentioned, source, used
 
 
 class GraphTexts:
-    """Texts that programs for a graph share: names, and tables of channels and actors."""
+    """Texts that programs for a graph share: names, tables of channels and actors, most files."""
 
     def __init__(self, graph: Graph, rings: Sequence[Ring], name: str) -> None:
         """Take a graph with a buffer for each channel, and what functions are to be named after."""
         self.graph, self.rings = graph, rings
         self.name = identifier(name)
         self.capitals = self.name.upper()
+        self.arena_bytes = arena_bytes(rings)
         self.channels = {one.name: place for place, one in enumerate(self.graph.channels)}
         self.actors = {one.name: place for place, one in enumerate(self.graph.actors)}
-        self.functions = dict(self.named([one.name for one in self.graph.actors], "fire_"))
+        taken: list[str] = []
+        for actor in self.actors:
+            taken.append(unlike(actor, taken))
+        self.functions = {
+            actor: f"{self.name}_fire_{short}"
+            for actor, short in zip(self.actors, taken, strict=True)
+        }
         self._arrays: dict[tuple[int, ...], str] = {}
         self.definitions: list[str] = []
 
-    def named(self, names: Sequence[str], prefix: str) -> Iterator[tuple[str, str]]:
-        """Yield each name with a symbol of the program that is like no other with that prefix."""
-        taken: list[str] = []
-        for name in names:
-            taken.append(unlike(name, taken))
-            yield name, f"{self.name}_{prefix}{taken[-1]}"
+    def files(self, header: str, text: str, main: str, readme: str) -> dict[str, str]:
+        """Return all files of the program by name."""
+        sources = (f"{self.name}.c", f"{self.name}_stubs.c")
+        return {
+            f"{self.name}.h": header,
+            f"{self.name}.c": text,
+            f"{self.name}_stubs.c": stubs(self),
+            "main.c": main,
+            **target_files(),
+            "Makefile": makefile(self.name, sources),
+            "README.md": readme,
+        }
+
+    def source_with(
+        self,
+        wanted: Iterable[str],
+        files: Sequence[str],
+        *,
+        head: str = "",
+        defines: str = "",
+        tables: Sequence[str] = (),
+        functions: Sequence[str] = (),
+    ) -> str:
+        """Return NAME.c: what is wanted of some C files, tables, and functions behind them."""
+        rings = [self.ring(place) for place in range(len(self.channels))]
+        ends, actors = self.ends_and_actors()
+        parts = used(wanted, files)
+        types = [text for text in parts if "typedef struct" in text]
+        most = max(len(self.ends(name)) for name in self.actors)
+        prologue = f"""{head}#include <stddef.h>
+#include <string.h>
+
+#include "{self.name}.h"
+
+typedef {self.name}_state instance;
+typedef {self.name}_port port;
+typedef void (*firing_function)(void *context, uint32_t phase, const port *ports);
+
+#define CHANNELS {len(self.channels)}
+#define MOST_ENDS {max(most, 1)}
+{defines}"""
+        pieces = [
+            prologue.rstrip("\n"),
+            *types,
+            *self.definitions,
+            table("ring", "rings", rings or ["{0, 0, 0, 0, 0, 0, 0}"]),
+            table("end", "ends", ends or ["{0, 0, {NULL, 1}, {NULL, 1}}"]),
+            table("actor", "actors", actors),
+            *tables,
+            *(text for text in parts if text not in types),
+        ]
+        return "\n\n".join([*pieces, *functions]) + "\n"
+
+    def init_with(self, port: str, statements: str = "", variables: str = "") -> str:
+        """Return the function that begins. port: C for the initial tokens of channel {0}, {1} many."""
+        starts = "".join(
+            f"    tokens = {port.format(place, f'{channel.initial_tokens}u')};\n"
+            f"    {self.name}_initial_tokens(context, {place}, &tokens);\n"
+            for place, channel in enumerate(self.graph.channels)
+            if channel.initial_tokens
+        )
+        return f"""void {self.name}_init(instance *state, uint64_t *arena, void *context)
+{{
+{variables}{f"    port tokens;{chr(10)}" if starts else ""}    memset(state, 0, sizeof *state);
+    memset(arena, 0, {self.capitals}_ARENA_WORDS * sizeof *arena);
+    state->arena = (unsigned char *)arena;
+    state->context = context;
+{statements}{starts}}}"""
+
+    def header_with(
+        self, title: str, *, defines: str = "", about: str = "", state: str, functions: str
+    ) -> str:
+        """Return NAME.h. about: the state, in a comment; state: its fields behind the addresses."""
+        name, capitals = self.name, self.capitals
+        fired = "\n".join(f"{self.signature(one)}; /* {comment(one)} */" for one in self.actors)
+        return f"""/* {comment(self.graph.name)}{title}, in {self.arena_bytes} bytes. */
+#ifndef {capitals}_H
+#define {capitals}_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+#define {capitals}_ARENA_BYTES {self.arena_bytes}
+#define {capitals}_ARENA_WORDS {max(self.arena_bytes // 8, 1)} /* of 64 bits */
+{defines}
+/* Tokens of a channel that a firing may use: an input that it reads, or an output that
+   it fills. Of an input, the last `new_tokens` are new, and those before were kept from earlier
+   phases. */
+typedef struct {{
+    unsigned char *base;
+    uint32_t first, capacity, token_bytes, tokens, new_tokens;
+}} {name}_port;
+
+/* The address of a token of a port, from 0 on. */
+static inline void *{name}_token(const {name}_port *port, uint32_t number)
+{{
+    uint32_t left = port->capacity - port->first;
+    uint32_t place = number < left ? port->first + number : number - left;
+    return port->base + (uintptr_t)place * port->token_bytes;
+}}
+
+/* The execution state. The fields are private.{about} */
+typedef struct {{
+    unsigned char *arena;
+    void *context;
+{state}}} {name}_state;
+
+{functions}
+/* For you to fill in: put the initial tokens of a channel. Without it they are zero. */
+void {name}_initial_tokens(void *context, int channel, const {name}_port *tokens);
+
+/* For you to fill in: one firing of each actor. Its ports are its inputs, then its outputs. */
+{fired}
+
+{constants(self)}#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
 
     def ends(self, actor: str) -> list[tuple[Channel, bool]]:
         """Return the channels of an actor, inputs before outputs, each with whether it is one."""
@@ -111,11 +231,10 @@ def shortest_round(rates: tuple[int, ...]) -> tuple[int, ...]:
     return rates
 
 
-class GraphProgram(GraphTexts):
+class _GraphProgram(GraphTexts):
     """The C texts of a planned graph on one processor, under one name."""
 
     def __init__(self, planned: PlannedGraph, name: str) -> None:
-        """Take what was planned, and what functions and files are to be named after."""
         super().__init__(planned.graph, planned.rings, name)
         self.planned = planned
         self._turns: dict[Node, str] = {}
@@ -128,64 +247,23 @@ class GraphProgram(GraphTexts):
 
     def source(self) -> str:
         """Return NAME.c."""
-        rings = [self.ring(place) for place in range(len(self.channels))]
-        ends, actors = self.ends_and_actors()
-        iterate = self._iterate()
-        wanted = {"fire", "port_of"} | mentioned([iterate])
-        shared = used(wanted, ("channels.c", "rings.c"))
-        types = [text for text in shared if "typedef struct" in text]
-        functions = [text for text in shared if text not in types]
-        tables = [
-            table("ring", "rings", rings or ["{0, 0, 0, 0, 0, 0, 0}"]),
-            table("end", "ends", ends or ["{0, 0, {NULL, 1}, {NULL, 1}}"]),
-            table("actor", "actors", actors),
-        ]
-        pieces = [self._prologue(), *types, *self.definitions, *tables]
-        return "\n\n".join([*pieces, *functions, self._functions_text(), iterate])
-
-    def _prologue(self) -> str:
-        most = max(len(self.ends(name)) for name in self.actors)
-        turns = [
-            len(one.order) for one in leaves(self.planned.schedule) if isinstance(one, Interleaved)
-        ]
-        return f"""#include <stddef.h>
-#include <string.h>
-
-#include "{self.name}.h"
-
-typedef {self.name}_state instance;
-typedef {self.name}_port port;
-typedef void (*firing_function)(void *context, uint32_t phase, const port *ports);
-
-#define CHANNELS {len(self.channels)}
-#define ACTORS {len(self.actors)}
-#define MOST_ENDS {max(most, 1)}
-#define MOST_TURNS {max(turns, default=1)}"""
-
-    def _functions_text(self) -> str:
-        name = self.name
-        starts = [
-            f"    tokens = port_of(state, {place}, 0, {channel.initial_tokens}u);\n"
-            f"    {name}_begin(context, {place}, &tokens);"
-            for place, channel in enumerate(self.graph.channels)
-            if channel.initial_tokens
-        ]
-        declared = "    port tokens;\n" if starts else ""
-        begin = "\n".join(starts)
-        return f"""void {name}_init(instance *state, uint64_t *arena, void *context)
-{{
-    uint32_t channel;
-{declared}    memset(state, 0, sizeof *state);
-    memset(arena, 0, {self.capitals}_ARENA_WORDS * sizeof *arena);
-    state->arena = (unsigned char *)arena;
-    state->context = context;
-    for (channel = 0; channel != CHANNELS; channel++) {{
+        schedule, name = self.planned.schedule, self.name
+        lines = list(self._lines(schedule, 0))
+        if deepest := _depth(schedule):
+            kind = "uint64_t" if _most(schedule) >= 2**32 else "uint32_t"
+            lines.insert(0, f"    {kind} {', '.join(f'i{level}' for level in range(deepest))};")
+        body = "\n".join(lines)
+        iterate = f"void {name}_iterate(instance *state)\n{{\n{body}\n}}"
+        turns = [len(one.order) for one in leaves(schedule) if isinstance(one, Interleaved)]
+        begin = self.init_with(
+            "port_of(state, {0}, 0, {1})",
+            """    for (channel = 0; channel != CHANNELS; channel++) {
         state->held[channel] = rings[channel].initial_tokens;
-    }}
-{begin}
-}}
-
-int {name}_is_home(const instance *state)
+    }
+""",
+            "    uint32_t channel;\n",
+        )
+        is_initial = f"""int {name}_is_initial(const instance *state)
 {{
     uint32_t number, away = state->faults;
     for (number = 0; number != CHANNELS; number++) {{
@@ -197,16 +275,24 @@ int {name}_is_home(const instance *state)
     }}
     return away == 0;
 }}"""
-
-    def _iterate(self) -> str:
-        lines = list(self._lines(self.planned.schedule, 0))
-        deepest = _depth(self.planned.schedule)
-        kind = "uint64_t" if _most(self.planned.schedule) >= 2**32 else "uint32_t"
-        declared = [f"    {kind} {', '.join(f'i{level}' for level in range(deepest))};"]
-        body = "\n".join([*(declared if deepest else []), *lines])
-        tables = "\n\n".join(self._turn_tables())
-        text = f"void {self.name}_iterate(instance *state)\n{{\n{body}\n}}\n"
-        return f"{tables}\n\n{text}" if tables else text
+        tables = [
+            table(
+                "turn",
+                symbol,
+                [
+                    f"{{{self.actors[actor]}, {count}u}},"
+                    for actor, count in zip(node.order, node.firings, strict=True)
+                ],
+            )
+            for node, symbol in self._turns.items()
+            if isinstance(node, Interleaved)
+        ]
+        return self.source_with(
+            {"fire", "port_of"} | mentioned([iterate]),
+            ("channels.c", "rings.c"),
+            defines=f"#define ACTORS {len(self.actors)}\n#define MOST_TURNS {max(turns, default=1)}",
+            functions=[begin, is_initial, *tables, iterate],
+        )
 
     def _lines(self, node: Node, level: int, indent: str = "    ") -> Iterator[str]:
         if isinstance(node, Interleaved) and node.written is not None:
@@ -226,15 +312,6 @@ int {name}_is_home(const instance *state)
                 yield from self._lines(inner, level + 1, f"{indent}    ")
             yield f"{indent}}}"
 
-    def _turn_tables(self) -> Iterator[str]:
-        for node, symbol in self._turns.items():
-            assert isinstance(node, Interleaved)
-            items = [
-                f"{{{self.actors[name]}, {count}u}},"
-                for name, count in zip(node.order, node.firings, strict=True)
-            ]
-            yield table("turn", symbol, items)
-
 
 def _depth(node: Node) -> int:
     if isinstance(node, Interleaved):
@@ -252,6 +329,7 @@ def _most(node: Node) -> int:
 
 
 LONGEST_IN_README = 4000  # characters of a schedule in README.md
+LONGEST = 2000  # characters of a schedule in a comment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,21 +347,10 @@ def graph_program(planned: PlannedGraph, *, name: str | None = None) -> WrittenG
 
     name: what functions and files are named after, made an identifier; the graph's by default.
     """
-    texts = GraphProgram(planned, name or planned.graph.name)
-    sources = (f"{texts.name}.c", f"{texts.name}_stubs.c")
+    texts = _GraphProgram(planned, name or planned.graph.name)
+    files = texts.files(_header(texts), texts.source(), _main(texts), _readme(planned, texts))
     return WrittenGraph(
-        name=texts.name,
-        planned=planned,
-        state_bytes=texts.state_bytes,
-        files={
-            f"{texts.name}.h": header(texts),
-            f"{texts.name}.c": texts.source(),
-            f"{texts.name}_stubs.c": stubs(texts),
-            "main.c": main_program(texts),
-            **target_files(),
-            "Makefile": makefile(texts.name, sources),
-            "README.md": _readme(planned, texts),
-        },
+        name=texts.name, planned=planned, state_bytes=texts.state_bytes, files=files
     )
 
 
@@ -299,7 +366,7 @@ def write_graph_program(
     return found
 
 
-def _readme(planned: PlannedGraph, texts: GraphProgram) -> str:
+def _readme(planned: PlannedGraph, texts: _GraphProgram) -> str:
     name, capitals = texts.name, texts.capitals
     words = quoted(in_words(planned.schedule))
     shown = words if len(words) <= LONGEST_IN_README else f"{words[:LONGEST_IN_README]} ..."
@@ -344,85 +411,28 @@ static {name}_state state;
 """
 
 
-LONGEST = 2000  # characters of a schedule in a comment
-
-
-def header(texts: GraphProgram) -> str:
-    """Return NAME.h."""
+def _header(texts: _GraphProgram) -> str:
     name, capitals, planned = texts.name, texts.capitals, texts.planned
-    functions = "\n".join(
-        f"{texts.signature(actor.name)}; /* {comment(actor.name)} */"
-        for actor in texts.graph.actors
-    )
-    words = in_words(planned.schedule)
-    return f"""/* {comment(texts.graph.name)}: {counted(planned.firings, "firing")} an iteration, in \
-{planned.arena_bytes} bytes. */
-#ifndef {capitals}_H
-#define {capitals}_H
-
-#include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {{
-#endif
-
-#define {capitals}_ARENA_BYTES {planned.arena_bytes}
-#define {capitals}_ARENA_WORDS {max(planned.arena_bytes // 8, 1)} /* of 64 bits */
-
-{port_type(name)}
-
-/* Where the graph stands. The fields are private. */
-typedef struct {{
-    unsigned char *arena;
-    void *context;
-    uint32_t faults;
-    uint32_t first[{max(len(texts.channels), 1)}];
-    uint32_t held[{max(len(texts.channels), 1)}];
-    uint32_t kept[{max(len(texts.channels), 1)}];
+    channels, words = max(len(texts.channels), 1), in_words(planned.schedule)
+    return texts.header_with(
+        f": {counted(planned.firings, 'firing')} per iteration",
+        state=f"""    uint32_t faults;
+    uint32_t first[{channels}];
+    uint32_t held[{channels}];
+    uint32_t kept[{channels}];
     uint32_t phase[{len(texts.actors)}];
-}} {name}_state;
-
-/* Begin with an arena of {capitals}_ARENA_WORDS numbers, all of it zero, and the initial tokens in
-   the channels. context: passed on to the functions below. */
+""",
+        functions=f"""/* Begin with an arena of {capitals}_ARENA_WORDS numbers, all of it zero, and the
+   initial tokens in the channels. context: passed on to the functions below. */
 void {name}_init({name}_state *state, uint64_t *arena, void *context);
 
 /* One iteration: {comment(words if len(words) <= LONGEST else "as in the source")} */
 void {name}_iterate({name}_state *state);
 
-/* Whether all channels hold what they held at first, and no firing lacked tokens or space. */
-int {name}_is_home(const {name}_state *state);
-
-/* For you to fill in: put the initial tokens of a channel. Without it they are zero. */
-void {name}_begin(void *context, int channel, const {name}_port *tokens);
-
-/* For you to fill in: one firing of each actor. Its ports are its inputs, then its outputs. */
-{functions}
-
-{constants(texts)}#ifdef __cplusplus
-}}
-#endif
-
-#endif
-"""
-
-
-def port_type(name: str) -> str:
-    """Return the type of ports, and the function that finds a token in one."""
-    return f"""/* Tokens of a channel that a firing may use: an input that it reads, or an output that
-   it fills. Of an input, the last `fresh` tokens are new, and those before were kept from earlier
-   phases. */
-typedef struct {{
-    unsigned char *base;
-    uint32_t first, capacity, token_bytes, tokens, fresh;
-}} {name}_port;
-
-/* The address of a token of a port, from 0 on. */
-static inline void *{name}_token(const {name}_port *port, uint32_t number)
-{{
-    uint32_t left = port->capacity - port->first;
-    uint32_t place = number < left ? port->first + number : number - left;
-    return port->base + (uintptr_t)place * port->token_bytes;
-}}"""
+/* Whether all channels hold their initial tokens, and no firing lacked tokens or space. */
+int {name}_is_initial(const {name}_state *state);
+""",
+    )
 
 
 def constants(texts: GraphTexts) -> str:
@@ -461,7 +471,8 @@ def stubs(texts: GraphTexts) -> str:
 #define REPLACEABLE
 #endif
 
-REPLACEABLE void {texts.name}_begin(void *context, int channel, const {texts.name}_port *tokens)
+REPLACEABLE void {texts.name}_initial_tokens(void *context, int channel,
+                                           const {texts.name}_port *tokens)
 {{
     (void)context;
     (void)channel;
@@ -486,8 +497,8 @@ def _port_comments(texts: GraphTexts, actor: str) -> Iterator[str]:
         yield f"   ports[{place}]: {way} {listed} of {size} bytes, {comment(channel.name)}"
 
 
-def main_program(texts: GraphProgram) -> str:
-    """Return main.c: it runs some iterations and checks the tokens after each."""
+def _main(texts: _GraphProgram) -> str:
+    """main.c: it runs some iterations and checks the tokens after each."""
     name, capitals = texts.name, texts.capitals
     return f"""/* Runs iterations of {name}, and checks that each leaves all channels as they were. */
 #include "{name}.h"
@@ -506,18 +517,6 @@ int main(void)
     {name}_init(&state, arena, 0);
     for (number = 0; number < ITERATIONS; number++) {{
         {name}_iterate(&state);
-        failed |= !{name}_is_home(&state);
+        failed |= !{name}_is_initial(&state);
     }}
-    say(failed ? "{name}: tokens differ\\n" : "{name}: tokens as they were\\n");
-    say("arena bytes: ");
-    say_number((uint32_t){capitals}_ARENA_BYTES);
-    say("\\nstate bytes: ");
-    say_number((uint32_t)sizeof state);
-#ifdef ON_TARGET
-    say("\\nstack bytes: ");
-    say_number(stack_bytes());
-#endif
-    say("\\n");
-    return failed;
-}}
-"""
+{end_of_main(name, "tokens differ", "tokens as they were", f"{capitals}_ARENA_BYTES")}"""

@@ -379,19 +379,14 @@ def _padding(reader: Reader, call: Call) -> Cluster:
     return reader.loop(call, len(steps), [marked(*inner)], [steps])
 
 
-def _pointwise(reader: Reader, call: Call) -> Cluster:
-    each = reader.each_word(call)
-    return reader.loop(call, len(each), [each], [each])
+def _each(inputs: int) -> Function:
+    """A word out at all outputs for each word in at all inputs."""
 
+    def function(reader: Reader, call: Call) -> Cluster:
+        each, outputs = reader.each_word(call), len(reader.streams(call)) - inputs
+        return reader.loop(call, len(each), [each] * inputs, [each] * outputs)
 
-def _merge(reader: Reader, call: Call) -> Cluster:
-    each = reader.each_word(call)
-    return reader.loop(call, len(each), [each, each], [each])
-
-
-def _clone(reader: Reader, call: Call) -> Cluster:
-    each = reader.each_word(call)
-    return reader.loop(call, len(each), [each], [each] * (len(reader.streams(call)) - 1))
+    return function
 
 
 def _dense(reader: Reader, call: Call) -> Cluster:
@@ -413,8 +408,8 @@ def _transposition(reader: Reader, call: Call) -> Cluster:
 
 
 FUNCTIONS: dict[str, Function] = {
-    **dict.fromkeys(POINTWISE, _pointwise),
-    **dict.fromkeys(MERGING, _merge),
+    **dict.fromkeys(POINTWISE, _each(1)),
+    **dict.fromkeys(MERGING, _each(2)),
     **dict.fromkeys(
         ("conv_1d_cl", "conv_2d_cl", "pointwise_conv_1d_cl", "pointwise_conv_2d_cl",
          "depthwise_conv_1d_cl", "depthwise_conv_2d_cl"),
@@ -426,7 +421,7 @@ FUNCTIONS: dict[str, Function] = {
     ),
     **dict.fromkeys(("global_pooling1d_cl", "global_pooling2d_cl"), _global_pooling),
     **dict.fromkeys(("zeropad1d_cl", "zeropad2d_cl"), _padding),
-    "clone_stream": _clone,
+    "clone_stream": _each(1),
     "dense": _dense,
     "transpose": _transposition,
 }  # fmt: skip

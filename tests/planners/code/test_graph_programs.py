@@ -108,7 +108,7 @@ int {name}_test(void)
     {name}_init(&state, arena, 0);
     for (number = 0; number < 3; number++) {{
         {name}_iterate(&state);
-        failed |= !{name}_is_home(&state);
+        failed |= !{name}_is_initial(&state);
     }}
     return failed | (memcmp(digests, wanted, sizeof digests) != 0);
 }}""")
@@ -123,7 +123,7 @@ def functions_in_c(written, graph):
     pieces = [
         HELPERS,
         f"static uint32_t digests[{len(functions)}];",
-        f"""void {name}_begin(void *context, int channel, const {name}_port *tokens)
+        f"""void {name}_initial_tokens(void *context, int channel, const {name}_port *tokens)
 {{
     uint32_t place;
     (void)context;

@@ -16,7 +16,7 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidNetwork, InvalidPlan, UnwritableFile
 from planners.code.c_text import TOGETHER, Tables, comment, identifier, number, numbers, unlike
-from planners.code.layer_descriptor import described
+from planners.code.layer_descriptor import Described
 from planners.code.library import library, write_library
 from planners.code.parts import INTEGERS, REALS, SCHEDULER, SINGLES, parts_of
 from planners.code.rules import rule_of
@@ -93,7 +93,7 @@ def test_only_kernels_that_are_used_are_written():
     model = small()
     text = library(model, planned(model)).files["small.c"]
     assert "LAYER(convolve, " in text
-    for unused in ("softmax", "pool_mean", "convolve_depthwise", "resize", "step_gelu"):
+    for unused in ("softmax", "average_pool", "depthwise_conv", "resize", "step_gelu"):
         assert unused not in text
 
 
@@ -115,7 +115,7 @@ def test_of_functions_that_share_a_loop_only_those_used_are_written_and_the_loop
         ("EACH_ELEMENT", "step_mish"),
         ("EACH_ELEMENT", "step_tanh"),
         ("EACH_WITH_CONSTANT", "step_constant_subtract_first"),
-        ("OF_TWO", "of_subtract"),
+        ("OF_TWO", "subtract"),
     ]
     assert "element softplus(" in text  # which mish alone needs
     assert all(text.count(f"#define {macro}(") == 1 for macro, _ in made)
@@ -265,5 +265,13 @@ def test_a_refused_layer_without_a_name_is_told_by_operator_and_number():
         Layer(name="", operator=op.Softmax(axis=0), inputs=("in",), shape=shape),
     )
     network = Network(name="net", layers=layers)
-    one = described(network, layers[1], {}, Tables("net"), Element.FLOAT32)
+    one = Described(
+        layer=layers[1],
+        inputs=network.input_shapes(layers[1]),
+        weights={},
+        tables=Tables("net"),
+        given=(None,),
+        element=Element.FLOAT32,
+        number=2,
+    )
     assert str(one.refusal("at all")).startswith("layer number 2 of the network, a Softmax without")

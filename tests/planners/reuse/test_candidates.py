@@ -11,13 +11,14 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp
 from csdf.time_limit import Stop
-from planners.network_arena import parts_arena, whole_arena
-from planners.reuse.application.application import Application, undivided
-from planners.reuse.cost.evaluation import Costs, Evaluator
-from planners.reuse.deployment.deployment import free_offsets
+from planners.memory.plain_plans import whole_arena
+from planners.reuse.application import Application, single_partition
 from planners.reuse.edge_buffers import best_shared
-from planners.reuse.front.candidates import Demands, fastest, smallest, uniform_points
-from planners.reuse.front.guided.beyond_search import search_beyond
+from planners.reuse.evaluation import Costs, Evaluator
+from planners.reuse.local_search import local_search
+from planners.reuse.placement import free_offsets
+from planners.reuse.selection import Constraints, fastest, smallest, uniform_points
+from tests.planners.memory.plain import ordered_plan
 
 NAMES = ("resnet8", "keyword_spotting", "person_detection", "efficientnet_b0", "mobilenet_v2")
 RATE = Fraction(10**9)  # frames a second, which nothing reaches
@@ -25,7 +26,7 @@ RATE = Fraction(10**9)  # frames a second, which nothing reaches
 
 def evaluator_of(name):
     network = simplified(Model(network=from_catalogue(name))).network
-    application = Application(name=name, members=(undivided(network),))
+    application = Application(name=name, members=(single_partition(network),))
     costs = Costs(element_bytes=1, parameter_bytes=1)
     return network, Evaluator(application, costs, share=best_shared)
 
@@ -45,24 +46,24 @@ def time(point):
 def test_the_smallest_plan_never_loses_against_whole_layers_or_rows_in_one_arena(name, evaluations):
     # Issue 10: yolov8n needed 731.8 kB where whole layers need 716.8.
     network, evaluator = evaluator_of(name)
-    points = search_beyond(evaluator, random=Random(0), evaluations=evaluations).front.points
-    found = placed(evaluator, smallest(evaluator, points, (0, 1), Demands()))
-    assert found <= whole_arena(network, element_bytes=1).plan.peak
-    assert found <= parts_arena(network, ROWS, element_bytes=1).plan.peak
+    points = local_search(evaluator, random=Random(0), evaluations=evaluations).front.points
+    found = placed(evaluator, smallest(evaluator, points, (0, 1), Constraints()))
+    assert found <= whole_arena(network, element_bytes=1).peak
+    assert found <= ordered_plan(network, ROWS, element_bytes=1).arena_bytes
     assert found <= placed(evaluator, points[0])
 
 
 @pytest.mark.parametrize("name", NAMES[:3])
 def test_within_a_limit_that_whole_layers_fit_nothing_slower_is_chosen(name):
     network, evaluator = evaluator_of(name)
-    points = search_beyond(evaluator, random=Random(0), evaluations=100).front.points
+    points = local_search(evaluator, random=Random(0), evaluations=100).front.points
     whole = uniform_points(evaluator, ())[0]
-    room = whole_arena(network, element_bytes=1).plan.peak
-    demands = Demands(memory=evaluator.weights + room)
+    room = whole_arena(network, element_bytes=1).peak
+    demands = Constraints(memory=evaluator.weights + room)
     chosen = fastest(evaluator, points, (0, 1), demands)
     assert time(chosen) <= time(whole)
     assert placed(evaluator, chosen) <= room
-    tight = Demands(memory=evaluator.weights + room - 1)
+    tight = Constraints(memory=evaluator.weights + room - 1)
     slower = fastest(evaluator, points, (0, 1), tight)
     assert placed(evaluator, slower) < room
     assert time(slower) > time(chosen)  # whole layers are the fastest, and do not fit
@@ -71,8 +72,8 @@ def test_within_a_limit_that_whole_layers_fit_nothing_slower_is_chosen(name):
 def test_a_limit_that_nothing_meets_has_no_answer():
     _, evaluator = evaluator_of("keyword_spotting")
     points = uniform_points(evaluator, (0, 1))
-    assert fastest(evaluator, points, (0, 1), Demands(memory=evaluator.weights)) is None
-    too_fast = Demands(throughput={"keyword_spotting": RATE})
+    assert fastest(evaluator, points, (0, 1), Constraints(memory=evaluator.weights)) is None
+    too_fast = Constraints(throughput={"keyword_spotting": RATE})
     assert smallest(evaluator, points, (0, 1), too_fast) is None
 
 
@@ -88,15 +89,15 @@ def test_all_layers_by_each_number_of_rows_are_candidates():
 @pytest.mark.parametrize("name", NAMES[:2])
 def test_without_any_time_all_layers_whole_or_by_rows_are_the_answer(name):
     network, evaluator = evaluator_of(name)
-    points = search_beyond(evaluator, random=Random(0), evaluations=50).front.points
+    points = local_search(evaluator, random=Random(0), evaluations=50).front.points
 
     def over(_):
         raise GaveUp("no time")
 
-    chosen = smallest(evaluator, points, (0, 1), Demands(), budget=Stop(report=over))
+    chosen = smallest(evaluator, points, (0, 1), Constraints(), budget=Stop(report=over))
     assert chosen.chromosome in [one.chromosome for one in uniform_points(evaluator, (0, 1))]
-    limit = evaluator.weights + whole_arena(network, element_bytes=1).plan.peak
-    demands = Demands(memory=limit)
+    limit = evaluator.weights + whole_arena(network, element_bytes=1).peak
+    demands = Constraints(memory=limit)
     assert (
         fastest(evaluator, points, (0, 1), demands, budget=Stop(report=over)).chromosome is not None
     )

@@ -6,16 +6,12 @@ from itertools import product
 import pytest
 
 from csdf.time_limit import Stop
-from planners.reuse.application.published_applications import (
-    as_published,
-    read_published_application,
-)
-from planners.reuse.cost.bounds import ChoicesLeft, begun_before_end, memory_bound, tensor_bound
-from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.cost.least_load import LeastLoad, searched_bound
-from planners.reuse.deployment.deployment import free_offsets
+from planners.published.todaes import as_published, read_published_application
+from planners.reuse.bounds import LiveBound, OpenChoices, begun_before_end, memory_bound
 from planners.reuse.edge_buffers import best_shared
-from planners.reuse.front.exact.load_front import load_front
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.load_front import load_front
+from planners.reuse.placement import free_offsets
 from tests.planners.reuse.front.small_applications import (
     alone,
     branched,
@@ -130,14 +126,14 @@ def test_what_is_not_known_yet_forces_no_more_than_what_follows(name):
 
 def loads_of_all(evaluator, genes, **options):
     """For each partition what each choice has in use together, in every schedule."""
-    for model, residents in zip(evaluator.models, evaluator.residents, strict=True):
-        left = ChoicesLeft(model, residents, genes, **options)
+    for model in evaluator.models:
+        left = OpenChoices(model, genes, **options)
         yield [max(left.loads(tuple((one,) for one in rows))) for rows in product(*left.all_open)]
 
 
 def assert_least_of_all(application, genes, **options):
     evaluator = Evaluator(application)
-    search = LeastLoad(evaluator, genes, **options)
+    search = LiveBound(evaluator, genes, **options)
     search.run(10**6)
     least = [min(one) for one in loads_of_all(evaluator, genes, **options)]
     assert search.bound == evaluator.weights + 4 * evaluator.together(least)
@@ -156,8 +152,8 @@ def test_the_search_ends_at_the_least_of_parts_of_several_sizes():
 @pytest.mark.parametrize("network", [residual(), branched(), plain("plain")], ids=lambda n: n.name)
 def test_no_schedule_of_any_choice_has_less_in_use(network):
     evaluator = Evaluator(alone(network))
-    (model,), (residents,) = evaluator.models, evaluator.residents
-    left = ChoicesLeft(model, residents, (None, 1))
+    (model,) = evaluator.models
+    left = OpenChoices(model, (None, 1))
     drawn = random.Random(7)
     for rows in product(*left.all_open):
         least = max(left.loads(tuple((one,) for one in rows)))
@@ -176,7 +172,7 @@ def test_the_bound_rises_step_by_step_and_is_never_above_a_plan():
         evaluator.weights + 4 * evaluator.plan(genes).live_load
         for genes in list(product((None, 1), repeat=len(application.layers)))[::7]
     ]
-    search = LeastLoad(evaluator)
+    search = LiveBound(evaluator)
     bounds = [search.bound]
     for _ in range(30):
         search.run(1)
@@ -189,8 +185,8 @@ def test_the_bound_rises_step_by_step_and_is_never_above_a_plan():
 def test_no_plan_with_shared_tensors_is_below_its_bound(name):
     application = APPLICATIONS[name]
     evaluator = Evaluator(application)
-    bound = searched_bound(evaluator, steps=1000, shares_tensors=True)
-    assert bound >= tensor_bound(evaluator)
+    bound = memory_bound(evaluator, steps=1000, shares_tensors=True)
+    assert bound >= memory_bound(evaluator, shares_tensors=True)
     drawn = random.Random(8)
     for _ in range(20):
         genes = tuple(drawn.choice((None, 1)) for _ in application.layers)
@@ -199,7 +195,7 @@ def test_no_plan_with_shared_tensors_is_below_its_bound(name):
 
 def test_a_spent_stop_leaves_the_bound_of_the_beginning():
     evaluator = Evaluator(together())
-    assert searched_bound(evaluator, steps=9, budget=Stop(steps=0)) == LeastLoad(evaluator).bound
+    assert memory_bound(evaluator, steps=9, budget=Stop(steps=0)) == LiveBound(evaluator).bound
 
 
 @needs_table
@@ -210,7 +206,7 @@ def test_the_bound_is_the_least_load_of_the_exact_front(number):
     application = read_published_application(TABLE, f"application {number}")
     evaluator = Evaluator(as_published(application), share=best_shared)
     least = load_front(evaluator).loads[-1]
-    assert searched_bound(evaluator, steps=200) == evaluator.weights + 4 * least
+    assert memory_bound(evaluator, steps=200) == evaluator.weights + 4 * least
 
 
 @needs_table
@@ -222,6 +218,4 @@ def test_155_mb_are_out_of_reach_of_application_6_with_published_rates():
     # more than 155.5.
     application = read_published_application(TABLE, "application 6")
     evaluator = Evaluator(as_published(application), share=best_shared)
-    assert (
-        memory_bound(evaluator) < 155_000_000 < 155_500_000 < searched_bound(evaluator, steps=120)
-    )
+    assert memory_bound(evaluator) < 155_000_000 < 155_500_000 < memory_bound(evaluator, steps=120)

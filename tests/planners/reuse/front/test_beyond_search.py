@@ -6,15 +6,14 @@ import pytest
 
 from csdf.errors import GaveUp
 from csdf.time_limit import Stop
+from figures.published.offset_points import offset_point
 from figures.published.reuse_example import worked_example
-from planners.reuse.application.published_applications import as_published
-from planners.reuse.cost.evaluation import Evaluator
+from planners.published.todaes import as_published
 from planners.reuse.edge_buffers import best_shared, shared_buffers
-from planners.reuse.front.exact.load_front import load_front
-from planners.reuse.front.guided.beyond_search import fitted, search_beyond
-from planners.reuse.front.guided.local_search import WalkSettings
-from planners.reuse.front.offset_points import offset_front, offset_point
-from planners.reuse.front.search_problem import search_problem
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.load_front import load_front
+from planners.reuse.local_search import WalkSettings, local_search
+from planners.reuse.problem import search_problem
 from tests.planners.reuse.front.small_applications import all_genes, front_of, together
 from tests.reference.point_bounds import bounded_points
 
@@ -38,7 +37,7 @@ def enumerated(evaluator, genes=(None, 1)):
 
 def test_the_search_proves_the_front_of_the_worked_example():
     evaluator = Evaluator(EXAMPLE)
-    found = search_beyond(evaluator, random=Random(1)).front
+    found = local_search(evaluator, random=Random(1)).front
     assert found.is_proved
     assert values(found.points) == enumerated(Evaluator(EXAMPLE))
 
@@ -63,7 +62,7 @@ def test_offsets_reach_the_bound_of_the_worked_example_before_213_extra_phases()
 @pytest.mark.slow
 def test_a_search_of_wider_genes_finds_the_enumerated_front():
     alleles = (0, 1, 2)
-    found = search_beyond(
+    found = local_search(
         Evaluator(EXAMPLE, share=best_shared),
         random=Random(1),
         evaluations=1000,
@@ -78,7 +77,7 @@ def test_a_search_of_wider_genes_finds_the_enumerated_front():
 def test_two_networks_with_a_pipeline_are_searched_as_well_as_enumerated():
     application = together()
     expected = enumerated(Evaluator(application, share=best_shared))
-    found = search_beyond(
+    found = local_search(
         Evaluator(application, share=best_shared),
         random=Random(1),
         evaluations=1200,
@@ -89,7 +88,7 @@ def test_two_networks_with_a_pipeline_are_searched_as_well_as_enumerated():
 
 def test_the_same_seed_gives_the_same_front():
     found = [
-        search_beyond(
+        local_search(
             Evaluator(together(), share=best_shared),
             random=Random(5),
             evaluations=300,
@@ -108,7 +107,7 @@ def test_a_watch_ends_the_search_with_the_front_so_far():
         if len(calls) > 500:
             raise GaveUp("time is up")
 
-    found = search_beyond(
+    found = local_search(
         Evaluator(together(), share=best_shared), random=Random(1), budget=Stop(report=watch)
     ).front
     assert (str(found.reason), found.is_finished) == ("time is up", False)
@@ -118,7 +117,7 @@ def test_a_watch_ends_the_search_with_the_front_so_far():
 @pytest.mark.parametrize("share", [shared_buffers, best_shared])
 def test_no_chromosome_as_fast_as_a_point_is_below_its_bound(share):
     evaluator = Evaluator(EXAMPLE, share=share)
-    found = search_beyond(evaluator, random=Random(1))
+    found = local_search(evaluator, random=Random(1))
     costs = [evaluator.evaluate(genes) for genes in all_genes(EXAMPLE)]
     bounded = bounded_points(evaluator, found.problem, found.front.points, found.load_fronts)
     for one in bounded:
@@ -133,7 +132,7 @@ def test_no_chromosome_as_fast_as_a_point_is_below_its_bound(share):
 
 def test_offsets_are_between_the_load_and_whole_buffers():
     evaluator = Evaluator(EXAMPLE, share=best_shared)
-    for point in search_beyond(evaluator, random=Random(1)).front.points:
+    for point in local_search(evaluator, random=Random(1)).front.points:
         genes = genes_of(point)
         found = offset_point(evaluator, genes)
         live = evaluator.weights + 4 * evaluator.plan(genes).live_load
@@ -142,16 +141,8 @@ def test_offsets_are_between_the_load_and_whole_buffers():
         assert found.memory_in_place <= found.memory
 
 
-def test_a_front_of_offsets_has_no_point_that_another_is_better_than():
-    evaluator = Evaluator(EXAMPLE)
-    chromosomes = [genes for genes in all_genes(EXAMPLE) if genes[0] is None and genes[-1] is None]
-    found = offset_front(evaluator, chromosomes[::3], steps=4)
-    points = [(one.memory, *one.evaluation.periods) for one in found]
-    assert points == front_of(points)
-
-
 def test_a_layer_without_an_allele_has_its_last_one():
     problem = search_problem(Evaluator(EXAMPLE), (0, 1, 4))
-    wide = fitted(problem, (4,) * len(problem.alleles))
+    wide = problem.fitted((4,) * len(problem.alleles))
     problem.require_chromosome(wide)
     assert all(own in (4, values[-1]) for own, values in zip(wide, problem.alleles, strict=True))

@@ -9,14 +9,13 @@ from evolution_problems import Deadly, Knapsack, Missing, Poison, Refusing, Wher
 
 from csdf.errors import GaveUp
 from csdf.time_limit import Stop
-from planners.reuse.front.nsga2.nsga2 import SearchLimits, Settings, evolve
-from planners.reuse.front.places.evaluation import TICK, Serial
-from planners.reuse.front.places.executors import cluster_place
-from planners.reuse.front.problem import EvaluationFailed, LostWorkers
+from planners.published.nsga2 import SearchLimits, Settings, evolve
+from planners.reuse.executors import TICK, Serial
+from planners.reuse.problem import EvaluationFailed, LostWorkers
+from planners.reuse.process_pool import cluster_executor
 
 distributed = pytest.importorskip("distributed")
-dask_cluster = pytest.importorskip("planners.reuse.front.places.dask_cluster.cluster")
-worker = pytest.importorskip("planners.reuse.front.places.dask_cluster.cluster")
+dask_cluster = pytest.importorskip("planners.reuse.dask_cluster").dask_cluster
 
 SMALL = Settings(population=20)
 LIMITS = SearchLimits(evaluations=110)
@@ -50,21 +49,14 @@ def search(place, **options):
 
 
 def test_a_cluster_finds_the_same_front_as_one_process(cluster):
-    with cluster_place(Knapsack(), cluster.scheduler_address) as place:
-        assert search(place) == search(Serial(Knapsack()))
-
-
-@pytest.mark.slow
-def test_workers_that_this_process_does_not_reach_are_called_by_the_scheduler(cluster, monkeypatch):
-    monkeypatch.setattr(worker, "REACH", 0)  # seconds to find out whether it reaches them
-    with cluster_place(Knapsack(), cluster.scheduler_address) as place:
+    with cluster_executor(Knapsack(), cluster.scheduler_address) as place:
         assert search(place) == search(Serial(Knapsack()))
 
 
 @pytest.mark.slow
 def test_a_worker_that_dies_of_a_task_loses_nothing(cluster, tmp_path):
     evaluate = Deadly(tmp_path / "marker")
-    with cluster_place(evaluate, cluster.scheduler_address) as place:
+    with cluster_executor(evaluate, cluster.scheduler_address) as place:
         front = search(place)
     assert evaluate.marker.exists()
     assert front == search(Serial(Knapsack()))
@@ -80,7 +72,7 @@ def test_a_worker_that_is_killed_from_outside_loses_nothing():
             if next(looks, None) == 4:
                 os.kill(victim, signal.SIGKILL)
 
-        with cluster_place(Knapsack(pause=0.01), own.scheduler_address) as place:
+        with cluster_executor(Knapsack(pause=0.01), own.scheduler_address) as place:
             front = search(place, budget=Stop(report=watch))
         own.wait_for_workers(2, timeout=RESTART)
     assert next(looks, None) is None  # so it was killed
@@ -89,7 +81,7 @@ def test_a_worker_that_is_killed_from_outside_loses_nothing():
 
 @pytest.mark.slow
 def test_evaluations_longer_than_a_look_at_the_stop_are_waited_for(cluster):
-    with cluster_place(Knapsack(pause=3 * TICK), cluster.scheduler_address) as place:
+    with cluster_executor(Knapsack(pause=3 * TICK), cluster.scheduler_address) as place:
         assert list(place.scores(CHROMOSOMES[:4], none)) == list(map(Knapsack(), CHROMOSOMES[:4]))
 
 
@@ -101,16 +93,15 @@ def test_a_stop_leaves_the_cluster_usable(cluster):
         if next(looks, None) is None:
             raise GaveUp("time is up")
 
-    with cluster_place(Knapsack(pause=0.02), cluster.scheduler_address) as place:
+    with cluster_executor(Knapsack(pause=0.02), cluster.scheduler_address) as place:
         front = search(place, budget=Stop(report=watch))
         assert (front.is_finished, str(front.reason)) == (False, "time is up")
         assert list(place.scores(CHROMOSOMES, none)) == list(map(Knapsack(), CHROMOSOMES))
 
 
 @pytest.mark.slow
-def test_a_worker_that_joins_later_gets_its_share(monkeypatch):
-    monkeypatch.setattr(dask_cluster, "NEWS", 1)
-    with started(1) as own, cluster_place(Where(), own.scheduler_address) as place:
+def test_a_worker_that_joins_later_gets_its_share():
+    with started(1) as own, cluster_executor(Where(), own.scheduler_address) as place:
         assert len({score.objectives for score in place.scores(CHROMOSOMES, none)}) == 1
         own.scale(2)
         own.wait_for_workers(2, timeout=RESTART)
@@ -125,7 +116,7 @@ def test_a_worker_that_joins_later_gets_its_share(monkeypatch):
 @pytest.mark.slow
 def test_an_error_on_a_worker_names_the_chromosome(cluster):
     with (
-        cluster_place(Refusing(), cluster.scheduler_address) as place,
+        cluster_executor(Refusing(), cluster.scheduler_address) as place,
         pytest.raises(EvaluationFailed, match="1 is refused"),
     ):
         list(place.scores([(1,)], none))
@@ -135,7 +126,7 @@ def test_an_error_on_a_worker_names_the_chromosome(cluster):
 def test_a_task_that_ends_every_worker_ends_the_search_with_a_reason():
     with (
         started(1) as own,
-        cluster_place(Poison(), own.scheduler_address) as place,
+        cluster_executor(Poison(), own.scheduler_address) as place,
     ):
         front = search(place)
         own.wait_for_workers(1, timeout=RESTART)
@@ -152,7 +143,7 @@ def test_a_scheduler_that_goes_away_ends_the_search_with_a_reason():
             if next(looks, None) == 2:
                 own.close()
 
-        with cluster_place(Knapsack(pause=0.05), own.scheduler_address) as place:
+        with cluster_executor(Knapsack(pause=0.05), own.scheduler_address) as place:
             front = search(place, budget=Stop(report=watch))
     assert not front.is_finished
     assert own.scheduler_address in str(front.reason)
@@ -160,29 +151,37 @@ def test_a_scheduler_that_goes_away_ends_the_search_with_a_reason():
 
 @pytest.mark.slow
 def test_a_scheduler_gone_between_two_generations_is_one_message():
-    with started(1) as own:
-        place = dask_cluster.DaskCluster(Knapsack(), own.scheduler_address, connect=0.5)
-        with place:
-            assert len(list(place.scores([(1,) * 8], none))) == 1
-            own.close()
-            for _ in range(2):
-                with pytest.raises(LostWorkers, match="the Dask scheduler is gone"):
-                    list(place.scores([(1,) * 8], none))
+    with started(1) as own, dask_cluster(Knapsack(), own.scheduler_address, connect=0.5) as place:
+        assert len(list(place.scores([(1,) * 8], none))) == 1
+        own.close()
+        for _ in range(2):
+            with pytest.raises(LostWorkers, match="the Dask scheduler is gone"):
+                list(place.scores([(1,) * 8], none))
 
 
 @pytest.mark.slow
 def test_an_evaluation_that_workers_cannot_build_is_one_message(cluster):
-    with pytest.raises(LostWorkers, match="cannot build the evaluation: No module named 'a_mod"):
-        cluster_place(Missing(), cluster.scheduler_address)
+    with (
+        pytest.raises(LostWorkers, match="cannot build the evaluation: No module named 'a_mod"),
+        cluster_executor(Missing(), cluster.scheduler_address),
+    ):
+        pass
 
 
 @pytest.mark.slow
 def test_a_scheduler_without_workers_is_one_message():
-    with started(0) as own, pytest.raises(LostWorkers, match="has no worker; start one with"):
-        dask_cluster.DaskCluster(Knapsack(), own.scheduler_address, connect=0.3)
+    with (
+        started(0) as own,
+        pytest.raises(LostWorkers, match="has no worker; start one with"),
+        dask_cluster(Knapsack(), own.scheduler_address, connect=0.3),
+    ):
+        pass
 
 
 @pytest.mark.slow
 def test_an_address_without_a_scheduler_is_one_message():
-    with pytest.raises(LostWorkers, match="no Dask scheduler answers"):
-        dask_cluster.DaskCluster(Knapsack(), "tcp://127.0.0.1:9", connect=0.3)
+    with (
+        pytest.raises(LostWorkers, match="no Dask scheduler answers"),
+        dask_cluster(Knapsack(), "tcp://127.0.0.1:9", connect=0.3),
+    ):
+        pass

@@ -1,1 +1,0 @@
-"""From layers to the nodes of an ONNX graph."""
