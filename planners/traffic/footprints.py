@@ -90,7 +90,7 @@ def input_reads(axis: ReceptiveField, places: Pair, kernel: Pair) -> InputReads:
 
 
 class _Reads(NamedTuple):
-    """What input tiles of a range of kernel places read, for each pair of output sizes."""
+    """Input places that tiles of a range of kernel places read, for each pair of output sizes."""
 
     all: Numbers  # of all tiles
     largest: Numbers

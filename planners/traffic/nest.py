@@ -206,7 +206,7 @@ def largest_tile(convolution: Convolution, nest: LoopNest, array: Array) -> tupl
 
 
 def _input_reads(convolution: Convolution, nest: LoopNest) -> list[InputReads]:
-    """What the input tiles read along rows and along columns."""
+    """Input places that tiles read along rows and along columns."""
     return [
         input_reads(
             axis,
