@@ -109,7 +109,7 @@ def page() -> str:
         slides_own=slides.total * BYTES - output,
         input=slides.input * BYTES,
         weights=slides.weights * BYTES,
-        borders=slides.borders * BYTES,
+        borders=slides.halo * BYTES,
         output=output,
         reloaded=reloaded,
         reloaded_own=reloaded - output,

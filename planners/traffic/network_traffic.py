@@ -44,7 +44,7 @@ class TrafficWhy(Why):
 
     ONE_LEVEL = "only nests with one level of tiles were searched"
     LEAST = (
-        "no loop nest of a layer with up to two levels of tiles and no even cut of a group "
+        "no loop nest of a layer with up to two levels of tiles and no uniform tiling of a group "
         "moves less; the bound holds for any schedule"
     )
 
@@ -56,7 +56,7 @@ class NetworkTraffic(Shown):
     bound_bytes: inputs, weights and outputs of the network once; no schedule moves less, fused or
     not, whatever the buffer. element_bytes: of each element and weight; None: as the network stores
     them; element_sizes: those that its tensors have. status: "optimal", of all cuts into groups that
-    were to be considered, loop nests with up to two levels of tiles, and even cuts of groups, or
+    were to be considered, loop nests with up to two levels of tiles, and uniform tilings of groups, or
     "feasible" where the search ended early.
     """
 
@@ -76,12 +76,12 @@ class NetworkTraffic(Shown):
 
     @property
     def parts(self) -> dict[str, int]:
-        """Bytes of all groups by what they are: input, weight, output, border."""
+        """Bytes of all groups by what they are: input, weight, output, halo."""
         return {
             "input": sum(group.input_bytes for group in self.groups),
             "weight": sum(group.weight_bytes for group in self.groups),
             "output": sum(group.output_bytes for group in self.groups),
-            "border": sum(group.border_bytes for group in self.groups),
+            "halo": sum(group.halo_bytes for group in self.groups),
         }
 
     def to_json(self) -> dict[str, Any]:
@@ -239,8 +239,8 @@ class NetworkSearch:
 class GroupTraffic:
     """The bytes that a group moves; a group of one stage is a layer on its own.
 
-    input_bytes: of all that is read but for weights. border_bytes: written and read back between
-    parts. held_bytes: the most in the buffer. bound_bytes: no schedule of this group moves less,
+    input_bytes: of all that is read but for weights. halo_bytes: written and read back between
+    tiles. held_bytes: the most in the buffer. bound_bytes: no schedule of this group moves less,
     whatever the buffer (a fused one), or in this buffer (a layer). layer, fused, pair: how it runs, a
     pair as published; all None where its input and output just stream.
     """
@@ -249,7 +249,7 @@ class GroupTraffic:
     input_bytes: int
     weight_bytes: int
     output_bytes: int
-    border_bytes: int = 0
+    halo_bytes: int = 0
     held_bytes: int
     bound_bytes: int
     layer: LayerTraffic | None = None
@@ -259,7 +259,7 @@ class GroupTraffic:
     @property
     def total_bytes(self) -> int:
         """All that moves between buffer and DRAM."""
-        return self.input_bytes + self.weight_bytes + self.output_bytes + self.border_bytes
+        return self.input_bytes + self.weight_bytes + self.output_bytes + self.halo_bytes
 
     def to_json(self) -> dict[str, Any]:
         """Return what the group moves and holds, and how it runs, as a JSON value."""
@@ -268,7 +268,7 @@ class GroupTraffic:
             "input_bytes": self.input_bytes,
             "weight_bytes": self.weight_bytes,
             "output_bytes": self.output_bytes,
-            "border_bytes": self.border_bytes,
+            "halo_bytes": self.halo_bytes,
             "traffic_bytes": self.total_bytes,
             "bound_bytes": self.bound_bytes,
             "held_bytes": self.held_bytes,
@@ -356,7 +356,7 @@ def stages_fused(stages: Sequence[Stage], found: FusedTraffic) -> GroupTraffic:
         input_bytes=moved.input,
         weight_bytes=moved.weights,
         output_bytes=moved.output,
-        border_bytes=moved.borders_written + moved.borders_read,
+        halo_bytes=moved.halo_written + moved.halo_read,
         held_bytes=found.held,
         bound_bytes=found.bound,
         fused=found,
@@ -370,7 +370,7 @@ def pair_fused(stages: Sequence[Stage], found: PairTraffic) -> GroupTraffic:
         input_bytes=found.input,
         weight_bytes=found.weights,
         output_bytes=found.output,
-        border_bytes=found.borders,
+        halo_bytes=found.halo,
         held_bytes=max(found.held),
         bound_bytes=least_moved(found.group),
         pair=found,

@@ -155,7 +155,7 @@ def _plot(
                     one.input_bytes,
                     one.weight_bytes,
                     one.output_bytes,
-                    one.border_bytes,
+                    one.halo_bytes,
                     one.bound_bytes,
                 )
                 for one in found.groups
@@ -165,8 +165,8 @@ def _plot(
     output.write("csdf plan traffic", path, picture)
 
 
-COLUMNS = ("input", "weights", "output", "borders", "total", "bound", "ratio")
-PARTS = {"input": "input", "weight": "weights", "output": "output", "border": "borders"}  # in words
+COLUMNS = ("input", "weights", "output", "halo", "total", "bound", "ratio")
+PARTS = {"input": "input", "weight": "weights", "output": "output", "halo": "halo"}  # in words
 
 
 class Point(NamedTuple):
@@ -216,9 +216,9 @@ def _element_bytes(found: NetworkTraffic) -> str:
 def _status(found: NetworkTraffic) -> str:
     """Return what is proved, with the schedules that were searched."""
     if found.reason.has(PublishedWhy.LEAST):
-        return "optimal as published, of loop nests with halos reloaded and of even cuts of pairs"
+        return "optimal as published, of loop nests with halos reloaded and of uniform tilings of pairs"
     if found.status == Status.OPTIMAL:
-        return "optimal of loop nests with up to two levels of tiles and of even cuts"
+        return "optimal of loop nests with up to two levels of tiles and of uniform tilings"
     return found.status
 
 
@@ -233,7 +233,7 @@ def _row(one: GroupTraffic) -> str:
         one.input_bytes,
         one.weight_bytes,
         one.output_bytes,
-        one.border_bytes,
+        one.halo_bytes,
         one.total_bytes,
         one.bound_bytes,
     )

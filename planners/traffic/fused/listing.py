@@ -7,19 +7,18 @@ from collections.abc import Iterator, Sequence
 from planners.traffic.fused.accounting import CutTables, axes_of
 from planners.traffic.fused.axis_cuts import weights_of
 from planners.traffic.fused.group import FusedGroup
-from planners.traffic.fused.schedule import Borders, FusedSchedule, Hold
+from planners.traffic.fused.schedule import FusedSchedule, Halos, Hold
 
 
 def in_short(schedule: FusedSchedule) -> str:
-    """Return the cut, what becomes of borders, and how much of the weights stays."""
+    """Return the cut, what becomes of halo, and how much of the weights stays."""
     if schedule.count == 1:
-        return f"in one part{_hold(schedule)}"
+        return f"in one tile{_hold(schedule)}"
     kept, weights = sum(schedule.kept_weights), sum(weights_of(schedule.group))
     share = "all" if kept == weights else f"{kept / weights:.0%} of the" if kept else "no"
     return (
-        f"{schedule.parts[0]}x{schedule.parts[1]} parts, borders {_borders(schedule.borders)}, "
-        f"of the input {_borders(schedule.input_borders, 'read again')}, {share} weights stay"
-        f"{_hold(schedule)}"
+        f"{schedule.tiles[0]}x{schedule.tiles[1]} tiles, halo {_halo(schedule.halo)}, "
+        f"input halo {_halo(schedule.input_halo)}, {share} weights stationary{_hold(schedule)}"
     )
 
 
@@ -27,17 +26,16 @@ def _hold(schedule: FusedSchedule) -> str:
     return ", map by map" if schedule.hold is Hold.ONE_MAP else ""
 
 
-def _borders(borders: Borders, again: str = "recomputed") -> str:
-    words = [again if not one.is_made_once else one.value for one in borders]
-    return words[0] if words[0] == words[1] else " and ".join(words)
+def _halo(halo: Halos) -> str:
+    return " and ".join(dict.fromkeys(one.value for one in halo))
 
 
 def listing(schedule: FusedSchedule, names: Sequence[str]) -> str:
-    """Return the loops of a schedule, a line a layer; sizes are those of the largest part."""
+    """Return the loops of a schedule, a line a layer; sizes are those of the largest tile."""
     group, tables = schedule.group, CutTables(schedule.group)
-    rows, columns = schedule.parts
+    rows, columns = schedule.tiles
     lines = [
-        f"{kept} of {weights // layer.weight_bytes} weights of {name} stay"
+        f"{kept} of {weights // layer.weight_bytes} weights of {name} stationary"
         for kept, weights, layer, name in zip(
             schedule.kept_elements, tables.weights, group.layers, names, strict=False
         )
@@ -46,7 +44,7 @@ def listing(schedule: FusedSchedule, names: Sequence[str]) -> str:
     order = "next to each other first" if schedule.columns_first else "below each other first"
     is_cut = schedule.count > 1
     lines.append(
-        f"for each of {rows}x{columns} parts of the output, {order}" if is_cut else "in one part"
+        f"for each of {rows}x{columns} tiles of the output, {order}" if is_cut else "in one tile"
     )
     sizes, outputs = list(_sizes(schedule, tables)), group.outputs
     if schedule.hold is Hold.ONE_MAP:
@@ -76,7 +74,7 @@ def _reads(group: FusedGroup, number: int, names: Sequence[str]) -> str:
 
 
 def _sizes(schedule: FusedSchedule, tables: CutTables) -> Iterator[str]:
-    """Maps x rows x columns of what the largest part makes of each map."""
+    """Maps x rows x columns of what the largest tile makes of each map."""
     axes = axes_of(schedule)
     cuts = {key[0]: tables.cut(*key) for key in axes}
     for number in range(tables.group.length + 1):

@@ -24,7 +24,7 @@ from planners.traffic.fused.stage_groups import groups_of
 from planners.traffic.fused.stages import Stage
 from planners.traffic.nest import Halo
 from planners.traffic.network_traffic import GroupTraffic, NetworkSearch, pair_fused, stage_alone
-from planners.traffic.published.pair import PairTraffic, axis_parts, least_pair_traffic
+from planners.traffic.published.pair import PairTraffic, axis_tiles, least_pair_traffic
 
 PAIR = 2
 
@@ -33,7 +33,7 @@ class PublishedWhy(Why):
     """Reasons for the answer about traffic as printed."""
 
     LEAST = (
-        "no loop nest of a layer with up to two levels of tiles and no even cut of a pair moves "
+        "no loop nest of a layer with up to two levels of tiles and no uniform tiling of a pair moves "
         "less by the printed formulas; the bound holds for any schedule, with outputs once"
     )
 
@@ -91,49 +91,49 @@ class PublishedSearch(NetworkSearch):
         return pair_fused(self.stages[first:end], found)
 
 
-SHOWN_PARTS = (
-    4  # all nests of so many parts are listed; of more, those of the first two and the last
+SHOWN_TILES = (
+    4  # all nests of so many tiles are listed; of more, those of the first two and the last
 )
 
 
 class _Place(NamedTuple):
-    """The places of a part along an axis: made of the map between, made of the output."""
+    """The places of a tile along an axis: made of the map between, made of the output."""
 
     made: Places
     written: Places
 
 
 def in_short(pair: PairTraffic) -> str:
-    """Return the cut, and what it means for weights and borders."""
+    """Return the cut, and what it means for weights and halo."""
     if pair.count == 1:
         return "the map between stays whole"
     return (
-        f"{pair.parts[0]}x{pair.parts[1]} parts, borders sent, of the input read again, "
-        "all weights for each part"
+        f"{pair.tiles[0]}x{pair.tiles[1]} tiles, halo spilled, input halo reloaded, "
+        "all weights for each tile"
     )
 
 
 def nests(pair: PairTraffic, names: Sequence[str] = ("layer 1", "layer 2")) -> str:
-    """Return the nests of a pair: two for each part, and what crosses between them."""
-    down, across = axis_parts(CutTables(pair.group), pair.parts)
-    parts = [
+    """Return the nests of a pair: two for each tile, and what crosses between them."""
+    down, across = axis_tiles(CutTables(pair.group), pair.tiles)
+    tiles = [
         (_Place(rows[1], rows[2]), _Place(columns[1], columns[2]))
         for rows, columns in product(down, across)
     ]
     lines: list[str] = []
-    for number, (rows, columns) in enumerate(parts):
-        if len(parts) > SHOWN_PARTS and 2 <= number < len(parts) - 1:
+    for number, (rows, columns) in enumerate(tiles):
+        if len(tiles) > SHOWN_TILES and 2 <= number < len(tiles) - 1:
             lines += ["..."] if number == 2 else []
             continue
-        lines += _of_part(pair.group, names, number, rows, columns)
-        if number + 1 < len(parts):
+        lines += _of_tile(pair.group, names, number, rows, columns)
+        if number + 1 < len(tiles):
             lines.append(
-                "what later parts need of I2 goes to DRAM, and comes back before their nest 2"
+                "what later tiles need of I2 is spilled to DRAM, and read back before their nest 2"
             )
     return "\n".join(lines)
 
 
-def _of_part(
+def _of_tile(
     group: FusedGroup, names: Sequence[str], number: int, rows: _Place, columns: _Place
 ) -> Iterator[str]:
     first, second = group.layers
