@@ -7,12 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cnn2csdf.geometry import ReceptiveField
+from planners.published.liao import (
+    PublishedSearch,
+    least_pair_traffic,
+    nests,
+    pair_traffic,
+)
 from planners.tiling.regions import even_ends
 from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.layer_text import layers_from_text
 from planners.traffic.network_traffic import NetworkSearch
-from planners.traffic.published.network import PublishedSearch, nests
-from planners.traffic.published.pair import least_pair_traffic, pair_traffic
 
 SLIDES = "conv:56x56x64,64,3x3,pad=1+conv:64,3x3,pad=1"
 BUFFER = 512 * 1024
@@ -115,7 +119,7 @@ def test_the_search_finds_the_schedule_of_the_slides():
     # Input 430,080 + 401,408; weights 4 * 147,456; halo 2 * 28,672; output 2 * 802,816.
     assert found.total_bytes == 831_488 + 589_824 + 57_344 + 1_605_632 == 3_084_288
     (pair,) = found.groups
-    assert pair.pair.tiles == (1, 2)
+    assert pair.fused.tiles == (1, 2)
     # 29 columns of the map between, 30 columns of a map of the input, 64 weights of four bytes.
     assert pair.held_bytes == 415_744 + 6_720 + 256
 
@@ -157,7 +161,7 @@ def test_published_traffic_is_never_below_ours():
 
 def test_the_nests_are_those_of_the_slides():
     (pair,) = PublishedSearch(layers_from_text(SLIDES), 4).best(BUFFER, 2).groups
-    text = nests(pair.pair)
+    text = nests(pair.fused)
     # Upper ends are exclusive: 29 and 27 columns of the map between, 28 and 28 of the output.
     columns = [line.split()[3:5] for line in text.splitlines() if "oxx" in line]
     assert columns == [["1,", "30"], ["1,", "29"], ["30,", "57"], ["29,", "57"]]
