@@ -37,6 +37,9 @@ class Surroundings(Protocol):
     needs: Needs
     computing: Computing | None
 
+    def spoil_scratch(self, layer: str, group: int) -> None:
+        """Write over what a layer may use while it computes."""
+
 
 class _Sums(NamedTuple):
     """The sums of a layer in the rows of a firing: where they lie, and channels of its input."""
@@ -238,18 +241,6 @@ class Sweep:
 Room = Callable[[str, Kind], StreamBuffer]  # of a tensor, as the plan has it
 
 
-class TileSurroundings(Protocol):
-    """The surroundings of a stage."""
-
-    network: Network
-    arena: MarkedArena
-    needs: Needs
-    computing: Computing | None
-
-    def spoil_scratch(self, layer: str, group: int) -> None:
-        """Write over what a layer may use while it computes."""
-
-
 class Rectangle(NamedTuple):
     """A region of a tensor, row by row from an offset on."""
 
@@ -319,7 +310,7 @@ class TileWork:
 
     def __init__(
         self,
-        around: TileSurroundings,
+        around: Surroundings,
         tensors: Mapping[str, HeldTensor],
         stage: Stage,
         room: Room,
