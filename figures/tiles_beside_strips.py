@@ -28,7 +28,7 @@ from planners.memory.search import OnceMoves, TwiceMoves
 from planners.memory.stages import StageTable
 from planners.plan.firing import Firings
 from planners.plan.plan import Stage
-from planners.tiling.regions import COLUMNS, ROWS, Needs, bands, even_ends
+from planners.plan.regions import COLUMNS, ROWS, Needs, bands, even_ends
 
 SIZES = (1, 2, 4, 8, 16)  # rows and columns of a tile, beside all of them
 ANY = 10**12  # bytes

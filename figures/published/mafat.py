@@ -17,7 +17,7 @@ from cnn2csdf.parameters import parameter_shapes
 from planners.fusion.search import Configuration, Cost, Group, GroupMode, Option
 from planners.memory.order import Course
 from planners.memory.tiles import Scratch, even_tiles, tiled_stage
-from planners.plan.tile_ranges import TileRanges
+from planners.plan.regions import Needs, TileRanges
 from planners.published.mafat import (
     ELEMENT_BYTES,
     MOST_TILES,
@@ -29,7 +29,6 @@ from planners.published.mafat import (
     predicted_group,
     tiles_of,
 )
-from planners.tiling.regions import Needs
 
 PRINTED = Predictor.PRINTED
 BIAS = PRINTED.bias  # weights, libraries and everything else, as the paper calibrates it

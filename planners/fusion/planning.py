@@ -37,7 +37,7 @@ from planners.memory.stages import StageTable
 from planners.memory.tiles import tile_buffers, tiled_stage
 from planners.memory.times import PlanTimes
 from planners.plan.plan import Kind, Stage, StreamBuffer, StreamingPlan
-from planners.plan.tile_ranges import TileRanges
+from planners.plan.regions import TileRanges
 
 MOST_STEPS = 200  # of the search for offsets at a better arena, which chains never need
 

@@ -35,10 +35,9 @@ from planners.plan.plan import (
     StreamBuffer,
     StreamingPlan,
 )
+from planners.plan.regions import TileRanges, can_be_tiled
 from planners.plan.rematerialisation import worked_network
 from planners.plan.running_stage import RunningStage
-from planners.plan.tile_ranges import TileRanges
-from planners.tiling.regions import can_be_tiled
 
 AGAIN = " again"  # behind the name of a layer: of its copy
 WITH_OTHERS = 2**27  # bytes of an arena that any network may have: larger ones may share it

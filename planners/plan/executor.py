@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn2csdf import operators as op
+from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
@@ -35,10 +36,10 @@ from planners.plan.plan import (
     StreamingPlan,
     Transfer,
 )
+from planners.plan.regions import Needs, Region
 from planners.plan.rematerialisation import worked_network
 from planners.plan.running_stage import RunningStage, rows_of_input, streamed_input_stage
 from planners.plan.shadow_arena import Computing, HeldTensor, MarkedArena
-from planners.tiling.regions import Needs, Range, Region
 
 SUMS = -2  # what bytes hold that are sums of the first group, one less for each further group
 

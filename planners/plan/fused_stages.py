@@ -17,14 +17,14 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
 from planners.plan.plan import ACCUMULATOR_BYTES, Kind, Stage, StreamBuffer
+from planners.plan.regions import COLUMNS, ROWS, Needs, Region, TileRanges
 from planners.plan.running_stage import RunningStage, rows_of_input
 from planners.plan.shadow_arena import Computing, HeldStrip, HeldTensor, MarkedArena
-from planners.plan.tile_ranges import TileRanges
-from planners.tiling.regions import COLUMNS, ROWS, Needs, Range, Region
 
 SUMS_OF_PARTS = -(2**40)  # what bytes hold that are the first sum of a stage, one less for the next
 

@@ -22,8 +22,7 @@ from planners.fusion.search import Configuration, Group, configuration
 from planners.memory.order import Course
 from planners.memory.tiles import Scratch, tiled_stage
 from planners.memory.times import tile_lengths
-from planners.plan.tile_ranges import TileRanges
-from planners.tiling.regions import COLUMNS, ROWS, Bands, Needs
+from planners.plan.regions import COLUMNS, ROWS, Bands, Needs, TileRanges
 
 MB = 2**20
 ELEMENT_BYTES = 4

@@ -39,6 +39,7 @@ from planners.memory.command.beside import fit_beside, in_words
 from planners.memory.order import Course, chain_of
 from planners.memory.several import Together
 from planners.memory.tiles import Scratch
+from planners.plan.regions import layer_range
 from planners.plan.text import format_plans
 from planners.published.mafat import (
     MB,
@@ -48,7 +49,6 @@ from planners.published.mafat import (
     paper_search,
     predicted,
 )
-from planners.tiling.regions import layer_range
 
 PREDICTORS = {PUBLISHED: Predictor.PRINTED, FITTED: Predictor.FITTED}  # by --method
 

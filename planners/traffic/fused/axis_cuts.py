@@ -8,7 +8,7 @@ from functools import lru_cache
 from operator import or_
 from typing import NamedTuple
 
-from planners.tiling.regions import COLUMNS, ROWS, cut_back
+from planners.plan.regions import COLUMNS, ROWS, cut_back
 from planners.traffic.fused.group import Boxes, FusedGroup, Places, Reach, shares
 
 Cut = tuple[Places, ...]  # places of each part

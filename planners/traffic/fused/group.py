@@ -19,7 +19,7 @@ from math import prod
 from operator import or_
 
 from csdf.errors import InvalidNetwork, InvalidPlan, counted
-from planners.tiling.regions import even_ends
+from planners.plan.regions import even_ends
 
 INPUT = 0  # an operand that is the input of the group once more
 PART_OF_OTHERS = -1  # an operand that shares elements with the input or another operand

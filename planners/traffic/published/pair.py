@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from planners.tiling.regions import COLUMNS, ROWS
+from planners.plan.regions import COLUMNS, ROWS
 from planners.traffic.fused.accounting import CutTables, moved
 from planners.traffic.fused.group import FusedGroup, Places
 from planners.traffic.fused.schedule import AGAIN, SENT, FusedSchedule
