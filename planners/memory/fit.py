@@ -28,7 +28,7 @@ from planners.memory.answer import (
     FitMethod,
     FitWhy,
 )
-from planners.memory.order import course_of
+from planners.memory.order import topological_order
 from planners.memory.plain_plans import ends_of
 from planners.memory.search import WIDTHS, Finding
 from planners.memory.stages import StageTable
@@ -65,7 +65,7 @@ def fit(
     budget: a stop, or seconds; where it or Ctrl-C ends the search, the best way found by then
     stands, marked in the reason.
     """
-    course = course_of(network)
+    course = topological_order(network)
     is_streamed, external = ends_of(course, input, output)
     table = StageTable(network, element_bytes=element_bytes, outside=external)
     parameter_bytes = parameter_bytes or element_bytes

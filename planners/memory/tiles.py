@@ -28,7 +28,7 @@ from cnn2csdf.operators import Convolution
 from cnn2csdf.weights import Array
 from planners.arena.problem import Buffer
 from planners.kernels import ranges
-from planners.memory.order import Course
+from planners.memory.order import TopologicalOrder
 from planners.memory.times import TileTimes, tile_lengths
 from planners.plan.plan import Kind, Mode, Stage, Tiles
 from planners.plan.regions import (
@@ -180,7 +180,7 @@ class TiledGroups:
 
     def __init__(
         self,
-        course: Course,
+        course: TopologicalOrder,
         tilings: Sequence[tuple[int, int]],
         times: TileTimes,
         scratch: Scratch,

@@ -36,7 +36,7 @@ from planners.memory.answer import Limits
 from planners.memory.command.answer import Check, verified
 from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import fit_beside, in_words
-from planners.memory.order import Course, chain_of
+from planners.memory.order import TopologicalOrder, chain_of
 from planners.memory.several import Together
 from planners.memory.tiles import Scratch
 from planners.plan.regions import layer_range
@@ -135,7 +135,7 @@ def work(options: argparse.Namespace) -> int:
 
 
 def chosen_answer(
-    chain: Course, terms: Terms, options: argparse.Namespace, limit: int | None
+    chain: TopologicalOrder, terms: Terms, options: argparse.Namespace, limit: int | None
 ) -> FusionAnswer:
     """Return the plan of the configuration that is given, or that MAFAT's search chooses.
 
