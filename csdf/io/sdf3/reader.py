@@ -134,7 +134,8 @@ def _read(
         *_short_sequences(actors),
     ]
     graph = _graph(document, actors, channels, buffer_sizes=buffer_sizes)
-    if not _has_initial_phases(actors):
+    ports = any(port.initial for one in actors.values() for port in one.ports.values())
+    if not ports and not any(part.initial for one in actors.values() for part in one.processors):
         return graph if buffer_sizes is False else _with_space(graph, channels), remarks
     ends = {
         one.name: ((one.producer, one.source), (one.consumer, one.destination))
@@ -142,15 +143,6 @@ def _read(
     }
     graph = sdf3_start.without_initial_phases(document, graph, ends)
     return graph, [*remarks, sdf3_start.REMARK]
-
-
-def _has_initial_phases(actors: Mapping[str, ActorText]) -> bool:
-    for actor in actors.values():
-        parts: tuple[Port | ProcessorTimes, ...] = (*actor.ports.values(), *actor.processors)
-        for part in parts:
-            if part.initial:
-                return True
-    return False
 
 
 def read_channel_texts(
