@@ -110,7 +110,7 @@ def test_windows_in_xml_need_capacities(run, tmp_path):
 
 def test_capacities_that_are_not_proved_smallest_are_remarked_upon(run, tmp_path):
     words = ("cnn", "convert", "resnet8", "-o", tmp_path / "graph.json", "--bounded")
-    assert "above the smallest" in run(*words, "--time-limit", "1us")[2]
+    assert "above the lower bound" in run(*words, "--time-limit", "1us")[2]
     assert "above the smallest" not in run(*words)[2]
 
 

@@ -92,8 +92,6 @@ def _exit_code(words: Sequence[str], output: Answers, interrupts: InterruptsBetw
 
 def _done(module: ModuleType, words: Sequence[str]) -> int:
     """Parse the words, and do the work that the parser names; return the exit code."""
-    if hasattr(module, "main"):
-        return int(module.main(words))
     parser = module.command_parser()
     options, work = parser.parse_args(words), parser.work
     options.words = words

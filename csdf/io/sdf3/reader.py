@@ -10,8 +10,8 @@ from fractions import Fraction
 from importlib import import_module
 from typing import NamedTuple
 
-from csdf.collecting import uncollected
 from csdf.errors import InvalidGraph, Suspicious, UncountedSizes, UnreadableFile, counted
+from csdf.gc_pause import gc_paused
 from csdf.io import files, sequences
 from csdf.io.sdf3 import actors as sdf3_actors
 from csdf.io.sdf3 import document as sdf3_document
@@ -82,9 +82,7 @@ def parse_sdf3(
     Raises UnreadableFile, whose message names file, line and object; StuckStart for a deadlock in the
     initial phases.
     """
-    with (
-        uncollected()
-    ):  # a reader makes no cycles, and of a large file it makes millions of objects
+    with gc_paused():  # a reader makes no cycles, and of a large file it makes millions of objects
         files.require_size(text, name, most)
         options = {"assume_zero_times": assume_zero_times, "buffer_sizes": buffer_sizes}
         graph, remarks = _quickly_read(text, name, options) or _read(
