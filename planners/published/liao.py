@@ -28,7 +28,7 @@ from cnn2csdf.network import Network
 from csdf.errors import counted
 from csdf.outcome import Why
 from csdf.time_limit import Stop
-from planners.tiling.regions import COLUMNS, ROWS
+from planners.plan.regions import COLUMNS, ROWS
 from planners.traffic.fused.accounting import CutTables, moved
 from planners.traffic.fused.bounds import least_moved
 from planners.traffic.fused.group import FusedGroup, FusedLayer
