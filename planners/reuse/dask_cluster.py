@@ -67,9 +67,8 @@ class _Cluster:
                 f"{address}: a worker cannot build the evaluation: {error}; "
                 "install the same version of this project on every worker"
             )
-        client.replicate(
-            [self._evaluate]
-        )  # else tasks wait for it where the worker that has it dies
+        # Else tasks would wait for it where the only worker that has it dies.
+        client.replicate([self._evaluate])
 
     def _require_workers(self, otherwise: str) -> None:
         try:
