@@ -13,6 +13,7 @@ import pickle
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 import distributed
@@ -24,6 +25,7 @@ from planners.reuse.problem import Chromosome, Evaluate, InvalidSearch, LostWork
 CONNECT = (
     10.0  # seconds for the scheduler to answer, for the first worker, and for lost ones to return
 )
+NEWS = 64  # ticks without an answer, after which Dask is asked whether there are workers
 UNTYPED: Any = distributed  # most of its functions carry no types
 
 
@@ -90,14 +92,15 @@ class _Cluster:
                 for part in parts
             ]
             for future in list(futures):
-                while True:
+                for tick in count(1):
                     stop.look()
                     self._require_scheduler()
                     try:
                         found = future.result(timeout=TICK)
                         break
                     except TimeoutError:
-                        pass
+                        if tick % NEWS == 0 and not self._client.nthreads():
+                            self._require_workers("lost its workers: killed for want of memory?")
                 futures.remove(future)
                 yield from found
         except UNTYPED.scheduler.KilledWorker:
