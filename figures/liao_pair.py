@@ -7,7 +7,7 @@ Run `python -m figures.liao_pair`: writes the .md and the pictures beside it.
 from pathlib import Path
 from typing import NamedTuple
 
-from planners.fusion.command.picture import TiledMap, tiles_picture
+from figures.tile_pictures import TiledMap, tiles_picture
 from planners.tiling.regions import COLUMNS
 from planners.traffic.command.picture import TrafficBar, bars_picture
 from planners.traffic.convolution import Convolution

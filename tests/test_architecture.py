@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("csdf", "cnn2csdf", "planners")
 
 VALUES = {"csdf.errors", "csdf.outcome", "csdf.model", "csdf.model.shown"}
-VALUES |= {"csdf.collecting", "csdf.names", "csdf.words"}
+VALUES |= {"csdf.gc_pause", "csdf.names", "csdf.words"}
 ANALYSES = VALUES | {"csdf.analysis", "csdf.search", "csdf.time_limit"}
 ANALYSES |= {"csdf.mapping", "csdf.scenarios"}
 ENGINE = ANALYSES | {
@@ -26,7 +26,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.outcome": set(),
     "csdf.errors": {"csdf.outcome"},
     "csdf.time_limit": {"csdf.errors", "csdf.outcome"},
-    "csdf.collecting": set(),
+    "csdf.gc_pause": set(),
     "csdf.names": set(),
     "csdf.words": set(),
     "csdf.kernels": set(),

@@ -1,4 +1,4 @@
-"""The period as an exact function of the capacity of one channel: steps downwards."""
+"""Period as an exact function of the capacity of one channel: a decreasing step function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strongly connected components: the parts of a graph that can hold each other back."""
+"""Strongly connected components (Tarjan): the parts of a graph that can hold each other back."""
 
 from __future__ import annotations
 

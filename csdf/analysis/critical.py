@@ -1,4 +1,4 @@
-"""Critical cycles: by the names of a graph, and read backwards from an execution."""
+"""Critical cycles: by the names of a graph, and walked backwards in an execution (Brent's method)."""
 
 from __future__ import annotations
 

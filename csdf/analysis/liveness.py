@@ -1,4 +1,4 @@
-"""Deadlock: which actors wait for one another, and for what."""
+"""Deadlock by untimed execution of one iteration: which actors wait for one another, and for what."""
 
 from __future__ import annotations
 

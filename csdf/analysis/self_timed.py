@@ -34,15 +34,15 @@ class SelfTimedExecution(Executed, Tabular):
     firings: of the first `iterations` iterations, by start time. transient, steady: iterations before
     the first state of the whole graph that recurs, and until it does; both None if none did, as where
     one part runs ahead of another for ever. period: of the steady part, per iteration.
-    peaks: most tokens that each channel held, space that a producer had claimed and space that a
-    sliding window still kept counted in: with these as capacities the execution stays as it is,
-    for ever if it has a steady part, the period is not 0 and no number of iterations was asked for.
+    max_occupancy: most tokens that each channel held, space that a producer had claimed and space that
+    a sliding window still kept counted in: with these as capacities the execution stays as it is, for
+    ever if it has a steady part, the period is not 0 and no number of iterations was asked for.
     deadlock: why it came to an end; then everything else describes no firing at all.
     """
 
     JSON = (
         "deadlock=is_deadlocked", "blocked", "iterations", "transient_iterations=transient",
-        "steady_iterations=steady", "period", "peaks", "firings",
+        "steady_iterations=steady", "period", "max_occupancy", "firings",
     )  # fmt: skip
     FLOATS = ("start", "end")
 
@@ -51,7 +51,7 @@ class SelfTimedExecution(Executed, Tabular):
     transient: int | None
     steady: int | None
     period: Fraction | None
-    peaks: dict[str, int]
+    max_occupancy: dict[str, int]
     deadlock: Deadlock | None
 
     def rows(self) -> list[dict[str, Any]]:
@@ -75,7 +75,7 @@ def self_timed_execution(
     if blocked is not None:
         return SelfTimedExecution(
             firings=(), iterations=0, transient=None, steady=None, period=None,
-            peaks={channel.name: channel.initial_tokens for channel in graph.channels},
+            max_occupancy={channel.name: channel.initial_tokens for channel in graph.channels},
             deadlock=blocked,
         )  # fmt: skip
     repetitions = repetition_vector(graph)
@@ -94,7 +94,7 @@ def self_timed_execution(
         transient=None if steady is None else steady.transient,
         steady=None if steady is None else steady.iterations,
         period=None if steady is None else steady.period * graph.time_unit,
-        peaks=_peaks(graph, observed, stop),
+        max_occupancy=_peaks(graph, observed, stop),
         deadlock=None,
     )
 

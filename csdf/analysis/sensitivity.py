@@ -137,8 +137,10 @@ class _Study:
         try:
             for channel_row in self._channel_rows():
                 channels.append(channel_row)
-            for actor_row in self._actor_rows():
-                actors.append(actor_row)
+            for number, actor in enumerate(self._graph.actors):
+                actors.append(self._row(number, None))
+                for phase in range(actor.phases) if actor.phases > 1 else ():
+                    actors.append(self._row(number, phase))
         except ENDS as end:
             reason = str(reason_of(end))
         return Sensitivity(
@@ -167,12 +169,6 @@ class _Study:
         """
         if critical.period == self._period:
             self._known_cycles.add(self._parts(critical))
-
-    def _actor_rows(self) -> Iterator[ActorSensitivity]:
-        for number, actor in enumerate(self._graph.actors):
-            yield self._row(number, None)
-            if actor.phases > 1:
-                yield from (self._row(number, phase) for phase in range(actor.phases))
 
     def _row(self, number: int, phase: int | None) -> ActorSensitivity:
         actor = self._graph.actors[number]

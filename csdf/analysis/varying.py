@@ -1,4 +1,4 @@
-"""The period of one graph under other durations and tokens, again and again, and what sets it."""
+"""Period under changed durations and tokens, by K-periodic solutions that begin at nearby ones."""
 
 from __future__ import annotations
 

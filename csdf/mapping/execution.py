@@ -1,4 +1,4 @@
-"""Mapped graphs executed in time: static orders with their prefixes, and wheels that start together."""
+"""Execution of a mapped graph in time: static orders with prefixes, TDMA wheels that start together."""
 
 from __future__ import annotations
 

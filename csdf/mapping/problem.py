@@ -1,4 +1,4 @@
-"""The firings of one iteration, what they wait for, and how long they take on each processor."""
+"""A mapping problem in numbers: firings, dependencies, times on each processor; lower bounds."""
 
 from __future__ import annotations
 

@@ -116,16 +116,14 @@ def with_floats(rows: Iterable[Row], *columns: str) -> list[Row]:
     The texts of `period` are in `period_exact`. None stays None, and a sequence keeps its form. A
     number beyond any float is infinite.
     """
-    return [_with_floats(row, columns) for row in rows]
-
-
-def _with_floats(row: Row, columns: tuple[str, ...]) -> Row:
-    found = {}
-    for name, value in row.items():
-        found[name] = value
-        if name in columns:
-            found[name] = _each(value, _float)
-            found[name + EXACT] = _each(value, str)
+    found = []
+    for row in rows:
+        told = {}
+        for name, value in row.items():
+            told[name] = value
+            if name in columns:
+                told |= {name: _each(value, _float), name + EXACT: _each(value, str)}
+        found.append(told)
     return found
 
 

@@ -1,8 +1,6 @@
-"""The worst-case throughput of scenarios, and the sequence of scenarios that sets it.
+"""Worst-case throughput of scenarios: maximum cycle ratio of the max-plus automaton.
 
-The largest ratio of weight to steps over the cycles of a graph with weighted edges, exactly.
-
-The max-plus matrix of a scenario: when each token is there, as a function of the tokens before.
+The max-plus matrix of a scenario says when each token is there, as a function of the tokens before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Results of searches over storage distributions."""
+"""Answers of storage searches: Pareto points, fronts, the smallest storage."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ execution of Kahn process networks, ESOP 2003 (space is added on the cycle, and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
@@ -76,7 +76,9 @@ class SequentialRun:
                 for place, added in ways_out.items()
             }
             self.cuts.append(Cut(limits))
-            place = self._chosen(ways_out, random)
+            place = min(ways_out, key=lambda one: ways_out[one] * self._variables[one].weight)
+            if random is not None and random.random() < AT_RANDOM:
+                place = random.choice(list(ways_out))
             self._note(run, cycle, ways_out[place] * self._variables[place].weight)
             capacities[place] += ways_out[place]
             spaces = self._spaces[place]
@@ -86,12 +88,6 @@ class SequentialRun:
             walk.turn(next(one for one in cycle if one in spaces))
             walk.go_back(ready)
         return tuple(capacities)
-
-    def _chosen(self, ways_out: Mapping[int, int], random: Random | None) -> int:
-        """The variable whose space grows."""
-        if random is not None and random.random() < AT_RANDOM:
-            return random.choice(list(ways_out))
-        return min(ways_out, key=lambda one: ways_out[one] * self._variables[one].weight)
 
     def is_live(self, capacities: Sequence[int]) -> bool:
         """Return whether all actors complete an iteration in these capacities."""

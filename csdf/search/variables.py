@@ -1,7 +1,4 @@
-"""The capacities that a search over storage distributions may choose, and their costs.
-
-Capacities that matter: the least one that can run, and the distance between useful ones.
-"""
+"""The capacities that a storage search may choose: least ones, useful steps, and costs."""
 
 from __future__ import annotations
 

@@ -21,18 +21,20 @@ from cnn2csdf.platforms import Platform
 from csdf.outcome import Reason, Status, Why, because
 from csdf.time_limit import Budget, Stop, stop_of
 from planners.memory.answer import (
-    OUTSIDE,
+    EXTERNAL,
     PLAIN,
     RESIDENT,
     ROWS,
     SEARCHED_FIRST,
     Fit,
-    FitWay,
+    FitMethod,
     FitWhy,
 )
-from planners.memory.order import Course, course_of
-from planners.memory.search import WIDTHS, Finding, PlanTimes
+from planners.memory.order import course_of
+from planners.memory.plain_plans import ends_of
+from planners.memory.search import WIDTHS, Finding
 from planners.memory.stages import StageTable
+from planners.memory.times import PlanTimes
 from planners.plan.checker import require_carried_out
 from planners.plan.plan import Kind, StreamingPlan
 
@@ -48,7 +50,7 @@ def fit(
     element_bytes: int | None = None,
     parameter_bytes: int | None = None,
     input: str = RESIDENT,  # noqa: A002 - the word of the command
-    result: str = RESIDENT,
+    output: str = RESIDENT,
     searched: Sequence[str] = SEARCHED_FIRST,
     labels: Sequence[int] = WIDTHS,
     platform: Platform | None = None,
@@ -56,14 +58,14 @@ def fit(
 ) -> Fit:
     """Return whether a network fits into some RAM and flash, and the best way to work it.
 
-    nanoseconds: of a frame, at most, as the platform predicts it.
-    element_bytes: of all tensors and trained numbers; by default as the network says.
-    parameter_bytes: of each trained number, if it is another. input: of INPUTS, result: of
-    RESULTS; a network of several inputs has them all resident or all outside, an input that goes out
-    as it is and results that layers read are resident. searched: of SEARCHED, beside the plain ways;
-    by default those without parts of channels. labels: at a place, in one search after the other: the
-    more, the better and slower. budget: a stop, or seconds; where it or Ctrl-C ends the
-    search, the best way found by then stands, marked in the reason.
+    nanoseconds: of a frame, at most, as the platform predicts it. element_bytes: of all tensors and
+    trained numbers; by default as the network says. parameter_bytes: of each trained number, if it
+    is another. input: of INPUTS, output: of OUTPUT_MEMORIES; a network of several inputs has them
+    all resident or all external, an input that goes out as it is and outputs that layers read are
+    resident. searched: of SEARCHED, beside the plain ways; by default those without parts of
+    channels. labels: at a place, in one search after the other: the more, the better and slower.
+    budget: a stop, or seconds; where it or Ctrl-C ends the search, the best way found by then
+    stands, marked in the reason.
     """
     limits = _Limits(ram, flash, nanoseconds)
     return _Fitting(
@@ -71,7 +73,7 @@ def fit(
         limits,
         element_bytes,
         parameter_bytes or element_bytes,
-        (input, result),
+        (input, output),
         searched,
         labels,
         platform,
@@ -103,10 +105,9 @@ class _Fitting:
         stop: Stop,
     ) -> None:
         self._course = course = course_of(network)
-        self._result = ends[1]
-        self._is_streamed = ends[0] == ROWS and _can_stream(course)
+        self._output = ends[1]
+        self._is_streamed, outside = ends_of(course, *ends)
         self._input = RESIDENT if ends[0] == ROWS and not self._is_streamed else ends[0]
-        outside = _outside(course, ends)
         self._table = StageTable(network, element_bytes=element_bytes, outside=outside)
         self._ram, self._flash, self._longest = limits
         self._flash_bytes = stored_bytes(network, parameter_bytes)
@@ -124,7 +125,7 @@ class _Fitting:
     def answer(self) -> Fit:
         """Return the answer, after as much search as the stop allows."""
         self._finding.run()
-        ways = tuple(_worth_showing(self._finding.ways))
+        ways = tuple(_worth_showing(self._finding.methods))
         fitting = [
             way
             for way in ways
@@ -135,24 +136,24 @@ class _Fitting:
         return Fit(
             network=self._course.network.name,
             input=self._input,
-            result=self._result,
+            output=self._output,
             ram=self._ram,
             flash=self._flash,
             flash_bytes=self._flash_bytes,
-            ways=ways,
+            methods=ways,
             best=best if status == Status.FEASIBLE else None,
             lower_bound=self._lower_bound(),
             status=status,
             reason=reason,
         )
 
-    def _is_fast(self, way: FitWay) -> bool:
+    def _is_fast(self, way: FitMethod) -> bool:
         """Whether the way is predicted to be as fast as required."""
         return self._longest is None or (
             way.nanoseconds is not None and way.nanoseconds <= self._longest
         )
 
-    def _verdict(self, ways: Sequence[FitWay], best: FitWay | None) -> tuple[Status, Reason]:
+    def _verdict(self, ways: Sequence[FitMethod], best: FitMethod | None) -> tuple[Status, Reason]:
         if self._flash is not None and self._flash_bytes > self._flash:
             return Status.INFEASIBLE, because(
                 FitWhy.FLASH, needed=self._flash_bytes, flash=self._flash
@@ -180,14 +181,14 @@ class _Fitting:
         )
 
 
-def _chosen(fitting: Sequence[FitWay], *, is_limited: bool) -> FitWay | None:
+def _chosen(fitting: Sequence[FitMethod], *, is_limited: bool) -> FitMethod | None:
     """The way with the least work, of several the one with the least RAM.
 
     is_limited: RAM within the limit costs nothing, so the fastest comes first, as far as predicted
     times differ by more than NEARLY_AS_FAST.
     """
-    lowest = min((way.work for way in fitting), default=None)
-    ways = [way for way in fitting if way.work == lowest]
+    lowest = min((way.mac_ratio for way in fitting), default=None)
+    ways = [way for way in fitting if way.mac_ratio == lowest]
     times = [way.nanoseconds for way in ways if way.nanoseconds is not None]
     if is_limited and times:
         most = min(times) * (1 + NEARLY_AS_FAST)
@@ -195,45 +196,35 @@ def _chosen(fitting: Sequence[FitWay], *, is_limited: bool) -> FitWay | None:
     return min(ways, key=lambda way: way.ram_bytes, default=None)
 
 
-def _why_chosen(best: FitWay, ways: Sequence[FitWay]) -> FitWhy:
-    is_smaller = any(way.work == best.work and way.ram_bytes < best.ram_bytes for way in ways)
+def _why_chosen(best: FitMethod, ways: Sequence[FitMethod]) -> FitWhy:
+    is_smaller = any(
+        way.mac_ratio == best.mac_ratio and way.ram_bytes < best.ram_bytes for way in ways
+    )
     return FitWhy.FASTEST if is_smaller else FitWhy.LEAST_WORK
 
 
-def _can_stream(course: Course) -> bool:
-    """Whether the one input may come row by row, and need not lie whole to go out again."""
-    return not course.others and course.at(0) not in course.results
-
-
-def _outside(course: Course, ends: tuple[str, str]) -> frozenset[str]:
-    """Inputs, and results that no layer reads, where they are outside."""
-    read = {source for name in course.layers for source in course.network.layer(name).inputs}
-    inputs = {course.at(0), *course.others} if ends[0] == OUTSIDE else set()
-    return frozenset(inputs | (course.results - read if ends[1] == OUTSIDE else set()))
-
-
-def _worth_showing(ways: Sequence[FitWay]) -> Iterator[FitWay]:
+def _worth_showing(ways: Sequence[FitMethod]) -> Iterator[FitMethod]:
     """The plain ways, and of the others those that no way improves on; by growing RAM."""
     least_work: Fraction | None = None
-    for way in sorted(ways, key=lambda one: (one.ram_bytes, one.work, len(one.plan.groups))):
-        improves = least_work is None or way.work < least_work
+    for way in sorted(ways, key=lambda one: (one.ram_bytes, one.mac_ratio, len(one.plan.groups))):
+        improves = least_work is None or way.mac_ratio < least_work
         if improves or way.name in PLAIN:
             yield way
         if improves:
-            least_work = way.work
+            least_work = way.mac_ratio
 
 
-GIVEN = "the plan that is given"
+GIVEN = "loaded plan"
 
 
 class GivenWhy(Why):
-    """Reasons for the answer about a given plan."""
+    """Reasons for the answer about a loaded plan."""
 
-    CHECKED = "the plan that is given works this network; no other was looked for"
+    CHECKED = "the loaded plan works this network; no other was looked for"
     CHECKED_PART = (
-        "the plan that is given works layers {first}:{end} of this network; no other was looked for"
+        "the loaded plan works layers {first}:{end} of this network; no other was looked for"
     )
-    TOO_LARGE = "the plan that is given takes {needed} bytes of RAM, {ram} are there"
+    TOO_LARGE = "the loaded plan takes {needed} bytes of RAM, {ram} are there"
     FLASH = "the parameters need {needed} bytes of flash, {flash} are there"
 
 
@@ -247,18 +238,18 @@ def fit_of(
     require_carried_out(network, plan)
     once = sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
     work = Fraction(plan.multiply_accumulates, max(once, 1))
-    way = FitWay(name=GIVEN, plan=plan, work=work, nanoseconds=None)
+    way = FitMethod(name=GIVEN, plan=plan, mac_ratio=work, nanoseconds=None)
     needed = flash_bytes(network, plan.element_bytes)
     status, reason = _verdict(plan, needed, ram, flash)
     places = _places(network, plan)
     return Fit(
         network=network.name,
         input=places[0],
-        result=places[1],
+        output=places[1],
         ram=ram,
         flash=flash,
         flash_bytes=needed,
-        ways=(way,),
+        methods=(way,),
         best=way if status is Status.FEASIBLE else None,
         lower_bound=_lower_bound(network, plan),
         status=status,
@@ -281,14 +272,14 @@ def _verdict(
 
 def _places(network: Network, plan: StreamingPlan) -> tuple[str, str]:
     """Return the places of inputs and results, in the words of `csdf fit`."""
-    outside = {one.tensor for one in plan.buffers if one.kind is Kind.OUTSIDE}
+    outside = {one.tensor for one in plan.buffers if one.kind is Kind.EXTERNAL}
     inputs = {layer.name for layer in network.inputs}
-    source = OUTSIDE if inputs & outside else RESIDENT
+    source = EXTERNAL if inputs & outside else RESIDENT
     made = {one.stage.result for group in plan.groups for one in group.stages}
-    arrives = plan.groups[0].arriving is not None and not plan.is_copied(0)
+    arrives = plan.groups[0].streamed_input is not None and not plan.is_copied(0)
     is_streamed = arrives or bool(inputs & made)
     source = ROWS if is_streamed else source
-    return source, OUTSIDE if outside - inputs else RESIDENT
+    return source, EXTERNAL if outside - inputs else RESIDENT
 
 
 def _lower_bound(network: Network, plan: StreamingPlan) -> int:
@@ -296,7 +287,7 @@ def _lower_bound(network: Network, plan: StreamingPlan) -> int:
     results = {source for layer in network.outputs for source in layer.inputs}
     size = {one.tensor: one.size for one in plan.buffers if one.kind is Kind.WHOLE}
     if plan.collects_input:  # another plan may take its rows as they come
-        size.pop(plan.groups[0].arriving or "")
+        size.pop(plan.groups[0].streamed_input or "")
     return max(
         sum(size.get(layer.name, 0) for layer in network.inputs),
         sum(size.get(name, 0) for name in results),

@@ -22,7 +22,7 @@ from planners.memory.stages import StageTable
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.aliases import most_bytes, worth_it
 from planners.plan.firing import Firings
-from planners.plan.plan import Manner, Stage
+from planners.plan.plan import Mode, Stage
 
 ROWS_AT_A_TIME = (1, 2, 4, 8, 16)  # of stages of several layers
 LONGEST_STAGE = 10  # layers
@@ -40,7 +40,7 @@ class Move(NamedTuple):
     begin: int  # numbers of cuts
     end: int
     stages: tuple[Stage, ...]
-    is_again: bool = (
+    is_rematerialised: bool = (
         False  # whether layers that sums need work twice, as in planners.plan.rematerialisation
     )
 
@@ -57,14 +57,14 @@ class Section(NamedTuple):
     end: int
     layers: tuple[str, ...]
     table: StageTable
-    is_again: bool = False
+    is_rematerialised: bool = False
 
     def stage(self, layers: tuple[str, ...], rows: int) -> Stage:
         """Return the stage of some of the layers; sums add up what the section makes as it comes."""
         network = self.table.network
         layer = network.layer(layers[0])
         if len(layers) == 1 and layer.inputs[0] in self.layers and sums_over_rows(network, layer):
-            return Stage(layers=layers, manner=Manner.SUMS)
+            return Stage(layers=layers, mode=Mode.ACCUMULATING)
         return Stage(layers=layers, rows=rows)
 
     def channels(self, stage: Stage) -> int:
@@ -73,7 +73,7 @@ class Section(NamedTuple):
 
     def move(self, stages: Iterable[Stage]) -> Move:
         """Return the move of some stages."""
-        return Move(self.begin, self.end, tuple(stages), self.is_again)
+        return Move(self.begin, self.end, tuple(stages), self.is_rematerialised)
 
 
 class MoveCost(NamedTuple):
@@ -137,9 +137,9 @@ class Moves:
             if len(layers) > self.longest_stage and end > begin + 1:
                 return
             if len(layers) == 1 and sums_over_rows(course.network, course.network.layer(layers[0])):
-                yield Move(begin, end, (Stage(layers=layers, manner=Manner.SUMS),))
+                yield Move(begin, end, (Stage(layers=layers, mode=Mode.ACCUMULATING),))
             if entry == WHOLE and self.table.can_go_by_channels(layers):
-                yield Move(begin, end, (Stage(layers=layers, manner=Manner.CHANNELS),))
+                yield Move(begin, end, (Stage(layers=layers, mode=Mode.CHANNELS),))
             if self._is_stage(layers, self.table) and len(layers) <= self.longest_stage:
                 for stage in self._stages(layers):
                     yield Move(begin, end, (stage,))
@@ -148,14 +148,19 @@ class Moves:
 
     def _stages(self, layers: tuple[str, ...]) -> Iterator[Stage]:
         """The rows a firing, and the parts, that are worth a try."""
-        summing = self.table.summing_layer(layers) if self._parts else None
+        accumulating_layer = self.table.accumulating_layer(layers) if self._parts else None
         for rows in _batches(layers, self.table):
             yield Stage(layers=layers, rows=rows)
-            if summing is not None and rows <= MOST_ROWS_IN_PARTS:
+            if accumulating_layer is not None and rows <= MOST_ROWS_IN_PARTS:
                 channels = self.table.network.layer(layers[0]).shape.channels
                 for parts in self._parts:
                     if parts <= channels:
-                        yield Stage(layers=layers, rows=rows, parts=parts, summing=summing)
+                        yield Stage(
+                            layers=layers,
+                            rows=rows,
+                            channel_blocks=parts,
+                            accumulating_layer=accumulating_layer,
+                        )
 
     def _is_stage(self, layers: Sequence[str], table: StageTable) -> bool:
         return not self.course.results & set(layers[:-1]) and table.can_be_stage(layers)
@@ -193,16 +198,18 @@ class Moves:
 
     def _in_parts(self, section: Section, stages: Sequence[Stage]) -> Iterator[Move]:
         """The same parts in all stages of a section that can work so."""
-        summing = [section.table.summing_layer(stage.layers) for stage in stages]
+        accumulating_layer = [section.table.accumulating_layer(stage.layers) for stage in stages]
         for parts in self._parts:
             can = [
                 layer is not None and section.channels(stage) >= parts
-                for stage, layer in zip(stages, summing, strict=True)
+                for stage, layer in zip(stages, accumulating_layer, strict=True)
             ]
             if any(can):
                 yield section.move(
-                    replace(stage, parts=parts, summing=layer) if is_cut else stage
-                    for stage, layer, is_cut in zip(stages, summing, can, strict=True)
+                    replace(stage, channel_blocks=parts, accumulating_layer=layer)
+                    if is_cut
+                    else stage
+                    for stage, layer, is_cut in zip(stages, accumulating_layer, can, strict=True)
                 )
 
     def table_of(self, move: Move) -> StageTable:  # noqa: ARG002 - TwiceMoves looks at it
@@ -339,8 +346,10 @@ class Moves:
         begun = {name: number for number, name in enumerate(layers)}
         lives = {name: (begun.get(name, 0), end + 1) for name, end in last_read.items()}
         sizes = {name: table.arena_bytes(name) for name in lives}
-        inlays = {name: one for name, one in table.inlays.items() if {name, one.host} <= set(begun)}
-        peak = most_bytes(worth_it(inlays, lives, sizes), lives, sizes)
+        aliases = {
+            name: one for name, one in table.aliases.items() if {name, one.host} <= set(begun)
+        }
+        peak = most_bytes(worth_it(aliases, lives, sizes), lives, sizes)
         stages = tuple(Stage(layers=(name,), rows=table.height(name)) for name in layers)
         return Move(section, section + 1, stages), peak
 

@@ -1,21 +1,23 @@
-"""A network as a course of layers, and the places where a single tensor is alive between them."""
+"""Topological order of a network, and its separators: places where a single tensor is live."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cnn2csdf.network import Network
+from cnn2csdf.granularity import require_few_parts
+from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Input, Output
-from csdf.errors import InvalidNetwork
+from csdf.errors import InvalidNetwork, counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
     """The layers of a network in order, its first input in front, without its outputs.
 
-    cuts: places of layers after which only their own tensor is needed any more; first that of the
-    input, last that of the last layer. results: tensors that go out, which always lie whole.
-    others: inputs beside the first; they lie whole from the start, and are read before the next cut.
+    cuts: places of the separators, the layers after which only their own tensor is needed any more;
+    first that of the input, last that of the last layer. Sections lie between them. results: tensors
+    that go out, which always lie whole. others: inputs besides the first; they lie whole from the start
+    and are read before the next separator.
     """
 
     network: Network
@@ -24,13 +26,23 @@ class Course:
     results: frozenset[str]
     others: tuple[str, ...]
 
+    @property
+    def sections(self) -> int:
+        """How many sections there are."""
+        return len(self.cuts) - 1
+
     def at(self, cut: int) -> str:
-        """The layer whose tensor is alive at a cut."""
+        """The layer whose tensor is live at a separator."""
         return self.layers[self.cuts[cut]]
+
+    def between(self, first: int, upto: int) -> tuple[Layer, ...]:
+        """The layers of sections [first, upto), in order."""
+        names = self.layers[self.cuts[first] + 1 : self.cuts[upto] + 1]
+        return tuple(map(self.network.layer, names))
 
 
 def course_of(network: Network) -> Course:
-    """Return the course of a network, with as many cuts as its order of layers has.
+    """Return the order of a network, with as many separators as its order of layers has.
 
     Raises InvalidNetwork where there is no layer between input and output.
     """
@@ -60,3 +72,26 @@ def course_of(network: Network) -> Course:
         results=results,
         others=tuple(layer.name for layer in others),
     )
+
+
+def chain_of(network: Network) -> Course:
+    """Return the order of a network with one input and one output, each layer of which is read.
+
+    Raises InvalidNetwork for other networks, and for rows that are too many to be listed.
+    """
+    require_few_parts(network)
+    if len(network.inputs) != 1 or len(network.outputs) != 1:
+        raise InvalidNetwork(
+            f"network {network.name!r} has {counted(len(network.inputs), 'input')} and "
+            f"{counted(len(network.outputs), 'output')}; fused tiles need one of each"
+        )
+    course = course_of(network)
+    if network.outputs[0].inputs != (course.layers[-1],):
+        raise InvalidNetwork(
+            f"network {network.name!r}: its output is not that of its last layer, "
+            f"{course.layers[-1]!r}"
+        )
+    for name in course.layers:
+        if not network.consumers[name]:
+            raise InvalidNetwork(f"layer {name!r} is read by nobody")
+    return course

@@ -27,16 +27,16 @@ from planners.plan.firing import fire_in_turn, results_in_order
 from planners.plan.fused_stages import Sweep, TileWork
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
-    HandOver,
-    Inlay,
+    Alias,
     Kind,
-    Manner,
+    Mode,
     PlannedGroup,
     StreamBuffer,
     StreamingPlan,
+    Transfer,
 )
 from planners.plan.rematerialisation import worked_network
-from planners.plan.running_stage import RunningStage, arriving_stage, rows_of_input
+from planners.plan.running_stage import RunningStage, rows_of_input, streamed_input_stage
 from planners.plan.shadow_arena import Computing, HeldTensor, MarkedArena
 from planners.tiling.regions import Needs, Range, Region
 
@@ -58,12 +58,12 @@ class Machine:
         memory: Array | None = None,
     ) -> None:
         """Take a plan for the network. memory: bytes that others have used before."""
-        self.network = worked_network(network, plan.again)
+        self.network = worked_network(network, plan.rematerialised)
         self.plan = plan
         self.arena = MarkedArena(plan, self.network, memory)
         self.computing = computing
         self.needs = Needs(self.network)
-        self._inlays = {one.tensor: one for one in plan.inlays}
+        self._aliases = {one.tensor: one for one in plan.aliases}
         self._whole: dict[str, HeldTensor] = {}
         self.group = self.firings = 0  # where it stands; firings that have begun
 
@@ -71,7 +71,7 @@ class Machine:
         """Carry out all groups. Raises ExecutionError where the plan cannot be carried out."""
         made = {one.stage.result for group in self.plan.groups for one in group.stages}
         for layer in self.network.inputs:
-            if layer.name == self.plan.groups[0].arriving and not self.plan.is_copied(0):
+            if layer.name == self.plan.groups[0].streamed_input and not self.plan.is_copied(0):
                 continue
             if layer.name in made:
                 continue
@@ -82,7 +82,7 @@ class Machine:
             tensor.made = layer.shape.rows
         for number, group in enumerate(self.plan.groups):
             self.group = number
-            self._whole |= hand_over(self, group.hand_overs, number, self._whole)
+            self._whole |= transfer(self, group.transfers, number, self._whole)
             _GroupRun(self, group, number).run()
 
     def output(self, name: str) -> Array:
@@ -116,13 +116,13 @@ class Machine:
 
     def held(self, name: str, *buffers: StreamBuffer) -> HeldTensor:
         """Return a tensor in buffers of its own or of its host."""
-        inlay = self._inlays.get(name, Inlay(name, name))
-        layer, host = self.network.layer(name), self.network.layer(inlay.host)
-        return HeldTensor(layer, host, inlay, self.arena.element_bytes(name), *buffers)
+        alias = self._aliases.get(name, Alias(name, name))
+        layer, host = self.network.layer(name), self.network.layer(alias.host)
+        return HeldTensor(layer, host, alias, self.arena.element_bytes(name), *buffers)
 
     def host_of(self, name: str) -> str:
         """The tensor in whose buffer a tensor lies: itself, or another."""
-        return self._inlays[name].host if name in self._inlays else name
+        return self._aliases[name].host if name in self._aliases else name
 
     def _whole_at_start(self, name: str) -> list[StreamBuffer]:
         found = [one for one in self.plan.written(name, 0) if one.has_all_rows]
@@ -175,8 +175,8 @@ class _GroupRun:
         self.number = number
         network = machine.network
         self.stages = [RunningStage(one, network, None) for one in group.stages]
-        if group.arriving is not None:
-            self.stages.insert(0, arriving_stage(network, group.arriving))
+        if group.streamed_input is not None:
+            self.stages.insert(0, streamed_input_stage(network, group.streamed_input))
         self.tensors = dict(machine._whole)
         for stage in self.stages:
             self.tensors[stage.result] = self._new_tensor(stage)
@@ -185,7 +185,7 @@ class _GroupRun:
                 height = machine.network.layer(source).shape.rows
                 self.tensors[source].done[stage.result] = stage.still_needs(source, height)
         self._require_buffers()
-        self.pool = machine._buffer(self.stages[-1].result, Kind.POOL, number)
+        self.pool = machine._buffer(self.stages[-1].result, Kind.STAGING, number)
         self.pending: _Staged | None = None
 
     def _require_buffers(self) -> None:
@@ -204,7 +204,7 @@ class _GroupRun:
 
     def _is_copied(self, stage: RunningStage) -> bool:
         """Whether rows of a tensor that lies whole are copied into rings."""
-        arrives = stage.result == self.group.arriving
+        arrives = stage.result == self.group.streamed_input
         return arrives and self.machine.plan.is_copied(self.number)
 
     def _new_tensor(self, stage: RunningStage) -> HeldTensor:
@@ -296,11 +296,11 @@ class _GroupRun:
         machine, computing = self.machine, self.machine.computing
         tensor = self.tensors[stage.result]
         first, end = stage.targets[stage.fired]
-        if stage.is_arriving:
+        if stage.is_streamed_input:
             for row in range(first, end):
-                machine.put(tensor, row, self._arriving_row(stage, row))
+                machine.put(tensor, row, self._streamed_row(stage, row))
             return
-        if stage.planned.stage.manner is Manner.TILES:
+        if stage.planned.stage.mode is Mode.TILES:
             TileWork(
                 machine,
                 self.tensors,
@@ -311,10 +311,10 @@ class _GroupRun:
             return
         for one in stage.layers:
             machine.spoil_scratch(one.name, self.number)
-        if stage.planned.stage.manner is Manner.SUMS:
+        if stage.planned.stage.mode is Mode.ACCUMULATING:
             self._add(stage, tensor)
             return
-        if stage.planned.stage.manner is Manner.CHANNELS:
+        if stage.planned.stage.mode is Mode.CHANNELS:
             self._sum_channels(stage, tensor)
             return
         if len(stage.layers) > 1:
@@ -329,7 +329,7 @@ class _GroupRun:
         for row in range(first, end):
             machine.put(tensor, row, None if found is None else found[row - first])
 
-    def _arriving_row(self, stage: RunningStage, row: int) -> Array | None:
+    def _streamed_row(self, stage: RunningStage, row: int) -> Array | None:
         machine = self.machine
         if self._is_copied(stage):
             return machine.get(machine._whole[stage.result], row).copy()
@@ -368,7 +368,7 @@ class _GroupRun:
         layer = stage.layers[0]
         row = stage.needs[layer.inputs[0]][stage.fired][0]
         values = machine.get(self.tensors[layer.inputs[0]], row)
-        buffer = machine._buffer(layer.name, Kind.SUMS, self.number)
+        buffer = machine._buffer(layer.name, Kind.ACCUMULATORS, self.number)
         place = slice(buffer.offset, buffer.offset + buffer.size)
         mark = SUMS - self.number
         if buffer.offset % ACCUMULATOR_BYTES or place.stop > len(machine.arena.held):
@@ -403,8 +403,8 @@ class TransferMemory(Protocol):
         """Return a row. Raises ExecutionError where it is not there."""
 
 
-def hand_over(
-    memory: TransferMemory, copies: Sequence[HandOver], group: int, whole: Mapping[str, HeldTensor]
+def transfer(
+    memory: TransferMemory, copies: Sequence[Transfer], group: int, whole: Mapping[str, HeldTensor]
 ) -> dict[str, HeldTensor]:
     """Copy tensors before a group works, and return where they lie for it and for those behind it.
 
@@ -457,7 +457,7 @@ def require_intact(
     A layer that works element by element may write each element over the one that it reads. Sums are
     written when all has been read. made: rows of the result.
     """
-    if stage.is_arriving or stage.planned.stage.manner is Manner.SUMS:
+    if stage.is_streamed_input or stage.planned.stage.mode is Mode.ACCUMULATING:
         return
     result = tensors[stage.result]
     inside = {layer.name for layer in stage.layers}

@@ -25,7 +25,7 @@ LONGEST_SPAN = 14  # layers between the two tensors, each counted once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Again:
+class Rematerialisation:
     """A network in which the layers of a span that sums need are there twice.
 
     layers: of the span, in an order in which all copies and sums come first. copies: the name of
@@ -37,7 +37,7 @@ class Again:
     copies: Mapping[str, str]
 
 
-def done_twice(course: Course, begin: int, end: int) -> Again | None:
+def done_twice(course: Course, begin: int, end: int) -> Rematerialisation | None:
     """Return the network where sums between two cuts have layers of their own in front of them.
 
     None where nothing between the cuts needs both a map and sums of all its rows, or where sums need
@@ -62,7 +62,7 @@ def done_twice(course: Course, begin: int, end: int) -> Again | None:
         *(name for name in inside if name in sums),
         *(name for name in inside if name not in sums),
     )
-    return Again(
+    return Rematerialisation(
         network=_written(network, inside, sums, names),
         layers=order,
         copies={copy: name for name, copy in names.items()},

@@ -26,7 +26,7 @@ from csdf.outcome import Reason, Status
 from planners.arena.checker import check_plan
 from planners.arena.problem import MemoryPlan
 from planners.memory.ordered import GroupInOrder, PartsInOrder, Ring, in_order
-from planners.plan.plan import HandOver, StreamingPlan
+from planners.plan.plan import StreamingPlan, Transfer
 from planners.reuse.application import Application, Member
 from planners.reuse.evaluation import Evaluator, ReusePlan
 from planners.reuse.placement import element_bytes as bytes_of_element
@@ -211,9 +211,9 @@ def streaming_plans(
     the last buffer of its network ends. Raises ExecutionError where the networks of a parallel set do
     not work at the same time as a whole.
     """
-    at_once = concurrent_partitions(found)
+    concurrent = concurrent_partitions(found)
     return tuple(
-        in_order(_parts(member, found, at_once, element_bytes)) for member in application.members
+        in_order(_parts(member, found, concurrent, element_bytes)) for member in application.members
     )
 
 
@@ -243,7 +243,7 @@ def concurrent_partitions(found: Deployment) -> dict[str, str]:
 
 
 def _parts(
-    member: Member, found: Deployment, at_once: Mapping[str, str], element_bytes: int | None
+    member: Member, found: Deployment, concurrent: Mapping[str, str], element_bytes: int | None
 ) -> PartsInOrder:
     """A network of a deployment: its groups, and its buffers, those in one place together."""
     partitions = [one for one in found.partitions if one.network == member.name]
@@ -280,13 +280,13 @@ def _parts(
     groups = tuple(
         GroupInOrder(
             order=tuple(partition.layers[firing.layer] for firing in partition.firings),
-            hand_overs=tuple(
-                HandOver(source=name(source), target=name(target))
+            transfers=tuple(
+                Transfer(source=name(source), target=name(target))
                 for some in copies.values()
                 for source, target in pairwise(some)
                 if target.stays[0].partition == partition.name
             ),
-            at_once=at_once.get(partition.name),
+            concurrent=concurrent.get(partition.name),
         )
         for partition in partitions
     )

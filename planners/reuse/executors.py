@@ -14,8 +14,8 @@ from itertools import islice
 from math import ceil
 from typing import Protocol
 
-from csdf.collecting import uncollected
 from csdf.errors import CsdfError, GaveUp, UnreadableFile, plural
+from csdf.gc_pause import gc_paused
 from csdf.io.files import append_text, read_text, write_text
 from csdf.io.json_value import JsonValue
 from csdf.model.exact import MalformedText, signed_rational
@@ -106,7 +106,7 @@ def scores_of(evaluate: Evaluate, part: Sequence[Chromosome]) -> list[Score]:
 
     What evaluations remember has few cycles; looks at it take a seventh of their time.
     """
-    with uncollected():
+    with gc_paused():
         return [evaluated(evaluate, chromosome) for chromosome in part]
 
 

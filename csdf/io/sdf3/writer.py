@@ -22,7 +22,6 @@ from csdf.io.sdf3 import actors as sdf3_actors
 from csdf.io.sdf3 import document as sdf3_document
 from csdf.io.sdf3 import reader as sdf3_reader
 from csdf.io.sdf3 import source
-from csdf.io.sdf3 import source as sdf3_source
 from csdf.io.sdf3.document import Sdf3Document
 from csdf.model.exact import MalformedText, natural
 from csdf.model.graph import Actor, Channel, Graph, with_space_channels
@@ -55,9 +54,17 @@ def format_sdf3(
 
     Raises InvalidGraph for several phases in kind sdf, and for names that XML cannot hold.
     """
-    if kind == "sdf":
-        _require_one_phase(graph)
-    _require_xml_names(graph)
+    for actor in graph.actors if kind == "sdf" else ():
+        if actor.phases > 1:
+            raise InvalidGraph(
+                f"graph {graph.name!r} cannot be written as sdf: actor {actor.name!r} has "
+                f"{actor.phases} phases; write csdf"
+            )
+    names = [graph.name, *(channel.name for channel in graph.channels)]
+    for actor in graph.actors:
+        names += [actor.name, *(processor.name for processor in actor.processors)]
+    for name in filter(_NOT_XML.search, names):
+        raise InvalidGraph(f"the name {name!r} holds a character that XML cannot hold")
     if capacities == "reverse":
         written = without_capacities(graph)
     elif capacities == "property":
@@ -66,7 +73,7 @@ def format_sdf3(
         raise ValueError(f"capacities is {capacities!r}; expected 'property' or 'reverse'")
     is_new = graph.origin is None
     text = NEW_DOCUMENT.format(kind=kind or graph.kind) if is_new else graph.origin
-    document = sdf3_source.reopen_document(text or "")
+    document = source.reopen_document(text or "")
     if kind is None and document.kind == "sdf" and graph.kind == "csdf":
         kind = "csdf"
     patch = Sdf3Patch(document)
@@ -84,24 +91,6 @@ def _text(tree: etree._ElementTree) -> str:
     nodes = [*reversed(list(root.itersiblings(preceding=True))), root, *root.itersiblings()]
     texts = (etree.tostring(node, encoding="unicode", with_tail=False) for node in nodes)
     return DECLARATION + "".join(f"{text}\n" for text in texts)
-
-
-def _require_one_phase(graph: Graph) -> None:
-    for actor in graph.actors:
-        if actor.phases > 1:
-            raise InvalidGraph(
-                f"graph {graph.name!r} cannot be written as sdf: actor {actor.name!r} has "
-                f"{actor.phases} phases; write csdf"
-            )
-
-
-def _require_xml_names(graph: Graph) -> None:
-    names = [graph.name, *(channel.name for channel in graph.channels)]
-    for actor in graph.actors:
-        names += [actor.name, *(processor.name for processor in actor.processors)]
-    for name in names:
-        if _NOT_XML.search(name):
-            raise InvalidGraph(f"the name {name!r} holds a character that XML cannot hold")
 
 
 UNNAMED_PROCESSOR = "p"

@@ -35,7 +35,15 @@ from csdf.search.liveness_bounds.linear_programs import (
     priced_bound,
     solved,
 )
-from csdf.search.liveness_bounds.windows import Box, Counted, Firings, Moment, Window, live_part
+from csdf.search.liveness_bounds.windows import (
+    Box,
+    Counted,
+    Firings,
+    LiveBound,
+    Moment,
+    Window,
+    live_part,
+)
 from csdf.search.variables import Distribution, Variable, size_of
 
 FIRST_ROUNDS = 40  # of demands, in the box of all capacities
@@ -45,13 +53,6 @@ MOST_DEMANDS = 150  # of a box
 MOST_PARTS = 200  # that are looked at
 
 Near = Callable[[Sequence[float]], tuple[Distribution | None, Sequence[Moment]]]
-
-
-class Branched(NamedTuple):
-    """No live capacities are smaller than `lower_bound`; the smallest that are known."""
-
-    lower_bound: int
-    best: Distribution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +99,7 @@ class Branching:
         """Of capacities that would be smaller than the best."""
         return size_of(self._variables, self.best) - 1
 
-    def bounds(self, box: Box) -> Iterator[Branched]:
+    def bounds(self, box: Box) -> Iterator[LiveBound]:
         """Yield bounds, better and better. The search has come to its end if the last is the size.
 
         box: of all capacities that are searched.
@@ -116,9 +117,9 @@ class Branching:
                     heapq.heappush(queue, (part.bound, next(numbers), part))
             yield self._branched(queue)
 
-    def _branched(self, queue: Sequence[tuple[int, int, _Part]]) -> Branched:
+    def _branched(self, queue: Sequence[tuple[int, int, _Part]]) -> LiveBound:
         bound = self._size + 1
-        return Branched(min(bound, queue[0][0]) if queue else bound, self.best)
+        return LiveBound(min(bound, queue[0][0]) if queue else bound, self.best)
 
     def _rounds(self, part: _Part, most: int) -> Iterator[_Part | None]:
         """Yield the part after each round of demands; None at the end if nothing is left of it."""

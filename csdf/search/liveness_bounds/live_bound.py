@@ -17,13 +17,12 @@ CP 1998 (parts of a solution are taken away and found again).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from math import floor, inf
 from random import Random
 from typing import TYPE_CHECKING
 
-from csdf.search.liveness_bounds.windows import ANY, Box, Firings, Moment
+from csdf.search.liveness_bounds.windows import ANY, Box, Firings, LiveBound, Moment
 from csdf.search.sequential import SequentialRun
 from csdf.search.variables import Distribution, Variable, size_of
 from csdf.time_limit import Stop
@@ -37,14 +36,6 @@ MORE_TRIES = 6  # and in every round of demands
 LONGEST = 15  # seconds of a linear program where there is a budget, and at most
 SHARE = 0.5  # of what is left of it
 NEAR = 1e-6  # above a whole number that a solver means
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveBound:
-    """No live capacities have a smaller size than `lower_bound`. capacities: live ones."""
-
-    lower_bound: int
-    capacities: Distribution
 
 
 def live_bounds(
@@ -61,7 +52,7 @@ def live_bounds(
     search = _Search(run, variables, cycles, known, stop)
     for step in (search.exchange, search.branch):
         for _ in step():
-            yield LiveBound(lower_bound=search.bound, capacities=search.best)
+            yield LiveBound(search.bound, search.best)
 
 
 class _Search:
@@ -99,18 +90,24 @@ class _Search:
 
     def branch(self) -> Iterator[None]:
         """Split boxes of capacities until the best are proved, or it takes too long."""
+
         # which loads SciPy, and that only here
+        def seconds() -> float:
+            """How long a linear program may take."""
+            left = self._stop.seconds_of_all
+            return inf if left is None else min(LONGEST, SHARE * left)
+
         made: type[Branching] = import_module("csdf.search.liveness_bounds.branching").Branching
         branching = made(
             self._firings,
             self._variables,
             self.best,
             near=self._near,
-            seconds=self._seconds,
+            seconds=seconds,
             look=self._stop.look,
         )
         for found in branching.bounds(self._box):
-            self.bound, self.best = max(self.bound, found.lower_bound), found.best
+            self.bound, self.best = max(self.bound, found.lower_bound), found.capacities
             yield
 
     def _near(self, relaxed: Sequence[float]) -> tuple[Distribution, list[Moment]]:
@@ -132,11 +129,6 @@ class _Search:
         for _ in self.exchange(MORE_TRIES):
             self._stop.look()
         return self.best, moments
-
-    def _seconds(self) -> float:
-        """How long a linear program may take."""
-        left = self._stop.seconds_of_all
-        return inf if left is None else min(LONGEST, SHARE * left)
 
     def _narrow(self, grown: Distribution | None) -> None:
         """Let what has grown be the best, if it is smaller once it is narrowed."""

@@ -19,7 +19,14 @@ from itertools import accumulate, cycle, islice
 from typing import NamedTuple
 
 from csdf.model.indexed import IndexedGraph
-from csdf.search.variables import Variable, size_of
+from csdf.search.variables import Distribution, Variable, size_of
+
+
+class LiveBound(NamedTuple):
+    """No live capacities have a smaller size than `lower_bound`. capacities: the smallest known."""
+
+    lower_bound: int
+    capacities: Distribution
 
 
 class Moment(NamedTuple):

@@ -10,10 +10,10 @@ from cnn2csdf.fixed_point.flash import and_in_flash
 from csdf.cli import answers, loading
 from csdf.cli.frame import output
 from csdf.words import bytes_in_words, rate_in_words, time_in_words
+from planners.memory.answer import Limits
 from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import in_words
 from planners.memory.several import Together
-from planners.memory_ways import RINGS, Limits
 from planners.published.todaes import Comparison
 from planners.reuse.application import Application
 from planners.reuse.deployment import Deployment
@@ -75,8 +75,8 @@ class ReusePlans(NamedTuple):
         if len(rows) > 1:
             parts = f" or by {', '.join(rows[:-1])} or {rows[-1]} rows"
         return (
-            f"each layer whole{parts}; by rows {RINGS}; csdf plan fusion cuts tiles, csdf fit lays "
-            "lines and strips into one arena"
+            f"each layer whole{parts}; by rows each edge has a ring buffer of its own, input "
+            "streamed; csdf plan fusion (tiles) and csdf fit (line buffers, strips) may need less"
         )
 
     @property

@@ -35,8 +35,8 @@ def command_parser() -> argparse.ArgumentParser:
         "Memory of several networks that share one device: which layers work by parts, "
         "and which buffers share their bytes (Minakova and Stefanov, TODAES 2022). The front of "
         "memory against the throughput of every network, and the plan that meets your constraints: the "
-        "fastest within --ram, --flash or --memory, else the smallest that is fast enough. All layers "
-        "whole in one arena is always a candidate. Tiles are for csdf plan fusion.",
+        "fastest within --ram, --flash or --total-memory, else the smallest that is fast "
+        "enough. All layers whole in one arena is always a candidate. Tiles are for csdf plan fusion.",
         "csdf plan reuse resnet8+keyword_spotting --generations 5",
         "csdf plan reuse resnet8+keyword_spotting --generations 5 --ram 90kB -o plan.h",
         work="planners.reuse.command.work",

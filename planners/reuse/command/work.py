@@ -33,9 +33,9 @@ from csdf.outcome import because
 from csdf.time_limit import Progress, Stop
 from csdf.words import bytes_in_words
 from planners.arena.allocation import ArenaWhy
+from planners.memory.answer import Limits
 from planners.memory.command.beside import fit_beside
 from planners.memory.several import Together, run_in_turn
-from planners.memory_ways import Limits
 from planners.plan.plan import StreamingPlan
 from planners.plan.text import format_plans
 from planners.published.nsga2 import SearchLimits, Settings, evolve

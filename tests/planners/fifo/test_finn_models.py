@@ -179,7 +179,7 @@ def test_costs_are_those_of_finn():
     assert cost(Core(style="vivado", depth=4096), 12) == (2 * 12, 4)
 
 
-def test_a_row_of_cores_holds_what_they_hold_together():
+def test_a_chain_of_cores_holds_what_they_hold_together():
     design = fork()
     one = [
         (Core(style="rtl", depth=9),)
@@ -298,7 +298,7 @@ LONG = "cnv_"  # a proof that takes minutes or more
 
 @pytest.mark.slow
 @each("model", [one for one in MODELS if not one.name.startswith(LONG)])
-def test_depths_of_real_designs_are_proved_the_smallest_at_full_rate(model):
+def test_depths_of_real_designs_are_proved_the_smallest_at_max_rate(model):
     graph = EventGraph(read_design(str(model), OPTIONS))
     full, _ = max_rate(graph)
     found = smallest_depths(graph, full)

@@ -11,13 +11,14 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp
 from csdf.time_limit import Stop
-from planners.network_arena import parts_arena, whole_arena
+from planners.memory.plain_plans import whole_arena
 from planners.reuse.application import Application, single_partition
 from planners.reuse.edge_buffers import best_shared
 from planners.reuse.evaluation import Costs, Evaluator
 from planners.reuse.local_search import local_search
 from planners.reuse.placement import free_offsets
 from planners.reuse.selection import Constraints, fastest, smallest, uniform_points
+from tests.planners.memory.plain import ordered_plan
 
 NAMES = ("resnet8", "keyword_spotting", "person_detection", "efficientnet_b0", "mobilenet_v2")
 RATE = Fraction(10**9)  # frames a second, which nothing reaches
@@ -47,8 +48,8 @@ def test_the_smallest_plan_never_loses_against_whole_layers_or_rows_in_one_arena
     network, evaluator = evaluator_of(name)
     points = local_search(evaluator, random=Random(0), evaluations=evaluations).front.points
     found = placed(evaluator, smallest(evaluator, points, (0, 1), Constraints()))
-    assert found <= whole_arena(network, element_bytes=1).plan.peak
-    assert found <= parts_arena(network, ROWS, element_bytes=1).plan.peak
+    assert found <= whole_arena(network, element_bytes=1).peak
+    assert found <= ordered_plan(network, ROWS, element_bytes=1).arena_bytes
     assert found <= placed(evaluator, points[0])
 
 
@@ -57,7 +58,7 @@ def test_within_a_limit_that_whole_layers_fit_nothing_slower_is_chosen(name):
     network, evaluator = evaluator_of(name)
     points = local_search(evaluator, random=Random(0), evaluations=100).front.points
     whole = uniform_points(evaluator, ())[0]
-    room = whole_arena(network, element_bytes=1).plan.peak
+    room = whole_arena(network, element_bytes=1).peak
     demands = Constraints(memory=evaluator.weights + room)
     chosen = fastest(evaluator, points, (0, 1), demands)
     assert time(chosen) <= time(whole)
@@ -95,7 +96,7 @@ def test_without_any_time_all_layers_whole_or_by_rows_are_the_answer(name):
 
     chosen = smallest(evaluator, points, (0, 1), Constraints(), budget=Stop(report=over))
     assert chosen.chromosome in [one.chromosome for one in uniform_points(evaluator, (0, 1))]
-    limit = evaluator.weights + whole_arena(network, element_bytes=1).plan.peak
+    limit = evaluator.weights + whole_arena(network, element_bytes=1).peak
     demands = Constraints(memory=limit)
     assert (
         fastest(evaluator, points, (0, 1), demands, budget=Stop(report=over)).chromosome is not None

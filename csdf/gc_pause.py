@@ -1,4 +1,4 @@
-"""Work without Python's looks for reference cycles, where it makes many objects and no cycles."""
+"""Garbage collection paused while many objects are made that hold no cycles."""
 
 import gc
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """Keep Python from looking for reference cycles meanwhile."""
     was_enabled = gc.isenabled()
     gc.disable()
