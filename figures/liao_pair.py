@@ -7,12 +7,13 @@ Run `python -m figures.liao_pair`: writes the .md and the pictures beside it.
 from pathlib import Path
 from typing import NamedTuple
 
+from cnn2csdf.geometry import ReceptiveField
 from figures.tile_pictures import TiledMap, tiles_picture
 from planners.tiling.regions import COLUMNS
 from planners.traffic.command.picture import TrafficBar, bars_picture
 from planners.traffic.convolution import Convolution
 from planners.traffic.fused.axis_cuts import axis_cut
-from planners.traffic.fused.group import FusedGroup, FusedLayer, Reach
+from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.fused.schedule import AGAIN, KEPT, SENT, FusedSchedule
 from planners.traffic.fused.search import FusedTraffic, GroupSearch, answer_of
 from planners.traffic.one_layer import least_traffic
@@ -74,7 +75,7 @@ class Row(NamedTuple):
 
 def pair() -> FusedGroup:
     """Return the two layers."""
-    reach = Reach(inputs=SIZE, outputs=SIZE, kernel=3, padding=1)
+    reach = ReceptiveField(inputs=SIZE, outputs=SIZE, kernel=3, padding=1)
     layer = FusedLayer(channels=MAPS, filters=MAPS, rows=reach, columns=reach)
     return FusedGroup(layers=(layer, layer))
 

@@ -278,7 +278,7 @@ class GroupTraffic:
 
 
 def stage_alone(
-    stage: Stage, buffer_bytes: int, budget: Budget = None, *, halo: Halo = Halo.KEPT
+    stage: Stage, buffer_bytes: int, budget: Budget = None, *, halo: Halo = Halo.CACHED
 ) -> GroupTraffic:
     """Return the least traffic of one stage: its best loop nest, or all that goes in and out once.
 

@@ -146,7 +146,7 @@ def test_a_budget_ends_the_search_with_an_answer(move):
 
 
 def test_a_budget_ends_the_search_for_nests_of_a_layer_too(move):
-    words = "conv:24x24x16,16,3x3,pad=1", "--buffer", "500", "--fuse", "1"
+    words = "conv:1x52x21,22,1x2", "--buffer", "80", "--fuse", "1"
     code, output, remarks = move(*words, "--time-limit", "1us", "--json")
     early = json.loads(output)
     assert (code, early["status"]) == (0, "feasible")

@@ -106,7 +106,10 @@ class Sdf3Patch:
         channels = sdf3_reader.read_channel_texts(document, actors)
         self._document = document
         self._structure = document.structure
-        self._properties = _properties(document)
+        known, tag = document.properties, f"{document.structure.tag}Properties"
+        self._properties: etree._Element = (
+            source.append_child(document.application, tag) if known is None else known
+        )
         self._actors: Elements = {name: text.element for name, text in actors.items()}
         self._channels: Elements = {name: text.element for name, text in channels.items()}
         self._ports: dict[str, Elements] = {
@@ -324,13 +327,6 @@ class Sdf3Patch:
             element.text = sequences.format_decimal(constraint)
 
 
-def _properties(document: Sdf3Document) -> etree._Element:
-    known: etree._Element | None = document.properties
-    if known is not None:
-        return known
-    return source.append_child(document.application, f"{document.structure.tag}Properties")
-
-
 def _chosen(actor: Actor) -> str | None:
     chosen = sdf3_actors.chosen_processor([p.is_default for p in actor.processors])
     return None if chosen is None else actor.processors[chosen].name
@@ -366,15 +362,11 @@ def _set_time(processor: etree._Element, values: tuple[Fraction, ...]) -> None:
 def _set_sequence(
     element: etree._Element, key: str, values: tuple[int, ...] | tuple[Fraction, ...]
 ) -> None:
-    text = element.get(key)
-    if text is None or not _repeats_to(text, values):
+    text, count = element.get(key), len(values)
+    if text is None or count % sequences.sequence_length(text) or (
+        sequences.parse_times(text, count) != values
+    ):  # fmt: skip
         element.set(key, sequences.format_sequence(values))
-
-
-def _repeats_to(text: str, values: tuple[int, ...] | tuple[Fraction, ...]) -> bool:
-    if len(values) % sequences.sequence_length(text):
-        return False
-    return sequences.parse_times(text, len(values)) == values
 
 
 def _says(text: str | None, value: int | None) -> bool:
@@ -391,7 +383,12 @@ SUFFIX = "_space"
 
 def without_release_rates(graph: Graph) -> Graph:
     """Return the graph with each bounded sliding window as a channel and its reverse channel."""
-    return _with_reverse_channels(graph, [one.name for one in graph.channels if _is_window(one)])
+    windows = [
+        one.name
+        for one in graph.channels
+        if one.capacity is not None and one.release_rates != one.consumption
+    ]
+    return _with_reverse_channels(graph, windows)
 
 
 def without_capacities(graph: Graph) -> Graph:
@@ -409,7 +406,3 @@ def _with_reverse_channels(graph: Graph, names: Collection[str]) -> Graph:
     found = with_space_channels(graph, {*names} - kept.keys(), suffix=SUFFIX)
     channels = tuple(kept.get(one.name, one) for one in found.channels)
     return replace(found, channels=channels)
-
-
-def _is_window(channel: Channel) -> bool:
-    return channel.capacity is not None and channel.release_rates != channel.consumption

@@ -26,7 +26,7 @@ from planners.traffic.command.main import LONGEST, PUBLISHED
 from planners.traffic.fused.listing import in_short
 from planners.traffic.fused.listing import listing as fused_listing
 from planners.traffic.layer_text import is_layer_text, layers_from_text, single_layer
-from planners.traffic.nest import LayerTraffic, NestedTiles, band_loops, listing, nested_loop
+from planners.traffic.nest import listing
 from planners.traffic.network_traffic import GroupTraffic, NetworkSearch, NetworkTraffic
 from planners.traffic.published import network as published
 from planners.traffic.published.network import PublishedSearch, PublishedWhy
@@ -252,29 +252,8 @@ def schedule_in_short(one: GroupTraffic) -> str:
     if one.pair is not None:
         return f"{published.in_short(one.pair)}, {one.held_bytes} bytes in the buffer"
     if one.layer is not None:
-        return _nest_in_short(one.layer)
+        return one.layer.in_short()
     return "streamed once"
-
-
-def _nest_in_short(layer: LayerTraffic) -> str:
-    """The loops that run more than once, from the outermost."""
-    groups = [f"{layer.convolution.groups} groups"] if layer.convolution.groups > 1 else []
-    if isinstance(layer.nest, NestedTiles):
-        bands = range(len(layer.nest.order))
-        steps = [
-            step for place in bands for step in band_loops(layer.convolution, layer.nest, place)
-        ]
-        words = [nested_loop(*step).removeprefix("for ").removeprefix("each of ") for step in steps]
-        return ", ".join(groups + words)
-    nest, trips = layer.nest, layer.nest.trips(layer.convolution)
-    loops = [
-        f"{trips[loop]} {loop.words}"
-        if nest.tiles[loop] == 1
-        else f"{trips[loop]} tiles of {nest.tiles[loop]} {loop.words}"
-        for loop in nest.order
-        if trips[loop] > 1
-    ]
-    return ", ".join(groups + loops) or "all at once"
 
 
 def schedule_listing(one: GroupTraffic) -> str:

@@ -8,8 +8,9 @@ from functools import lru_cache
 from operator import or_
 from typing import NamedTuple
 
+from cnn2csdf.geometry import Places, ReceptiveField
 from planners.tiling.regions import COLUMNS, ROWS, cut_back
-from planners.traffic.fused.group import Boxes, FusedGroup, Places, Reach, shares
+from planners.traffic.fused.group import Boxes, FusedGroup, shares
 
 Cut = tuple[Places, ...]  # places of each part
 
@@ -65,7 +66,7 @@ def weights_of(group: FusedGroup) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=100_000)
-def _seen(reach: Reach, made: Cut) -> Cut:
+def _seen(reach: ReceptiveField, made: Cut) -> Cut:
     """Of each part, what the windows of a layer see; groups with the same end ask alike."""
     return tuple(map(reach.needed, made))
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from cnn2csdf import operators as op
+from cnn2csdf.geometry import ReceptiveField, places
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import ElementSizes
 from planners.traffic.fused.axis_cuts import made_of
@@ -15,9 +16,7 @@ from planners.traffic.fused.group import (
     Boxes,
     FusedGroup,
     FusedLayer,
-    Reach,
     count,
-    places,
     union,
 )
 from planners.traffic.fused.reading import parameters_read, read_of, whole_of
@@ -112,7 +111,7 @@ def seen_elements(layer: FusedLayer) -> int:
     return layer.channels * _seen(layer.rows) * _seen(layer.columns)
 
 
-def _seen(reach: Reach) -> int:
+def _seen(reach: ReceptiveField) -> int:
     return reach.needed(places(0, reach.outputs)).bit_count()
 
 

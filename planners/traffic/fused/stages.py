@@ -17,7 +17,7 @@ from math import prod
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import ElementSizes
-from planners.traffic.convolution import Convolution, convolution_of, is_convolution
+from planners.traffic.convolution import CONVOLUTIONS, Convolution, convolution_of
 from planners.traffic.fused.group import INPUT, PART_OF_OTHERS, FusedLayer, count
 from planners.traffic.fused.reading import (
     fused_layer,
@@ -191,7 +191,7 @@ def _windowed(network: Network, layer: Layer, source: str, sizes: ElementSizes) 
             weight_bytes=sizes.of_weights(layer) if window.has_weights else 1,
         ),
         convolution=None
-        if is_single or not is_convolution(layer)
+        if is_single or not isinstance(layer.operator, CONVOLUTIONS)
         else convolution_of(network, layer),
         outputs=layer.shape.elements,
     )

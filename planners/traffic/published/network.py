@@ -14,11 +14,12 @@ from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
+from cnn2csdf.geometry import Places
 from cnn2csdf.network import Network
 from csdf.outcome import Why
 from csdf.time_limit import Stop
 from planners.traffic.fused.accounting import CutTables
-from planners.traffic.fused.group import FusedGroup, FusedLayer, Places
+from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.fused.stage_groups import groups_of
 from planners.traffic.fused.stages import Stage
 from planners.traffic.nest import Halo

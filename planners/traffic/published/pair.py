@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from cnn2csdf.geometry import Places
 from planners.tiling.regions import COLUMNS, ROWS
 from planners.traffic.fused.accounting import CutTables, moved
-from planners.traffic.fused.group import FusedGroup, Places
+from planners.traffic.fused.group import FusedGroup
 from planners.traffic.fused.schedule import AGAIN, SENT, FusedSchedule
 from planners.traffic.fused.search import grids
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cnn2csdf.geometry import ReceptiveField
 from planners.tiling.regions import even_ends
-from planners.traffic.fused.group import FusedGroup, FusedLayer, Reach
+from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.layer_text import layers_from_text
 from planners.traffic.network_traffic import NetworkSearch
 from planners.traffic.published.network import PublishedSearch, nests
@@ -19,7 +20,7 @@ BUFFER = 512 * 1024
 
 def layer(rows, columns, channels, filters, kernel, stride, padding):
     reach = [
-        Reach(
+        ReceptiveField(
             inputs=size,
             outputs=(size + 2 * padding - kernel) // stride + 1,
             kernel=kernel,
@@ -164,7 +165,7 @@ def test_the_nests_are_those_of_the_slides():
 
 
 def test_of_many_parts_the_first_two_and_the_last_are_listed():
-    reach = Reach(inputs=9, outputs=9, kernel=3, padding=1)
+    reach = ReceptiveField(inputs=9, outputs=9, kernel=3, padding=1)
     one = FusedLayer(channels=1, filters=1, rows=reach, columns=reach)
     text = nests(pair_traffic(FusedGroup(layers=(one, one)), (3, 3)))
     assert [line for line in text.splitlines() if line.startswith("nest")] == [

@@ -5,9 +5,10 @@ from itertools import product
 
 from hypothesis import strategies as st
 
+from cnn2csdf.geometry import ReceptiveField
 from planners.traffic.fused.axis_cuts import weights_of
 from planners.traffic.fused.bounds import makes_what_it_writes
-from planners.traffic.fused.group import FusedGroup, FusedLayer, Reach
+from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.fused.schedule import (
     INPUT_BORDERS,
     MAP_BORDERS,
@@ -22,7 +23,7 @@ KINDS = ("convolution", "convolution", "depthwise", "pooling", "grouped")
 
 def layer(channels, filters, size, kernel=3, **others):
     """A convolution of square maps that keeps their size."""
-    reach = Reach(inputs=size, outputs=size, kernel=kernel, padding=kernel // 2)
+    reach = ReceptiveField(inputs=size, outputs=size, kernel=kernel, padding=kernel // 2)
     return FusedLayer(channels=channels, filters=filters, rows=reach, columns=reach, **others)
 
 
@@ -40,7 +41,7 @@ def reaches(draw, inputs):
     kernel = draw(st.integers(1, longest))
     stride = draw(st.sampled_from((1, 1, 1, 2, 3)))
     outputs = (inputs + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
-    return Reach(
+    return ReceptiveField(
         inputs=inputs,
         outputs=outputs,
         kernel=kernel,
@@ -83,7 +84,7 @@ def operand_bytes(draw):
 def size_keeping(draw, channels, rows, columns):
     """A convolution that leaves as many rows and columns as it reads."""
     down, across = (
-        Reach(inputs=size, outputs=size, kernel=2 * border + 1, padding=border)
+        ReceptiveField(inputs=size, outputs=size, kernel=2 * border + 1, padding=border)
         for size, border in ((rows, draw(st.integers(0, 2))), (columns, draw(st.integers(0, 2))))
     )
     operands = draw(operand_bytes())
