@@ -32,10 +32,10 @@ from csdf.time_limit import Budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinearPiece(Shown):
+class LinearSegment(Shown):
     """The period from `start` to `end`: (time + count * x) / tokens, and the cycle that asks for it.
 
-    end: None for a piece that goes on for ever.
+    end: None for a segment that goes on for ever.
     """
 
     JSON = ("from=start", "to=end", "time", "count", "tokens", "cycle")
@@ -59,16 +59,16 @@ class LinearPiece(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParametricPeriod(Tabular):
-    """The period as a function of a parameter: convex, of straight pieces, exact from `least` on.
+    """The period as a function of a parameter: convex, of straight segments, exact from `least` on.
 
     evaluations: periods that were computed to find it.
     """
 
-    JSON = ("parameter=name", "today", "pieces", "evaluations")
+    JSON = ("parameter=name", "nominal", "segments", "evaluations")
     FLOATS = ("from", "to", "slope", "period")
 
     parameter: Parameter
-    pieces: tuple[LinearPiece, ...]
+    segments: tuple[LinearSegment, ...]
     evaluations: int
 
     @property
@@ -77,45 +77,47 @@ class ParametricPeriod(Tabular):
         return self.parameter.name
 
     @property
-    def today(self) -> Fraction:
+    def nominal(self) -> Fraction:
         """The value of the parameter at which the graph is as given."""
-        return self.parameter.today
+        return self.parameter.nominal
 
-    def piece(self, value: Exact) -> LinearPiece:
-        """Return the piece that holds at this value; of two, the one that begins there."""
+    def segment(self, value: Exact) -> LinearSegment:
+        """Return the segment that holds at this value; of two, the one that begins there."""
         number = exact(value, "value")
-        if number < self.pieces[0].start:
-            raise CsdfError(f"{self.parameter.name}: {number} is below {self.pieces[0].start}")
-        return next(one for one in reversed(self.pieces) if one.start <= number)
+        if number < self.segments[0].start:
+            raise CsdfError(f"{self.parameter.name}: {number} is below {self.segments[0].start}")
+        return next(one for one in reversed(self.segments) if one.start <= number)
 
     def period(self, value: Exact) -> Fraction:
-        """Return the exact period at this value. Raises CsdfError below the first piece."""
-        return self.piece(value).period(value)
+        """Return the exact period at this value. Raises CsdfError below the first segment."""
+        return self.segment(value).period(value)
 
     @property
     def slack(self) -> Fraction | None:
-        """How far the parameter may grow from today until the period grows; None: for ever."""
-        today = self.parameter.today
-        now = self.period(today)
-        kept = [one for one in self.pieces if one.end is None or one.end > today]
+        """How far the parameter may grow from nominal until the period grows; None: for ever."""
+        nominal = self.parameter.nominal
+        now = self.period(nominal)
+        kept = [one for one in self.segments if one.end is None or one.end > nominal]
         for one in kept:
             if one.slope > 0:
                 return (
-                    max(Fraction(0), one.start - today) if one.period(today) < now else Fraction(0)
+                    max(Fraction(0), one.start - nominal)
+                    if one.period(nominal) < now
+                    else Fraction(0)
                 )
         return None
 
     def to_sympy(self) -> Any:
         """Return the period as an expression of SymPy. Raises CsdfError where that is missing."""
-        rows = [(one.time, [one.count], one.tokens) for one in self.pieces]
+        rows = [(one.time, [one.count], one.tokens) for one in self.segments]
         return symbolic_maximum([self.parameter.name], rows)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return an exact row for each piece."""
+        """Return an exact row for each segment."""
         return [
             {"from": one.start, "to": one.end, "slope": one.slope, "period": one.period(one.start),
              "actors": () if one.cycle is None else one.cycle.actors}
-            for one in self.pieces
+            for one in self.segments
         ]  # fmt: skip
 
 
@@ -127,13 +129,13 @@ def parametric_period(
 ) -> ParametricPeriod:
     """Return the period as an exact function of the parameter, from its least value to infinity.
 
-    With n pieces it takes about 2 n + log(range) computations of a period.
+    With n segments it takes about 2 n + log(range) computations of a period.
     Raises InconsistentGraph; CsdfError for a graph that deadlocks; GaveUp where the
     budget, a stop or seconds, ends it.
     """
     search = LineSearch(VaryingGraph(graph, budget), [parameter])
     least = parameter.least
-    end = max(parameter.today, least) + 1
+    end = max(parameter.nominal, least) + 1
     slope = search.last_slope()
     last = search.line(end)
     while last.slopes[0] != slope:
@@ -141,32 +143,32 @@ def parametric_period(
         last = search.line(end)
     found = _joined([*_between(search, least, search.line(least), end, last), (end, last)])
     ends = [*(start for start, _ in found[1:]), None]
-    pieces = [
-        LinearPiece(
+    segments = [
+        LinearSegment(
             start=start, end=stop, time=line.time, count=line.counts[0], tokens=line.tokens,
             cycle=search.cycle(line),
         )
         for (start, line), stop in zip(found, ends, strict=True)
     ]  # fmt: skip
     return ParametricPeriod(
-        parameter=parameter, pieces=tuple(pieces), evaluations=search.evaluations
+        parameter=parameter, segments=tuple(segments), evaluations=search.evaluations
     )
 
 
-def line_below_today(
+def line_below_nominal(
     search: LineSearch, parameter: Parameter
 ) -> tuple[CycleLine, Fraction, CycleLine]:
-    """Return the line left of today, where it begins, and the line at the least value."""
-    least, today = parameter.least, parameter.today
-    first, last = search.line(least), search.line(today)
-    found = _joined(_between(search, least, first, today, last))
+    """Return the line left of the nominal value, where it begins, and the line at the least value."""
+    least, nominal = parameter.least, parameter.nominal
+    first, last = search.line(least), search.line(nominal)
+    found = _joined(_between(search, least, first, nominal, last))
     return found[-1][1], found[-1][0], found[0][1]
 
 
 def _between(
     search: LineSearch, low: Fraction, first: CycleLine, high: Fraction, last: CycleLine
 ) -> list[tuple[Fraction, CycleLine]]:
-    """The pieces from `low` to `high`, each with where it begins; both ends' lines are critical."""
+    """The segments from `low` to `high`, each with where it begins; both ends' lines are critical."""
     found: list[tuple[Fraction, CycleLine]] = []
     waiting = [(low, first, high, last)]
     while waiting:
@@ -187,7 +189,7 @@ def _between(
 
 
 def _joined(found: list[tuple[Fraction, CycleLine]]) -> list[tuple[Fraction, CycleLine]]:
-    """The pieces, those of one function as one; of those that begin at one place the last."""
+    """The segments, those of one function as one; of those that begin at one place the last."""
     kept: list[tuple[Fraction, CycleLine]] = []
     for start, line in found:
         if kept and kept[-1][1].is_same_function(line):
@@ -226,7 +228,7 @@ class ParametricRegions(Tabular):
     evaluations: periods that were computed to find it.
     """
 
-    JSON = ("parameters=names", "today", "low", "high", "regions", "evaluations")
+    JSON = ("parameters=names", "nominal", "low", "high", "regions", "evaluations")
     FLOATS = ("time", "counts", "corners")
 
     parameters: tuple[Parameter, Parameter]
@@ -241,9 +243,9 @@ class ParametricRegions(Tabular):
         return tuple(one.name for one in self.parameters)
 
     @property
-    def today(self) -> tuple[Fraction, ...]:
+    def nominal(self) -> tuple[Fraction, ...]:
         """The values of the parameters at which the graph is as given."""
-        return tuple(one.today for one in self.parameters)
+        return tuple(one.nominal for one in self.parameters)
 
     def period(self, first: Exact, second: Exact) -> Fraction:
         """Return the exact period at these values. Raises CsdfError outside of what is known."""
@@ -398,7 +400,7 @@ class LineSearch:
     def __init__(self, graph: VaryingGraph, parameters: Sequence[Parameter]) -> None:
         self._graph = graph
         self.evaluations = 0
-        self._today = [parameter.today for parameter in parameters]
+        self._nominal = [parameter.nominal for parameter in parameters]
         self._weights = [  # that are not zero, by the place of the duration among all
             {
                 graph.numbers.duration_start[graph.number[actor]] + phase: weight
@@ -412,9 +414,9 @@ class LineSearch:
     def line(self, *values: Fraction) -> CycleLine:
         """Return a cycle that sets the period at these values."""
         longer: dict[int, Fraction] = {}
-        for value, today, weights in zip(values, self._today, self._weights, strict=True):
-            for place, weight in weights.items() if value != today else ():
-                longer[place] = longer.get(place, Fraction(0)) + weight * (value - today)
+        for value, nominal, weights in zip(values, self._nominal, self._weights, strict=True):
+            for place, weight in weights.items() if value != nominal else ():
+                longer[place] = longer.get(place, Fraction(0)) + weight * (value - nominal)
         self.evaluations += 1
         critical = self._graph.critical(longer) if longer else self._graph.as_given
         return self._line_of(critical, values)
@@ -467,15 +469,15 @@ def symbolic_maximum(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A number on which durations depend: each is as given, plus weight * (value - today).
+    """A number on which durations depend: each is as given, plus weight * (value - nominal).
 
     weights: of the phases of each actor that depends on it, at least 0, in the units of the user.
-    today: the value at which the graph is as given; least: below it a duration would be negative.
+    nominal: the value at which the graph is as given; least: below it a duration would be negative.
     """
 
     name: str
     weights: Mapping[str, tuple[Fraction, ...]]
-    today: Fraction
+    nominal: Fraction
     least: Fraction
 
     def __post_init__(self) -> None:
@@ -488,7 +490,7 @@ class Parameter:
 def added_time(
     graph: Graph, weights: Mapping[str, Exact | Sequence[Exact]], *, name: str = ""
 ) -> Parameter:
-    """Return the parameter x that adds weight * x to durations; it is 0 today.
+    """Return the parameter x that adds weight * x to durations; its nominal value is 0.
 
     weights: for each actor one for all of its phases, or one for each phase.
     Raises InvalidGraph for an unknown actor, CsdfError for weights that do not fit.
@@ -504,7 +506,7 @@ def added_time(
         ),
         default=Fraction(0),
     )
-    return Parameter(name=name or "+".join(found), weights=found, today=Fraction(0), least=least)
+    return Parameter(name=name or "+".join(found), weights=found, nominal=Fraction(0), least=least)
 
 
 def added_to_phase(graph: Graph, actor: str, phase: int) -> Parameter:
@@ -518,14 +520,14 @@ def added_to_phase(graph: Graph, actor: str, phase: int) -> Parameter:
 
 
 def time_scale(graph: Graph, actors: Sequence[str], *, name: str = "") -> Parameter:
-    """Return the factor by which all durations of the actors are multiplied; it is 1 today."""
+    """Return the factor by which all durations of the actors are multiplied; its nominal value is 1."""
     require_graph(graph)
     weights = {
         actor: tuple(graph.time_unit * time for time in graph.actor(actor).durations)
         for actor in actors
     }
     title = name or f"scale of {'+'.join(actors)}"
-    return Parameter(name=title, weights=weights, today=Fraction(1), least=Fraction(0))
+    return Parameter(name=title, weights=weights, nominal=Fraction(1), least=Fraction(0))
 
 
 def _row(actor: Actor, given: Exact | Sequence[Exact]) -> tuple[Fraction, ...]:

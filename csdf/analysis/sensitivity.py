@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from csdf.analysis.bound_channels import SPACE
 from csdf.analysis.critical import CriticalCycle
 from csdf.analysis.liveness import Deadlock, Executed, deadlock
-from csdf.analysis.parametric import LineSearch, added_time, added_to_phase, line_below_today
+from csdf.analysis.parametric import LineSearch, added_time, added_to_phase, line_below_nominal
 from csdf.analysis.periodic import Circuit, PeriodicProblem
 from csdf.analysis.varying import Critical, VaryingComponent, VaryingGraph
 from csdf.errors import GaveUp
@@ -34,35 +34,44 @@ class ActorSensitivity(Shown):
 
     phase: None for all phases together, the same time being added to each.
     slack: how much longer each firing may take before the period grows; None: as long as it likes.
-    is_exact: if not, it is a lower bound. then_critical: the actors of the cycle that ends it.
-    gain: by how much the period falls for each time unit that firings are faster, at first; that
-    holds until they are faster by `until`. least_period: where they are as fast as they can be, the
+    is_exact: if not, it is a lower bound. next_critical: the actors of the cycle that ends it.
+    reduction: by how much the period falls for each time unit that firings are faster, at first; that
+    holds until they are faster by `valid_up_to`. min_period: where they are as fast as they can be, the
     shortest phase without any time.
     """
 
-    JSON = ("actor", "phase", "slack", "is_exact", "then_critical", "gain", "until", "least_period")
+    JSON = (
+        "actor",
+        "phase",
+        "slack",
+        "is_exact",
+        "next_critical",
+        "reduction",
+        "valid_up_to",
+        "min_period",
+    )
 
     actor: str
     phase: int | None
     slack: Fraction | None
     is_exact: bool
-    then_critical: tuple[str, ...]
-    gain: Fraction
-    until: Fraction
-    least_period: Fraction
+    next_critical: tuple[str, ...]
+    reduction: Fraction
+    valid_up_to: Fraction
+    min_period: Fraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelSensitivity(Shown):
-    """The effect of more tokens on a channel, or of more places in it, on the period.
+    """The effect of more tokens on a channel, or of more capacity, on the period.
 
-    kind: `tokens` at the start, with places for them, or `places` of its capacity. more: the fewest
-    that can matter: tokens move in steps. period: with so many more; with fewer it is as it was.
+    kind: `tokens` at the start, with space for them, or `capacity`. added_tokens: the fewest that can
+    matter: tokens move in steps. period: with so many more; with fewer it is as it was.
     """
 
     channel: str
     kind: str
-    more: int
+    added_tokens: int
     period: Fraction
 
 
@@ -71,7 +80,7 @@ class Sensitivity(Executed, Tabular):
     """How the period depends on each actor, each phase and each channel.
 
     period: None for a deadlock. actors: for each actor a row for all phases, then, if it has several,
-    one for each. channels: a row for each channel's tokens, and one for the places of each capacity.
+    one for each. channels: a row for each channel's tokens, and one for each capacity.
     is_complete: whether there is a row for everything; if not, `reason` says why.
     """
 
@@ -79,7 +88,7 @@ class Sensitivity(Executed, Tabular):
         "deadlock=is_deadlocked", "blocked", "period", "critical_cycle", "actors",
         "channels", "complete", "reason",
     )  # fmt: skip
-    FLOATS = ("slack", "gain", "until", "least_period")
+    FLOATS = ("slack", "reduction", "valid_up_to", "min_period")
 
     period: Fraction | None
     critical_cycle: CriticalCycle | None
@@ -95,7 +104,7 @@ class Sensitivity(Executed, Tabular):
 
 
 def sensitivity(graph: Graph, *, budget: Budget = None) -> Sensitivity:
-    """Return the slack, the gain and the worth of a token for everything in the graph, exactly.
+    """Return the slack, the reduction and the worth of a token for everything in the graph, exactly.
 
     Capacities count. Each row is about one change alone: two actors may not both use their slack.
     budget: a stop, or seconds; where it ends the work, as Ctrl-C does, the rows known by then are
@@ -177,7 +186,7 @@ class _Study:
         time = None if slack.time is None else slack.time * self._graph.time_unit
         return ActorSensitivity(
             actor=actor.name, phase=phase, slack=time, is_exact=slack.is_exact,
-            then_critical=then, gain=gain, until=until, least_period=least,
+            next_critical=then, reduction=gain, valid_up_to=until, min_period=least,
         )  # fmt: skip
 
     def _slack(self, number: int, phase: int | None) -> tuple[Slack, tuple[str, ...]]:
@@ -196,7 +205,7 @@ class _Study:
         return found, tuple(dict.fromkeys(names[actors[one]] for one in visited))
 
     def _gain(self, number: int, phase: int | None) -> tuple[Fraction, Fraction, Fraction]:
-        """Gain, until, and least period; only what is on a critical cycle can gain anything."""
+        """Reduction, up to where it is valid, and least period; nothing off a critical cycle gains."""
         nothing = Fraction(0), Fraction(0), self._period
         actor = self._graph.actors[number]
         phases = range(actor.phases) if phase is None else (phase,)
@@ -208,14 +217,14 @@ class _Study:
             if phase is None
             else added_to_phase(self._graph, actor.name, phase)
         )
-        if parameter.least == parameter.today:
+        if parameter.least == parameter.nominal:
             return nothing
         search = LineSearch(self._varying, [parameter])
-        line, start, first = line_below_today(search, parameter)
+        line, start, first = line_below_nominal(search, parameter)
         self._learn(first.critical)
         if not line.slopes[0]:
             return nothing
-        return line.slopes[0], parameter.today - start, first.period(parameter.least)
+        return line.slopes[0], parameter.nominal - start, first.period(parameter.least)
 
     def _channel_rows(self) -> Iterator[ChannelSensitivity]:
         numbers = {name: at for at, name in enumerate(self._varying.numbers.channel_names)}
@@ -223,7 +232,7 @@ class _Study:
             yield self._channel_row(channel.name, numbers[channel.name], "tokens")
             space = numbers.get(channel.name + SPACE)
             if channel.capacity is not None and space is not None:
-                yield self._channel_row(channel.name, space, "places")
+                yield self._channel_row(channel.name, space, "capacity")
 
     def _channel_row(self, name: str, at: int, kind: str) -> ChannelSensitivity:
         numbers = self._varying.numbers
@@ -234,7 +243,7 @@ class _Study:
             critical = self._varying.with_more_tokens(at, more)
             period = critical.period or Fraction(0)
             self._learn(critical)
-        return ChannelSensitivity(channel=name, kind=kind, more=more, period=period)
+        return ChannelSensitivity(channel=name, kind=kind, added_tokens=more, period=period)
 
 
 LARGEST = 500_000  # firings of a schedule that is made for one slack

@@ -20,7 +20,7 @@ from csdf.model.shown import as_json
 from csdf.time_limit import Stop
 
 UNKNOWN = dict.fromkeys(
-    ("period", "least_period", "minimal", "wait", "jitter", "steady_jitter")
+    ("period", "min_period", "minimal", "max_release_delay", "jitter", "steady_jitter")
 )  # what is not asked for
 
 
@@ -132,7 +132,7 @@ def _is_too_fast(found: dict[str, Any]) -> bool:
 def _lines(graph: Graph, found: dict[str, Any]) -> list[str]:
     title = f"{graph.name}: {found['source']} to {found['sink']}"
     if _is_too_fast(found):
-        least = answers.number(Fraction(found["least_period"]))
+        least = answers.number(Fraction(found["min_period"]))
         text = f"inputs pile up behind a source of period {found['period']}; min. period {least}"
         return answers.table(title, [("none", text)])
     number, jitter, steady = found["distance"], found["jitter"], found["steady_jitter"]
@@ -142,7 +142,7 @@ def _lines(graph: Graph, found: dict[str, Any]) -> list[str]:
         "latency": ("latency", "to the end of the same iteration"),
         "dependency_latency": ("dependency latency", later),
         "minimal": ("minimal latency", "where all that does not need it happened before"),
-        "wait": ("max. release delay", "of the source"),
+        "max_release_delay": ("max. release delay", "of the source"),
         "jitter": ("jitter", f"of the ends of the sink's firings{after}"),
     }
     rows = []

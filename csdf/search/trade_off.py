@@ -208,12 +208,14 @@ class FrontSearch:
         self._search = search(stop.part(report=self._look))
 
     def front(self) -> ParetoFront:
-        """Return the points, as far as they are known when the search ends."""
+        """Return the points, as far as they are known when the search ends.
+
+        Raises GaveUp where the period without bounds is not known by then.
+        """
         search, gap = self._search, self._extent.gap
-        best, is_complete, is_as_asked = None, False, False
+        best, is_complete, is_as_asked = search.best_period, False, False
         reason = because(FrontWhy.GAP, gap=gap) if gap else because(StorageWhy.EVERY_POINT)
         try:
-            best = search.best_period
             if best is None:
                 is_complete, reason = True, search.refusal(_better_than(None, Fraction(1)))
             else:

@@ -112,7 +112,7 @@ def test_a_result_shows_itself_as_well_formed_html(name):
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("sensitivity", ("slack", "least_period", "critical cycle: actors")),
+        ("sensitivity", ("slack", "min_period", "critical cycle: actors")),
         ("parametric", ("parametric period", "slope")),
         ("regions", ("corners",)),
         ("capacity", ("alpha", "capacity")),
