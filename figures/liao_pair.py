@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from cnn2csdf.geometry import ReceptiveField
 from figures.tile_pictures import TiledMap, tiles_picture
-from planners.tiling.regions import COLUMNS
+from planners.plan.regions import COLUMNS
 from planners.traffic.command.picture import TrafficBar, bars_picture
 from planners.traffic.convolution import Convolution
 from planners.traffic.fused.axis_cuts import axis_cut

@@ -18,7 +18,7 @@ from figures.published.mafat import SWEEP_CUTS, manual_sweep, work
 from figures.tile_pictures import TiledMap, tiles_picture
 from planners.fusion.command.picture import Line, lines_picture
 from planners.fusion.search import Terms
-from planners.memory.order import Course, chain_of
+from planners.memory.order import TopologicalOrder, chain_of
 from planners.memory.tiles import Scratch
 from planners.published.mafat import (
     MB,
@@ -33,7 +33,7 @@ HERE = Path(__file__)
 TERMS = Terms(platform=PLATFORMS["cortex-m7"], scratch=Scratch.IM2COL)
 
 
-def yolo() -> Course:
+def yolo() -> TopologicalOrder:
     """Return the chain of the paper: convolutions with what follows them, and poolings."""
     return chain_of(simplified(Model(network=yolo_v2_beginning())).network)
 
@@ -71,7 +71,7 @@ def mb(size: int) -> str:
     return f"{size / MB:.1f}"
 
 
-def sweep_table(chain: Course, rows: Mapping[str, Measured]) -> str:
+def sweep_table(chain: TopologicalOrder, rows: Mapping[str, Measured]) -> str:
     """Return prediction against measurement for the manual sweep."""
     lines = [
         "| configuration | published predictor | fitted | our plan | arena touched | "
@@ -158,7 +158,7 @@ def page() -> str:
     )
 
 
-def memory_lines(chain: Course, rows: Mapping[str, Measured]) -> list[Line]:
+def memory_lines(chain: TopologicalOrder, rows: Mapping[str, Measured]) -> list[Line]:
     """Return predicted and measured memory over the tiles above the cut."""
     lines = []
     for colour, cut in enumerate((None, 8)):
@@ -204,7 +204,7 @@ def _least(label: str, rows: Sequence[Measured]) -> Line:
     )
 
 
-def tiled_maps(chain: Course) -> list[TiledMap]:
+def tiled_maps(chain: TopologicalOrder) -> list[TiledMap]:
     """Return what three tiles of the upper group of 5x5/8/2x2 hold of some maps."""
     group = tiles_of(chain, paper_configuration(chain, 5, 8)[0])
     places = ((0, 0), (2, 2), (2, 3))

@@ -67,7 +67,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
 COMMANDS = ("command", "commands", "report")  # folders of these packages that belong to commands
 ABOVE = ("cnn2csdf", "planners")
 # Rooms for every planner, as modules beside them are.
-SHARED_ROOMS = ("arena", "formats", "kernels", "memory", "plan", "published", "tiling")
+SHARED_ROOMS = ("arena", "formats", "kernels", "memory", "plan", "published")
 # Rooms that know all planners, as modules beside them may.
 ANY_PLANNER = ("commands", "published", "report")
 
@@ -202,8 +202,8 @@ OF_THE_CHECKER = {  # what it reaches of the planners: the plan, the executor, t
         f"planners.plan.{name}"
         for name in ("fused_stages", "firing", "rematerialisation", "aliases")
     ),
-    *("planners.plan.tile_ranges", "planners.plan.accumulators", "planners.memory.order"),
-    *("planners.arena.problem", "planners.tiling.regions", CHECKER),
+    *("planners.plan.regions", "planners.plan.accumulators", "planners.memory.order"),
+    *("planners.arena.problem", "planners.plan.regions", CHECKER),
 }
 
 

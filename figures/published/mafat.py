@@ -15,9 +15,9 @@ from typing import NamedTuple
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import parameter_shapes
 from planners.fusion.search import Configuration, Cost, Group, GroupMode, Option
-from planners.memory.order import Course
+from planners.memory.order import TopologicalOrder
 from planners.memory.tiles import Scratch, even_tiles, tiled_stage
-from planners.plan.tile_ranges import TileRanges
+from planners.plan.regions import Needs, TileRanges
 from planners.published.mafat import (
     ELEMENT_BYTES,
     MOST_TILES,
@@ -29,7 +29,6 @@ from planners.published.mafat import (
     predicted_group,
     tiles_of,
 )
-from planners.tiling.regions import Needs
 
 PRINTED = Predictor.PRINTED
 BIAS = PRINTED.bias  # weights, libraries and everything else, as the paper calibrates it
@@ -96,7 +95,7 @@ class LayerRow(NamedTuple):
         return self.weights + self.input + self.output + self.scratch
 
 
-def layer_table(chain: Course) -> list[LayerRow]:
+def layer_table(chain: TopologicalOrder) -> list[LayerRow]:
     """Return what each layer needs when it works as a whole: table 2.1. Biases are not counted."""
     network = chain.network
     return [
@@ -121,12 +120,12 @@ def _scratch(network: Network, layer: Layer, places: int) -> int:
     return Scratch.IM2COL.elements(network, layer, places)
 
 
-def work(chain: Course, groups: Configuration) -> int:
+def work(chain: TopologicalOrder, groups: Configuration) -> int:
     """Return the multiply-accumulates of a configuration, all overlaps computed again."""
     return sum(tiles_of(chain, group).work for group in groups)
 
 
-def manual_sweep(chain: Course) -> dict[str, Configuration]:
+def manual_sweep(chain: TopologicalOrder) -> dict[str, Configuration]:
     """Return the configurations of the manual search by name: chapter 4."""
     found = [paper_configuration(chain, top, None) for top in range(1, MOST_TILES + 1)]
     found += [
@@ -138,12 +137,14 @@ def manual_sweep(chain: Course) -> dict[str, Configuration]:
     return {paper_name(groups): groups for groups in found}
 
 
-def memory_to_beat(chain: Course, memory: int) -> int:
+def memory_to_beat(chain: TopologicalOrder, memory: int) -> int:
     """Return a memory limit, or what algorithm 3 predicts for its choice where that is less."""
     return min(memory, predicted(chain, paper_search(chain, memory)))
 
 
-def predicted_options(chain: Course, tilings: Sequence[tuple[int, int]]) -> Iterator[Option]:
+def predicted_options(
+    chain: TopologicalOrder, tilings: Sequence[tuple[int, int]]
+) -> Iterator[Option]:
     """Yield all groups with these grids: memory by algorithm 1 and the bias, cost in work alone.
 
     For the search of this project on the paper's terms.

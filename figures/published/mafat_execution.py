@@ -28,10 +28,9 @@ from planners.fusion.planning import FusionPlan
 from planners.fusion.search import Group, GroupMode
 from planners.plan.computing import TensorPiece, bordered_layer, compute_rows
 from planners.plan.plan import Kind, StreamingPlan
-from planners.plan.tile_ranges import TileRanges
+from planners.plan.regions import Needs, Region, TileRanges, can_be_tiled, whole_region
 from planners.published.mafat import tiles_of
 from planners.published.samos import network_memory
-from planners.tiling.regions import Needs, Region, can_be_tiled, whole_region
 
 SINGLE = np.dtype(np.float32)
 LOOK = 1 << 16  # bytes compared at once; a multiple of the pattern

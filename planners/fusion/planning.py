@@ -32,12 +32,12 @@ from planners.fusion.search import (
     whole_stages,
 )
 from planners.memory.making import Block, WorkingGroup, plan_with_blocks
-from planners.memory.order import Course
+from planners.memory.order import TopologicalOrder
 from planners.memory.stages import StageTable
 from planners.memory.tiles import tile_buffers, tiled_stage
 from planners.memory.times import PlanTimes
 from planners.plan.plan import Kind, Stage, StreamBuffer, StreamingPlan
-from planners.plan.tile_ranges import TileRanges
+from planners.plan.regions import TileRanges
 
 MOST_STEPS = 200  # of the search for offsets at a better arena, which chains never need
 
@@ -64,7 +64,7 @@ class FusionPlan(Shown):
     least_bytes: no offsets of these buffers take fewer. parameter_bytes: outside the arena.
     """
 
-    chain: Course
+    chain: TopologicalOrder
     terms: Terms
     groups: Configuration
     cost: Cost
@@ -187,7 +187,7 @@ def necessary_work(network: Network) -> int:
     return sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
 
 
-def fusion_plan(chain: Course, groups: Configuration, terms: Terms) -> FusionPlan:
+def fusion_plan(chain: TopologicalOrder, groups: Configuration, terms: Terms) -> FusionPlan:
     """Return a configuration with an offset for every buffer.
 
     Raises InvalidPlan where the groups do not cover the chain, InvalidNetwork where a tiled layer
@@ -216,7 +216,7 @@ def fusion_plan(chain: Course, groups: Configuration, terms: Terms) -> FusionPla
     )
 
 
-def _stages(chain: Course, group: Group) -> Iterator[tuple[Stage, ...]]:
+def _stages(chain: TopologicalOrder, group: Group) -> Iterator[tuple[Stage, ...]]:
     """The stages that work interleaved: all of a group, or, layer by layer, one after the other."""
     layers = chain.between(group.first, group.upto)
     if group.is_tiled:
@@ -228,7 +228,7 @@ def _stages(chain: Course, group: Group) -> Iterator[tuple[Stage, ...]]:
 
 
 def _block(
-    chain: Course, group: Group, stages: Sequence[Stage], terms: Terms, number: int
+    chain: TopologicalOrder, group: Group, stages: Sequence[Stage], terms: Terms, number: int
 ) -> Block | None:
     """The tiles and the scratch of a group, where it has some; what layers need lies over the rest."""
     network, size = chain.network, terms.element_bytes
@@ -266,7 +266,9 @@ def _block(
     return Block(inner.peak, max(one.alignment for _, _, one in found), parts)
 
 
-def best_plan(chain: Course, terms: Terms, memory: int, budget: Budget = None) -> FusionAnswer:
+def best_plan(
+    chain: TopologicalOrder, terms: Terms, memory: int, budget: Budget = None
+) -> FusionAnswer:
     """Return the plan of least time whose arena fits the memory, in bytes, and the whole front.
 
     Exact over all groups and all choices of the terms, but for offsets that are not found. budget: a

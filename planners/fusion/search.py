@@ -21,7 +21,7 @@ from cnn2csdf.platforms import Platform
 from csdf.errors import InvalidPlan
 from csdf.time_limit import Budget, stop_of
 from planners.memory.moves import WHOLE, Move, MoveCost, Moves
-from planners.memory.order import Course
+from planners.memory.order import TopologicalOrder
 from planners.memory.stages import StageTable
 from planners.memory.tiles import Scratch, TiledGroups, alive, even_tiles
 from planners.memory.times import PlanTimes
@@ -86,7 +86,11 @@ Configuration = tuple[Group, ...]
 
 
 def group_of(
-    course: Course, first: int, upto: int, mode: GroupMode, tiles: tuple[int, int] = (1, 1)
+    course: TopologicalOrder,
+    first: int,
+    upto: int,
+    mode: GroupMode,
+    tiles: tuple[int, int] = (1, 1),
 ) -> Group:
     """Return a group with tiles of nearly the same size, so many down and across."""
     is_cached = mode is GroupMode.CACHED
@@ -97,7 +101,7 @@ def group_of(
 
 
 def configuration(
-    course: Course,
+    course: TopologicalOrder,
     cuts: Sequence[int],
     tiles: Sequence[tuple[int, int]],
     mode: GroupMode = GroupMode.RECOMPUTED,
@@ -117,7 +121,7 @@ def configuration(
     return groups
 
 
-def require_covering(course: Course, groups: Sequence[Group]) -> None:
+def require_covering(course: TopologicalOrder, groups: Sequence[Group]) -> None:
     """Raise InvalidPlan unless the groups cover the sections of the chain, each once, in order."""
     ends = [0, *(group.upto for group in groups)]
     if ends != [*(group.first for group in groups), course.sections]:
@@ -161,7 +165,7 @@ class Option(NamedTuple):
     group: Group
 
 
-def options(course: Course, terms: Terms, budget: Budget = None) -> Iterator[Option]:
+def options(course: TopologicalOrder, terms: Terms, budget: Budget = None) -> Iterator[Option]:
     """Yield every choice for every group, those that work layer by layer at once.
 
     budget: a stop, or seconds; ends the work by GaveUp.
@@ -200,7 +204,7 @@ def whole_stages(layers: Sequence[Layer]) -> Iterator[Stage]:
 class _WholeLayers(NamedTuple):
     """Sections layer by layer; several of them need no more than the most of them."""
 
-    course: Course
+    course: TopologicalOrder
     terms: Terms
     table: StageTable
     times: PlanTimes
@@ -227,7 +231,7 @@ class _WholeLayers(NamedTuple):
         )
 
 
-def least_memory(course: Course, terms: Terms) -> int:
+def least_memory(course: TopologicalOrder, terms: Terms) -> int:
     """Return bytes that no configuration is below, without a look at tiles or rows.
 
     A section works layer by layer, or in a group whose input and output lie whole in memory.
@@ -244,14 +248,16 @@ def least_memory(course: Course, terms: Terms) -> int:
     return max(least)
 
 
-def row_stages(course: Course, first: int, upto: int) -> Iterator[Stage]:
+def row_stages(course: TopologicalOrder, first: int, upto: int) -> Iterator[Stage]:
     """Yield a stage for each layer of some sections, row by row; a fold accumulates."""
     for layer in course.between(first, upto):
         is_fold = sums_over_rows(course.network, layer)
         yield Stage(layers=(layer.name,), mode=Mode.ACCUMULATING if is_fold else Mode.ROWS)
 
 
-def row_scratch(course: Course, layers: Sequence[Layer], terms: Terms) -> tuple[int, Layer]:
+def row_scratch(
+    course: TopologicalOrder, layers: Sequence[Layer], terms: Terms
+) -> tuple[int, Layer]:
     """Return the most bytes of scratch for one row of one of the layers, and that layer."""
     sizes = [
         terms.scratch.bytes(course.network, layer, layer.shape.width, terms.element_bytes)
@@ -263,7 +269,9 @@ def row_scratch(course: Course, layers: Sequence[Layer], terms: Terms) -> tuple[
 class _Rows:
     """Groups that work row by row, each layer a stage of its own: moves of csdf fit without strips."""
 
-    def __init__(self, course: Course, terms: Terms, table: StageTable, times: PlanTimes) -> None:
+    def __init__(
+        self, course: TopologicalOrder, terms: Terms, table: StageTable, times: PlanTimes
+    ) -> None:
         self._course, self._terms, self._table, self._times = course, terms, table, times
         self._moves = Moves(course, table)
         self._unit = max(map(table.bytes_of, course.layers))

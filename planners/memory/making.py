@@ -20,7 +20,7 @@ from typing import NamedTuple
 from cnn2csdf.network import Network
 from planners.memory.line_buffers import Keeping, kept_rows, least_lead, pace_of
 from planners.memory.moves import GroupWay, made_by_rows
-from planners.memory.order import Course, course_of
+from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.placement import GroupBytes, Lead, placed
 from planners.memory.stages import Geometry, StageTable
 from planners.plan.aliases import channels_of, joint_lives, worth_it
@@ -49,14 +49,14 @@ class _KeptIn(NamedTuple):
 
 
 def plan_of(
-    course: Course, table: StageTable, groups: Sequence[GroupWay], *, is_streamed: bool
+    course: TopologicalOrder, table: StageTable, groups: Sequence[GroupWay], *, is_streamed: bool
 ) -> StreamingPlan:
     """Return the plan of a chain of groups, with exact sizes and an offset for each buffer."""
     return bounded_plan(course, table, groups, is_streamed=is_streamed)[0]
 
 
 def bounded_plan(
-    course: Course,
+    course: TopologicalOrder,
     table: StageTable,
     groups: Sequence[GroupWay],
     *,
@@ -76,7 +76,7 @@ def bounded_plan(
 
 
 def smaller_plan(
-    course: Course,
+    course: TopologicalOrder,
     table: StageTable,
     groups: Sequence[GroupWay],
     *,
@@ -103,7 +103,7 @@ class Block(NamedTuple):
 
 
 def plan_with_blocks(
-    course: Course,
+    course: TopologicalOrder,
     table: StageTable,
     groups: Sequence[WorkingGroup],
     blocks: Mapping[int, Block],
@@ -117,7 +117,7 @@ def plan_with_blocks(
 
 
 def _makings(
-    course: Course,
+    course: TopologicalOrder,
     table: StageTable,
     groups: Sequence[GroupWay],
     *,
@@ -135,7 +135,7 @@ def _makings(
         if move.is_rematerialised
     )
     if again:
-        course = course_of(worked_network(course.network, again))
+        course = topological_order(worked_network(course.network, again))
         table = table.of(course.network)
     made = list(_groups(course, table, groups, is_streamed=is_streamed))
     aliases = table.aliases if is_joined else {}
@@ -143,7 +143,10 @@ def _makings(
 
 
 def _tried(
-    course: Course, table: StageTable, groups: Sequence[WorkingGroup], aliases: Mapping[str, Alias]
+    course: TopologicalOrder,
+    table: StageTable,
+    groups: Sequence[WorkingGroup],
+    aliases: Mapping[str, Alias],
 ) -> Iterator[_Making]:
     """The same groups with more or fewer tensors that lie in others, of which the least is taken.
 
@@ -161,7 +164,7 @@ def _tried(
 
 
 def _groups(
-    course: Course, table: StageTable, groups: Sequence[GroupWay], *, is_streamed: bool
+    course: TopologicalOrder, table: StageTable, groups: Sequence[GroupWay], *, is_streamed: bool
 ) -> Iterator[WorkingGroup]:
     for number, group in enumerate(groups):
         stages = [table.geometry(stage) for move in group.moves for stage in move.stages]
@@ -177,7 +180,7 @@ class _Making:
 
     def __init__(
         self,
-        course: Course,
+        course: TopologicalOrder,
         table: StageTable,
         groups: Sequence[WorkingGroup],
         aliases: Mapping[str, Alias],
@@ -371,7 +374,7 @@ def _planned(group: WorkingGroup) -> PlannedGroup:
 
 
 def leads_of(
-    course: Course,
+    course: TopologicalOrder,
     table: StageTable,
     groups: Sequence[WorkingGroup],
     *,
@@ -524,7 +527,9 @@ class WorkingGroup(NamedTuple):
         return self.geometry[-1].firings.result
 
 
-def lifetimes(course: Course, groups: Sequence[WorkingGroup]) -> dict[str, tuple[int, int]]:
+def lifetimes(
+    course: TopologicalOrder, groups: Sequence[WorkingGroup]
+) -> dict[str, tuple[int, int]]:
     """Return the tensors that lie whole, with the first group and one past the last that has them."""
     begin: dict[str, int] = {}
     first = groups[0]

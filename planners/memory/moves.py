@@ -17,7 +17,7 @@ from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Array
 from planners.kernels import ranges
 from planners.memory.line_buffers import Keeping, Pace, kept_rows, pace_of
-from planners.memory.order import Course
+from planners.memory.order import TopologicalOrder
 from planners.memory.stages import StageTable
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.aliases import most_bytes, worth_it
@@ -115,7 +115,9 @@ class Moves:
     longest_stage = LONGEST_STAGE
     most_partitions = MOST_PARTITIONS
 
-    def __init__(self, course: Course, table: StageTable, parts: Sequence[int] = ()) -> None:
+    def __init__(
+        self, course: TopologicalOrder, table: StageTable, parts: Sequence[int] = ()
+    ) -> None:
         """Take the parts, beside one, into which the channels of a stage may be cut."""
         self.course = course
         self.table = table
@@ -131,9 +133,9 @@ class Moves:
     def from_cut(self, begin: int, entry: int) -> Iterator[Move]:
         """Yield the moves that begin behind a cut whose tensor comes so many rows a batch."""
         course = self.course
-        first = course.cuts[begin] + 1
-        for end in range(begin + 1, len(course.cuts)):
-            layers = course.layers[first : course.cuts[end] + 1]
+        first = course.separators[begin] + 1
+        for end in range(begin + 1, len(course.separators)):
+            layers = course.layers[first : course.separators[end] + 1]
             if len(layers) > self.longest_stage and end > begin + 1:
                 return
             if len(layers) == 1 and sums_over_rows(course.network, course.network.layer(layers[0])):
@@ -250,7 +252,7 @@ class Moves:
             rows.append((key, move.end, cost.lines, cost.work, most, onward, whole, left))
         largest = max((number for row in rows for number in row), default=0)
         # A label adds up a row for each cut, and its numbers are added to one another.
-        kind = ranges.number_type(4 * largest * (len(self.course.cuts) + 1))
+        kind = ranges.number_type(4 * largest * (len(self.course.separators) + 1))
         columns = np.array(rows, kind).reshape(-1, 8).T
         return Choices(tuple(move for _, _, move in every), keys, *columns)
 
@@ -335,7 +337,7 @@ class Moves:
         concatenations between the cuts copy nothing, where that is less.
         """
         course, table = self.course, self.table
-        first, upto = course.cuts[section] + 1, course.cuts[section + 1] + 1
+        first, upto = course.separators[section] + 1, course.separators[section + 1] + 1
         layers = course.layers[first:upto]
         before = course.at(section)
         last_read = {before: len(layers) if before in course.results else 0}
@@ -371,14 +373,14 @@ def _batches(layers: Sequence[str], table: StageTable) -> Sequence[int]:
     return [rows for rows in ROWS_AT_A_TIME if rows < height] + [height]
 
 
-def _work_left(course: Course) -> tuple[int, ...]:
+def _work_left(course: TopologicalOrder) -> tuple[int, ...]:
     """Multiply-accumulates behind each cut, nothing done twice."""
     network = course.network
     work = [
         multiply_accumulates(one, network.input_shapes(one))
         for one in map(network.layer, course.layers)
     ]
-    return tuple(sum(work[place + 1 :]) for place in course.cuts)
+    return tuple(sum(work[place + 1 :]) for place in course.separators)
 
 
 def _best(every: list[tuple[MoveCost, Move]]) -> list[tuple[MoveCost, Move]]:

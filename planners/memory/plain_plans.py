@@ -32,7 +32,7 @@ from planners.memory.labels import front
 from planners.memory.line_buffers import Keeping, kept_places
 from planners.memory.making import bounded_plan
 from planners.memory.moves import GroupWay, Move, Moves, collecting, made_by_rows
-from planners.memory.order import Course, course_of
+from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.stages import StageTable
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.plan import Kind, Mode, Stage, StreamingPlan
@@ -70,7 +70,7 @@ class Ends(NamedTuple):
     external: frozenset[str]
 
 
-def ends_of(course: Course, source: str, output: str) -> Ends:
+def ends_of(course: TopologicalOrder, source: str, output: str) -> Ends:
     """Return where inputs and outputs are. source: of INPUTS, output: of OUTPUTS in memory.answer.
 
     Only a single input that does not go out as it is can come row by row; where it cannot, it is
@@ -129,7 +129,7 @@ def whole_arena(
 
 
 def layer_by_layer(
-    course: Course, table: StageTable, *, is_streamed: bool = False, budget: Budget = None
+    course: TopologicalOrder, table: StageTable, *, is_streamed: bool = False, budget: Budget = None
 ) -> BoundedPlan:
     """Return the plan in which each layer works whole, in the arena of `whole_arena`.
 
@@ -152,7 +152,9 @@ class RowMoves(Moves):
     longest_stage = 1
     most_partitions = 1
 
-    def __init__(self, course: Course, table: StageTable, granularity: Granularity) -> None:
+    def __init__(
+        self, course: TopologicalOrder, table: StageTable, granularity: Granularity
+    ) -> None:
         """Take the rows that a firing of each layer makes."""
         super().__init__(course, table)
         self._granularity = granularity
@@ -191,7 +193,7 @@ class RowMoves(Moves):
 
 
 def row_by_row(
-    course: Course,
+    course: TopologicalOrder,
     table: StageTable,
     granularity: Granularity = BY_ROWS,
     *,
@@ -375,7 +377,7 @@ def memory_comparison(
     durations: by default a time unit a phase. element_bytes: of each element and parameter; by default
     those of the file. budget: a stop, or seconds, for the search for offsets of whole tensors.
     """
-    course = course_of(network)
+    course = topological_order(network)
     ends = ends_of(course, ROWS, EXTERNAL)
     is_streamed = not course.results & {course.at(0), *course.others}
     resident, streamed = (

@@ -28,7 +28,7 @@ from planners.memory.answer import (
 from planners.memory.labels import ALL, ANY_WORK, front
 from planners.memory.making import smaller_plan
 from planners.memory.moves import PARTS, WHOLE, Move, Moves, PlanWay, Section
-from planners.memory.order import Course
+from planners.memory.order import TopologicalOrder
 from planners.memory.placed_chains import PlacedChains
 from planners.memory.plain_plans import layer_by_layer, row_by_row
 from planners.memory.stages import StageTable
@@ -52,7 +52,7 @@ class Finding:
 
     def __init__(
         self,
-        course: Course,
+        course: TopologicalOrder,
         table: StageTable,
         *,
         is_streamed: bool,
@@ -243,7 +243,7 @@ class TwiceMoves(Moves):
 
     longest_way = 3  # cuts beyond the first behind which the sums have been used
 
-    def __init__(self, course: Course, table: StageTable) -> None:
+    def __init__(self, course: TopologicalOrder, table: StageTable) -> None:
         super().__init__(course, table)
         self._spans: dict[tuple[int, int], tuple[Rematerialisation, StageTable] | None] = {}
 
@@ -252,7 +252,7 @@ class TwiceMoves(Moves):
         """Whether there are layers between two cuts that might work twice."""
         return any(
             self._span(begin, end) is not None
-            for begin in range(len(self.course.cuts))
+            for begin in range(len(self.course.separators))
             for end in self._ends(begin)
         )
 
@@ -269,8 +269,11 @@ class TwiceMoves(Moves):
     def _ends(self, begin: int) -> Iterator[int]:
         """Cuts to which layers might work twice from a cut on."""
         left = self.longest_way
-        for end in range(begin + 1, len(self.course.cuts)):
-            if self.course.cuts[end] - self.course.cuts[begin] > LONGEST_SPAN or not left:
+        for end in range(begin + 1, len(self.course.separators)):
+            if (
+                self.course.separators[end] - self.course.separators[begin] > LONGEST_SPAN
+                or not left
+            ):
                 return
             left -= self._span(begin, end) is not None
             yield end

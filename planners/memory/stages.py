@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from cnn2csdf import operators as op
+from cnn2csdf.geometry import Range
 from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
@@ -25,8 +26,7 @@ from planners.plan.accumulators import has_wide_sums, sums_over_rows, works_by_c
 from planners.plan.aliases import aliases_of
 from planners.plan.firing import Firings, Reading
 from planners.plan.plan import ACCUMULATOR_BYTES, Alias, Mode, Stage, Strip
-from planners.plan.tile_ranges import TileRanges
-from planners.tiling.regions import COLUMNS, Needs, Range, can_be_tiled, hull
+from planners.plan.regions import COLUMNS, Needs, TileRanges, can_be_tiled, hull
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

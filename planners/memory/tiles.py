@@ -22,26 +22,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Convolution
 from cnn2csdf.weights import Array
 from planners.arena.problem import Buffer
 from planners.kernels import ranges
-from planners.memory.order import Course
+from planners.memory.order import TopologicalOrder
 from planners.memory.times import TileTimes, tile_lengths
 from planners.plan.plan import Kind, Mode, Stage, Tiles
-from planners.plan.tile_ranges import TileRanges, multiply_accumulates_of_pixel
-from planners.tiling.regions import (
+from planners.plan.regions import (
     COLUMNS,
     ROWS,
     Bands,
     Needs,
-    Range,
+    TileRanges,
     bands,
     can_be_tiled,
     even_ends,
     fresh,
     largest_shared,
+    multiply_accumulates_of_pixel,
 )
 
 
@@ -179,7 +180,7 @@ class TiledGroups:
 
     def __init__(
         self,
-        course: Course,
+        course: TopologicalOrder,
         tilings: Sequence[tuple[int, int]],
         times: TileTimes,
         scratch: Scratch,

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import layer_parameter_bytes, operations
 from cnn2csdf.platforms import NANOSECONDS, Platform
@@ -17,9 +18,8 @@ from cnn2csdf.weights import Array
 from planners.kernels import ranges
 from planners.memory.stages import StageTable
 from planners.plan.plan import Stage, StreamingPlan
+from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges
 from planners.plan.rematerialisation import worked_network
-from planners.plan.tile_ranges import TileRanges
-from planners.tiling.regions import COLUMNS, ROWS, Needs, Range
 
 
 class PlanTimes:

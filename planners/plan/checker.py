@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations, pairwise
-from typing import NamedTuple
+from itertools import combinations, pairwise, product
 
 from cnn2csdf.network import Network
 from cnn2csdf.operators import Convolution, FullyConnected, Input, Output
@@ -35,10 +34,9 @@ from planners.plan.plan import (
     StreamBuffer,
     StreamingPlan,
 )
+from planners.plan.regions import TileRanges, can_be_tiled
 from planners.plan.rematerialisation import worked_network
 from planners.plan.running_stage import RunningStage
-from planners.plan.tile_ranges import TileRanges
-from planners.tiling.regions import can_be_tiled
 
 AGAIN = " again"  # behind the name of a layer: of its copy
 WITH_OTHERS = 2**27  # bytes of an arena that any network may have: larger ones may share it
@@ -586,79 +584,48 @@ class _Checked:
         )
 
 
-PLACES = "HWC"  # the feature maps of a place side by side, as all planners but one lay them
+PLACES = "HWC"  # the channels of a pixel side by side, as all planners but one lay them
 
 
 def require_layouts(network: Network, plan: StreamingPlan) -> None:
     """Raise InvalidPlan unless tensors lie as the primitives that read and write them want.
 
-    Other stages have places side by side. Primitives work whole layers on tensors that lie whole.
+    Other stages have the channels of a pixel side by side. Primitives work whole layers on whole
+    tensors.
     """
     for buffer in plan.buffers:
         if buffer.layout is not None and buffer.kind is not Kind.WHOLE:
             raise InvalidPlan(f"buffer {buffer.name!r} has a layout, but is no whole tensor")
+
+    def require(buffers: Sequence[StreamBuffer], layout: str, named: str) -> None:
+        for one in buffers:
+            is_map = network.layer(one.tensor).shape.is_map
+            if is_map and (one.layout or PLACES) != layout:
+                raise InvalidPlan(
+                    f"{named} in {layout}, but buffer {one.name!r} has it in {one.layout or PLACES}"
+                )
+
     for number, group in enumerate(plan.groups):
+        whole = [
+            one for one in plan.buffers if one.kind is Kind.WHOLE and one.begin <= number < one.end
+        ]
         for planned in group.stages:
-            _require_whole(network, planned)
-            _require_stage(network, plan, number, planned)
-
-
-def _require_whole(network: Network, planned: PlannedStage) -> None:
-    stage, primitive = planned.stage, planned.primitive
-    rows = network.layer(stage.result).shape.rows
-    if primitive is not None and stage != Stage(layers=(stage.result,), rows=rows):
-        raise InvalidPlan(
-            f"primitive {primitive.name!r} makes {stage.result!r}, which does not work whole"
-        )
-
-
-def _require_stage(
-    network: Network, plan: StreamingPlan, number: int, planned: PlannedStage
-) -> None:
-    primitive = planned.primitive
-    reads = PLACES if primitive is None else primitive.reads
-    writes = PLACES if primitive is None else primitive.writes
-    result = planned.stage.result
-    for buffer in _here(plan, result, number):
-        _require(network, buffer, writes, f"{result!r} is written in {writes}")
-    for name in planned.stage.layers:
-        for source in network.layer(name).inputs:
-            found = _here(plan, source, number)
-            own = [one for one in found if name in one.readers]
-            for buffer in own or [one for one in found if not one.readers]:
-                _require(network, buffer, reads, f"{name!r} reads {source!r} in {reads}")
-
-
-def _here(plan: StreamingPlan, tensor: str, group: int) -> list[StreamBuffer]:
-    """Buffers in a group in which a tensor lies whole."""
-    return [
-        one
-        for one in plan.buffers
-        if one.tensor == tensor and one.kind is Kind.WHOLE and one.begin <= group < one.end
-    ]
-
-
-def _require(network: Network, buffer: StreamBuffer, layout: str, named: str) -> None:
-    is_map = network.layer(buffer.tensor).shape.is_map
-    if is_map and (buffer.layout or PLACES) != layout:
-        raise InvalidPlan(
-            f"{named}, but buffer {buffer.name!r} has it in {buffer.layout or PLACES}"
-        )
-
-
-class _Place(NamedTuple):
-    """A group of a plan."""
-
-    plan: StreamingPlan
-    group: int
-
-    def __str__(self) -> str:
-        return f"group {self.group + 1} of network {self.plan.network!r}"
-
-    @property
-    def buffers(self) -> Iterator[StreamBuffer]:
-        """The buffers with bytes of the arena that the group has."""
-        return (one for one in self.plan.buffers if self.plan.is_live(one, self.group))
+            stage, primitive, result = planned.stage, planned.primitive, planned.stage.result
+            reads = writes = PLACES
+            if primitive is not None:
+                reads, writes = primitive.reads, primitive.writes
+                if stage != Stage(layers=(result,), rows=network.layer(result).shape.rows):
+                    raise InvalidPlan(
+                        f"primitive {primitive.name!r} makes {result!r}, which does not work whole"
+                    )
+            made = [one for one in whole if one.tensor == result]
+            require(made, writes, f"{result!r} is written")
+            for name in stage.layers:
+                for source in network.layer(name).inputs:
+                    found = [one for one in whole if one.tensor == source]
+                    own = [one for one in found if name in one.readers]
+                    read = own or [one for one in found if not one.readers]
+                    require(read, reads, f"{name!r} reads {source!r}")
 
 
 def require_apart(plans: Sequence[StreamingPlan]) -> None:
@@ -666,19 +633,23 @@ def require_apart(plans: Sequence[StreamingPlan]) -> None:
 
     plans: of networks in one arena, with offsets from its first byte. Compares all pairs.
     """
-    places = [_Place(plan, number) for plan in plans for number in range(len(plan.groups))]
+    places = [(plan, number) for plan in plans for number in range(len(plan.groups))]
     for one, other in combinations(places, 2):
-        concurrent = one.plan.groups[one.group].concurrent
-        if concurrent is not None and concurrent == other.plan.groups[other.group].concurrent:
-            _require_no_byte_in_common(one, other)
-
-
-def _require_no_byte_in_common(one: _Place, other: _Place) -> None:
-    for first in one.buffers:
-        for second in other.buffers:
-            ends = min(first.offset + first.size, second.offset + second.size)
-            if max(first.offset, second.offset) < ends:
+        words = {plan.groups[number].concurrent for plan, number in (one, other)}
+        if None in words or len(words) > 1:
+            continue
+        buffers = [
+            [buffer for buffer in plan.buffers if plan.is_live(buffer, number)]
+            for plan, number in (one, other)
+        ]
+        for first, second in product(*buffers):
+            begin = max(first.offset, second.offset)
+            if begin < min(first.offset + first.size, second.offset + second.size):
+                groups = " and ".join(
+                    f"group {number + 1} of network {plan.network!r}"
+                    for plan, number in (one, other)
+                )
                 raise InvalidPlan(
-                    f"{one} and {other} may work at the same time, but buffers {first.name!r} and "
-                    f"{second.name!r} have byte {max(first.offset, second.offset)} in common"
+                    f"{groups} may work at the same time, but buffers {first.name!r} and "
+                    f"{second.name!r} have byte {begin} in common"
                 )

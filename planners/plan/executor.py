@@ -15,15 +15,16 @@ Inputs of a firing stay until it has ended: a layer may write at any time while 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from cnn2csdf import operators as op
+from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
-from planners.plan.firing import fire_in_turn, results_in_order
+from planners.plan.firing import results_in_order
 from planners.plan.fused_stages import Sweep, TileWork
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
@@ -35,10 +36,10 @@ from planners.plan.plan import (
     StreamingPlan,
     Transfer,
 )
+from planners.plan.regions import Needs, Region
 from planners.plan.rematerialisation import worked_network
 from planners.plan.running_stage import RunningStage, rows_of_input, streamed_input_stage
 from planners.plan.shadow_arena import Computing, HeldTensor, MarkedArena
-from planners.tiling.regions import Needs, Range, Region
 
 SUMS = -2  # what bytes hold that are sums of the first group, one less for each further group
 
@@ -223,7 +224,13 @@ class _GroupRun:
         """Fire until every stage has made its result."""
         maker = {stage.result: stage for stage in self.stages}
         for result in results_in_order(self.group.order):
-            fire_in_turn(self, maker.get(result), result)
+            named = f"group {self.number + 1}: {result!r}"
+            stage = maker.get(result)
+            if stage is None or stage.is_done:
+                raise ExecutionError(f"{named} is to be made once more than it can be")
+            if (lacking := self.lacking(stage)) is not None:
+                raise ExecutionError(f"{named} is to be made before {lacking!r} is there")
+            self.fire(stage)
         for last in reversed(self.stages):
             while not last.is_done:
                 stage = last
@@ -388,23 +395,8 @@ class _GroupRun:
                 raise ExecutionError(f"the result of {layer.name!r} lies over its sums")
 
 
-class TransferMemory(Protocol):
-    """A machine: tensors that lie in buffers, and their rows."""
-
-    plan: StreamingPlan
-
-    def held(self, name: str, *buffers: StreamBuffer) -> HeldTensor:
-        """Return a tensor in buffers."""
-
-    def put(self, tensor: HeldTensor, row: int, values: Array | None) -> None:
-        """Write a row to all buffers of a tensor."""
-
-    def get(self, tensor: HeldTensor, row: int, reader: str | None = None) -> Array:
-        """Return a row. Raises ExecutionError where it is not there."""
-
-
 def transfer(
-    memory: TransferMemory, copies: Sequence[Transfer], group: int, whole: Mapping[str, HeldTensor]
+    machine: Machine, copies: Sequence[Transfer], group: int, whole: Mapping[str, HeldTensor]
 ) -> dict[str, HeldTensor]:
     """Copy tensors before a group works, and return where they lie for it and for those behind it.
 
@@ -412,22 +404,22 @@ def transfer(
     """
     found: dict[str, HeldTensor] = {}
     for one in copies:
-        source, target = (_named(memory.plan, name) for name in (one.source, one.target))
+        source, target = (_named(machine.plan, name) for name in (one.source, one.target))
         before = found.get(source.tensor, whole.get(source.tensor))
         if before is None or source.tensor != target.tensor:
             raise ExecutionError(
                 f"group {group + 1} takes over {source.tensor!r} from {one.source!r} to "
                 f"{one.target!r}, where it does not lie whole"
             )
-        old, new = (memory.held(source.tensor, buffer) for buffer in (source, target))
+        old, new = (machine.held(source.tensor, buffer) for buffer in (source, target))
         for row in range(old.layer.shape.rows):
-            memory.put(new, row, memory.get(old, row).copy())
+            machine.put(new, row, machine.get(old, row).copy())
         kept = [
             buffer
             for buffer in before.buffers
             if buffer.has_all_rows and buffer.begin <= group < buffer.end
         ]
-        found[source.tensor] = memory.held(source.tensor, *kept, target)
+        found[source.tensor] = machine.held(source.tensor, *kept, target)
         found[source.tensor].made = before.made
     return found
 
@@ -442,15 +434,8 @@ def _named(plan: StreamingPlan, name: str) -> StreamBuffer:
 ELEMENT_BY_ELEMENT = (op.Elementwise, op.Activation, op.BatchNormalization, op.Identity)
 
 
-class Memory(Protocol):
-    """A machine with the rows of tensors."""
-
-    def get(self, tensor: HeldTensor, row: int, reader: str | None = None) -> Array:
-        """Return a row. Raises ExecutionError where something else lies there."""
-
-
 def require_intact(
-    memory: Memory, tensors: Mapping[str, HeldTensor], stage: RunningStage, made: Range
+    machine: Machine, tensors: Mapping[str, HeldTensor], stage: RunningStage, made: Range
 ) -> None:
     """Raise ExecutionError unless all that a firing read is there behind it.
 
@@ -468,7 +453,7 @@ def require_intact(
             if not _is_in_place(layer, stage, result, tensors[source], made):
                 first, end = stage.ranges[stage.fired][source]
                 for row in range(first, end):
-                    memory.get(tensors[source], row, layer.name)
+                    machine.get(tensors[source], row, layer.name)
 
 
 def _may_meet(result: HeldTensor, source: HeldTensor) -> bool:

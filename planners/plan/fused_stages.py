@@ -17,14 +17,14 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
 from planners.plan.plan import ACCUMULATOR_BYTES, Kind, Stage, StreamBuffer
+from planners.plan.regions import COLUMNS, ROWS, Needs, Region, TileRanges
 from planners.plan.running_stage import RunningStage, rows_of_input
 from planners.plan.shadow_arena import Computing, HeldStrip, HeldTensor, MarkedArena
-from planners.plan.tile_ranges import TileRanges
-from planners.tiling.regions import COLUMNS, ROWS, Needs, Range, Region
 
 SUMS_OF_PARTS = -(2**40)  # what bytes hold that are the first sum of a stage, one less for the next
 
@@ -36,6 +36,9 @@ class Surroundings(Protocol):
     arena: MarkedArena
     needs: Needs
     computing: Computing | None
+
+    def spoil_scratch(self, layer: str, group: int) -> None:
+        """Write over what a layer may use while it computes."""
 
 
 class _Sums(NamedTuple):
@@ -238,18 +241,6 @@ class Sweep:
 Room = Callable[[str, Kind], StreamBuffer]  # of a tensor, as the plan has it
 
 
-class TileSurroundings(Protocol):
-    """The surroundings of a stage."""
-
-    network: Network
-    arena: MarkedArena
-    needs: Needs
-    computing: Computing | None
-
-    def spoil_scratch(self, layer: str, group: int) -> None:
-        """Write over what a layer may use while it computes."""
-
-
 class Rectangle(NamedTuple):
     """A region of a tensor, row by row from an offset on."""
 
@@ -319,7 +310,7 @@ class TileWork:
 
     def __init__(
         self,
-        around: TileSurroundings,
+        around: Surroundings,
         tensors: Mapping[str, HeldTensor],
         stage: Stage,
         room: Room,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Input
 from planners.plan.plan import Mode, PlannedStage, Stage
-from planners.tiling.regions import Range
 
 
 class RunningStage:

@@ -20,7 +20,7 @@ from csdf.io.files import decoded, read_bytes
 from csdf.io.json_value import JsonValue
 from planners.plan.checker import require_apart
 from planners.plan.plan import Stage, StreamingPlan
-from planners.tiling.regions import layer_range
+from planners.plan.regions import layer_range
 
 VERSION = 4  # of the keys
 MOST = 2**31 - 1  # of rows, channel blocks, bytes: what C counts in 32 bits

@@ -19,11 +19,10 @@ from cnn2csdf.network import Layer
 from cnn2csdf.operators import Pooling
 from csdf.errors import InvalidPlan
 from planners.fusion.search import Configuration, Group, configuration
-from planners.memory.order import Course
+from planners.memory.order import TopologicalOrder
 from planners.memory.tiles import Scratch, tiled_stage
 from planners.memory.times import tile_lengths
-from planners.plan.tile_ranges import TileRanges
-from planners.tiling.regions import COLUMNS, ROWS, Bands, Needs
+from planners.plan.regions import COLUMNS, ROWS, Bands, Needs, TileRanges
 
 MB = 2**20
 ELEMENT_BYTES = 4
@@ -82,7 +81,7 @@ def predicted_group(
 
 
 def predicted(
-    chain: Course, groups: Configuration, predictor: Predictor = Predictor.PRINTED
+    chain: TopologicalOrder, groups: Configuration, predictor: Predictor = Predictor.PRINTED
 ) -> int:
     """Return the bytes of a configuration by Algorithm 2: the largest group, and the bias."""
     needs = Needs(chain.network)
@@ -92,14 +91,14 @@ def predicted(
     )
 
 
-def tiles_of(chain: Course, group: Group) -> TileRanges:
+def tiles_of(chain: TopologicalOrder, group: Group) -> TileRanges:
     """Return what each tile of a group holds; one tile where it works layer by layer."""
     stage = tiled_stage(chain.between(group.first, group.upto), group.tiles)
     return TileRanges(chain.network, stage)
 
 
 def paper_configuration(
-    chain: Course, top: int, cut: int | None, bottom: int = BOTTOM
+    chain: TopologicalOrder, top: int, cut: int | None, bottom: int = BOTTOM
 ) -> Configuration:
     """Return top x top / cut / bottom x bottom, or top x top without a cut, as the paper writes."""
     if cut is None:
@@ -114,7 +113,7 @@ def paper_name(groups: Configuration) -> str:
     return text if len(groups) > 1 else f"{text}/{NO_CUT}"
 
 
-def named_configuration(chain: Course, name: str) -> Configuration:
+def named_configuration(chain: TopologicalOrder, name: str) -> Configuration:
     """Return the configuration that the paper would write so, with any number of cuts.
 
     Raises InvalidPlan for a text that is none, and where it does not fit the chain.
@@ -137,7 +136,7 @@ def named_configuration(chain: Course, name: str) -> Configuration:
     return configuration(chain, cuts, sides)
 
 
-def cuts_of(chain: Course) -> tuple[int, ...]:
+def cuts_of(chain: TopologicalOrder) -> tuple[int, ...]:
     """Return the cuts of Algorithm 3 in its order, the end of the chain first: no cut."""
     end = chain.sections
     poolings = [
@@ -149,7 +148,7 @@ def cuts_of(chain: Course) -> tuple[int, ...]:
 
 
 def paper_search(
-    chain: Course, memory: int, predictor: Predictor = Predictor.PRINTED
+    chain: TopologicalOrder, memory: int, predictor: Predictor = Predictor.PRINTED
 ) -> Configuration:
     """Return what Algorithm 3 chooses under a memory limit in bytes, which it stays strictly below.
 

@@ -18,9 +18,7 @@ __all__ = ["answer", "run"]
 TFLITE = SHARED / "networks" / "tflite"
 NETWORKS = ["keyword_spotting"]  # of the catalogue, in single precision
 NETWORKS += [
-    path
-    for name in ("person_detect_int8", "kws_int8", "ic_resnet8_int8")
-    if (path := TFLITE / f"{name}.tflite").exists()
+    path for name in ("kws_int8", "ic_resnet8_int8") if (path := TFLITE / f"{name}.tflite").exists()
 ]
 SEARCH = ("--generations", "1", "--population", "20")
 RING = "each tensor has a ring of rows of its own, and the input comes by rows"

@@ -14,7 +14,7 @@ from tests.shared_data import SHARED, each
 
 SHARES = (30, 60, 105)  # percent of the RAM that whole layers need
 QUICK = ("samos_example",)
-SMALL = ("keyword_spotting", "person_detection", "resnet8")
+SMALL = ("keyword_spotting", "resnet8")
 ALL = [name for name in CATALOGUE if name not in QUICK]
 SLOW = ALL if os.environ.get("CSDF_CATALOGUE") else SMALL  # all take half an hour
 TFLITE = SHARED / "networks" / "tflite"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planners.plan.tile_ranges import TileRanges, multiply_accumulates_of_pixel
-from planners.tiling.regions import Range
+from cnn2csdf.geometry import Range
+from planners.plan.regions import TileRanges, multiply_accumulates_of_pixel
 
 Place = tuple[int, int]  # of a tile: down, across
 

@@ -61,9 +61,8 @@ def cheapest(graph, choice, cost, period, most=7):
 
 
 @pytest.mark.parametrize("cost", [coarse, shift_luts, fifo_blocks])
-@pytest.mark.parametrize("seed", range(2))
-def test_no_other_capacities_cost_less(cost, seed):
-    graph, choice = drawn(seed)
+def test_no_other_capacities_cost_less(cost):
+    graph, choice = drawn(0)
     fastest = smallest_storage(graph, choice).point.period
     for period in (None, fastest):
         found = least_memory(graph, choice, cost, period=period)

@@ -36,9 +36,10 @@ from planners.memory.answer import Limits
 from planners.memory.command.answer import Check, verified
 from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import fit_beside, in_words
-from planners.memory.order import Course, chain_of
+from planners.memory.order import TopologicalOrder, chain_of
 from planners.memory.several import Together
 from planners.memory.tiles import Scratch
+from planners.plan.regions import layer_range
 from planners.plan.text import format_plans
 from planners.published.mafat import (
     MB,
@@ -48,7 +49,6 @@ from planners.published.mafat import (
     paper_search,
     predicted,
 )
-from planners.tiling.regions import layer_range
 
 PREDICTORS = {PUBLISHED: Predictor.PRINTED, FITTED: Predictor.FITTED}  # by --method
 
@@ -135,7 +135,7 @@ def work(options: argparse.Namespace) -> int:
 
 
 def chosen_answer(
-    chain: Course, terms: Terms, options: argparse.Namespace, limit: int | None
+    chain: TopologicalOrder, terms: Terms, options: argparse.Namespace, limit: int | None
 ) -> FusionAnswer:
     """Return the plan of the configuration that is given, or that MAFAT's search chooses.
 

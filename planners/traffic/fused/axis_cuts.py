@@ -9,7 +9,7 @@ from operator import or_
 from typing import NamedTuple
 
 from cnn2csdf.geometry import Places, ReceptiveField
-from planners.tiling.regions import COLUMNS, ROWS, cut_back
+from planners.plan.regions import COLUMNS, ROWS, cut_back
 from planners.traffic.fused.group import Boxes, FusedGroup, shares
 
 Cut = tuple[Places, ...]  # places of each part

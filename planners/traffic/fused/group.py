@@ -20,7 +20,7 @@ from operator import or_
 
 from cnn2csdf.geometry import Places, ReceptiveField, places
 from csdf.errors import InvalidPlan, counted
-from planners.tiling.regions import even_ends
+from planners.plan.regions import even_ends
 
 INPUT = 0  # an operand that is the input of the group once more
 PART_OF_OTHERS = -1  # an operand that shares elements with the input or another operand

@@ -17,7 +17,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from csdf.time_limit import Budget, stop_of
-from planners.tiling.regions import COLUMNS, ROWS
+from planners.plan.regions import COLUMNS, ROWS
 from planners.traffic.fused.accounting import (
     CutTables,
     Moved,

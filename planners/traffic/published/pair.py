@@ -20,7 +20,7 @@ from itertools import product
 from typing import Any
 
 from cnn2csdf.geometry import Places
-from planners.tiling.regions import COLUMNS, ROWS
+from planners.plan.regions import COLUMNS, ROWS
 from planners.traffic.fused.accounting import CutTables, moved
 from planners.traffic.fused.group import FusedGroup
 from planners.traffic.fused.schedule import AGAIN, SENT, FusedSchedule

@@ -260,7 +260,7 @@ SUMS = [
 def with_mode(model, mode):
     """A plan whose last move goes in that manner; none where there is no such move."""
     moves = space(model.network)
-    last = len(moves.course.cuts) - 1
+    last = len(moves.course.separators) - 1
     for begin in range(last):
         for move in moves.from_cut(begin, WHOLE):
             if move.end == last and move.stages[-1].mode is mode:

@@ -16,7 +16,7 @@ from planners.fusion.search import Group, GroupMode, Terms, group_of
 from planners.memory.order import chain_of
 from planners.memory.tiles import Scratch
 from planners.plan.plan import Tiles
-from planners.tiling.regions import can_be_tiled
+from planners.plan.regions import can_be_tiled
 
 PLATFORM = PLATFORMS["cortex-m7"]
 TERMS = Terms(platform=PLATFORM, scratch=Scratch.IM2COL)

@@ -12,8 +12,16 @@ from csdf.errors import InvalidPlan
 from planners.memory.order import chain_of
 from planners.memory.tiles import tiled_stage
 from planners.plan.plan import Tiles
-from planners.plan.tile_ranges import TileRanges
-from planners.tiling.regions import COLUMNS, ROWS, Needs, can_be_tiled, even_ends, fresh, length
+from planners.plan.regions import (
+    COLUMNS,
+    ROWS,
+    Needs,
+    TileRanges,
+    can_be_tiled,
+    even_ends,
+    fresh,
+    length,
+)
 from tests.planners.fusion.chains import networks, plain_chain, tilings
 from tests.reference.shared_borders import reuse_multiply_accumulates, reuse_order, shared_elements
 

@@ -27,7 +27,7 @@ from planners.fusion.search import (
 from planners.memory.order import chain_of
 from planners.memory.tiles import Scratch
 from planners.plan.checker import require_carried_out
-from planners.tiling.regions import layer_range
+from planners.plan.regions import layer_range
 from tests.planners.fusion.chains import TERMS, mixed, networks, plain_chain, yolo_chain
 
 ways = st.sampled_from(list(GroupMode))

@@ -4,7 +4,7 @@ from collections import defaultdict
 
 from cnn2csdf.granularity import ROWS
 from planners.arena.allocation import plan_arena
-from planners.memory.order import course_of
+from planners.memory.order import topological_order
 from planners.memory.ordered import GroupInOrder, PartsInOrder, Ring, in_order
 from planners.memory.plain_plans import MOST_STEPS, layer_by_layer, row_by_row
 from planners.memory.stages import StageTable
@@ -14,11 +14,11 @@ from planners.reuse.placement import tensor_places
 
 
 def whole_plan(network):
-    return layer_by_layer(course_of(network), StageTable(network)).plan
+    return layer_by_layer(topological_order(network), StageTable(network)).plan
 
 
 def rows_plan(network, granularity=ROWS, **options):
-    return row_by_row(course_of(network), StageTable(network), granularity, **options).plan
+    return row_by_row(topological_order(network), StageTable(network), granularity, **options).plan
 
 
 def ordered_plan(network, granularity=ROWS, *, element_bytes=None):

@@ -164,7 +164,7 @@ def whole_layers(network, element_bytes=4):
     moves = space(network, element_bytes=element_bytes)
     groups = [
         GroupWay(0, 0, cut, cut + 1, (moves.apart(cut)[0],), is_apart=True)
-        for cut in range(len(moves.course.cuts) - 1)
+        for cut in range(len(moves.course.separators) - 1)
     ]
     return plan_of(moves.course, moves.table, groups, is_streamed=False)
 
@@ -224,7 +224,7 @@ def test_by_rows_densenet_has_a_ring_for_each_block():
     network = simplified(Model(network=from_catalogue("densenet121"))).network
     moves = space(network, element_bytes=1)
     stages = tuple(Stage(layers=(name,)) for name in moves.course.layers[1:])
-    last = len(moves.course.cuts) - 1
+    last = len(moves.course.separators) - 1
     group = GroupWay(0, 0, 0, last, (Move(0, last, stages),))
     plan = plan_of(moves.course, moves.table, [group], is_streamed=False)
     hosts = {one.host for one in plan.aliases}
@@ -272,7 +272,7 @@ def test_the_search_counts_sections_as_the_best_choice_of_places_has_it():
     counted = []
     for seed in range(80):
         moves = space(joined_network(seed), element_bytes=1)
-        for cut in range(len(moves.course.cuts) - 1):
+        for cut in range(len(moves.course.separators) - 1):
             move, peak = moves.apart(cut)
             names = [stage.result for stage in move.stages]
             aliases = [one for one in moves.table.aliases.values() if {*one[:2]} <= set(names)]

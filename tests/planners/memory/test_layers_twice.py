@@ -14,7 +14,7 @@ from planners.memory.fit import fit
 from planners.memory.labels import front
 from planners.memory.making import plan_of
 from planners.memory.moves import WHOLE, GroupWay
-from planners.memory.order import course_of
+from planners.memory.order import topological_order
 from planners.memory.search import TwiceMoves
 from planners.memory.stages import StageTable
 from planners.plan.checker import require_carried_out
@@ -29,13 +29,13 @@ from tests.planners.memory.test_streaming_search import every_plan, improved
 
 
 def twice_space(network, element_bytes=4):
-    return TwiceMoves(course_of(network), StageTable(network, element_bytes=element_bytes))
+    return TwiceMoves(topological_order(network), StageTable(network, element_bytes=element_bytes))
 
 
 def plan_with_copies(network, seed):
     """A plan drawn at random that computes layers twice, or None where no gate allows for it."""
     moves, source = twice_space(network), Random(seed)
-    groups, cut, last = [], 0, len(moves.course.cuts) - 1
+    groups, cut, last = [], 0, len(moves.course.separators) - 1
     while cut < last:
         known = list(moves.from_cut(cut, WHOLE))
         twice = [move for move in known if move.is_rematerialised]

@@ -67,9 +67,11 @@ def test_any_plan_computes_what_the_whole_network_computes(model, seed, is_strea
     require_equal(outputs(model, plan, frame), run_whole(model, frame))
 
 
-@pytest.mark.parametrize("input_", INPUTS)
-@pytest.mark.parametrize("name", NETWORKS)
-@pytest.mark.parametrize("result", OUTPUT_MEMORIES)
+CASES = [(NETWORKS[1], one, result) for one in INPUTS for result in OUTPUT_MEMORIES]
+CASES += [(NETWORKS[0], "arena", "arena"), (NETWORKS[2], "rows", "outside")]
+
+
+@pytest.mark.parametrize(("name", "input_", "result"), CASES)
 def test_every_way_that_fit_prints_runs(name, input_, result):
     network = simplified(Model(network=from_catalogue(name))).network
     model = Model(network=network, weights=random_weights(network, 0))
@@ -80,7 +82,7 @@ def test_every_way_that_fit_prints_runs(name, input_, result):
         require_equal(outputs(model, way.plan, frame), run_whole(model, frame))
 
 
-@pytest.mark.parametrize("element_bytes", [1, 2, 8, None])
+@pytest.mark.parametrize("element_bytes", [2, None])
 def test_a_plan_for_elements_of_other_bytes_computes_the_same(element_bytes):
     # With None the elements of int8, int16 and single precision take turns, as in networks that are
     # quantised at run time: all are computed in single precision.

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cnn2csdf.geometry import ReceptiveField
-from planners.tiling.regions import even_ends
+from planners.plan.regions import even_ends
 from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.layer_text import layers_from_text
 from planners.traffic.network_traffic import NetworkSearch

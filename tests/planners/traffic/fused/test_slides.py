@@ -2,7 +2,7 @@
 
 import pytest
 
-from planners.tiling.regions import COLUMNS
+from planners.plan.regions import COLUMNS
 from planners.traffic.fused.axis_cuts import axis_cut
 from planners.traffic.fused.schedule import AGAIN, KEPT, SENT, FusedSchedule
 from planners.traffic.fused.search import GroupSearch, answer_of

@@ -1,16 +1,10 @@
-"""Regions of maps: which rows and columns of its inputs a layer needs for some of its output.
+"""Regions of tensors: the rows and columns of its inputs that a layer needs, and the tiles of groups.
 
 Rows follow the row rule of cnn2csdf; columns follow the same rule, of the layer turned around its
-diagonal.
-
-Groups of layers cut into parts along an axis: what each part needs of every map and makes of it.
-
-The outputs of a group are cut into parts. From there the needs are walked back to the inputs, map by
-map. What a part makes of a map may be all that it needs, or only what no part before it has made;
-what it makes decides what it needs of the maps before. Parts are ranges where a group holds
-rectangles, or sets of places where gaps count.
-
-Some layers of a network as a network of their own.
+diagonal. The outputs of a group are cut into parts along an axis. From there the needs are walked
+back to the inputs, tensor by tensor. What a part makes of a tensor may be all that it needs, or
+only what no part before it has made; what it makes decides what it needs of the tensors before.
+Parts are ranges where a group holds rectangles, or sets of places where gaps count.
 """
 
 from __future__ import annotations
@@ -21,13 +15,15 @@ from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 from cnn2csdf import operators as op
+from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators import Input, Operator, Output
+from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
 from csdf.names import longer_name
+from planners.plan.plan import Stage, Tiles
 
-Range = tuple[int, int]  # first, and one past the last
 RangeNeeded = Callable[[Range], Range]  # of the output -> of the input, not clipped
 
 ROWS, COLUMNS = 0, 1  # axes
@@ -240,6 +236,73 @@ def largest_shared(ranges: Sequence[Range]) -> int:
     """Return the most places that a tile shares with the next one."""
     pairs = pairwise(ranges)
     return max((max(0, one[1] - other[0]) for one, other in pairs), default=0)
+
+
+class TileRanges:
+    """The rectangles of a stage of tiles: a tile is named by its place down and across."""
+
+    def __init__(self, network: Network, stage: Stage, needs: Needs | None = None) -> None:
+        """Raise InvalidNetwork for a layer that needs all of an input at once."""
+        assert stage.tiles is not None
+        self.network = network
+        self.tiles: Tiles = stage.tiles
+        self.layers = [network.layer(name) for name in stage.layers]
+        needs = needs or Needs(network)
+        self.rows = bands(needs, self.layers, self.tiles.row_ends, ROWS)
+        self.columns = bands(needs, self.layers, self.tiles.column_ends, COLUMNS)
+
+    def held(self, name: str, down: int, across: int) -> Region:
+        """Return what a tile holds of a tensor."""
+        return Region(self.rows[name][down], self.columns[name][across])
+
+    def computed(self, name: str, down: int, across: int) -> Region:
+        """Return what a tile computes of a tensor."""
+        return Region(self.computed_rows(name)[down], self.computed_columns(name)[across])
+
+    def computed_rows(self, name: str) -> tuple[Range, ...]:
+        """Return the rows of a tensor that each tile down computes."""
+        return fresh(self.rows[name]) if self.tiles.halo_cached else self.rows[name]
+
+    def computed_columns(self, name: str) -> tuple[Range, ...]:
+        """Return the columns of a tensor that each tile across computes."""
+        return fresh(self.columns[name]) if self.tiles.halo_cached else self.columns[name]
+
+    def rows_below(self, name: str, down: int) -> Region | None:
+        """Return the rows, of the whole width, that tiles share with those below them."""
+        if down + 1 == len(self.tiles.row_ends):
+            return None
+        rows = (self.rows[name][down + 1][0], self.rows[name][down][1])
+        return _unless_empty(Region(rows, (self.columns[name][0][0], self.columns[name][-1][1])))
+
+    def columns_beside(self, name: str, down: int, across: int) -> Region | None:
+        """Return the columns that a tile shares with the next one."""
+        if across + 1 == len(self.tiles.column_ends):
+            return None
+        columns = (self.columns[name][across + 1][0], self.columns[name][across][1])
+        return _unless_empty(Region(self.rows[name][down], columns))
+
+    @property
+    def work(self) -> int:
+        """Multiply-accumulates of all tiles together."""
+        return sum(map(self.work_of, self.layers))
+
+    def work_of(self, layer: Layer) -> int:
+        """Multiply-accumulates of a layer in all tiles."""
+        rows, columns = self.computed_rows(layer.name), self.computed_columns(layer.name)
+        pixels = sum(end - first for first, end in rows) * sum(
+            end - first for first, end in columns
+        )
+        return multiply_accumulates_of_pixel(self.network, layer) * pixels
+
+
+def multiply_accumulates_of_pixel(network: Network, layer: Layer) -> int:
+    """Return the multiply-accumulates of one pixel of all channels of the output of a layer."""
+    pixels = layer.shape.height * layer.shape.width
+    return multiply_accumulates(layer, network.input_shapes(layer)) // pixels
+
+
+def _unless_empty(region: Region) -> Region | None:
+    return None if min(region.height, region.width) <= 0 else region
 
 
 RESULT = "result"
