@@ -270,7 +270,7 @@ def _storage_cards(findings: GraphFindings) -> Iterator[_Card]:
         count = smallest.point.size
         bound = (
             "proved" if smallest.status is Status.OPTIMAL
-            else f"found; at least {size(smallest.lower_bound, unit)}"
+            else f"found; lower bound {size(smallest.lower_bound, unit)}"
         )  # fmt: skip
         said = f"{count} bytes, {bound}" if unit == "bytes" else bound
         yield _Card("smallest", "Smallest buffers", size(count, unit), said)
