@@ -106,7 +106,8 @@ def least_traffic(
     group = replace(group_of(convolution), name="group")  # equal shapes are searched once
     arrays = group.input_elements, used_weights(group), group.output_elements
     of_all = sum(count * size for count, size in zip(arrays, sizes, strict=True))
-    room = min(buffer_bytes, of_all)  # a larger buffer is of no use
+    # A larger buffer is of no use; each tile holds an element, also where padding alone is read.
+    room = min(buffer_bytes, of_all + sum(sizes))
     search = nest_search(group, halo, sizes)
     *_, nest = search.better(room, search.most(room), one_level, Stop())
     bounds = lower_bounds(convolution, buffer_bytes=buffer_bytes, element_bytes=sizes)

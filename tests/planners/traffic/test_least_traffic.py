@@ -181,3 +181,9 @@ def test_compiled_or_not_the_answer_is_the_same(monkeypatch):
         nest_search.cache_clear()
         answers.append(least_traffic(layer, buffer_bytes=1000, element_bytes=4))
     assert answers[0] == answers[1]
+
+
+def test_a_layer_that_sees_padding_alone_writes_its_output():
+    # The only output row lies over the row of padding: neither input nor weights are read.
+    layer = small(filters=2, stride=(2, 1), padding=(1, 0, 0, 0))
+    assert least_traffic(layer, buffer_bytes=100, element_bytes=1).total_bytes == 2
