@@ -14,7 +14,7 @@ from planners.traffic.command.picture import TrafficBar, bars_picture
 from planners.traffic.convolution import Convolution
 from planners.traffic.fused.axis_cuts import axis_cut
 from planners.traffic.fused.group import FusedGroup, FusedLayer
-from planners.traffic.fused.schedule import AGAIN, KEPT, SENT, FusedSchedule
+from planners.traffic.fused.schedule import CACHED, RECOMPUTED, RELOADED, SPILLED, FusedSchedule
 from planners.traffic.fused.search import FusedTraffic, GroupSearch, answer_of
 from planners.traffic.one_layer import least_traffic
 
@@ -80,14 +80,14 @@ def pair() -> FusedGroup:
     return FusedGroup(layers=(layer, layer))
 
 
-def two_parts(borders: tuple, input_borders: tuple, kept: tuple[int, ...] = ()) -> FusedTraffic:
+def two_parts(borders: tuple, input_halo: tuple, kept: tuple[int, ...] = ()) -> FusedTraffic:
     """Return the schedule of the slides with what becomes of borders."""
     return answer_of(
         FusedSchedule(
             group=pair(),
-            parts=(1, 2),
-            borders=borders,
-            input_borders=input_borders,
+            tiles=(1, 2),
+            halo=borders,
+            input_halo=input_halo,
             kept_weights=kept,
         )
     )
@@ -103,21 +103,24 @@ def best() -> FusedTraffic:
 
 def rows() -> list[Row]:
     """Return the layers one by one, the parts of the slides, and the best schedule."""
-    again = (AGAIN, AGAIN)
+    again = (RELOADED, RELOADED)
     return [
         alone(),
-        row("cut in two, border sent to DRAM", two_parts((SENT, SENT), again)),
-        row("cut in two, border made again", two_parts((AGAIN, AGAIN), again)),
-        row("cut in two, border kept", two_parts((KEPT, KEPT), again)),
-        row("cut in two, borders of the input kept too", two_parts((KEPT, KEPT), (KEPT, KEPT))),
-        row("best: {0[0]}x{0[1]} parts, all weights kept".format(best().schedule.parts), best()),
+        row("cut in two, border sent to DRAM", two_parts((SPILLED, SPILLED), again)),
+        row("cut in two, border made again", two_parts((RECOMPUTED, RECOMPUTED), again)),
+        row("cut in two, border kept", two_parts((CACHED, CACHED), again)),
+        row(
+            "cut in two, borders of the input kept too",
+            two_parts((CACHED, CACHED), (CACHED, CACHED)),
+        ),
+        row("best: {0[0]}x{0[1]} parts, all weights kept".format(best().schedule.tiles), best()),
     ]
 
 
 def row(name: str, found: FusedTraffic) -> Row:
     """Return a fused schedule in bytes."""
     moved = found.moved
-    borders = moved.borders_written + moved.borders_read
+    borders = moved.halo_written + moved.halo_read
     sizes = (found.held, moved.input, moved.weights, moved.output, borders)
     return Row(name, *(size * BYTES for size in sizes))
 

@@ -8,12 +8,11 @@ from textwrap import indent
 
 from cnn2csdf.geometry import ReceptiveField
 from figures.liao_pair import BUFFER, BYTES, MAPS, SIZE
+from planners.published.liao import PairTraffic, least_pair_traffic, nests
 from planners.traffic.convolution import Convolution
 from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.nest import Halo
 from planners.traffic.one_layer import least_traffic
-from planners.traffic.published.network import nests
-from planners.traffic.published.pair import PairTraffic, least_pair_traffic
 
 KERNEL = 3
 SHAPES = ((28, 128), (14, 256), (7, 512))  # other pairs of ResNet-34: places along a side, maps
@@ -109,7 +108,7 @@ def page() -> str:
         slides_own=slides.total * BYTES - output,
         input=slides.input * BYTES,
         weights=slides.weights * BYTES,
-        borders=slides.borders * BYTES,
+        borders=slides.halo * BYTES,
         output=output,
         reloaded=reloaded,
         reloaded_own=reloaded - output,

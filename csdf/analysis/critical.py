@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
-from typing import Any, NamedTuple
+from types import SimpleNamespace
 
 from csdf.analysis.components import Component
 from csdf.analysis.execution import SteadyState
@@ -53,30 +53,6 @@ def named_cycle(
     )
 
 
-class _Columns(NamedTuple):
-    """The steady part and the graph as the kernel reads them: see `kernel.Causes`."""
-
-    time: int
-    firings: Sequence[int]
-    causes: Any
-    cause_bits: Sequence[int]
-    per_word: Sequence[int]
-    cause_start: Sequence[int]
-    record: Any
-    record_start: Sequence[int]
-    phases: Sequence[int]
-    duration_start: Sequence[int]
-    duration: Sequence[int]
-    input_start: Sequence[int]
-    input_channel: Sequence[int]
-    producer: Sequence[int]
-    initial_tokens: Sequence[int]
-    made_start: Sequence[int]
-    made: Sequence[int]
-    taken_start: Sequence[int]
-    taken: Sequence[int]
-
-
 def critical_circuit(graph: IndexedGraph, state: SteadyState) -> Circuit:
     """Return a cycle of firings each of which started as soon as the one before it ended.
 
@@ -90,28 +66,17 @@ def critical_circuit(graph: IndexedGraph, state: SteadyState) -> Circuit:
     )
     backend = compiler.backend(fits=largest <= compiler.SAFE)
     channels = range(len(graph.producer))
-    columns = _Columns(
-        time=state.time,
-        firings=recorded.firings,
-        causes=backend.view(recorded.causes),
-        cause_bits=recorded.cause_bits,
-        per_word=recorded.per_word,
-        cause_start=recorded.cause_start,
-        record=backend.view(recorded.record),
-        record_start=recorded.record_start,
-        phases=graph.phases,
-        duration_start=graph.duration_start,
-        duration=graph.duration,
-        input_start=graph.input_start,
-        input_channel=graph.input_channel,
-        producer=graph.producer,
-        initial_tokens=graph.initial_tokens,
-        made_start=graph.production_start,
-        made=[one for c in channels for one in accumulate(graph.productions(c))],
-        taken_start=graph.consumption_start,
-        taken=[one for c in channels for one in accumulate(graph.consumptions(c))],
-    )
-    causes = backend.kernel(kernel.Causes)(columns, backend.array)
+    columns = graph._asdict() | recorded._asdict()  # see `kernel.Causes`
+    columns |= {
+        "time": state.time,
+        "causes": backend.view(recorded.causes),
+        "record": backend.view(recorded.record),
+        "made_start": graph.production_start,
+        "made": [one for c in channels for one in accumulate(graph.productions(c))],
+        "taken_start": graph.consumption_start,
+        "taken": [one for c in channels for one in accumulate(graph.consumptions(c))],
+    }
+    causes = backend.kernel(kernel.Causes)(SimpleNamespace(**columns), backend.array)
     begin = int(recorded.record[0]) if recorded.record_start[0] >= 0 else 0
     walker = backend.kernel(kernel.Walker)
     length = backend.kernel(kernel.cycle_length)(causes, walker(0, 0, begin), walker(0, 0, begin))

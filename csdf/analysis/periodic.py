@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from math import gcd, lcm
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from csdf.errors import GaveUp
@@ -246,27 +247,24 @@ class PeriodicProblem:
         self._step.adapt(copies)
         wrap = [self.scale * k // r for k, r in zip(copies, self.cycles, strict=True)]
         graph = self.graph
-        columns = _Columns(
-            node_start=starts[:-1],
-            phases=graph.phases,
-            copies=copies,
-            wrap_height=wrap,
-            input_start=graph.input_start,
-            input_channel=graph.input_channel,
-            producer=graph.producer,
-            produced=self._produced,
-            produced_before=self._before,
-            production_start=graph.production_start,
-            consumed=self._consumed,
-            consumed_upto=self._upto,
-            consumption_start=graph.consumption_start,
-            step=self._step.tokens,
-            step_height=self._step.height,
-            is_ordered=self._is_ordered,
+        columns = (
+            self.graph._asdict()
+            | {  # see `periodic.Layout`
+                "node_start": starts[:-1],
+                "copies": copies,
+                "wrap_height": wrap,
+                "produced": self._produced,
+                "produced_before": self._before,
+                "consumed": self._consumed,
+                "consumed_upto": self._upto,
+                "step": self._step.tokens,
+                "step_height": self._step.height,
+                "is_ordered": self._is_ordered,
+            }
         )
         found = NodeArrays(
             nodes=starts[-1],
-            columns=backend.kernel(periodic.Layout)(columns, backend.array),
+            columns=backend.kernel(periodic.Layout)(SimpleNamespace(**columns), backend.array),
             times=backend.array(
                 [1] * starts[-1] if unit_times else self._times(copies, graph.duration)
             ),
@@ -339,27 +337,6 @@ def _separated(edges: list[int], source: Any, owner: Any) -> tuple[tuple[int, ..
             found[frozenset(actors)] = None
             actors = set()
     return tuple(tuple(sorted(group)) for group in found)
-
-
-class _Columns(NamedTuple):
-    """The graph as the constraints need it, without the tokens: see `periodic.Layout`."""
-
-    node_start: Sequence[int]
-    phases: Sequence[int]
-    copies: Sequence[int]
-    wrap_height: Sequence[int]
-    input_start: Sequence[int]
-    input_channel: Sequence[int]
-    producer: Sequence[int]
-    produced: Sequence[int]
-    produced_before: Sequence[int]
-    production_start: Sequence[int]
-    consumed: Sequence[int]
-    consumed_upto: Sequence[int]
-    consumption_start: Sequence[int]
-    step: Sequence[int]
-    step_height: Sequence[int]
-    is_ordered: Sequence[int]
 
 
 class EdgeArrays(NamedTuple):

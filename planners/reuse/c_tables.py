@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Hashable, Iterator, Sequence
-from itertools import accumulate, pairwise
-from typing import NamedTuple, TypeVar
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import TypeVar
 
 from planners.formats.c_header import in_comment, require_number
 from planners.reuse.deployment import Deployment, PlannedBuffer, PlannedFiring
@@ -35,36 +35,38 @@ RECIPE = (
 )
 
 
-class Names(NamedTuple):
-    """The numbers of everything, by name. layers: by network and layer."""
-
-    networks: dict[str, int]
-    layers: dict[tuple[str, str], int]
-    partitions: dict[str, int]
-    buffers: dict[str, int]
+Columns = dict[str, tuple[Sequence[int], str]]
+"""The members of a structure by name: values, and a remark."""
 
 
-class Column(NamedTuple):
-    """A member of a structure: its name, its values, and a remark."""
+class _Numbers:
+    """The numbers of everything by name; layers by network and layer."""
 
-    name: str
-    values: Sequence[int]
-    remark: str = ""
+    def __init__(self, deployment: Deployment) -> None:
+        def numbered(names: Iterable[Name]) -> dict[Name, int]:
+            return {name: number for number, name in enumerate(dict.fromkeys(names))}
+
+        parts = deployment.partitions
+        self.networks = numbered(one.network for one in parts)
+        self.layers = numbered((one.network, layer) for one in parts for layer in one.layers)
+        self.partitions = numbered(one.name for one in parts)
+        self.buffers = numbered(one.name for one in deployment.buffers)
 
 
 def format_tables(deployment: Deployment) -> str:
     """Return a header of constants and static tables. Names begin with that of the application."""
-    prefix = _identifier(deployment.name)
+    prefix = _capitals(deployment.name).lower()
+    prefix = prefix if prefix[:1].isalpha() else f"n{prefix}"
     capitals = prefix.upper()
-    partitions, buffers = deployment.partitions, deployment.buffers
-    names = Names(
-        networks=_numbers([one.network for one in partitions]),
-        layers=_numbers([(one.network, layer) for one in partitions for layer in one.layers]),
-        partitions=_numbers([one.name for one in partitions]),
-        buffers=_numbers([one.name for one in buffers]),
-    )
-    copies = list(_copies(buffers))
+    names = _Numbers(deployment)
+    latest: dict[tuple[str, str, str, int], PlannedBuffer] = {}
+    copies = []  # of a connection, each with the next one
+    for buffer in deployment.buffers:
+        if buffer.connection in latest:
+            copies.append((latest[buffer.connection], buffer))
+        latest[buffer.connection] = buffer
     proof = f"{deployment.name}: {deployment.status}: {deployment.reason}"
+    firings = sum(len(one.firings) for one in deployment.partitions)
     lines = [
         f"#ifndef {capitals}_H",
         f"#define {capitals}_H",
@@ -76,22 +78,16 @@ def format_tables(deployment: Deployment) -> str:
         f"#define {capitals}_ARENA_BYTES {require_number('arena', deployment.arena_bytes)}",
         f"#define {capitals}_ARENA_ALIGNMENT {deployment.element_bytes}",
         f"#define {capitals}_ELEMENT_BYTES {deployment.element_bytes}",
-        f"#define {capitals}_FIRINGS {sum(len(one.firings) for one in partitions)}",
+        f"#define {capitals}_FIRINGS {firings}",
         f"#define {capitals}_COPIES {len(copies)}",
         *_constants(f"{capitals}_NETWORK", list(names.networks)),
         *_constants(f"{capitals}_LAYER", [": ".join(pair) for pair in names.layers]),
         *_constants(f"{capitals}_PARTITION", list(names.partitions)),
         *_constants(f"{capitals}_BUFFER", list(names.buffers)),
-        *_buffer_table(prefix, deployment, names),
-        *_partition_table(prefix, deployment, names),
-        *_firing_table(prefix, deployment, names),
-        *_copy_table(prefix, copies, names),
+        *_plan_tables(prefix, deployment, names),
+        *_copy_table(prefix, copies[::-1], names),  # so that targets are free
     ]
     return "\n".join([*lines, "", "#endif", ""])
-
-
-def _numbers(names: Sequence[Name]) -> dict[Name, int]:
-    return {name: number for number, name in enumerate(dict.fromkeys(names))}
 
 
 def _constants(prefix: str, names: Sequence[str]) -> Iterator[str]:
@@ -109,82 +105,61 @@ def _constants(prefix: str, names: Sequence[str]) -> Iterator[str]:
     yield from (f"    {prefix}S", "};")
 
 
-def _buffer_table(prefix: str, deployment: Deployment, names: Names) -> Iterator[str]:
-    buffers = deployment.buffers
-    columns = (
-        Column("offset", [one.offset for one in buffers], "bytes from the start of the arena"),
-        Column("bytes", [one.size for one in buffers]),
-        Column("row_bytes", [one.row_bytes for one in buffers]),
-        Column("rows", [one.rows for one in buffers], "that are kept"),
-        Column("network", [names.networks[one.network] for one in buffers]),
-        Column("producer", [names.layers[one.network, one.producer] for one in buffers], "a layer"),
-        Column("consumer", [names.layers[one.network, one.consumer] for one in buffers], "a layer"),
-        Column("input", [one.input for one in buffers], "which of the consumer's, from 0"),
-        Column("in_place", [int(one.in_place) for one in buffers], "written over what is read"),
-    )
+def _plan_tables(prefix: str, deployment: Deployment, names: _Numbers) -> Iterator[str]:
+    """The tables of buffers, partitions and firings."""
+    buffers, partitions = deployment.buffers, deployment.partitions
+    columns: Columns = {
+        "offset": ([one.offset for one in buffers], "bytes from the start of the arena"),
+        "bytes": ([one.size for one in buffers], ""),
+        "row_bytes": ([one.row_bytes for one in buffers], ""),
+        "rows": ([one.rows for one in buffers], "that are kept"),
+        "network": ([names.networks[one.network] for one in buffers], ""),
+        "producer": ([names.layers[one.network, one.producer] for one in buffers], "a layer"),
+        "consumer": ([names.layers[one.network, one.consumer] for one in buffers], "a layer"),
+        "input": ([one.input for one in buffers], "which of the consumer's, from 0"),
+        "in_place": ([int(one.in_place) for one in buffers], "written over what is read"),
+    }
     yield from _table(prefix, "buffer", columns, [one.name for one in buffers])
-
-
-def _partition_table(prefix: str, deployment: Deployment, names: Names) -> Iterator[str]:
-    ends = accumulate((len(one.firings) for one in deployment.partitions), initial=0)
-    ranges = list(pairwise(ends))
-    columns = (
-        Column("network", [names.networks[one.network] for one in deployment.partitions]),
-        Column("first_firing", [first for first, _ in ranges]),
-        Column("end_firing", [end for _, end in ranges]),
-    )
+    ends = list(accumulate((len(one.firings) for one in partitions), initial=0))
+    columns = {
+        "network": ([names.networks[one.network] for one in partitions], ""),
+        "first_firing": (ends[:-1], ""),
+        "end_firing": (ends[1:], ""),
+    }
     for group in deployment.parallel:
         yield ""
         yield from _comment_lines([f"at the same time, on successive frames: {', '.join(group)}"])
     yield from _table(prefix, "partition", columns, list(names.partitions))
-
-
-def _firing_table(prefix: str, deployment: Deployment, names: Names) -> Iterator[str]:
     firings = [
         firing._replace(layer=names.layers[one.network, one.layers[firing.layer]])
-        for one in deployment.partitions
+        for one in partitions
         for firing in one.firings
     ]
-    columns = [
-        Column(name, [firing[place] for firing in firings])
-        for place, name in enumerate(PlannedFiring._fields)
-    ]
-    yield from _table(prefix, "firing", columns, [])
+    fields = zip(PlannedFiring._fields, zip(*firings, strict=True), strict=True)
+    yield from _table(prefix, "firing", {name: (values, "") for name, values in fields}, [])
 
 
 def _copy_table(
-    prefix: str, copies: Sequence[tuple[PlannedBuffer, PlannedBuffer]], names: Names
+    prefix: str, copies: Sequence[tuple[PlannedBuffer, PlannedBuffer]], names: _Numbers
 ) -> Iterator[str]:
-    copies = copies[::-1]  # so that targets are free
     ends = [names.partitions[source.stays[-1].partition] for source, _ in copies]
+    columns: Columns = {
+        "partition": (ends, "that has finished a frame"),
+        "source": ([names.buffers[source.name] for source, _ in copies], "a buffer"),
+        "target": ([names.buffers[target.name] for _, target in copies], "a buffer"),
+    }
     if copies:
-        columns = (
-            Column("partition", ends, "that has finished a frame"),
-            Column("source", [names.buffers[source.name] for source, _ in copies], "a buffer"),
-            Column("target", [names.buffers[target.name] for _, target in copies], "a buffer"),
-        )
         yield from _table(prefix, "copy", columns, [])
 
 
-def _copies(buffers: Sequence[PlannedBuffer]) -> Iterator[tuple[PlannedBuffer, PlannedBuffer]]:
-    """The copies of a connection, each with the next one."""
-    latest: dict[tuple[str, str, str, int], PlannedBuffer] = {}
-    for buffer in buffers:
-        if buffer.connection in latest:
-            yield latest[buffer.connection], buffer
-        latest[buffer.connection] = buffer
-
-
-def _table(
-    prefix: str, what: str, columns: Sequence[Column], remarks: Sequence[str]
-) -> Iterator[str]:
+def _table(prefix: str, what: str, columns: Columns, remarks: Sequence[str]) -> Iterator[str]:
     """A structure and an array of it; with a remark each entry has a line of its own."""
-    entries = list(zip(*(column.values for column in columns), strict=True))
+    entries = list(zip(*(values for values, _ in columns.values()), strict=True))
     yield from ("", f"struct {prefix}_{what} {{")
-    for column in columns:
-        remark = f" /* {column.remark} */" if column.remark else ""
-        require_number(f"{prefix}_{what}.{column.name}", max(column.values, default=0))
-        yield f"    {_type(column.values)} {column.name};{remark}"
+    for name, (values, about) in columns.items():
+        most = require_number(f"{prefix}_{what}.{name}", max(values, default=0))
+        kind = next((one for limit, one in TYPES if most < limit), "uint64_t")
+        yield f"    {kind} {name};{f' /* {about} */' if about else ''}"
     yield "};"
     if not entries:
         return
@@ -197,17 +172,6 @@ def _table(
     else:
         yield from (f"    {line}" for line in textwrap.wrap(" ".join(texts), WIDTH - 4))
     yield "};"
-
-
-def _type(values: Sequence[int]) -> str:
-    """The smallest type that holds all values."""
-    return next((name for limit, name in TYPES if max(values, default=0) < limit), "uint64_t")
-
-
-def _identifier(name: str) -> str:
-    """The name with nothing but what C allows, beginning with a letter."""
-    text = _capitals(name).lower()
-    return text if text[:1].isalpha() else f"n{text}"
 
 
 def _capitals(name: str) -> str:

@@ -13,6 +13,7 @@ import pickle
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 import distributed
@@ -24,6 +25,7 @@ from planners.reuse.problem import Chromosome, Evaluate, InvalidSearch, LostWork
 CONNECT = (
     10.0  # seconds for the scheduler to answer, for the first worker, and for lost ones to return
 )
+NEWS = 64  # ticks without an answer, after which Dask is asked whether there are workers
 UNTYPED: Any = distributed  # most of its functions carry no types
 
 
@@ -67,9 +69,8 @@ class _Cluster:
                 f"{address}: a worker cannot build the evaluation: {error}; "
                 "install the same version of this project on every worker"
             )
-        client.replicate(
-            [self._evaluate]
-        )  # else tasks wait for it where the worker that has it dies
+        # Else tasks would wait for it where the only worker that has it dies.
+        client.replicate([self._evaluate])
 
     def _require_workers(self, otherwise: str) -> None:
         try:
@@ -91,14 +92,15 @@ class _Cluster:
                 for part in parts
             ]
             for future in list(futures):
-                while True:
+                for tick in count(1):
                     stop.look()
                     self._require_scheduler()
                     try:
                         found = future.result(timeout=TICK)
                         break
                     except TimeoutError:
-                        pass
+                        if tick % NEWS == 0 and not self._client.nthreads():
+                            self._require_workers("lost its workers: killed for want of memory?")
                 futures.remove(future)
                 yield from found
         except UNTYPED.scheduler.KilledWorker:

@@ -83,7 +83,10 @@ def layer_times(
 
 
 class Steps(NamedTuple):
-    """When each layer fires for the first and for the last time, and the number of steps."""
+    """The steps at which each layer fires first and last, and the number of steps.
+
+    first, last: -1 for a layer that fired before.
+    """
 
     first: list[int]
     last: list[int]
@@ -248,8 +251,8 @@ class PartitionModel:
             if segment is None:
                 if len(self._segments_known) >= MOST_SEGMENTS:
                     self._segments_known.clear()
-                order, first_steps, last_steps = self._turns(begin, end, rows, capacities)
-                segment = self._segments_known[key] = Steps(first_steps, last_steps, len(order))
+                _, segment = self._turns(begin, end, rows, capacities)
+                self._segments_known[key] = segment
             skipped = 1 if begin else 0
             first += [step + count for step in segment.first[skipped:]]
             last += [step + count for step in segment.last[skipped:]]
@@ -261,7 +264,7 @@ class PartitionModel:
         return tuple(
             begin + layer
             for begin, end in self._segments(state.rows)
-            for layer in self._turns(begin, end, state.rows, state.capacities).order
+            for layer in self._turns(begin, end, state.rows, state.capacities)[0]
         )
 
     def _segments(self, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -274,7 +277,9 @@ class PartitionModel:
         if begin + 1 < len(rows) or not begin:
             yield begin, len(rows)
 
-    def _turns(self, begin: int, end: int, rows: Sequence[int], capacities: Sequence[int]) -> Turns:
+    def _turns(
+        self, begin: int, end: int, rows: Sequence[int], capacities: Sequence[int]
+    ) -> tuple[Sequence[int], Steps]:
         """The schedule of the layers of a segment."""
         waits = Waits(self.table.numbers, [0], [], [])
         for layer in range(begin, end):
@@ -317,25 +322,14 @@ class Waits(NamedTuple):
     start: list[int]
 
 
-class Turns(NamedTuple):
-    """The layer of each step of a schedule, and the steps at which each layer fires first and last.
-
-    first, last: -1 for a layer that fired before the schedule.
-    """
-
-    order: Sequence[int]
-    first: list[int]
-    last: list[int]
-
-
 def firing_order(
     phases: Sequence[int],
     waits: Waits,
     *,
     separators: Sequence[bool],
     is_started: bool = False,
-) -> Turns:
-    """Return the schedule of one frame.
+) -> tuple[Sequence[int], Steps]:
+    """Return the schedule of one frame: the layer of each step, and the steps of each layer.
 
     phases: of each layer. waits: for input and for room. separators: of each layer, whether all layers
     behind it depend on it. is_started: the first layer has fired already, and is left out. Raises
@@ -355,4 +349,4 @@ def firing_order(
     del layers  # which keeps the numbers from growing
     if steps == kernel.STUCK:
         raise InvalidNetwork("the buffers are too small: every layer waits for another one")
-    return Turns(order[:steps], list(first), list(last))
+    return order[:steps], Steps(list(first), list(last), steps)

@@ -91,9 +91,8 @@ class _ProcessPool:
         self._begin()
 
     def _begin(self) -> None:
-        context = get_context(
-            "spawn"
-        )  # safe beside threads; the main module must guard what it runs
+        # Safe beside threads; the main module must guard what it runs.
+        context = get_context("spawn")
         end, self._alive = context.Pipe(duplex=False)
         self._executor = ProcessPoolExecutor(
             self._workers, context, initializer=_begin_worker, initargs=(self._content, end)

@@ -71,7 +71,7 @@ class FusedLayer:
     def live_kernels(self, made: Boxes) -> int:
         """Return the elements of a kernel over one map that take part in some of what is made.
 
-        made: rows and columns of the output. Elements that see padding alone take no part.
+        made: rows and columns of the output. Elements that see padding alone take no tile.
         """
         if not self.has_weights:
             return 0
@@ -235,9 +235,9 @@ class FusedGroup:
         return prod(self.dims(number))
 
 
-def shares(length: int, parts: int) -> tuple[Places, ...]:
-    """Return `parts` even shares of an axis, in order. Raises InvalidPlan if one would be empty."""
-    return tuple(places(first, upto) for first, upto in pairwise((0, *even_ends(length, parts))))
+def shares(length: int, tiles: int) -> tuple[Places, ...]:
+    """Return `tiles` even shares of an axis, in order. Raises InvalidPlan if one would be empty."""
+    return tuple(places(first, upto) for first, upto in pairwise((0, *even_ends(length, tiles))))
 
 
 Box = tuple[Places, ...]
