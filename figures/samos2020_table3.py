@@ -29,7 +29,7 @@ from cnn2csdf.weights import Model
 from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import SearchSpace
 from planners.commands.cnn.picture import MemoryBar, memory_picture
-from planners.memory.plain_plans import BoundedPlan, memory_comparison
+from planners.memory.plain_plans import BoundedPlan, Method, memory_comparison
 from planners.published.samos import NetworkMemory, network_memory
 
 BYTES = 4
@@ -100,6 +100,7 @@ class Compared(NamedTuple):
     by_parts: NetworkMemory
     whole_arena: BoundedPlan
     rows_arena: BoundedPlan
+    methods: tuple[Method, ...]
 
 
 def by_rows(network: Network) -> Compared:
@@ -110,7 +111,7 @@ def by_rows(network: Network) -> Compared:
         for one in (WHOLE, ROWS)
     )
     found = memory_comparison(network, ROWS)
-    return Compared(whole, parts, found.whole, found.rows)
+    return Compared(whole, parts, found.whole, found.rows, found.methods)
 
 
 def memory_table(networks: dict[str, Network], rows: dict[str, Compared]) -> str:

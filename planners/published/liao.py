@@ -34,8 +34,7 @@ from planners.traffic.fused.bounds import least_moved
 from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.fused.schedule import RELOADED, SPILLED, FusedSchedule
 from planners.traffic.fused.search import grids
-from planners.traffic.fused.stage_groups import groups_of
-from planners.traffic.fused.stages import Stage
+from planners.traffic.fused.stages import Stage, groups_of
 from planners.traffic.nest import Halo
 from planners.traffic.network_traffic import GroupTraffic, NetworkSearch, stage_alone
 

@@ -29,8 +29,7 @@ from planners.traffic.fused.bounds import (
 )
 from planners.traffic.fused.group import FusedGroup
 from planners.traffic.fused.search import GroupSearch
-from planners.traffic.fused.stage_groups import groups_of
-from planners.traffic.fused.stages import Stage, stages_of
+from planners.traffic.fused.stages import Stage, groups_of, stages_of
 from planners.traffic.nest import Halo, LayerTraffic, listing
 from planners.traffic.one_layer import MOST_PAIRS, check_lengths, least_traffic
 

@@ -60,6 +60,12 @@ def made_of(group: FusedGroup) -> tuple[Boxes, ...]:
     return tuple(((rows[0], columns[0]),) for rows, columns in areas)
 
 
+def makes_what_it_writes(group: FusedGroup) -> bool:
+    """Whether all of each map that others read is made: no window skips a place of it."""
+    made = made_of(group) if group.written else ()
+    return all(made[number] == group.layers[number - 1].whole for number in group.written)
+
+
 def weights_of(group: FusedGroup) -> tuple[int, ...]:
     """Return the bytes of weights of each layer that a schedule brings in: those that take part."""
     pairs = zip(group.layers, made_of(group)[1:], strict=True)

@@ -9,7 +9,6 @@ from cnn2csdf import operators as op
 from cnn2csdf.geometry import ReceptiveField, places
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import ElementSizes
-from planners.traffic.fused.axis_cuts import made_of
 from planners.traffic.fused.group import (
     INPUT,
     PART_OF_OTHERS,
@@ -98,12 +97,6 @@ def least_of_stage(stage: Stage) -> tuple[int, int]:
     least = stage.maps_apart * count(seen) * stage.source_bytes
     least += layer.weights(layer.whole) * layer.weight_bytes
     return least + stage.output_bytes + apart, apart
-
-
-def makes_what_it_writes(group: FusedGroup) -> bool:
-    """Whether all of each map that others read is made: no window skips a place of it."""
-    made = made_of(group) if group.written else ()
-    return all(made[number] == group.layers[number - 1].whole for number in group.written)
 
 
 def seen_elements(layer: FusedLayer) -> int:

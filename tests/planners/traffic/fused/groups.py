@@ -6,8 +6,7 @@ from itertools import product
 from hypothesis import strategies as st
 
 from cnn2csdf.geometry import ReceptiveField
-from planners.traffic.fused.axis_cuts import weights_of
-from planners.traffic.fused.bounds import makes_what_it_writes
+from planners.traffic.fused.axis_cuts import makes_what_it_writes, weights_of
 from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.fused.schedule import (
     INPUT_HALOS,

@@ -20,8 +20,7 @@ from csdf.time_limit import Stop
 from planners.traffic.fused.accounting import CutTables, least_need
 from planners.traffic.fused.search import GroupSearch
 from planners.traffic.fused.simulator import run_schedule
-from planners.traffic.fused.stage_groups import groups_of
-from planners.traffic.fused.stages import stages_of
+from planners.traffic.fused.stages import groups_of, stages_of
 from planners.traffic.network_traffic import NetworkSearch, stage_alone
 
 
