@@ -14,6 +14,7 @@ from csdf.errors import InvalidNetwork
 
 Pair = tuple[int, int]  # vertical, horizontal
 Range = tuple[int, int]  # first, and one past the last
+Places = int  # a set of places: bit k for place k
 
 
 class Overlap(Enum):
@@ -137,6 +138,21 @@ class Window:
         if min(self.overhang) < 0:
             raise InvalidNetwork(f"overhang {self.overhang} is negative")
 
+    def fields(self, inputs: Pair, outputs: Pair) -> tuple[ReceptiveField, ReceptiveField]:
+        """Return the dependences along the rows and along the columns, between maps of these sizes."""
+        rows, columns = (
+            ReceptiveField(
+                inputs=inputs[number],
+                outputs=outputs[number],
+                kernel=self.kernel[number],
+                stride=self.stride[number],
+                dilation=self.dilation[number],
+                padding=self.padding[number],
+            )
+            for number in (0, 1)
+        )
+        return rows, columns
+
     def _axis(self, number: int) -> Axis:
         return Axis(
             self.kernel[number],
@@ -173,6 +189,71 @@ class Window:
             padding=(left, top, right, bottom),
             overhang=self.overhang[::-1],
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceptiveField:
+    """The inputs that each output of a layer depends on along one axis, between two lengths.
+
+    padding: places before the first; those behind the last follow from the lengths. Sets of places
+    rather than ranges are the bits of integers: a stride above the kernel leaves gaps that no window
+    covers.
+    """
+
+    inputs: int
+    outputs: int
+    kernel: int = 1
+    stride: int = 1
+    dilation: int = 1
+    padding: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.inputs, self.outputs, self.kernel, self.stride, self.dilation) < 1:
+            raise InvalidNetwork(f"{self}: lengths, kernel, stride and dilation are at least 1")
+
+    def reading(self, tap: int) -> Range:
+        """Return the outputs for which a kernel place lies on the input; the others see padding."""
+        before = self.padding - tap * self.dilation
+        first = min(max(0, -(-before // self.stride)), self.outputs)
+        upto = min(-(-(self.inputs + before) // self.stride), self.outputs)
+        return first, max(first, upto)
+
+    @property
+    def live(self) -> tuple[int, ...]:
+        """The kernel places that lie on the input for some output; the others see padding alone."""
+        reading = map(self.reading, range(self.kernel))
+        return tuple(tap for tap, (first, upto) in enumerate(reading) if first < upto)
+
+    def live_kernel(self, outputs: Places) -> Places:
+        """Return the kernel places that lie on the input for some of these outputs."""
+        found = 0
+        for tap in range(self.kernel):
+            if outputs & places(*self.reading(tap)):
+                found |= 1 << tap
+        return found
+
+    def needed(self, outputs: Places) -> Places:
+        """Return the input places that these outputs need."""
+        if not outputs:
+            return 0
+        first, upto = (outputs & -outputs).bit_length() - 1, outputs.bit_length()
+        leaves_no_gap = self.kernel >= self.stride and self.dilation == 1
+        if leaves_no_gap and outputs == places(first, upto):
+            axis = Axis(self.kernel, self.stride, before=self.padding)
+            return places(*axis.read((first, upto), self.inputs).held)
+        found = 0
+        for output in range(first, upto):
+            if outputs >> output & 1:
+                start = output * self.stride - self.padding
+                for place in range(start, start + self.kernel * self.dilation, self.dilation):
+                    if 0 <= place < self.inputs:
+                        found |= 1 << place
+        return found
+
+
+def places(first: int, upto: int) -> Places:
+    """Return the places of a range as bits."""
+    return (1 << upto) - (1 << first)
 
 
 def window_places(window: Window, height: int, width: int) -> Pair:

@@ -67,8 +67,8 @@ if TYPE_CHECKING:
     from csdf.errors import InconsistentGraph as InconsistentGraph
     from csdf.errors import InvalidGraph as InvalidGraph
     from csdf.generation import GraphShape as GraphShape
+    from csdf.generation import MeanVariance as MeanVariance
     from csdf.generation import SampledShape as SampledShape
-    from csdf.generation import Spread as Spread
     from csdf.generation import random_graph as random_graph
     from csdf.generation import sampled_graph as sampled_graph
     from csdf.io.graph_files import read_graph as read_graph
@@ -125,7 +125,7 @@ if TYPE_CHECKING:
     from csdf.search.trade_off import pareto_front as pareto_front
     from csdf.search.trade_off import smallest_storage as smallest_storage
     from csdf.search.trade_off import sufficient_capacities as sufficient_capacities
-    from csdf.search.variables import Choice as Choice
+    from csdf.search.variables import SearchSpace as SearchSpace
     from csdf.time_limit import Progress as Progress
     from csdf.time_limit import Stop as Stop
 
@@ -137,7 +137,6 @@ _HOMES = {
     "CapacitySteps": "csdf.analysis.capacity_steps",
     "Channel": "csdf.model.graph",
     "ChannelSensitivity": "csdf.analysis.sensitivity",
-    "Choice": "csdf.search.variables",
     "Connection": "csdf.mapping.model",
     "Core": "csdf.mapping.model",
     "CriticalCycle": "csdf.analysis.critical",
@@ -160,6 +159,7 @@ _HOMES = {
     "MappedExecution": "csdf.mapping.execution",
     "MappedThroughput": "csdf.mapping.throughput",
     "Mapping": "csdf.mapping.model",
+    "MeanVariance": "csdf.generation",
     "OrderedLatency": "csdf.mapping.latency",
     "Parameter": "csdf.analysis.parametric",
     "ParametricPeriod": "csdf.analysis.parametric",
@@ -174,11 +174,11 @@ _HOMES = {
     "Scenario": "csdf.scenarios.model",
     "ScenarioGraph": "csdf.scenarios.model",
     "ScenarioThroughput": "csdf.scenarios.throughput",
+    "SearchSpace": "csdf.search.variables",
     "SelfTimedExecution": "csdf.analysis.self_timed",
     "Sensitivity": "csdf.analysis.sensitivity",
     "SmallestStorage": "csdf.search.pareto",
     "SourceLatency": "csdf.mapping.latency",
-    "Spread": "csdf.generation",
     "State": "csdf.scenarios.model",
     "StaticOrder": "csdf.mapping.model",
     "Statistics": "csdf.analysis.statistics",

@@ -1,14 +1,8 @@
-"""Random graphs that are consistent by construction and live by repair.
+"""Random graphs, consistent by construction and live by repair: by limits, or by mean and variance.
 
-The shape of random graphs: limits of their actors, channels and rates.
-
-Random graphs by means and variances, as benchmarks are described: consistent and live.
-
-The numbers asked for are those of the generator of SDF3 (Stuijk, Geilen, Basten, SDF3: SDF For
+The numbers of the second kind are those of the generator of SDF3 (Stuijk, Geilen, Basten, SDF3: SDF For
 Free, ACSD 2006): actors, degrees, rates, the sum of the repetition vector, execution times and initial
 tokens, each with mean, variance and limits.
-
-Whole numbers drawn with a given mean and variance, within limits.
 """
 
 from __future__ import annotations
@@ -21,7 +15,7 @@ from random import Random
 from typing import NamedTuple
 
 from csdf.analysis.bound_channels import SPACE, limit_concurrency, without_auto_concurrency
-from csdf.analysis.liveness import Blocked, deadlock
+from csdf.analysis.liveness import deadlock
 from csdf.errors import InvalidGraph
 from csdf.model.graph import Actor, Channel, Graph
 
@@ -176,7 +170,13 @@ def _drawn_channel(
         consumption=consumption,
         initial_tokens=_drawn(random, 0, shape.most_early_tokens),
     )
-    return _bounded(random, shape, channel) if shape.is_bounded else channel
+    if not shape.is_bounded:
+        return channel
+    # A capacity that holds the tokens of any single firing.
+    least = max(channel.initial_tokens, *channel.production, *channel.consumption)
+    capacity = least + _drawn(random, 0, shape.most_early_tokens)
+    release = _late(random, channel.consumption) if shape.has_windows else None
+    return replace(channel, capacity=capacity, release=release)
 
 
 def _split(random: Random, total: int, phases: int, most: int) -> tuple[int, ...]:
@@ -188,14 +188,6 @@ def _split(random: Random, total: int, phases: int, most: int) -> tuple[int, ...
         total -= rates[-1]
     random.shuffle(rates)
     return tuple(rates)
-
-
-def _bounded(random: Random, shape: GraphShape, channel: Channel) -> Channel:
-    """The channel with a capacity that holds the tokens of any single firing."""
-    least = max(channel.initial_tokens, *channel.production, *channel.consumption)
-    capacity = least + _drawn(random, 0, shape.most_early_tokens)
-    release = _late(random, channel.consumption) if shape.has_windows else None
-    return replace(channel, capacity=capacity, release=release)
 
 
 def _late(random: Random, consumption: tuple[int, ...]) -> tuple[int, ...]:
@@ -218,17 +210,14 @@ def made_live(random: Random, graph: Graph) -> Graph:
         channels = {channel.name: channel for channel in graph.channels}
         blocked = found.cycle[random.randrange(len(found.cycle))]
         name = blocked.channel.removesuffix(SPACE)
-        channels[name] = _relieved(channels[name], blocked)
+        one, missing = channels[name], blocked.needed - blocked.tokens
+        channels[name] = replace(
+            one,
+            capacity=None if one.capacity is None else one.capacity + missing,
+            initial_tokens=one.initial_tokens + (missing if blocked.channel == name else 0),
+        )
         graph = replace(graph, channels=tuple(channels.values()))
     return graph
-
-
-def _relieved(channel: Channel, blocked: Blocked) -> Channel:
-    missing = blocked.needed - blocked.tokens
-    capacity = None if channel.capacity is None else channel.capacity + missing
-    if blocked.channel != channel.name:
-        return replace(channel, capacity=capacity)
-    return replace(channel, capacity=capacity, initial_tokens=channel.initial_tokens + missing)
 
 
 GRAIN = 2**20  # steps of a number drawn evenly from 0 to 1
@@ -237,7 +226,7 @@ DEVIATIONS = 3  # from the mean to either end of the bell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
+class MeanVariance:
     """How numbers vary: their mean and variance, and the least and the largest there may be.
 
     Where three standard deviations fit between the limits, numbers are drawn from a bell around the
@@ -270,14 +259,16 @@ class Spread:
 
     def draw(self, random: Random) -> int:
         """Return the next number; the same generator gives the same numbers everywhere."""
-        return _rounded(random, self._exact(random))
+        whole, rest = divmod(self._exact(random), 1)
+        return int(whole) + (_even(random) < rest)
 
     def _exact(self, random: Random) -> Fraction:
         variance = self._own_variance()
         if not variance:
             return self.mean
         if self._fits_a_bell():
-            width = DEVIATIONS * _root(variance)
+            root = isqrt(variance.numerator * GRAIN**2 // variance.denominator)  # to six digits
+            width = DEVIATIONS * Fraction(root, GRAIN)
             together = _even(random) + _even(random) + _even(random)
             return self.mean + width * (together * Fraction(2, 3) - 1)
         below, above, _ = self._sides()
@@ -316,21 +307,11 @@ def _even(random: Random) -> Fraction:
     return Fraction(random.randrange(GRAIN), GRAIN)
 
 
-def _rounded(random: Random, value: Fraction) -> int:
-    whole, rest = divmod(value, 1)
-    return int(whole) + (_even(random) < rest)
-
-
-def _root(value: Fraction) -> Fraction:
-    """The square root, to six digits."""
-    return Fraction(isqrt(value.numerator * GRAIN**2 // value.denominator), GRAIN)
-
-
 TRIES = 1000  # of repetition vectors with a common factor
 LARGEST_SUM = 10**9
-THREE = Spread(mean=Fraction(3), variance=Fraction(1))
-TWENTY = Spread(mean=Fraction(20), variance=Fraction(25))
-NONE = Spread(mean=Fraction(0), least=0)
+THREE = MeanVariance(mean=Fraction(3), variance=Fraction(1))
+TWENTY = MeanVariance(mean=Fraction(20), variance=Fraction(25))
+NONE = MeanVariance(mean=Fraction(0), least=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,11 +325,11 @@ class SampledShape:
     """
 
     actors: int = 8
-    degree: Spread = THREE
-    rate: Spread = THREE
+    degree: MeanVariance = THREE
+    rate: MeanVariance = THREE
     repetition_sum: int | None = None  # by default twice as many as actors
-    duration: Spread = TWENTY
-    tokens: Spread = NONE
+    duration: MeanVariance = TWENTY
+    tokens: MeanVariance = NONE
     is_strongly_connected: bool = True
     is_acyclic: bool = False
     has_self_loops: bool = True
@@ -418,7 +399,11 @@ def _ends(random: Random, shape: SampledShape) -> list[tuple[int, int]]:
     random.shuffle(order)
     least = 2 if shape.is_strongly_connected else 1
     left = [max(shape.degree.draw(random), least) for _ in order]
-    ends = _ring(order) if shape.is_strongly_connected else _tree(random, order, left)
+    if shape.is_strongly_connected:
+        following = [*order[1:], order[0]]
+        ends = list(zip(order, following, strict=True)) if len(order) > 1 else []
+    else:
+        ends = _tree(random, order, left)
     for pair in ends:
         for actor in pair:
             left[actor] -= 1
@@ -432,12 +417,6 @@ def _ends(random: Random, shape: SampledShape) -> list[tuple[int, int]]:
         return ends[: shape.actors] + turned
     place = {actor: at for at, actor in enumerate(order)}
     return [pair if place[pair[0]] < place[pair[1]] else pair[::-1] for pair in ends]
-
-
-def _ring(order: Sequence[int]) -> list[tuple[int, int]]:
-    if len(order) < 2:
-        return []
-    return list(zip(order, [*order[1:], order[0]], strict=True))
 
 
 def _tree(random: Random, order: Sequence[int], left: Sequence[int]) -> list[tuple[int, int]]:

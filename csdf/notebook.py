@@ -7,11 +7,13 @@ Texts of results as parts of HTML.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from html import escape
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from csdf.names import quoted
 
@@ -41,6 +43,28 @@ def facts(title: str, values: Mapping[str, object]) -> str:
     return _whole(title, lines)
 
 
+def facts_and_rows(value: Any) -> str:
+    """Return a value as tables: what its fields say, and the rows that it has, or that they are."""
+    title = re.sub("(?<=[a-z])(?=[A-Z])", " ", type(value).__name__).lower()
+    known: dict[str, object] = {}
+    tables = {title: value.rows()} if hasattr(value, "rows") else {}
+    for field in fields(value):
+        name, content = field.name.removeprefix("is_").replace("_", " "), getattr(value, field.name)
+        if isinstance(content, tuple) and content and is_dataclass(content[0]):
+            tables.setdefault(title, [shallow(one) for one in content])
+        elif is_dataclass(content) and type(content).__str__ is object.__str__:
+            nested = {f"{name}: {key}": one for key, one in shallow(content).items()}
+            known |= {key: one for key, one in nested.items() if not is_dataclass(one)}
+        else:
+            known[name] = content
+    return facts(title, known) + "".join(table(name, rows) for name, rows in tables.items() if rows)
+
+
+def shallow(value: Any) -> dict[str, object]:
+    """Return the fields of a dataclass by their names in words."""
+    return {one.name.replace("_", " "): getattr(value, one.name) for one in fields(value)}
+
+
 def in_words(value: object) -> str:
     """Return a value as escaped text: a fraction with its decimal, a list with commas."""
     if value is None:
@@ -48,12 +72,21 @@ def in_words(value: object) -> str:
     if isinstance(value, Fraction) and value.denominator != 1:
         return f"{value} ({_decimal(value)})"
     if isinstance(value, Mapping):
-        return _listed([f"{name} {number}" for name, number in value.items()])
+        return _listed([f"{name} {_told(number)}" for name, number in value.items()])
     if isinstance(value, tuple | list):
-        return _listed([str(one) for one in value])
+        return _listed([_told(one) for one in value])
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return escaped(str(value))
+    return escaped(_told(value))
+
+
+def _told(value: object) -> str:
+    """A text: of a value without one its fields, of a list its entries."""
+    if isinstance(value, tuple | list):
+        return f"({', '.join(map(_told, value))})"
+    if is_dataclass(value) and type(value).__str__ is object.__str__:
+        return ", ".join(f"{name} {_told(one)}" for name, one in shallow(value).items())
+    return str(value)
 
 
 def _decimal(value: Fraction) -> str:

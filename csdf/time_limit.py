@@ -1,4 +1,4 @@
-"""When long work ends, and who hears how far it is: one `Stop` for every search of the project.
+"""Time limits: stops that searches poll and report to, and a signal for code that does not look.
 
 A search asks its stop between steps (`look`), and answers the exception that ends it with the best it
 has found by then:
@@ -12,8 +12,6 @@ has found by then:
 
 Ctrl-C ends a search in the same way: KeyboardInterrupt is one of ENDS. No other module looks at a
 clock to find out whether work has to end.
-
-The end of work that never looks at its stop: reading, expansion, one long evaluation.
 """
 
 from __future__ import annotations
@@ -22,9 +20,8 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from itertools import islice
 from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 
@@ -100,15 +97,12 @@ class Stop:
             raise GaveUp(because(Ended.INTERRUPTED))
         if self.seconds is not None and time.monotonic() - self._begin > self.seconds:
             raise GaveUp(self._out_of_seconds)
-        if self._is_last_step(progress):
+        done = self._looks if progress.done is None else progress.done
+        if self._steps is not None and done >= self._steps:
             raise GaveUp(self._reason or because(Ended.STEPS, steps=self._steps))
         self._looks += 1
         if self._report is not None:
             self._report(progress)
-
-    def _is_last_step(self, progress: Progress) -> bool:
-        done = self._looks if progress.done is None else progress.done
-        return self._steps is not None and done >= self._steps
 
     def interrupt(self) -> None:
         """End the work at its next look; may be called from another thread."""
@@ -277,21 +271,13 @@ class Alarm(AbstractContextManager[None]):
     def _end(self, _number: int, frame: FrameType | None) -> None:
         if self._is_over:  # a signal that came before the timer was stopped
             return
-        if _must_go_on(frame):
+        # Neither the import of a module nor the leaving of a block may be half done.
+        files = []
+        while frame is not None:
+            files.append(frame.f_code.co_filename)
+            frame = frame.f_back
+        is_leaving = any(name in LEAVING for name in files[:NEAR])
+        if is_leaving or any(LOADING in name for name in files):
             signal.setitimer(signal.ITIMER_REAL, SOON, self._again)
         else:
             raise OutOfTime(self._reason)
-
-
-def _must_go_on(frame: FrameType | None) -> bool:
-    """Whether a module is being imported or a block left: not to be half done."""
-    near = [one.f_code.co_filename for one in islice(_frames(frame), NEAR)]
-    return any(name in LEAVING for name in near) or any(
-        LOADING in one.f_code.co_filename for one in _frames(frame)
-    )
-
-
-def _frames(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back

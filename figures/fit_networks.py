@@ -21,7 +21,7 @@ from csdf.errors import GaveUp
 from csdf.outcome import told
 from csdf.time_limit import Progress, Stop
 from figures.branched_networks import lraspp_like, yolov8n_like
-from planners.memory.answer import BY_ROWS, RESIDENT, ROWS, SEARCHED, WHOLE_LAYERS, Fit, FitWay
+from planners.memory.answer import BY_ROWS, RESIDENT, ROWS, SEARCHED, WHOLE_LAYERS, Fit, FitMethod
 from planners.memory.fit import fit
 from planners.plan.executor import Machine
 
@@ -85,7 +85,7 @@ HEADER = (
     "TFLM",
     "TinyTS, with / without input",
     "others",
-    "whole layers",
+    "layer by layer",
     "rows",
     "lines, input resident",
     "lines, input by rows",
@@ -123,35 +123,35 @@ def ours(network: Network, place: str, seconds: float = SECONDS) -> Fit:
     return fit(network, element_bytes=1, input=place, searched=SEARCHED, budget=Stop(report=look))
 
 
-def least_at(ways: Iterable[FitWay], work: Fraction) -> FitWay:
+def least_at(ways: Iterable[FitMethod], work: Fraction) -> FitMethod:
     """Return the way with the least bytes at no more than some work."""
-    return min((way for way in ways if way.work <= work), key=lambda way: way.ram_bytes)
+    return min((way for way in ways if way.mac_ratio <= work), key=lambda way: way.ram_bytes)
 
 
 class Row(NamedTuple):
     """The ways of a network that the table prints."""
 
     subject: Subject
-    whole: FitWay
-    rows: FitWay
-    once_resident: FitWay
-    once: FitWay
-    almost_once: FitWay
-    least: FitWay
+    whole: FitMethod
+    rows: FitMethod
+    once_resident: FitMethod
+    once: FitMethod
+    almost_once: FitMethod
+    least: FitMethod
 
 
 def row_of(subject: Subject, seconds: float = SECONDS) -> Row:
     """Return the ways of a network, each carried out byte by byte."""
     network = network_of(subject)
     resident, by_rows = (ours(network, place, seconds) for place in (RESIDENT, ROWS))
-    named = {way.name: way for way in by_rows.ways}
+    named = {way.name: way for way in by_rows.methods}
     found = Row(
         subject,
         named[WHOLE_LAYERS],
         named[BY_ROWS],
-        least_at(resident.ways, Fraction(1)),
-        least_at(by_rows.ways, Fraction(1)),
-        least_at((*by_rows.ways, *resident.ways), ALMOST_ONCE),
+        least_at(resident.methods, Fraction(1)),
+        least_at(by_rows.methods, Fraction(1)),
+        least_at((*by_rows.methods, *resident.methods), ALMOST_ONCE),
         min(by_rows.least, resident.least, key=lambda way: way.ram_bytes),
     )
     for way in found[1:]:
@@ -165,7 +165,9 @@ def cells(row: Row) -> list[str]:
     arena = f"{one.interpreter:,}" if one.interpreter else ""
     tinyts = " / ".join(f"{size:,}" for size in one.tinyts) if any(one.tinyts) else ""
     plain = [row.whole, row.rows, row.once_resident, row.once]
-    dear = [f"{way.ram_bytes:,} at {float(way.work):.3f}" for way in (row.almost_once, row.least)]
+    dear = [
+        f"{way.ram_bytes:,} at {float(way.mac_ratio):.3f}" for way in (row.almost_once, row.least)
+    ]
     sizes = [f"{way.ram_bytes:,}" for way in plain]
     return [one.title, arena, tinyts, one.published, *sizes, *dear]
 

@@ -7,13 +7,14 @@ Run `python -m figures.liao_pair`: writes the .md and the pictures beside it.
 from pathlib import Path
 from typing import NamedTuple
 
-from planners.fusion.command.picture import TiledMap, tiles_picture
-from planners.tiling.regions import COLUMNS
+from cnn2csdf.geometry import ReceptiveField
+from figures.tile_pictures import TiledMap, tiles_picture
+from planners.plan.regions import COLUMNS
 from planners.traffic.command.picture import TrafficBar, bars_picture
 from planners.traffic.convolution import Convolution
 from planners.traffic.fused.axis_cuts import axis_cut
-from planners.traffic.fused.group import FusedGroup, FusedLayer, Reach
-from planners.traffic.fused.schedule import AGAIN, KEPT, SENT, FusedSchedule
+from planners.traffic.fused.group import FusedGroup, FusedLayer
+from planners.traffic.fused.schedule import CACHED, RECOMPUTED, RELOADED, SPILLED, FusedSchedule
 from planners.traffic.fused.search import FusedTraffic, GroupSearch, answer_of
 from planners.traffic.one_layer import least_traffic
 
@@ -74,19 +75,19 @@ class Row(NamedTuple):
 
 def pair() -> FusedGroup:
     """Return the two layers."""
-    reach = Reach(inputs=SIZE, outputs=SIZE, kernel=3, padding=1)
+    reach = ReceptiveField(inputs=SIZE, outputs=SIZE, kernel=3, padding=1)
     layer = FusedLayer(channels=MAPS, filters=MAPS, rows=reach, columns=reach)
     return FusedGroup(layers=(layer, layer))
 
 
-def two_parts(borders: tuple, input_borders: tuple, kept: tuple[int, ...] = ()) -> FusedTraffic:
+def two_parts(borders: tuple, input_halo: tuple, kept: tuple[int, ...] = ()) -> FusedTraffic:
     """Return the schedule of the slides with what becomes of borders."""
     return answer_of(
         FusedSchedule(
             group=pair(),
-            parts=(1, 2),
-            borders=borders,
-            input_borders=input_borders,
+            tiles=(1, 2),
+            halo=borders,
+            input_halo=input_halo,
             kept_weights=kept,
         )
     )
@@ -102,21 +103,24 @@ def best() -> FusedTraffic:
 
 def rows() -> list[Row]:
     """Return the layers one by one, the parts of the slides, and the best schedule."""
-    again = (AGAIN, AGAIN)
+    again = (RELOADED, RELOADED)
     return [
         alone(),
-        row("cut in two, border sent to DRAM", two_parts((SENT, SENT), again)),
-        row("cut in two, border made again", two_parts((AGAIN, AGAIN), again)),
-        row("cut in two, border kept", two_parts((KEPT, KEPT), again)),
-        row("cut in two, borders of the input kept too", two_parts((KEPT, KEPT), (KEPT, KEPT))),
-        row("best: {0[0]}x{0[1]} parts, all weights kept".format(best().schedule.parts), best()),
+        row("cut in two, border sent to DRAM", two_parts((SPILLED, SPILLED), again)),
+        row("cut in two, border made again", two_parts((RECOMPUTED, RECOMPUTED), again)),
+        row("cut in two, border kept", two_parts((CACHED, CACHED), again)),
+        row(
+            "cut in two, borders of the input kept too",
+            two_parts((CACHED, CACHED), (CACHED, CACHED)),
+        ),
+        row("best: {0[0]}x{0[1]} parts, all weights kept".format(best().schedule.tiles), best()),
     ]
 
 
 def row(name: str, found: FusedTraffic) -> Row:
     """Return a fused schedule in bytes."""
     moved = found.moved
-    borders = moved.borders_written + moved.borders_read
+    borders = moved.halo_written + moved.halo_read
     sizes = (found.held, moved.input, moved.weights, moved.output, borders)
     return Row(name, *(size * BYTES for size in sizes))
 

@@ -6,13 +6,13 @@ Run `python -m figures.liao_published`: writes the .md beside it.
 from pathlib import Path
 from textwrap import indent
 
+from cnn2csdf.geometry import ReceptiveField
 from figures.liao_pair import BUFFER, BYTES, MAPS, SIZE
+from planners.published.liao import PairTraffic, least_pair_traffic, nests
 from planners.traffic.convolution import Convolution
-from planners.traffic.fused.group import FusedGroup, FusedLayer, Reach
+from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.nest import Halo
 from planners.traffic.one_layer import least_traffic
-from planners.traffic.published.network import nests
-from planners.traffic.published.pair import PairTraffic, least_pair_traffic
 
 KERNEL = 3
 SHAPES = ((28, 128), (14, 256), (7, 512))  # other pairs of ResNet-34: places along a side, maps
@@ -25,7 +25,7 @@ def map_bytes(columns: int, size: int = SIZE, maps: int = MAPS) -> int:
 
 def pair(size: int = SIZE, maps: int = MAPS) -> PairTraffic:
     """Return two layers of 3x3 in the buffer as printed, cut so that they move least."""
-    reach = Reach(inputs=size, outputs=size, kernel=KERNEL, padding=1)
+    reach = ReceptiveField(inputs=size, outputs=size, kernel=KERNEL, padding=1)
     layer = FusedLayer(channels=maps, filters=maps, rows=reach, columns=reach)
     found = least_pair_traffic(FusedGroup(layers=(layer, layer)), BUFFER // BYTES)
     if found is None:
@@ -100,7 +100,7 @@ def page() -> str:
     """Return the page."""
     slides = pair()
     output = map_bytes(SIZE)
-    reloaded, kept = alone(Halo.RELOADED), alone(Halo.KEPT)
+    reloaded, kept = alone(Halo.RELOADED), alone(Halo.CACHED)
     first, second = (elements * BYTES for elements in slides.held)
     return HEAD.format(
         bytes=BYTES,
@@ -108,7 +108,7 @@ def page() -> str:
         slides_own=slides.total * BYTES - output,
         input=slides.input * BYTES,
         weights=slides.weights * BYTES,
-        borders=slides.borders * BYTES,
+        borders=slides.halo * BYTES,
         output=output,
         reloaded=reloaded,
         reloaded_own=reloaded - output,

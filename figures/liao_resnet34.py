@@ -130,7 +130,7 @@ def layers_drawing() -> str:
             one.input_bytes,
             one.weight_bytes,
             one.output_bytes,
-            one.border_bytes,
+            one.halo_bytes,
             one.bound_bytes,
         )
         for one in found(SHOWN)["1"].groups

@@ -20,11 +20,10 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from figures.published.mafat import BIAS, LIMITS_MB, manual_sweep, memory_to_beat
 from figures.published.mafat_execution import run_fused, run_rows
-from planners.fusion.configurations import Chain, chain_of
-from planners.fusion.planning import best_plan, fusion_plan
-from planners.fusion.plans import FusionPlan
+from planners.fusion.planning import FusionPlan, best_plan, fusion_plan
 from planners.fusion.search import Terms
-from planners.fusion.ways import Scratch
+from planners.memory.order import TopologicalOrder, chain_of
+from planners.memory.tiles import Scratch
 from planners.published.mafat import MB
 
 COLUMNS = ("configuration", "arena", "touched", "process", "milliseconds")
@@ -33,12 +32,12 @@ TERMS = Terms(platform=PLATFORMS["cortex-m7"], scratch=Scratch.IM2COL)
 RUNS = 5
 
 
-def yolo() -> Chain:
+def yolo() -> TopologicalOrder:
     """Return the chain of the paper: convolutions with what follows them, and poolings."""
     return chain_of(simplified(Model(network=yolo_v2_beginning())).network)
 
 
-def our_plan(chain: Chain, limit_mb: int) -> FusionPlan | None:
+def our_plan(chain: TopologicalOrder, limit_mb: int) -> FusionPlan | None:
     """Return our plan where the arena and the bias of the paper fit; None if none does."""
     return best_plan(chain, TERMS, memory_to_beat(chain, limit_mb * MB) - BIAS).plan
 

@@ -15,24 +15,25 @@ from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from figures.published.mafat import SWEEP_CUTS, manual_sweep, work
-from planners.fusion.command.picture import Line, TiledMap, lines_picture, tiles_picture
-from planners.fusion.configurations import Chain, chain_of
-from planners.fusion.planning import tiles_of
+from figures.tile_pictures import TiledMap, tiles_picture
+from planners.fusion.command.picture import Line, lines_picture
 from planners.fusion.search import Terms
-from planners.fusion.ways import Scratch
+from planners.memory.order import TopologicalOrder, chain_of
+from planners.memory.tiles import Scratch
 from planners.published.mafat import (
     MB,
     Predictor,
     paper_configuration,
     paper_name,
     predicted,
+    tiles_of,
 )
 
 HERE = Path(__file__)
 TERMS = Terms(platform=PLATFORMS["cortex-m7"], scratch=Scratch.IM2COL)
 
 
-def yolo() -> Chain:
+def yolo() -> TopologicalOrder:
     """Return the chain of the paper: convolutions with what follows them, and poolings."""
     return chain_of(simplified(Model(network=yolo_v2_beginning())).network)
 
@@ -70,7 +71,7 @@ def mb(size: int) -> str:
     return f"{size / MB:.1f}"
 
 
-def sweep_table(chain: Chain, rows: Mapping[str, Measured]) -> str:
+def sweep_table(chain: TopologicalOrder, rows: Mapping[str, Measured]) -> str:
     """Return prediction against measurement for the manual sweep."""
     lines = [
         "| configuration | published predictor | fitted | our plan | arena touched | "
@@ -157,7 +158,7 @@ def page() -> str:
     )
 
 
-def memory_lines(chain: Chain, rows: Mapping[str, Measured]) -> list[Line]:
+def memory_lines(chain: TopologicalOrder, rows: Mapping[str, Measured]) -> list[Line]:
     """Return predicted and measured memory over the tiles above the cut."""
     lines = []
     for colour, cut in enumerate((None, 8)):
@@ -203,7 +204,7 @@ def _least(label: str, rows: Sequence[Measured]) -> Line:
     )
 
 
-def tiled_maps(chain: Chain) -> list[TiledMap]:
+def tiled_maps(chain: TopologicalOrder) -> list[TiledMap]:
     """Return what three tiles of the upper group of 5x5/8/2x2 hold of some maps."""
     group = tiles_of(chain, paper_configuration(chain, 5, 8)[0])
     places = ((0, 0), (2, 2), (2, 3))
@@ -214,7 +215,7 @@ def tiled_maps(chain: Chain) -> list[TiledMap]:
             chain.network.layer(name).shape.width,
             [(*region.rows, *region.columns) for region in (group.held(name, at) for at in places)],
         )
-        for name in (chain.frame, "conv2", "conv4", "pool7")
+        for name in (chain.at(0), "conv2", "conv4", "pool7")
     ]
 
 

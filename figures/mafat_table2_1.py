@@ -10,7 +10,7 @@ from cnn2csdf.catalogue.yolo import yolo_v2_beginning
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from figures.published.mafat import TABLE_2_1, LayerRow, layer_table
-from planners.fusion.configurations import chain_of
+from planners.memory.order import chain_of
 from planners.published.mafat import MB
 
 HEAD = """# Table 2.1 of MAFAT

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from figures.mafat_sweep import TERMS, Measured, mb, measured, yolo
 from figures.published.mafat import BIAS, DARKNET, TABLE_4_1, layer_table, memory_to_beat, work
-from planners.fusion.configurations import Chain
-from planners.fusion.planning import best_plan
-from planners.fusion.plans import FusionPlan
+from planners.fusion.planning import FusionPlan, best_plan
+from planners.memory.order import TopologicalOrder
 from planners.published.mafat import (
     MB,
     Predictor,
@@ -80,12 +79,12 @@ plan, which the paper has not, takes as much longer than {whole_name} as it does
 """
 
 
-def our_plan(chain: Chain, limit_mb: int) -> FusionPlan | None:
+def our_plan(chain: TopologicalOrder, limit_mb: int) -> FusionPlan | None:
     """Return our plan where the arena and the bias of the paper fit; None if none does."""
     return best_plan(chain, TERMS, memory_to_beat(chain, limit_mb * MB) - BIAS).plan
 
 
-def choices_table(chain: Chain) -> str:
+def choices_table(chain: TopologicalOrder) -> str:
     """Return what the paper chose and what its search chooses here."""
     lines = [
         "| limit MB | best | ms | Algorithm 3 | ms | slower | as printed | predicted | fitted | "
@@ -102,7 +101,7 @@ def choices_table(chain: Chain) -> str:
     return "".join(lines)
 
 
-def ours_table(chain: Chain, rows: Mapping[str, Measured]) -> str:
+def ours_table(chain: TopologicalOrder, rows: Mapping[str, Measured]) -> str:
     """Return Algorithm 3 with the printed predictor beside our search."""
     lines = [
         "| limit MB | Algorithm 3 | predicted | redundant | ms | ours | predicted | redundant | ms |\n"
@@ -128,7 +127,7 @@ def ours_table(chain: Chain, rows: Mapping[str, Measured]) -> str:
     return "".join(lines)
 
 
-def claims(chain: Chain, rows: Mapping[str, Measured], least: int) -> str:
+def claims(chain: TopologicalOrder, rows: Mapping[str, Measured], least: int) -> str:
     """Return each claim with what there is of it here."""
     worst = max(row.chosen_ms / row.best_ms - 1 for row in TABLE_4_1.values())
     small, whole = named_configuration(chain, SMALLEST), named_configuration(chain, WHOLE)
@@ -162,7 +161,7 @@ def behind_best(rows: Mapping[str, Measured]) -> str:
     return f"{share:.0%} at most ({limit} MB)"
 
 
-def speed_up(chain: Chain, rows: Mapping[str, Measured], limit: int, least: int) -> str:
+def speed_up(chain: TopologicalOrder, rows: Mapping[str, Measured], limit: int, least: int) -> str:
     """Return the line of the speed over Darknet: Table 4.1's times where what is chosen fits.
 
     Another choice of the paper's sweep takes no less than the best measured at the limit.
@@ -219,7 +218,7 @@ def page() -> str:
     )
 
 
-def kernel_bytes(chain: Chain) -> int:
+def kernel_bytes(chain: TopologicalOrder) -> int:
     """Return the bytes of all kernels."""
     return sum(row.weights for row in layer_table(chain))
 

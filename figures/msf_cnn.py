@@ -17,7 +17,7 @@ from cnn2csdf.simplify import simplified
 from csdf.errors import GaveUp
 from csdf.outcome import told
 from csdf.time_limit import Progress, Stop
-from planners.memory.answer import OUTSIDE, RESIDENT, ROWS, SEARCHED, Fit, FitWay
+from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, SEARCHED, Fit, FitMethod
 from planners.memory.fit import fit
 from planners.plan.executor import Machine
 
@@ -108,22 +108,22 @@ def ours(network: Network, ends: tuple[str, str], seconds: float = SECONDS) -> F
         network,
         element_bytes=1,
         input=ends[0],
-        result=ends[1],
+        output=ends[1],
         searched=SEARCHED,
         budget=Stop(report=look),
     )
 
 
-def least_work(ways: Iterable[FitWay], ram: int) -> FitWay | None:
+def least_work(ways: Iterable[FitMethod], ram: int) -> FitMethod | None:
     """Return the way with the least work within some bytes."""
     fitting = [way for way in ways if way.ram_bytes <= ram]
-    return min(fitting, key=lambda way: (way.work, way.ram_bytes), default=None)
+    return min(fitting, key=lambda way: (way.mac_ratio, way.ram_bytes), default=None)
 
 
-def least_ram(ways: Iterable[FitWay], work: Fraction) -> FitWay | None:
+def least_ram(ways: Iterable[FitMethod], work: Fraction) -> FitMethod | None:
     """Return the way with the least bytes at no more than some work."""
-    fitting = [way for way in ways if way.work <= work]
-    return min(fitting, key=lambda way: (way.ram_bytes, way.work), default=None)
+    fitting = [way for way in ways if way.mac_ratio <= work]
+    return min(fitting, key=lambda way: (way.ram_bytes, way.mac_ratio), default=None)
 
 
 def budgets(subject: Subject, found: Sequence[Fit]) -> list[str]:
@@ -132,12 +132,12 @@ def budgets(subject: Subject, found: Sequence[Fit]) -> list[str]:
     for ram in BUDGETS:
         fitting = [plan for plan in subject.plans if plan.ram <= ram]
         best = min(fitting, key=lambda plan: plan.work, default=None)
-        ways = [least_work(one.ways, ram) for one in found]
-        most = None if best is None else Fraction(best.work, subject.once)
+        ways = [least_work(one.methods, ram) for one in found]
+        most = None if best is None else Fraction(best.mac_ratio, subject.once)
         cells = [
-            "none" if best is None else f"{best.ram:,} at {best.work / subject.once:.3f}",
+            "none" if best is None else f"{best.ram:,} at {best.mac_ratio / subject.once:.3f}",
             *map(shown, ways),
-            met(most is None or (way is not None and way.work <= most) for way in ways),
+            met(most is None or (way is not None and way.mac_ratio <= most) for way in ways),
         ]
         lines.append(f"| {ram // 1000} kB | {' | '.join(cells)} |")
     return lines
@@ -148,7 +148,7 @@ def factors(subject: Subject, found: Sequence[Fit]) -> list[str]:
     lines = [_line("work", "msf-CNN", *ACCOUNTINGS, "part", "met"), _line(*["---"] * (COLUMNS + 1))]
     for plan in subject.plans:
         work = Fraction(plan.work, subject.once)
-        ways = [least_ram(one.ways, work) for one in found]
+        ways = [least_ram(one.methods, work) for one in found]
         part = "" if ways[0] is None else f"{ways[0].ram_bytes / plan.ram:.2f}"
         enough = (way is not None and 4 * way.ram_bytes <= 3 * plan.ram for way in ways)
         cells = [f"{plan.ram:,}", *map(shown, ways), part, met(enough)]
@@ -160,7 +160,7 @@ def least(subject: Subject, found: Sequence[Fit]) -> str:
     """Whether the least memory is below theirs, at less work, and what no plan can be below."""
     theirs = min(subject.plans)
     work = Fraction(theirs.work, subject.once)
-    best = [least_ram((way for way in one.ways if way.work < work), work) for one in found]
+    best = [least_ram((way for way in one.methods if way.mac_ratio < work), work) for one in found]
     below = met(way is not None and way.ram_bytes < theirs.ram for way in best)
     bounds = ", ".join(f"{one.lower_bound:,}" for one in found)
     return (
@@ -179,23 +179,23 @@ def _line(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def shown(way: FitWay | None) -> str:
+def shown(way: FitMethod | None) -> str:
     """A way in a cell."""
-    return "none" if way is None else f"{way.ram_bytes:,} at {float(way.work):.3f}"
+    return "none" if way is None else f"{way.ram_bytes:,} at {float(way.mac_ratio):.3f}"
 
 
 def check(network: Network, subject: Subject, found: Fit) -> None:
     """Carry out the plans that are printed of an accounting, byte by byte."""
     works = [Fraction(plan.work, subject.once) for plan in subject.plans]
-    ways = [least_work(found.ways, ram) for ram in BUDGETS]
-    ways += [least_ram(found.ways, work) for work in works]
+    ways = [least_work(found.methods, ram) for ram in BUDGETS]
+    ways += [least_ram(found.methods, work) for work in works]
     for way in {id(one): one for one in ways if one is not None}.values():
         Machine(network, way.plan).run()
 
 
 ACCOUNTINGS = {
-    "a: ours, ends outside": (OUTSIDE, OUTSIDE),
-    "b: ours, input by rows": (ROWS, OUTSIDE),
+    "a: ours, ends outside": (EXTERNAL, EXTERNAL),
+    "b: ours, input by rows": (ROWS, EXTERNAL),
     "c: ours, all inside": (RESIDENT, RESIDENT),
 }
 COLUMNS = 3 + len(ACCOUNTINGS)

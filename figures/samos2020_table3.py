@@ -26,11 +26,11 @@ from cnn2csdf.parameters import layer_parameters
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import absorb_biases, drop_identities
 from cnn2csdf.weights import Model
-from csdf.outcome import Status
 from csdf.search.trade_off import smallest_storage
-from csdf.search.variables import Choice
+from csdf.search.variables import SearchSpace
 from planners.commands.cnn.picture import MemoryBar, memory_picture
-from planners.parts_memory import MemoryComparison, NetworkMemory, memory_comparison
+from planners.memory.plain_plans import BoundedPlan, Method, memory_comparison
+from planners.published.samos import NetworkMemory, network_memory
 
 BYTES = 4
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
@@ -80,7 +80,7 @@ def published_bytes(network: Network, granularity: Granularity) -> int:
     of scratch for each local response normalisation, as parameters.
     """
     graph = lower(network, granularity, overlap=Overlap.SELF_LOOP, element_bytes=BYTES)
-    found = smallest_storage(graph, Choice(unit="bytes"))
+    found = smallest_storage(graph, SearchSpace(unit="bytes"))
     if found.point is None:
         raise AssertionError(str(found.reason))
     kept = sum(max(one.production) for one in graph.channels if one.name.endswith(" overlap"))
@@ -93,15 +93,28 @@ def published_bytes(network: Network, granularity: Granularity) -> int:
     return found.point.size + (kept + scratch + parameters) * BYTES
 
 
-def by_rows(network: Network) -> MemoryComparison:
+class Compared(NamedTuple):
+    """A network as a whole and by rows: with the smallest buffers of its graph, and in one arena."""
+
+    whole: NetworkMemory
+    by_parts: NetworkMemory
+    whole_arena: BoundedPlan
+    rows_arena: BoundedPlan
+    methods: tuple[Method, ...]
+
+
+def by_rows(network: Network) -> Compared:
     """Return what rows throughout give, with sliding windows and the model of the Jetson TX2."""
     platform = PLATFORMS["jetson-tx2"]
-    return memory_comparison(
-        network, ROWS, lambda granularity: platform_durations(network, granularity, platform)
+    whole, parts = (
+        network_memory(network, one, platform_durations(network, one, platform))
+        for one in (WHOLE, ROWS)
     )
+    found = memory_comparison(network, ROWS)
+    return Compared(whole, parts, found.whole, found.rows, found.methods)
 
 
-def memory_table(networks: dict[str, Network], rows: dict[str, MemoryComparison]) -> str:
+def memory_table(networks: dict[str, Network], rows: dict[str, Compared]) -> str:
     """Return the memory columns."""
     lines = [
         "| network | whole: ours | printed | by parts: ours | printed | reduction: ours | printed "
@@ -119,16 +132,20 @@ def memory_table(networks: dict[str, Network], rows: dict[str, MemoryComparison]
     return "\n".join(lines)
 
 
-def in_arenas(found: MemoryComparison) -> list[str]:
+def in_arenas(found: Compared) -> list[str]:
     """Return MB of parameters with whole tensors, and with rows, in one arena; of a gap the end."""
     return [
-        f"{(plan.peak + found.whole.parameters) / 1e6:.2f}"
-        + ("" if plan.status == Status.OPTIMAL else f" (at most {float(plan.gap):.1%} too large)")
-        for plan in (found.whole_arena, found.parts_arena)
+        f"{(one.arena_bytes + found.whole.parameters) / 1e6:.2f}"
+        + (
+            ""
+            if one.arena_bytes == one.lower_bound
+            else f" (at most {one.arena_bytes / max(one.lower_bound, 1) - 1:.1%} too large)"
+        )
+        for one in (found.whole_arena, found.rows_arena)
     ]
 
 
-def speed_table(rows: dict[str, MemoryComparison]) -> str:
+def speed_table(rows: dict[str, Compared]) -> str:
     """Return the throughput columns."""
     lines = [
         "| network | whole: printed | phases whole, by rows | printed time of a phase more "
@@ -156,7 +173,7 @@ def phases(memory: NetworkMemory) -> int:
     return sum(actor.phases for actor in memory.graph.actors)
 
 
-def page(networks: dict[str, Network], rows: dict[str, MemoryComparison]) -> str:
+def page(networks: dict[str, Network], rows: dict[str, Compared]) -> str:
     """Return the page."""
     return f"""# Table III of SAMOS 2020
 
@@ -209,7 +226,7 @@ def main() -> None:
     bars = [
         MemoryBar(name, way.title, way.parameters, way.buffers)
         for name, found in rows.items()
-        for way in found.ways
+        for way in found.methods
     ]
     picture = memory_picture(bars, "svg")
     Path(__file__).with_suffix(".svg").write_text(str(picture))

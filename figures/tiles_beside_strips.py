@@ -23,12 +23,12 @@ from figures.msf_cnn import SUBJECTS as CHAINS
 from planners.memory.labels import front
 from planners.memory.line_buffers import Keeping, kept_places, least_lead
 from planners.memory.moves import PARTS, GroupWay, Move, Moves, PlanWay
-from planners.memory.order import Course, course_of
+from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.search import OnceMoves, TwiceMoves
 from planners.memory.stages import StageTable
 from planners.plan.firing import Firings
 from planners.plan.plan import Stage
-from planners.tiling.regions import COLUMNS, ROWS, Needs, bands, even_ends
+from planners.plan.regions import COLUMNS, ROWS, Needs, bands, even_ends
 
 SIZES = (1, 2, 4, 8, 16)  # rows and columns of a tile, beside all of them
 ANY = 10**12  # bytes
@@ -66,8 +66,8 @@ class Tiles:
         """The groups behind a cut, by their end."""
         if begin not in self._known:
             found: dict[int, list[GroupWay]] = defaultdict(list)
-            for end in range(begin + 1, len(self._course.cuts)):
-                first, last = self._course.cuts[begin] + 1, self._course.cuts[end] + 1
+            for end in range(begin + 1, len(self._course.separators)):
+                first, last = self._course.separators[begin] + 1, self._course.separators[end] + 1
                 layers = self._course.layers[first:last]
                 if len(layers) > MOST_LAYERS:
                     break
@@ -182,7 +182,7 @@ def compared(title: str, network: Network, *, is_outside: bool, labels: int = LA
 
     is_outside: whether input and result lie outside the arena, where tiles may read them again.
     """
-    course = course_of(network)
+    course = topological_order(network)
     ends = {course.at(0), *course.others, *course.results} if is_outside else ()
     table = StageTable(network, element_bytes=1, outside=frozenset(ends))
     moves = Moves(course, table)
@@ -197,7 +197,7 @@ def compared(title: str, network: Network, *, is_outside: bool, labels: int = LA
     return Compared(title, where, tiles.count, len(beside), len(better), max(better, default=0.0))
 
 
-def most_bytes(course: Course, table: StageTable) -> int:
+def most_bytes(course: TopologicalOrder, table: StageTable) -> int:
     """Bytes with which each network can be worked by lines alone."""
     plans = front(OnceMoves(course, table), ANY, is_streamed=False, labels=LABELS).plans
     return min(plan.memory for plan in plans)

@@ -17,23 +17,20 @@ from typing import NamedTuple
 
 from figures.published.todaes import CHROMOSOME, PROPERTIES, TABLE_6_6, Printed
 from figures.todaes2022_table_6_6 import TX2, application_5
-from planners.reuse.application.application import Application
-from planners.reuse.application.published_applications import (
-    as_published,
-    read_published_application,
-)
-from planners.reuse.cost.evaluation import Comparison, Evaluator, comparison
-from planners.reuse.front.candidates import (
+from planners.published.nsga2 import SearchLimits, Settings, evolve
+from planners.published.todaes import (
     Chosen,
-    Demands,
-    selected,
+    Comparison,
+    as_published,
+    comparison,
+    read_published_application,
     selected_as_published,
-    uniform_points,
 )
-from planners.reuse.front.nsga2.nsga2 import SearchLimits, Settings, evolve
-from planners.reuse.front.places.executors import local_place
-from planners.reuse.front.problem import Point
-from planners.reuse.front.search_problem import score, search_problem
+from planners.reuse.application import Application
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.problem import Point, score, search_problem
+from planners.reuse.process_pool import local_executor
+from planners.reuse.selection import Constraints, selected, uniform_points
 
 POPULATION = 50
 GENERATIONS = 60
@@ -56,7 +53,7 @@ def evolved(application: Application) -> tuple[Evaluator, tuple[Point, ...]]:
     evaluator = Evaluator(application, TX2)
     problem = search_problem(evaluator)
     seeds = [tuple(alleles[place] for alleles in problem.alleles) for place in (0, -1)]
-    with local_place(functools.partial(score, evaluator), workers=1) as place:
+    with local_executor(functools.partial(score, evaluator), workers=1) as place:
         front = evolve(
             problem,
             place,
@@ -92,7 +89,7 @@ def constraint_table(found: Sequence[Result]) -> str:
     ]
     for one in found:
         for limit, memory, speeds in TABLE_6_6[one.name].ours:
-            demands = Demands(memory=limit * MB if limit else 0)
+            demands = Constraints(memory=limit * MB if limit else 0)
             point, step = selected_as_published(one.application, one.whole, one.points, demands)
             fast = selected(one.application, [one.whole, *one.points], demands)
             least = "least" if limit is None else _steps()[step]
@@ -190,7 +187,7 @@ which assumes kernels that reach it: compare them with one another, not with the
 ## The choice under constraints
 
 Algorithm 9 takes all layers whole at once where Algorithm 8's buffers meet the limit; else the least
-memory of what meets the demands; else the least of all. The paper's own table was chosen otherwise:
+memory of what meets the constraints; else the least of all. The paper's own table was chosen otherwise:
 application 1 with 15 MB is 14.98 MB at 41 frames, although 14.90 MB at 40.5 meets 15 MB as well. So the
 fastest that fits stands beside it. The 15 MB of application 3 are met by nobody, the paper's 15.92
 included.

@@ -21,11 +21,11 @@ from cnn2csdf.platforms import PLATFORMS
 from figures.bars import Bars, bars_picture
 from figures.published.todaes import NEEDS, PRECISIONS
 from figures.todaes2022_table_6_6 import fused
-from planners.reuse.application.application import Application, Member, Partition, undivided
-from planners.reuse.application.published_applications import as_published
-from planners.reuse.cost.evaluation import Costs, Evaluator, comparison
-from planners.reuse.front.candidates import Chosen, Demands, selected_as_published, uniform_points
-from planners.reuse.front.guided.beyond_search import search_beyond
+from planners.published.todaes import Chosen, as_published, comparison, selected_as_published
+from planners.reuse.application import Application, Member, Partition, single_partition
+from planners.reuse.evaluation import Costs, Evaluator
+from planners.reuse.local_search import local_search
+from planners.reuse.selection import Constraints, uniform_points
 
 HERE = Path(__file__)
 EVALUATIONS = 1500
@@ -57,7 +57,7 @@ def member(name: str, *, is_pipelined: bool) -> Member:
     """Return a network whole, or cut into two partitions with half of the layers each."""
     one = network(name)
     if not is_pipelined:
-        return undivided(one)
+        return single_partition(one)
     names = tuple(layer.name for layer in one.layers)
     outside = frozenset(
         layer.name for layer in one.layers if isinstance(layer.operator, Input | Output)
@@ -97,13 +97,13 @@ def bars(name: str) -> tuple[Bar, ...]:
     networks, frames, limit = next(rest for one, *rest in NEEDS if one == name)
     found = as_published(application(name, networks))
     rates = {one.name: Fraction(frames) for one in found.members}
-    demands = Demands(memory=limit * MB, throughput=rates)
+    demands = Constraints(memory=limit * MB, throughput=rates)
     return tuple(_bar(found, costs(*sizes), demands, precision) for precision, *sizes in PRECISIONS)
 
 
-def _bar(found: Application, worked: Costs, demands: Demands, precision: str) -> Bar:
+def _bar(found: Application, worked: Costs, demands: Constraints, precision: str) -> Bar:
     evaluator = Evaluator(found, worked)
-    front = search_beyond(evaluator, random=Random(SEED), evaluations=EVALUATIONS).front
+    front = local_search(evaluator, random=Random(SEED), evaluations=EVALUATIONS).front
     (whole,) = uniform_points(evaluator, ())
     point, step = selected_as_published(found, whole, front.points, demands)
     methods = comparison(found, evaluator.costs, known=evaluator)

@@ -21,19 +21,21 @@ from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.time_limit import stop_of
-from planners.reuse.application.application import Application, undivided
-from planners.reuse.application.published_applications import (
+from figures.published.offset_points import offset_point
+from planners.published.todaes import (
+    Comparison,
     as_published,
+    comparison,
     read_published_application,
 )
+from planners.reuse.application import Application, single_partition
+from planners.reuse.bounds import memory_bound
 from planners.reuse.command.picture import DrawnPlan, tradeoff_picture
-from planners.reuse.cost.evaluation import Comparison, Costs, Evaluator, comparison
-from planners.reuse.cost.least_load import searched_bound
 from planners.reuse.edge_buffers import best_shared
-from planners.reuse.front.candidates import least_points
-from planners.reuse.front.guided.beyond_search import BeyondFront, search_beyond
-from planners.reuse.front.offset_points import offset_point
-from planners.reuse.front.search_problem import PUBLISHED_ALLELES
+from planners.reuse.evaluation import Costs, Evaluator
+from planners.reuse.local_search import LocalFront, local_search
+from planners.reuse.problem import PUBLISHED_ALLELES
+from planners.reuse.selection import least_points
 
 EVALUATIONS = 15_000
 BOUND_STEPS = 600  # of the search for what no plan is below
@@ -61,7 +63,7 @@ class Row(NamedTuple):
     smallest_published: int
     bound_published: int
     evaluator: Evaluator
-    found: BeyondFront
+    found: LocalFront
     smallest: int
     offsets: int
     in_place: int
@@ -83,17 +85,17 @@ def application_5() -> Application:
         read_onnx(str(LIGHT / "light_inception_v2.onnx")).network,
         *(from_catalogue(name) for name in names),
     ]
-    members = tuple(undivided(fused(network)) for network in networks)
+    members = tuple(single_partition(fused(network)) for network in networks)
     return Application(name="application 5", members=members)
 
 
-def searched(application: Application) -> tuple[Evaluator, BeyondFront]:
+def searched(application: Application) -> tuple[Evaluator, LocalFront]:
     """Return the front of published genes after a fixed number of evaluations."""
     evaluator = Evaluator(application, TX2, share=best_shared)
-    return evaluator, search_beyond(evaluator, random=Random(SEED), evaluations=EVALUATIONS)
+    return evaluator, local_search(evaluator, random=Random(SEED), evaluations=EVALUATIONS)
 
 
-def smallest_of(found: BeyondFront) -> int:
+def smallest_of(found: LocalFront) -> int:
     """Return the least bytes of a front."""
     return min(int(point.score.objectives[0]) for point in found.front.points)
 
@@ -116,13 +118,13 @@ def row_of(table: str, name: str) -> Row:
         name=name,
         published=comparison(as_published(application), TX2),
         smallest_published=smallest_of(published),
-        bound_published=searched_bound(printed, steps=BOUND_STEPS),
+        bound_published=memory_bound(printed, steps=BOUND_STEPS),
         evaluator=evaluator,
         found=found,
         smallest=smallest_of(found),
         offsets=point.memory,
         in_place=point.memory_in_place,
-        bound=searched_bound(evaluator, steps=BOUND_STEPS),
+        bound=memory_bound(evaluator, steps=BOUND_STEPS),
     )
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from figures.published.reuse_example import PRINTED_PHASES, worked_example
 from planners.arena.allocation import plan_arena
-from planners.reuse.application.published_applications import as_published
-from planners.reuse.cost.bounds import memory_bound
-from planners.reuse.cost.evaluation import Costs, Evaluator, ReusePlan
-from planners.reuse.cost.offset_problem import offset_problem
+from planners.published.todaes import as_published
+from planners.reuse.bounds import memory_bound
+from planners.reuse.evaluation import Costs, Evaluator, ReusePlan
+from planners.reuse.placement import offset_problem
 
 PRINTED_FRONT = ((24586, 0), (19072, 93), (16128, 124), (13536, 213))
 COSTS = Costs(element_bytes=1, parameter_bytes=1)

@@ -22,18 +22,15 @@ if TYPE_CHECKING:
     from planners.arena.problem import Buffer as Buffer
     from planners.arena.problem import MemoryPlan as MemoryPlan
     from planners.arena.problem import Problem as Problem
-    from planners.fusion.configurations import chain_of as chain_of
+    from planners.fusion.planning import FusionAnswer as FusionAnswer
+    from planners.fusion.planning import FusionPlan as FusionPlan
     from planners.fusion.planning import best_plan as best_plan
-    from planners.fusion.planning import run_fused as run_fused
-    from planners.fusion.plans import FusionAnswer as FusionAnswer
-    from planners.fusion.plans import FusionPlan as FusionPlan
     from planners.fusion.search import Terms as Terms
-    from planners.network_arena import parts_arena as parts_arena
-    from planners.network_arena import whole_arena as whole_arena
-    from planners.parts_memory import MemoryComparison as MemoryComparison
-    from planners.parts_memory import NetworkMemory as NetworkMemory
-    from planners.parts_memory import memory_comparison as memory_comparison
-    from planners.parts_memory import network_memory as network_memory
+    from planners.memory.order import chain_of as chain_of
+    from planners.memory.plain_plans import MemoryComparison as MemoryComparison
+    from planners.memory.plain_plans import memory_comparison as memory_comparison
+    from planners.memory.plain_plans import whole_arena as whole_arena
+    from planners.memory.several import run_plan as run_plan
     from planners.primitives.profiling.profiler import profile_network as profile_network
     from planners.primitives.profiling.table import read_profile as read_profile
     from planners.primitives.profiling.table import write_profile as write_profile
@@ -42,48 +39,49 @@ if TYPE_CHECKING:
     from planners.primitives.selection.planning import best_selection as best_selection
     from planners.primitives.selection.problem import selection_problem as selection_problem
     from planners.primitives.selection.trade_off import trade_off as trade_off
-    from planners.reuse.application.application import Application as Application
-    from planners.reuse.application.application import undivided as undivided
-    from planners.reuse.application.application_files import read_application as read_application
+    from planners.published.samos import NetworkMemory as NetworkMemory
+    from planners.published.samos import network_memory as network_memory
+    from planners.reuse.application import Application as Application
+    from planners.reuse.application import read_application as read_application
+    from planners.reuse.application import single_partition as single_partition
     from planners.traffic.convolution import convolution_of as convolution_of
     from planners.traffic.layer_text import layers_from_text as layers_from_text
     from planners.traffic.network_traffic import NetworkSearch as NetworkSearch
     from planners.traffic.one_layer import least_traffic as least_traffic
 
 _HOMES = {
-    "Application": "planners.reuse.application.application",
+    "Application": "planners.reuse.application",
     "Bank": "planners.arena.problem",
     "Buffer": "planners.arena.problem",
     "Demand": "planners.primitives.selection.planning",
-    "FusionAnswer": "planners.fusion.plans",
-    "FusionPlan": "planners.fusion.plans",
-    "MemoryComparison": "planners.parts_memory",
+    "FusionAnswer": "planners.fusion.planning",
+    "FusionPlan": "planners.fusion.planning",
+    "MemoryComparison": "planners.memory.plain_plans",
     "MemoryPlan": "planners.arena.problem",
-    "NetworkMemory": "planners.parts_memory",
+    "NetworkMemory": "planners.published.samos",
     "NetworkSearch": "planners.traffic.network_traffic",
     "Objective": "planners.primitives.selection.objective",
     "Problem": "planners.arena.problem",
     "Terms": "planners.fusion.search",
     "best_plan": "planners.fusion.planning",
     "best_selection": "planners.primitives.selection.planning",
-    "chain_of": "planners.fusion.configurations",
+    "chain_of": "planners.memory.order",
     "check_plan": "planners.arena.checker",
     "convolution_of": "planners.traffic.convolution",
     "layers_from_text": "planners.traffic.layer_text",
     "least_traffic": "planners.traffic.one_layer",
-    "memory_comparison": "planners.parts_memory",
-    "network_memory": "planners.parts_memory",
-    "parts_arena": "planners.network_arena",
+    "memory_comparison": "planners.memory.plain_plans",
+    "network_memory": "planners.published.samos",
     "plan_arena": "planners.arena.allocation",
     "plan_banks": "planners.arena.banks",
     "profile_network": "planners.primitives.profiling.profiler",
-    "read_application": "planners.reuse.application.application_files",
+    "read_application": "planners.reuse.application",
     "read_profile": "planners.primitives.profiling.table",
-    "run_fused": "planners.fusion.planning",
+    "run_plan": "planners.memory.several",
     "selection_problem": "planners.primitives.selection.problem",
     "trade_off": "planners.primitives.selection.trade_off",
-    "undivided": "planners.reuse.application.application",
-    "whole_arena": "planners.network_arena",
+    "single_partition": "planners.reuse.application",
+    "whole_arena": "planners.memory.plain_plans",
     "write_profile": "planners.primitives.profiling.table",
 }
 

@@ -7,21 +7,14 @@ from fractions import Fraction
 from csdf.model.shown import html
 from csdf.notebook import Box, boxes_picture, facts, front_picture, table
 from planners.arena.problem import MemoryPlan
-from planners.fusion.plans import FusionAnswer, FusionPlan
-from planners.parts_memory import MemoryComparison, NetworkMemory
+from planners.fusion.planning import FusionAnswer, FusionPlan
+from planners.memory.plain_plans import MemoryComparison
 from planners.primitives.selection.objective import Objective
 from planners.primitives.selection.problem import Selection
 from planners.primitives.selection.trade_off import TradeOff
-from planners.reuse.deployment.deployment import Deployment
+from planners.published.samos import NetworkMemory
 from planners.traffic.nest import LayerTraffic
 from planners.traffic.network_traffic import NetworkTraffic
-
-
-@html.register
-def _deployment(value: Deployment) -> str:
-    """Return the arena and its buffers as a table."""
-    head = f"{value.name}: {value.arena_bytes} bytes, {value.status}: {value.reason}"
-    return table(head, value.to_records())
 
 
 @html.register
@@ -32,8 +25,8 @@ def _network_memory(value: NetworkMemory) -> str:
 
 @html.register
 def _memory_comparison(value: MemoryComparison) -> str:
-    """Return both ways as a table."""
-    return table("bytes, and time units of a frame", value.rows())
+    """Return the methods as a table."""
+    return table("bytes, and time units of a frame", value.to_records())
 
 
 @html.register

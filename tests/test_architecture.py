@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("csdf", "cnn2csdf", "planners")
 
 VALUES = {"csdf.errors", "csdf.outcome", "csdf.model", "csdf.model.shown"}
-VALUES |= {"csdf.collecting", "csdf.names", "csdf.words"}
+VALUES |= {"csdf.gc_pause", "csdf.names", "csdf.words"}
 ANALYSES = VALUES | {"csdf.analysis", "csdf.search", "csdf.time_limit"}
 ANALYSES |= {"csdf.mapping", "csdf.scenarios"}
 ENGINE = ANALYSES | {
@@ -26,7 +26,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.outcome": set(),
     "csdf.errors": {"csdf.outcome"},
     "csdf.time_limit": {"csdf.errors", "csdf.outcome"},
-    "csdf.collecting": set(),
+    "csdf.gc_pause": set(),
     "csdf.names": set(),
     "csdf.words": set(),
     "csdf.kernels": set(),
@@ -50,7 +50,6 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.views": ANALYSES | {"csdf.draw", "csdf.notebook"},
     "cnn2csdf": VALUES | {"csdf.io.csv_text", "csdf.io.files", "csdf.io.json_value"},
     "cnn2csdf.commands": TOLD | {"cnn2csdf"},
-    "cnn2csdf.views": VALUES | {"csdf.notebook", "cnn2csdf"},
     "planners": ANALYSES
     | PLANS
     | {"csdf.io.csv_text", "csdf.io.files", "csdf.io.json_value", "csdf.kernels", "cnn2csdf"}
@@ -68,14 +67,14 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
 COMMANDS = ("command", "commands", "report")  # folders of these packages that belong to commands
 ABOVE = ("cnn2csdf", "planners")
 # Rooms for every planner, as modules beside them are.
-SHARED_ROOMS = ("arena", "formats", "kernels", "memory", "plan", "published", "tiling")
+SHARED_ROOMS = ("arena", "formats", "kernels", "memory", "plan", "published")
 # Rooms that know all planners, as modules beside them may.
 ANY_PLANNER = ("commands", "published", "report")
 
 ONLY_IN = {  # outside module: the places that may know it, or the last part of their names
-    "dask": ("planners.reuse.front.places.dask_cluster",),
-    "distributed": ("planners.reuse.front.places.dask_cluster",),
-    "yaml": ("planners.reuse.application.yaml_text",),
+    "dask": ("planners.reuse.dask_cluster",),
+    "distributed": ("planners.reuse.dask_cluster",),
+    "yaml": ("planners.reuse.yaml_text",),
     "argparse": ("csdf.cli", *COMMANDS),
     "matplotlib": ("csdf.draw", "picture"),
     "lxml": ("csdf.io", "csdf.mapping.nsoc", "csdf.scenarios.fsmsadf"),
@@ -84,7 +83,10 @@ ONLY_IN = {  # outside module: the places that may know it, or the last part of 
     "onnx": ("cnn2csdf.onnx_files",),
     "onnxruntime": ("cnn2csdf.onnx_files.runtime",),
     "ortools": ("csdf.mapping.exact", "planners.arena.cp_sat"),
-    "scipy": ("csdf.search.moments.highs", "planners.primitives.selection.solver"),
+    "scipy": (
+        "csdf.search.liveness_bounds.linear_programs",
+        "planners.primitives.selection.solver",
+    ),
     "shtab": ("csdf.cli.about.completion",),
 }
 VERSION = "csdf.__version__"  # written in the face itself, which is loaded before any module
@@ -200,8 +202,8 @@ OF_THE_CHECKER = {  # what it reaches of the planners: the plan, the executor, t
         f"planners.plan.{name}"
         for name in ("fused_stages", "firing", "rematerialisation", "aliases")
     ),
-    *("planners.plan.tile_ranges", "planners.plan.accumulators", "planners.memory.order"),
-    *("planners.arena.problem", "planners.tiling.regions", CHECKER),
+    *("planners.plan.regions", "planners.plan.accumulators", "planners.memory.order"),
+    *("planners.arena.problem", "planners.plan.regions", CHECKER),
 }
 
 

@@ -1,4 +1,4 @@
-"""Fewer phases: a graph whose period is proved to lie on one side of that of the given graph.
+"""Abstractions with a proved bound of the period: fewer phases (slower or faster), merged actors.
 
 Phases of an actor that follow one another in its cycle become one phase, a block. Two graphs can be
 made from the same blocks.
@@ -39,15 +39,14 @@ dataflow graphs, DAC 2009, sections 4 and 5; Parks, Pino, Lee, A comparison of s
 cyclo-static dataflow, Asilomar 1995; de Groote et al., Single-rate approximations of cyclo-static
 synchronous dataflow graphs, SCOPES 2014, for bounds on both sides by tokens.
 
-Several actors as one that does their firings one after the other: never faster than the graph.
-
-The order of the firings is that of their starts in the self-timed execution, so that it can be
-carried out by a graph that is live: merging actors makes no deadlock. One firing of the merged actor
-is a firing of one of them; it takes the tokens of that firing, lasts as long, and gives its tokens.
-Each schedule of the new graph is a schedule of the given one in which these actors take turns, so that
-its period is never below that of the given graph: it is the period with these actors on one processor
-in this order. Channels between the merged actors are gone, for the order has their tokens ready; their
-storage is not counted any more.
+Several actors become one that does their firings one after the other. The order of the firings is that
+of their starts in the self-timed execution, so that it can be carried out by a graph that is live:
+merging actors makes no deadlock. One firing of the merged actor is a firing of one of them; it takes
+the tokens of that firing, lasts as long, and gives its tokens. Each schedule of the new graph is a
+schedule of the given one in which these actors take turns, so that its period is never below that of
+the given graph: it is the period with these actors on one processor in this order. Channels between
+the merged actors are gone, for the order has their tokens ready; their storage is not counted any
+more.
 
 Sources: Sriram, Bhattacharyya, Embedded Multiprocessors, 2nd ed. 2009, chapter 5 (static orders);
 Geilen, Reduction techniques for synchronous dataflow graphs, DAC 2009, section 4 (merging actors is
@@ -67,11 +66,14 @@ from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import CsdfError, Deadlocked, InvalidGraph, counted
 from csdf.model.graph import Actor, Channel, Graph, require_graph
+from csdf.model.indexed import indexed
 from csdf.model.schedule import Firing
+from csdf.model.untimed import UntimedRun
 from csdf.names import free_name
 from csdf.time_limit import Budget
 
 Block = range  # phases of one actor that become one
+BEHIND_FIRST, BEFORE_LAST = slice(1, None), slice(None, -1)  # phases of a block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +97,15 @@ def slower_graph(graph: Graph, phases: int | Mapping[str, int] = 1) -> Graph:
     Raises InvalidGraph for an unknown actor or a number below one.
     """
     blocks = _blocks(graph, phases)
-    loops = _self_loops(graph)
-    alone = [name for name, parts in blocks.items() if not _allows_blocks(loops[name], parts)]
+    loops: dict[str, list[Channel]] = defaultdict(list)
+    for channel in graph.channels:
+        if channel.is_self_loop:
+            loops[channel.producer].append(channel)
+    alone = [  # whose blocks, one after the other, would not find the tokens of its self-loops
+        name
+        for name, parts in blocks.items()
+        if not all(is_single_firing_loop(one) or _never_lacks(one, parts) for one in loops[name])
+    ]
     single = {name for name, found in loops.items() if any(map(is_single_firing_loop, found))}
     merged = replace(
         graph,
@@ -108,7 +117,7 @@ def slower_graph(graph: Graph, phases: int | Mapping[str, int] = 1) -> Graph:
         channels=tuple(
             _merged_channel(channel, blocks)
             for channel in graph.channels
-            if not (channel.is_self_loop and channel.producer in alone and _runs_alone(channel))
+            if not (channel.is_self_loop and channel.producer in alone and _never_lacks(channel))
         ),
         origin=None,
     )
@@ -134,10 +143,21 @@ def faster_graph(graph: Graph, phases: int | Mapping[str, int] = 1) -> FasterGra
     for channel in graph.channels:
         merged = _merged_channel(channel, blocks)
         if not is_single_firing_loop(channel):
-            tokens, space = _lacking_tokens(channel, blocks), _lacking_space(channel, blocks)
-            merged = _with_more(merged, tokens, space)
+            makers, takers = blocks.get(channel.producer), blocks.get(channel.consumer)
+            # What a block may lack at its start, and what it may give before its end. Space flows
+            # from the consumer to the producer.
+            tokens = _most_moved(channel.consumption, takers, BEHIND_FIRST)
+            tokens += _most_moved(channel.production, makers, BEFORE_LAST)
+            space = _most_moved(channel.production, makers, BEHIND_FIRST)
+            space += _most_moved(channel.release_rates, takers, BEFORE_LAST)
+            more, capacity = tokens + space, channel.capacity
+            merged = replace(
+                merged,
+                initial_tokens=channel.initial_tokens + tokens,
+                capacity=None if capacity is None else capacity + more,
+            )
             if not channel.is_self_loop:
-                extra[channel.name] = tokens + space
+                extra[channel.name] = more
         channels.append(merged)
     name = f"{graph.name} (fewer phases, faster)"
     found = replace(graph, name=name, actors=actors, channels=tuple(channels), origin=None)
@@ -160,31 +180,11 @@ def _blocks(graph: Graph, phases: int | Mapping[str, int]) -> dict[str, list[Blo
     return blocks
 
 
-def _self_loops(graph: Graph) -> dict[str, list[Channel]]:
-    found: dict[str, list[Channel]] = defaultdict(list)
-    for channel in graph.channels:
-        if channel.is_self_loop:
-            found[channel.producer].append(channel)
-    return found
-
-
-def _allows_blocks(loops: Sequence[Channel], blocks: Sequence[Block]) -> bool:
-    """Whether an actor whose blocks follow one another always finds the tokens of its self-loops."""
-    return all(
-        is_single_firing_loop(loop)
-        or _never_lacks(loop, _sums(loop.production, blocks), _sums(loop.consumption, blocks))
-        for loop in loops
-    )
-
-
-def _runs_alone(loop: Channel) -> bool:
-    """Whether phases that follow one another always find the tokens of the self-loop."""
-    return _never_lacks(loop, loop.production, loop.consumption)
-
-
-def _never_lacks(loop: Channel, production: Sequence[int], consumption: Sequence[int]) -> bool:
+def _never_lacks(loop: Channel, blocks: Sequence[Block] | None = None) -> bool:
+    """Whether phases, or blocks, that follow one another always find the tokens of the self-loop."""
     tokens = loop.initial_tokens
-    for made, taken in zip(production, consumption, strict=True):
+    rates = zip(_sums(loop.production, blocks), _sums(loop.consumption, blocks), strict=True)
+    for made, taken in rates:
         if tokens < taken:
             return False
         tokens += made - taken
@@ -248,31 +248,9 @@ def _early_durations(graph: Graph, actor: Actor, blocks: Sequence[Block]) -> tup
     )
 
 
-def _lacking_tokens(channel: Channel, blocks: Mapping[str, Sequence[Block]]) -> int:
-    """How many tokens a block may lack when it starts, and how many it may give before its end."""
-    return _after_first(channel.consumption, blocks.get(channel.consumer)) + _before_last(
-        channel.production, blocks.get(channel.producer)
-    )
-
-
-def _lacking_space(channel: Channel, blocks: Mapping[str, Sequence[Block]]) -> int:
-    """The same of the space of a channel, which flows from the consumer to the producer."""
-    return _after_first(channel.production, blocks.get(channel.producer)) + _before_last(
-        channel.release_rates, blocks.get(channel.consumer)
-    )
-
-
-def _after_first(rates: Sequence[int], blocks: Sequence[Block] | None) -> int:
-    return max((sum(rates[p] for p in block[1:]) for block in blocks or ()), default=0)
-
-
-def _before_last(rates: Sequence[int], blocks: Sequence[Block] | None) -> int:
-    return max((sum(rates[p] for p in block[:-1]) for block in blocks or ()), default=0)
-
-
-def _with_more(channel: Channel, tokens: int, space: int) -> Channel:
-    capacity = None if channel.capacity is None else channel.capacity + tokens + space
-    return replace(channel, initial_tokens=channel.initial_tokens + tokens, capacity=capacity)
+def _most_moved(rates: Sequence[int], blocks: Sequence[Block] | None, part: slice) -> int:
+    """The most tokens that a part of a block moves."""
+    return max((sum(rates[phase] for phase in block[part]) for block in blocks or ()), default=0)
 
 
 MOST_PHASES = 100_000  # of a merged actor
@@ -321,26 +299,22 @@ def _chosen(graph: Graph, names: Sequence[str]) -> dict[str, None]:
         raise InvalidGraph(f"actors to merge: {', '.join(names)}; one is named twice")
     if len(chosen) < 2:
         raise InvalidGraph(f"{counted(len(chosen), 'actor')} to merge; at least 2")
-    strangers = set(chosen) - _connected(graph, names[0])
+    neighbours: dict[str, set[str]] = defaultdict(set)
+    for channel in graph.channels:
+        neighbours[channel.producer].add(channel.consumer)
+        neighbours[channel.consumer].add(channel.producer)
+    reached, waiting = {names[0]}, [names[0]]
+    while waiting:
+        found = neighbours[waiting.pop()] - reached
+        reached |= found
+        waiting += found
+    strangers = set(chosen) - reached
     if strangers:
         raise InvalidGraph(
             f"actors {names[0]!r} and {min(strangers)!r}: no channels connect them, "
             "so that nothing says how often one fires for the other"
         )
     return chosen
-
-
-def _connected(graph: Graph, first: str) -> set[str]:
-    neighbours: dict[str, set[str]] = defaultdict(set)
-    for channel in graph.channels:
-        neighbours[channel.producer].add(channel.consumer)
-        neighbours[channel.consumer].add(channel.producer)
-    reached, waiting = {first}, [first]
-    while waiting:
-        found = neighbours[waiting.pop()] - reached
-        reached |= found
-        waiting += found
-    return reached
 
 
 def _order(graph: Graph, chosen: Mapping[str, None], budget: Budget) -> list[tuple[str, int]]:
@@ -361,42 +335,22 @@ def _order(graph: Graph, chosen: Mapping[str, None], budget: Budget) -> list[tup
 
 def _in_turn(graph: Graph, firings: Sequence[Firing]) -> Iterator[Firing]:
     """Yield the firings by their starts; of those that start together, those that wait last."""
-    run = _UntimedRun(graph)
+    numbers = indexed(graph)
+    number = {name: one for one, name in enumerate(numbers.actor_names)}
+    run = UntimedRun(numbers, [len(firings)] * len(number))
     for _, together in groupby(firings, key=lambda one: one.start):
         waiting = sorted(together, key=lambda one: one.index)
         while waiting:
-            fired = {id(one) for one in waiting if run.fire(one)}
-            if not fired:
+            still = []
+            for one in waiting:
+                actor = number[one.actor]
+                if run.firings[actor] == one.index and run.advance(actor):
+                    yield one
+                else:
+                    still.append(one)
+            if len(still) == len(waiting):
                 raise AssertionError("firings that start together wait for one another")
-            yield from (one for one in waiting if id(one) in fired)
-            waiting = [one for one in waiting if id(one) not in fired]
-
-
-class _UntimedRun:
-    """A graph in which firings are tried one after the other."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._tokens = {channel.name: channel.initial_tokens for channel in graph.channels}
-        self._next = {actor.name: 0 for actor in graph.actors}
-        self._inputs: dict[str, list[Channel]] = defaultdict(list)
-        self._outputs: dict[str, list[Channel]] = defaultdict(list)
-        for channel in graph.channels:
-            self._inputs[channel.consumer].append(channel)
-            self._outputs[channel.producer].append(channel)
-
-    def fire(self, one: Firing) -> bool:
-        """Do the firing if it is the next of its actor and its tokens are there; return whether."""
-        tokens, inputs, phase = self._tokens, self._inputs[one.actor], one.phase
-        if self._next[one.actor] != one.index or any(
-            tokens[channel.name] < channel.consumption[phase] for channel in inputs
-        ):
-            return False
-        for channel in inputs:
-            tokens[channel.name] -= channel.consumption[phase]
-        for channel in self._outputs[one.actor]:
-            tokens[channel.name] += channel.production[phase]
-        self._next[one.actor] += 1
-        return True
+            waiting = still
 
 
 def _shortest(order: Sequence[tuple[str, int]]) -> Sequence[tuple[str, int]]:

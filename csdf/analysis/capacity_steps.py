@@ -1,45 +1,42 @@
-"""The period as an exact function of the capacity of one channel: steps downwards."""
+"""Period as an exact function of the capacity of one channel: a decreasing step function."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import gcd
 from typing import Any
 
 from csdf.analysis.bound_channels import SPACE, with_capacities
-from csdf.analysis.critical import CriticalCycle, named_cycle
+from csdf.analysis.critical import CriticalCycle
 from csdf.analysis.liveness import deadlock
 from csdf.analysis.throughput import throughput
-from csdf.analysis.varying import Critical, VaryingGraph
+from csdf.analysis.varying import VaryingGraph
 from csdf.errors import CsdfError, Deadlocked
 from csdf.model.graph import Channel, Graph, require_graph
-from csdf.model.shown import Shown, with_floats
+from csdf.model.shown import Shown, Tabular
 from csdf.time_limit import Budget, Stop, stop_of
 
 MOST_STEPS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CapacityStep:
+class CapacityStep(Shown):
     """From this capacity on the graph has this period, until the next step; cycle: what sets it."""
 
     capacity: int
     period: Fraction
     cycle: CriticalCycle | None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the step as a JSON value; the period as text."""
-        cycle = None if self.cycle is None else self.cycle.to_json()
-        return {"capacity": self.capacity, "period": str(self.period), "cycle": cycle}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CapacitySteps(Shown):
+class CapacitySteps(Tabular):
     """The period as a function of one capacity; with less than the first step the graph deadlocks.
 
     is_complete: whether no larger capacity has a smaller period than the last step.
     """
+
+    FLOATS = ("period",)
 
     channel: str
     steps: tuple[CapacityStep, ...]
@@ -55,21 +52,9 @@ class CapacitySteps(Shown):
             raise CsdfError(f"channel {self.channel!r}: {capacity} is beyond what was computed")
         return found[-1].period if found else None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the function as a JSON value."""
-        return {
-            "channel": self.channel,
-            "steps": [one.to_json() for one in self.steps],
-            "complete": self.is_complete,
-        }
-
     def rows(self) -> list[dict[str, Any]]:
         """Return an exact row for each step."""
         return [{"capacity": one.capacity, "period": one.period} for one in self.steps]
-
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each step, as for a data frame: floats, and exact texts beside them."""
-        return with_floats(self.rows(), "period")
 
 
 def capacity_steps(
@@ -91,26 +76,30 @@ def capacity_steps(
     one = graph.channel(channel)
     if one.is_self_loop:
         raise CsdfError(f"channel {channel!r} is a self-loop; these have no capacity here")
-    free = Graph(
-        name=graph.name, actors=graph.actors, time_unit=graph.time_unit,
-        channels=tuple(_without(each, channel) for each in graph.channels),
-    )  # fmt: skip
+    channels = tuple(
+        replace(each, capacity=None, release=None) if each.name == channel else each
+        for each in graph.channels
+    )
+    free = replace(graph, channels=channels, origin=None)
     best = throughput(free, budget=stop).period
     if best is None:
         raise Deadlocked("the graph deadlocks, whatever the capacity of this channel is")
     step = gcd(*one.production, *one.consumption, *one.release_rates)
-    least = _least_live(graph, one, step, stop)
-    return _followed(graph, channel, least, step, best, most, stop)
-
-
-def _without(channel: Channel, name: str) -> Channel:
-    if channel.name != name:
-        return channel
-    return Channel(
-        name=channel.name, producer=channel.producer, consumer=channel.consumer,
-        production=channel.production, consumption=channel.consumption,
-        initial_tokens=channel.initial_tokens,
-    )  # fmt: skip
+    capacity = _least_live(graph, one, step, stop)
+    varying = VaryingGraph(with_capacities(graph, {channel: capacity}), stop)
+    space = varying.numbers.channel_names.index(channel + SPACE)
+    tokens = list(varying.numbers.initial_tokens)
+    steps: list[CapacityStep] = []
+    while not steps or (steps[-1].period > best and len(steps) < most):
+        critical = varying.critical({}, tokens)
+        period = critical.period or Fraction(0)
+        if not steps or period < steps[-1].period:
+            cycle = varying.named(critical)
+            steps.append(CapacityStep(capacity=capacity, period=period, cycle=cycle))
+        capacity += step
+        tokens[space] += step
+    is_complete = steps[-1].period <= best
+    return CapacitySteps(channel=channel, steps=tuple(steps), is_complete=is_complete)
 
 
 def _least_live(graph: Graph, channel: Channel, step: int, stop: Stop) -> int:
@@ -129,27 +118,3 @@ def _least_live(graph: Graph, channel: Channel, step: int, stop: Stop) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if runs(middle) else (middle, high)
     return channel.initial_tokens + high * step
-
-
-def _followed(
-    graph: Graph, name: str, least: int, step: int, best: Fraction, most: int, stop: Stop
-) -> CapacitySteps:
-    varying = VaryingGraph(with_capacities(graph, {name: least}), stop)
-    place = varying.numbers.channel_names.index(name + SPACE)
-    tokens = list(varying.numbers.initial_tokens)
-    capacity, steps = least, list[CapacityStep]()
-    while not steps or (steps[-1].period > best and len(steps) < most):
-        critical = varying.critical({}, tokens)
-        if not steps or (critical.period or 0) < steps[-1].period:
-            steps.append(_step(varying, critical, capacity))
-        capacity += step
-        tokens[place] += step
-    is_complete = steps[-1].period <= best
-    return CapacitySteps(channel=name, steps=tuple(steps), is_complete=is_complete)
-
-
-def _step(varying: VaryingGraph, critical: Critical, capacity: int) -> CapacityStep:
-    cycle = None
-    if critical.component is not None and critical.circuit is not None:
-        cycle = named_cycle(varying.numbers, critical.component, critical.circuit, critical.time)
-    return CapacityStep(capacity=capacity, period=critical.period or Fraction(0), cycle=cycle)

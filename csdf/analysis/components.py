@@ -1,8 +1,10 @@
-"""Strongly connected components: the parts of a graph that can hold each other back."""
+"""Strongly connected components (Tarjan): the parts of a graph that can hold each other back."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import gcd
+from typing import NamedTuple
 
 from csdf.model.indexed import IndexedGraph
 
@@ -50,20 +52,39 @@ def strong_components(actors: int, successors: Sequence[Sequence[int]]) -> list[
     return component
 
 
-def cyclic_components(graph: IndexedGraph) -> list[tuple[list[int], list[int]]]:
-    """Return actors and inner channels of every strongly connected component that has a channel."""
-    actors = range(len(graph.phases))
-    successors: list[list[int]] = [[] for _ in actors]
-    for producer, consumer in zip(graph.producer, graph.consumer, strict=True):
+class Component(NamedTuple):
+    """A strongly connected component that has a channel, in the numbers of the whole graph.
+
+    repeats: iterations of the component alone in one of the graph. cycles: of each of its actors in one
+    iteration of the component.
+    """
+
+    actors: Sequence[int]
+    channels: Sequence[int]
+    repeats: int
+    cycles: Sequence[int]
+
+
+def cyclic_components(graph: IndexedGraph, cycles: Sequence[int]) -> list[Component]:
+    """Return the strongly connected components that have a channel.
+
+    cycles: of each actor in one iteration of the graph.
+    """
+    successors: list[list[int]] = [[] for _ in graph.phases]
+    ends = list(zip(graph.producer, graph.consumer, strict=True))
+    for producer, consumer in ends:
         successors[producer].append(consumer)
-    component = strong_components(len(actors), successors)
-    members: dict[int, tuple[list[int], list[int]]] = {}
-    for channel, (producer, consumer) in enumerate(
-        zip(graph.producer, graph.consumer, strict=True)
-    ):
-        if component[producer] == component[consumer]:
-            members.setdefault(component[producer], ([], []))[1].append(channel)
-    for actor in actors:
-        if component[actor] in members:
-            members[component[actor]][0].append(actor)
-    return [members[number] for number in sorted(members)]
+    number = strong_components(len(successors), successors)
+    channels: dict[int, list[int]] = {}
+    for channel, (producer, consumer) in enumerate(ends):
+        if number[producer] == number[consumer]:
+            channels.setdefault(number[producer], []).append(channel)
+    actors: dict[int, list[int]] = {}
+    for actor, own in enumerate(number):
+        actors.setdefault(own, []).append(actor)
+    found = []
+    for own in sorted(channels):
+        repeats = gcd(*(cycles[actor] for actor in actors[own]))
+        alone = [cycles[actor] // repeats for actor in actors[own]]
+        found.append(Component(actors[own], channels[own], repeats, alone))
+    return found

@@ -59,14 +59,10 @@ def _component_cycles(first: str, touching: dict[str, list[Channel]]) -> dict[st
     cycles = {name: value.numerator * (scale // value.denominator) for name, value in ratio.items()}
     for name in reached:
         for channel in touching[name]:
-            _require_balance(channel, cycles)
+            produced = cycles[channel.producer] * sum(channel.production)
+            consumed = cycles[channel.consumer] * sum(channel.consumption)
+            if produced != consumed:
+                raise InconsistentGraph(
+                    channel.name, channel.producer, channel.consumer, produced, consumed
+                )
     return cycles
-
-
-def _require_balance(channel: Channel, cycles: dict[str, int]) -> None:
-    produced = cycles[channel.producer] * sum(channel.production)
-    consumed = cycles[channel.consumer] * sum(channel.consumption)
-    if produced != consumed:
-        raise InconsistentGraph(
-            channel.name, channel.producer, channel.consumer, produced, consumed
-        )

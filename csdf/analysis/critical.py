@@ -1,4 +1,4 @@
-"""Critical cycles: by the names of a graph, and read backwards from an execution."""
+"""Critical cycles: by the names of a graph, and walked backwards in an execution (Brent's method)."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
-from typing import Any, NamedTuple, Protocol
+from types import SimpleNamespace
 
+from csdf.analysis.components import Component
 from csdf.analysis.execution import SteadyState
 from csdf.analysis.periodic import Circuit
 from csdf.kernels import causes as kernel
 from csdf.kernels import compile as compiler
 from csdf.kernels import ranges
 from csdf.model.indexed import IndexedGraph
+from csdf.model.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CriticalCycle:
+class CriticalCycle(Shown):
     """A cycle of firings that no schedule can pass faster: the proof of a period.
 
     actors: the actors it visits; channels: the channels that lead from one to the next, in order,
@@ -29,31 +31,6 @@ class CriticalCycle:
     channels: tuple[str, ...]
     time: Fraction
     tokens: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the cycle as a JSON value; its time as text."""
-        return {
-            "actors": list(self.actors),
-            "channels": list(self.channels),
-            "time": str(self.time),
-            "tokens": self.tokens,
-        }
-
-
-class Component(Protocol):
-    """A strongly connected component: actors and channels of the whole graph.
-
-    repeats: iterations of the component alone in one of the graph.
-    """
-
-    @property
-    def actors(self) -> Sequence[int]: ...  # noqa: D102
-
-    @property
-    def channels(self) -> Sequence[int]: ...  # noqa: D102
-
-    @property
-    def repeats(self) -> int: ...  # noqa: D102
 
 
 def named_cycle(
@@ -76,30 +53,6 @@ def named_cycle(
     )
 
 
-class _Columns(NamedTuple):
-    """The steady part and the graph as the kernel reads them: see `kernel.Causes`."""
-
-    time: int
-    firings: Sequence[int]
-    causes: Any
-    cause_bits: Sequence[int]
-    per_word: Sequence[int]
-    cause_start: Sequence[int]
-    record: Any
-    record_start: Sequence[int]
-    phases: Sequence[int]
-    duration_start: Sequence[int]
-    duration: Sequence[int]
-    input_start: Sequence[int]
-    input_channel: Sequence[int]
-    producer: Sequence[int]
-    initial_tokens: Sequence[int]
-    made_start: Sequence[int]
-    made: Sequence[int]
-    taken_start: Sequence[int]
-    taken: Sequence[int]
-
-
 def critical_circuit(graph: IndexedGraph, state: SteadyState) -> Circuit:
     """Return a cycle of firings each of which started as soon as the one before it ended.
 
@@ -112,43 +65,29 @@ def critical_circuit(graph: IndexedGraph, state: SteadyState) -> Circuit:
         graph, recorded.firings, time=state.time, begin=max(recorded.record, default=0)
     )
     backend = compiler.backend(fits=largest <= compiler.SAFE)
-    causes = backend.kernel(kernel.Causes)(_columns(graph, state, backend), backend.array)
+    channels = range(len(graph.producer))
+    columns = graph._asdict() | recorded._asdict()  # see `kernel.Causes`
+    columns |= {
+        "time": state.time,
+        "causes": backend.view(recorded.causes),
+        "record": backend.view(recorded.record),
+        "made_start": graph.production_start,
+        "made": [one for c in channels for one in accumulate(graph.productions(c))],
+        "taken_start": graph.consumption_start,
+        "taken": [one for c in channels for one in accumulate(graph.consumptions(c))],
+    }
+    causes = backend.kernel(kernel.Causes)(SimpleNamespace(**columns), backend.array)
     begin = int(recorded.record[0]) if recorded.record_start[0] >= 0 else 0
     walker = backend.kernel(kernel.Walker)
     length = backend.kernel(kernel.cycle_length)(causes, walker(0, 0, begin), walker(0, 0, begin))
     first, second = walker(0, 0, begin), walker(0, 0, begin)
-    actors, channels = (backend.blank(len(one)) for one in (graph.phases, graph.producer))
-    backend.kernel(kernel.go_round)(causes, first, second, length, actors, channels)
+    actor_step, channel_step = (backend.blank(len(one)) for one in (graph.phases, graph.producer))
+    backend.kernel(kernel.go_round)(causes, first, second, length, actor_step, channel_step)
     return Circuit(
-        actors=_visited(actors),
-        channels=_visited(channels),
+        actors=_visited(actor_step),
+        channels=_visited(channel_step),
         time=first.passed,
         height=Fraction(-first.rounds * state.iterations),
-    )
-
-
-def _columns(graph: IndexedGraph, state: SteadyState, backend: compiler.Backend) -> _Columns:
-    recorded = state.causes
-    return _Columns(
-        time=state.time,
-        firings=recorded.firings,
-        causes=backend.view(recorded.causes),
-        cause_bits=recorded.cause_bits,
-        per_word=recorded.per_word,
-        cause_start=recorded.cause_start,
-        record=backend.view(recorded.record),
-        record_start=recorded.record_start,
-        phases=graph.phases,
-        duration_start=graph.duration_start,
-        duration=graph.duration,
-        input_start=graph.input_start,
-        input_channel=graph.input_channel,
-        producer=graph.producer,
-        initial_tokens=graph.initial_tokens,
-        made_start=graph.production_start,
-        made=_cycle_sums(graph, graph.production_start, graph.production, graph.producer),
-        taken_start=graph.consumption_start,
-        taken=_cycle_sums(graph, graph.consumption_start, graph.consumption, graph.consumer),
     )
 
 
@@ -156,14 +95,3 @@ def _visited(steps: Sequence[int]) -> tuple[int, ...]:
     """Return who was visited, in the order of time: the walk goes backwards."""
     visited = [one for one, step in enumerate(steps) if step]
     return tuple(sorted(visited, key=lambda one: -steps[one]))
-
-
-def _cycle_sums(
-    graph: IndexedGraph, starts: Sequence[int], rates: Sequence[int], owner: Sequence[int]
-) -> list[int]:
-    """For each channel the sums of its rates up to and with each phase of the cycle."""
-    return [
-        total
-        for start, actor in zip(starts, owner, strict=True)
-        for total in accumulate(rates[start : start + graph.phases[actor]])
-    ]

@@ -1,6 +1,4 @@
-"""Self-timed execution: what happens when every actor fires as soon as it can.
-
-Collatz-Wielandt bounds of the period from two states of one execution.
+"""Self-timed execution iteration by iteration, until a state recurs; Collatz-Wielandt bounds.
 
 A state is a vector of times: of each token, and of each actor's latest start. An iteration maps it to
 the next one; later times in give later times out, and all by t later gives all by t later. So if n
@@ -10,10 +8,6 @@ closer and closer to the period.
 
 Source: Cochet-Terrasson, Gaubert, Gunawardena, A constructive fixed point theorem for min-max
 functions, Dynamics and Stability of Systems 14(4), 1999 (bounds of Collatz and Wielandt's kind).
-
-Why the firings of an execution started when they did, in a few bits each.
-
-The steady part of an execution: from the first state that recurs to its recurrence.
 """
 
 from __future__ import annotations
@@ -143,7 +137,7 @@ class Execution:
         self._actors.record_at = self._backend.array([0, *accumulate(per_actor)][:-1])
         self._actors.record = record
         self._actors.cause_bits = self._backend.blank(len(per_actor))
-        return record if self._advanced(iterations) else None
+        return record if all(self._advance() for _ in range(iterations)) else None
 
     def caused(self, iterations: int) -> CauseRecord | None:
         """Carry out so many iterations; return what decided the starts, or None in a deadlock.
@@ -154,7 +148,7 @@ class Execution:
         firings = [count * iterations for count in self._firings]
         record = blank_record(self._graph, firings, self._backend)
         self._record_to(record)
-        return record if self._advanced(iterations) else None
+        return record if all(self._advance() for _ in range(iterations)) else None
 
     def _record_to(self, record: CauseRecord) -> None:
         actors, array = self._actors, self._backend.array
@@ -162,10 +156,6 @@ class Execution:
         actors.cause_bits, actors.cause_at = array(record.cause_bits), array(record.cause_start)
         actors.cause_shift = self._backend.blank(len(record.cause_bits))
         actors.record_at = array(record.record_start)
-
-    def _advanced(self, iterations: int) -> bool:
-        """Carry out so many iterations; False if they get stuck in a deadlock."""
-        return all(self._advance() for _ in range(iterations))
 
     def _advance(self) -> bool:
         """Carry out one more iteration; False if it gets stuck in a deadlock."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.consistency import repetition_vector
@@ -98,16 +97,6 @@ class DependencyLatency(Shown):
     distance: int
     minimal: Fraction
     self_timed: Fraction | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the latencies as a JSON value; fractions as texts."""
-        return {
-            "source": self.source,
-            "sink": self.sink,
-            "distance": self.distance,
-            "minimal": str(self.minimal),
-            "self_timed": None if self.self_timed is None else str(self.self_timed),
-        }
 
 
 def dependency_latency(

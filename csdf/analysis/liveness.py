@@ -1,9 +1,9 @@
-"""Deadlock: which actors wait for one another, and for what."""
+"""Deadlock by untimed execution of one iteration: which actors wait for one another, and for what."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from csdf.analysis.bound_channels import bound_channels
@@ -26,7 +26,7 @@ class LivenessWhy(Why):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blocked:
+class Blocked(Shown):
     """An actor that waits for tokens, or for space if the channel is the space of another."""
 
     actor: str
@@ -34,10 +34,6 @@ class Blocked:
     tokens: int  # in the channel
     needed: int  # by the next firing
     producer: str  # the actor it waits for
-
-    def to_json(self) -> dict[str, Any]:
-        """Return who waits for what as a JSON value."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +52,23 @@ class Deadlock(Shown):
     def to_json(self) -> list[dict[str, Any]]:
         """Return the cycle as a JSON value."""
         return [one.to_json() for one in self.cycle]
+
+
+class Executed(Shown):
+    """An answer that is a deadlock where its `deadlock` is not None."""
+
+    __slots__ = ()
+    deadlock: Deadlock | None
+
+    @property
+    def is_deadlocked(self) -> bool:
+        """Whether there is a deadlock."""
+        return self.deadlock is not None
+
+    @property
+    def blocked(self) -> tuple[Blocked, ...]:
+        """The actors that wait for one another in the deadlock, if there is one."""
+        return () if self.deadlock is None else self.deadlock.cycle
 
 
 def deadlock(graph: Graph, *, budget: Budget = None) -> Deadlock | None:
@@ -99,7 +112,11 @@ class IterationRun(UntimedRun):
         """Fire as many whole cycles as the tokens allow, or else one phase; False if neither."""
         count = 0 if self.phase[actor] else self._cycles_allowed(actor)
         if count:
-            self._fire_cycles(actor, count)
+            for channel in self.inputs[actor]:
+                self.tokens[channel] -= count * self._consumed[channel]
+            for channel in self.outputs[actor]:
+                self.tokens[channel] += count * self._produced[channel]
+            self.firings[actor] += count * self.graph.phases[actor]
         elif not super().advance(actor):
             return False
         self._steps += 1
@@ -118,22 +135,13 @@ class IterationRun(UntimedRun):
         return count
 
     def _loop_allows_a_cycle(self, channel: int) -> bool:
-        graph = self.graph
-        actor = graph.producer[channel]
         tokens = self.tokens[channel]
-        for phase in range(graph.phases[actor]):
-            needed = graph.consumption[graph.consumption_start[channel] + phase]
+        rates = zip(self.graph.productions(channel), self.graph.consumptions(channel), strict=True)
+        for made, needed in rates:
             if tokens < needed:
                 return False
-            tokens += graph.production[graph.production_start[channel] + phase] - needed
+            tokens += made - needed
         return True
-
-    def _fire_cycles(self, actor: int, count: int) -> None:
-        for channel in self.inputs[actor]:
-            self.tokens[channel] -= count * self._consumed[channel]
-        for channel in self.outputs[actor]:
-            self.tokens[channel] += count * self._produced[channel]
-        self.firings[actor] += count * self.graph.phases[actor]
 
 
 def _waiting_cycle(graph: IndexedGraph, run: IterationRun) -> Deadlock:

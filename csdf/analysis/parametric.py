@@ -1,26 +1,14 @@
-"""The period as an exact function of one parameter of the durations.
+"""Parametric throughput: the period as an exact function of one or two parameters of the durations.
 
-Every cycle of the graph asks for a period that is linear in the parameter; the period is the largest
-of these, so it is convex and made of straight pieces. Two cycles that are critical at both ends of an
-interval either are the whole truth between them, or meet where a third one is above both.
-
-Source: Ghamarian, Geilen, Basten, Stuijk, Parametric throughput analysis of synchronous data flow
-graphs, DATE 2008 (divide and conquer); Eisner, Severance, JACM 23(4), 1976 (its number of steps).
-
-The period as an exact function of two parameters of the durations, by regions.
-
-Each cycle asks for a period that is a plane over the two parameters; the period is the highest of
-them. In the region of a plane it is above all others known. Where the period at every corner of every
+Every cycle of the graph asks for a period that is linear in the parameters; the period is the largest
+of these, so it is convex and piecewise linear. With one parameter, two cycles that are critical at both
+ends of an interval either are the whole truth between them, or meet where a third one is above both.
+With two, each cycle is a plane, the highest in its region. Where the period at every corner of every
 region is that of its plane, no plane is missing: between the corners the period is at least its plane
 and, being convex, at most what the corners say, which is the plane again.
 
-Source: Ghamarian, Geilen, Basten, Stuijk, DATE 2008 (divide and conquer over regions).
-
-Cycles of a graph as linear functions of parameters.
-
-Periods as expressions of SymPy, where that is installed.
-
-Durations that are linear in a parameter.
+Source: Ghamarian, Geilen, Basten, Stuijk, Parametric throughput analysis of synchronous data flow
+graphs, DATE 2008 (divide and conquer); Eisner, Severance, JACM 23(4), 1976 (its number of steps).
 """
 
 from __future__ import annotations
@@ -31,23 +19,26 @@ from fractions import Fraction
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import pairwise
+from operator import mul
 from typing import Any
 
-from csdf.analysis.critical import CriticalCycle, named_cycle
+from csdf.analysis.critical import CriticalCycle
 from csdf.analysis.varying import Critical, VaryingGraph
 from csdf.errors import CsdfError, Deadlocked, counted
 from csdf.model.exact import Exact, exact
 from csdf.model.graph import Actor, Graph, require_graph
-from csdf.model.shown import Shown, with_floats
+from csdf.model.shown import Shown, Tabular
 from csdf.time_limit import Budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinearPiece:
+class LinearSegment(Shown):
     """The period from `start` to `end`: (time + count * x) / tokens, and the cycle that asks for it.
 
-    end: None for a piece that goes on for ever.
+    end: None for a segment that goes on for ever.
     """
+
+    JSON = ("from=start", "to=end", "time", "count", "tokens", "cycle")
 
     start: Fraction
     end: Fraction | None
@@ -65,78 +56,69 @@ class LinearPiece:
         """By how much the period grows with the parameter."""
         return self.count / self.tokens
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the piece as a JSON value; fractions as texts."""
-        return {
-            "from": str(self.start),
-            "to": None if self.end is None else str(self.end),
-            "time": str(self.time),
-            "count": str(self.count),
-            "tokens": self.tokens,
-            "cycle": None if self.cycle is None else self.cycle.to_json(),
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParametricPeriod(Shown):
-    """The period as a function of a parameter: convex, of straight pieces, exact from `least` on.
+class ParametricPeriod(Tabular):
+    """The period as a function of a parameter: convex, of straight segments, exact from `least` on.
 
     evaluations: periods that were computed to find it.
     """
 
+    JSON = ("parameter=name", "nominal", "segments", "evaluations")
+    FLOATS = ("from", "to", "slope", "period")
+
     parameter: Parameter
-    pieces: tuple[LinearPiece, ...]
+    segments: tuple[LinearSegment, ...]
     evaluations: int
 
-    def piece(self, value: Exact) -> LinearPiece:
-        """Return the piece that holds at this value; of two, the one that begins there."""
+    @property
+    def name(self) -> str:
+        """Of the parameter."""
+        return self.parameter.name
+
+    @property
+    def nominal(self) -> Fraction:
+        """The value of the parameter at which the graph is as given."""
+        return self.parameter.nominal
+
+    def segment(self, value: Exact) -> LinearSegment:
+        """Return the segment that holds at this value; of two, the one that begins there."""
         number = exact(value, "value")
-        if number < self.pieces[0].start:
-            raise CsdfError(f"{self.parameter.name}: {number} is below {self.pieces[0].start}")
-        return next(one for one in reversed(self.pieces) if one.start <= number)
+        if number < self.segments[0].start:
+            raise CsdfError(f"{self.parameter.name}: {number} is below {self.segments[0].start}")
+        return next(one for one in reversed(self.segments) if one.start <= number)
 
     def period(self, value: Exact) -> Fraction:
-        """Return the exact period at this value. Raises CsdfError below the first piece."""
-        return self.piece(value).period(value)
+        """Return the exact period at this value. Raises CsdfError below the first segment."""
+        return self.segment(value).period(value)
 
     @property
     def slack(self) -> Fraction | None:
-        """How far the parameter may grow from today until the period grows; None: for ever."""
-        today = self.parameter.today
-        now = self.period(today)
-        kept = [one for one in self.pieces if one.end is None or one.end > today]
+        """How far the parameter may grow from nominal until the period grows; None: for ever."""
+        nominal = self.parameter.nominal
+        now = self.period(nominal)
+        kept = [one for one in self.segments if one.end is None or one.end > nominal]
         for one in kept:
             if one.slope > 0:
                 return (
-                    max(Fraction(0), one.start - today) if one.period(today) < now else Fraction(0)
+                    max(Fraction(0), one.start - nominal)
+                    if one.period(nominal) < now
+                    else Fraction(0)
                 )
         return None
 
     def to_sympy(self) -> Any:
         """Return the period as an expression of SymPy. Raises CsdfError where that is missing."""
-        rows = [(one.time, [one.count], one.tokens) for one in self.pieces]
+        rows = [(one.time, [one.count], one.tokens) for one in self.segments]
         return symbolic_maximum([self.parameter.name], rows)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the function as a JSON value; fractions as texts."""
-        return {
-            "parameter": self.parameter.name,
-            "today": str(self.parameter.today),
-            "pieces": [one.to_json() for one in self.pieces],
-            "evaluations": self.evaluations,
-        }
-
     def rows(self) -> list[dict[str, Any]]:
-        """Return an exact row for each piece."""
+        """Return an exact row for each segment."""
         return [
             {"from": one.start, "to": one.end, "slope": one.slope, "period": one.period(one.start),
              "actors": () if one.cycle is None else one.cycle.actors}
-            for one in self.pieces
+            for one in self.segments
         ]  # fmt: skip
-
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each piece, as for a data frame: floats, and exact texts beside them."""
-        return with_floats(self.rows(), "from", "to", "slope", "period")
 
 
 def parametric_period(
@@ -147,40 +129,46 @@ def parametric_period(
 ) -> ParametricPeriod:
     """Return the period as an exact function of the parameter, from its least value to infinity.
 
-    With n pieces it takes about 2 n + log(range) computations of a period.
+    With n segments it takes about 2 n + log(range) computations of a period.
     Raises InconsistentGraph; CsdfError for a graph that deadlocks; GaveUp where the
     budget, a stop or seconds, ends it.
     """
     search = LineSearch(VaryingGraph(graph, budget), [parameter])
     least = parameter.least
-    end = max(parameter.today, least) + 1
+    end = max(parameter.nominal, least) + 1
     slope = search.last_slope()
     last = search.line(end)
     while last.slopes[0] != slope:
         end = least + 2 * (end - least)
         last = search.line(end)
-    found = [*_between(search, least, search.line(least), end, last), (end, last)]
+    found = _joined([*_between(search, least, search.line(least), end, last), (end, last)])
+    ends = [*(start for start, _ in found[1:]), None]
+    segments = [
+        LinearSegment(
+            start=start, end=stop, time=line.time, count=line.counts[0], tokens=line.tokens,
+            cycle=search.cycle(line),
+        )
+        for (start, line), stop in zip(found, ends, strict=True)
+    ]  # fmt: skip
     return ParametricPeriod(
-        parameter=parameter,
-        pieces=_pieces(search, _joined(found), None),
-        evaluations=search.evaluations,
+        parameter=parameter, segments=tuple(segments), evaluations=search.evaluations
     )
 
 
-def line_below_today(
+def line_below_nominal(
     search: LineSearch, parameter: Parameter
 ) -> tuple[CycleLine, Fraction, CycleLine]:
-    """Return the line left of today, where it begins, and the line at the least value."""
-    least, today = parameter.least, parameter.today
-    first, last = search.line(least), search.line(today)
-    found = _joined(_between(search, least, first, today, last))
+    """Return the line left of the nominal value, where it begins, and the line at the least value."""
+    least, nominal = parameter.least, parameter.nominal
+    first, last = search.line(least), search.line(nominal)
+    found = _joined(_between(search, least, first, nominal, last))
     return found[-1][1], found[-1][0], found[0][1]
 
 
 def _between(
     search: LineSearch, low: Fraction, first: CycleLine, high: Fraction, last: CycleLine
 ) -> list[tuple[Fraction, CycleLine]]:
-    """The pieces from `low` to `high`, each with where it begins; both ends' lines are critical."""
+    """The segments from `low` to `high`, each with where it begins; both ends' lines are critical."""
     found: list[tuple[Fraction, CycleLine]] = []
     waiting = [(low, first, high, last)]
     while waiting:
@@ -190,7 +178,8 @@ def _between(
         elif right.period(begin) == left.period(begin):
             found.append((begin, right))
         else:
-            meeting = _meeting(left, right)
+            zero = Fraction(0)
+            meeting = (left.period(zero) - right.period(zero)) / (right.slopes[0] - left.slopes[0])
             middle = search.line(meeting)
             if middle.period(meeting) == left.period(meeting):
                 found += [(begin, left), (meeting, right)]
@@ -199,14 +188,8 @@ def _between(
     return found
 
 
-def _meeting(left: CycleLine, right: CycleLine) -> Fraction:
-    """Return the value at which two lines of different slopes are equal."""
-    zero = Fraction(0)
-    return (left.period(zero) - right.period(zero)) / (right.slopes[0] - left.slopes[0])
-
-
 def _joined(found: list[tuple[Fraction, CycleLine]]) -> list[tuple[Fraction, CycleLine]]:
-    """The pieces, those of one function as one; of those that begin at one place the last."""
+    """The segments, those of one function as one; of those that begin at one place the last."""
     kept: list[tuple[Fraction, CycleLine]] = []
     for start, line in found:
         if kept and kept[-1][1].is_same_function(line):
@@ -217,24 +200,11 @@ def _joined(found: list[tuple[Fraction, CycleLine]]) -> list[tuple[Fraction, Cyc
     return kept
 
 
-def _pieces(
-    search: LineSearch, found: list[tuple[Fraction, CycleLine]], end: Fraction | None
-) -> tuple[LinearPiece, ...]:
-    ends = [*(start for start, _ in found[1:]), end]
-    return tuple(
-        LinearPiece(
-            start=start, end=stop, time=line.time, count=line.counts[0], tokens=line.tokens,
-            cycle=search.cycle(line),
-        )
-        for (start, line), stop in zip(found, ends, strict=True)
-    )  # fmt: skip
-
-
 Point = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PeriodRegion:
+class PeriodRegion(Shown):
     """A convex polygon in which one cycle sets the period: (time + counts * values) / tokens.
 
     corners: in order round the polygon.
@@ -250,29 +220,32 @@ class PeriodRegion:
         """Return what the cycle asks for at these values."""
         return (self.time + self.counts[0] * first + self.counts[1] * second) / self.tokens
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the region as a JSON value; fractions as texts."""
-        return {
-            "corners": [[str(first), str(second)] for first, second in self.corners],
-            "time": str(self.time),
-            "counts": [str(count) for count in self.counts],
-            "tokens": self.tokens,
-            "cycle": None if self.cycle is None else self.cycle.to_json(),
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParametricRegions(Shown):
+class ParametricRegions(Tabular):
     """The period as a function of two parameters: exact from `low` to `high` of both.
 
     evaluations: periods that were computed to find it.
     """
+
+    JSON = ("parameters=names", "nominal", "low", "high", "regions", "evaluations")
+    FLOATS = ("time", "counts", "corners")
 
     parameters: tuple[Parameter, Parameter]
     low: Point
     high: Point
     regions: tuple[PeriodRegion, ...]
     evaluations: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the parameters."""
+        return tuple(one.name for one in self.parameters)
+
+    @property
+    def nominal(self) -> tuple[Fraction, ...]:
+        """The values of the parameters at which the graph is as given."""
+        return tuple(one.nominal for one in self.parameters)
 
     def period(self, first: Exact, second: Exact) -> Fraction:
         """Return the exact period at these values. Raises CsdfError outside of what is known."""
@@ -287,17 +260,6 @@ class ParametricRegions(Shown):
         rows = [(one.time, one.counts, one.tokens) for one in self.regions]
         return symbolic_maximum([one.name for one in self.parameters], rows)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the function as a JSON value; fractions as texts."""
-        return {
-            "parameters": [one.name for one in self.parameters],
-            "today": [str(one.today) for one in self.parameters],
-            "low": [str(one) for one in self.low],
-            "high": [str(one) for one in self.high],
-            "regions": [one.to_json() for one in self.regions],
-            "evaluations": self.evaluations,
-        }
-
     def rows(self) -> list[dict[str, Any]]:
         """Return an exact row for each region."""
         return [
@@ -305,10 +267,6 @@ class ParametricRegions(Shown):
              "actors": () if one.cycle is None else one.cycle.actors}
             for one in self.regions
         ]  # fmt: skip
-
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each region, as for a data frame: floats, and exact texts beside them."""
-        return with_floats(self.rows(), "time", "counts", "corners")
 
 
 def parametric_regions(
@@ -420,10 +378,7 @@ class CycleLine:
 
     def period(self, *values: Fraction) -> Fraction:
         """Return the period it asks for at these values of the parameters."""
-        counted = sum(
-            (count * value for count, value in zip(self.counts, values, strict=True)), Fraction(0)
-        )
-        return (self.time + counted) / self.tokens
+        return sum(map(Fraction.__mul__, self.counts, values), self.time) / self.tokens
 
     @property
     def slopes(self) -> tuple[Fraction, ...]:
@@ -445,24 +400,23 @@ class LineSearch:
     def __init__(self, graph: VaryingGraph, parameters: Sequence[Parameter]) -> None:
         self._graph = graph
         self.evaluations = 0
-        self._today = [parameter.today for parameter in parameters]
-        self._weights = [self._spread(parameter) for parameter in parameters]
-
-    def _spread(self, parameter: Parameter) -> dict[int, Fraction]:
-        """The weights that are not zero, by the place of the duration among all."""
-        return {
-            self._graph.place(self._graph.number[actor], phase): weight
-            for actor, row in parameter.weights.items()
-            for phase, weight in enumerate(row)
-            if weight
-        }
+        self._nominal = [parameter.nominal for parameter in parameters]
+        self._weights = [  # that are not zero, by the place of the duration among all
+            {
+                graph.numbers.duration_start[graph.number[actor]] + phase: weight
+                for actor, row in parameter.weights.items()
+                for phase, weight in enumerate(row)
+                if weight
+            }
+            for parameter in parameters
+        ]
 
     def line(self, *values: Fraction) -> CycleLine:
         """Return a cycle that sets the period at these values."""
         longer: dict[int, Fraction] = {}
-        for value, today, weights in zip(values, self._today, self._weights, strict=True):
-            for place, weight in weights.items() if value != today else ():
-                longer[place] = longer.get(place, Fraction(0)) + weight * (value - today)
+        for value, nominal, weights in zip(values, self._nominal, self._weights, strict=True):
+            for place, weight in weights.items() if value != nominal else ():
+                longer[place] = longer.get(place, Fraction(0)) + weight * (value - nominal)
         self.evaluations += 1
         critical = self._graph.critical(longer) if longer else self._graph.as_given
         return self._line_of(critical, values)
@@ -473,28 +427,20 @@ class LineSearch:
 
     def cycle(self, line: CycleLine) -> CriticalCycle | None:
         """Return the cycle by the names of the graph, its time where it was found; None for none."""
-        critical = line.critical
-        if critical.component is None or critical.circuit is None:
-            return None
-        numbers = self._graph.numbers
-        return named_cycle(numbers, critical.component, critical.circuit, critical.time)
+        return self._graph.named(line.critical)
 
     def _line_of(self, critical: Critical, values: Sequence[Fraction]) -> CycleLine:
         if critical.period is None:
             raise Deadlocked("the graph deadlocks; it has no period, whatever its durations are")
-        if critical.component is None or critical.circuit is None:
-            nothing = (Fraction(0),) * len(self._weights)
-            return CycleLine(time=Fraction(0), counts=nothing, tokens=1, critical=critical)
-        places = self._graph.places(critical.component, critical.circuit)
-        tokens = critical.circuit.height / critical.component.repeats
-        rounds = tokens.denominator
+        tokens = Fraction(1)
+        if critical.component is not None and critical.circuit is not None:
+            tokens = critical.circuit.height / critical.component.repeats
+        places, rounds = self._graph.places(critical), tokens.denominator
         counts = tuple(
             rounds * sum((row[at] for at in places if at in row), Fraction(0))
             for row in self._weights
         )
-        shared = sum(
-            (count * value for count, value in zip(counts, values, strict=True)), Fraction(0)
-        )
+        shared = sum(map(mul, counts, values), Fraction(0))
         return CycleLine(
             time=rounds * critical.time - shared,
             counts=counts,
@@ -510,41 +456,28 @@ def symbolic_maximum(
 
     The symbols are real and have the names of the parameters.
     """
-    sympy = _library()
-    symbols = [sympy.Symbol(name, real=True) for name in names]
-    return sympy.Max(
-        *(
-            sum(
-                (_rational(sympy, count) * one for count, one in zip(counts, symbols, strict=True)),
-                _rational(sympy, time),
-            )
-            / tokens
-            for time, counts, tokens in rows
-        )
-    )
-
-
-def _library() -> Any:
     if find_spec("sympy") is None:
         raise CsdfError("to_sympy() needs SymPy: pip install csdf[sympy]")
-    return import_module("sympy")
-
-
-def _rational(sympy: Any, value: Fraction) -> Any:
-    return sympy.Rational(value.numerator, value.denominator)
+    sympy = import_module("sympy")
+    symbols = [sympy.Symbol(name, real=True) for name in names]
+    lines = []
+    for time, counts, tokens in rows:
+        time, *counts = (sympy.Rational(one.numerator, one.denominator) for one in (time, *counts))
+        lines.append(sum(map(mul, counts, symbols), time) / tokens)
+    return sympy.Max(*lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A number on which durations depend: each is as given, plus weight * (value - today).
+    """A number on which durations depend: each is as given, plus weight * (value - nominal).
 
     weights: of the phases of each actor that depends on it, at least 0, in the units of the user.
-    today: the value at which the graph is as given; least: below it a duration would be negative.
+    nominal: the value at which the graph is as given; least: below it a duration would be negative.
     """
 
     name: str
     weights: Mapping[str, tuple[Fraction, ...]]
-    today: Fraction
+    nominal: Fraction
     least: Fraction
 
     def __post_init__(self) -> None:
@@ -557,7 +490,7 @@ class Parameter:
 def added_time(
     graph: Graph, weights: Mapping[str, Exact | Sequence[Exact]], *, name: str = ""
 ) -> Parameter:
-    """Return the parameter x that adds weight * x to durations; it is 0 today.
+    """Return the parameter x that adds weight * x to durations; its nominal value is 0.
 
     weights: for each actor one for all of its phases, or one for each phase.
     Raises InvalidGraph for an unknown actor, CsdfError for weights that do not fit.
@@ -573,7 +506,7 @@ def added_time(
         ),
         default=Fraction(0),
     )
-    return Parameter(name=name or "+".join(found), weights=found, today=Fraction(0), least=least)
+    return Parameter(name=name or "+".join(found), weights=found, nominal=Fraction(0), least=least)
 
 
 def added_to_phase(graph: Graph, actor: str, phase: int) -> Parameter:
@@ -587,14 +520,14 @@ def added_to_phase(graph: Graph, actor: str, phase: int) -> Parameter:
 
 
 def time_scale(graph: Graph, actors: Sequence[str], *, name: str = "") -> Parameter:
-    """Return the factor by which all durations of the actors are multiplied; it is 1 today."""
+    """Return the factor by which all durations of the actors are multiplied; its nominal value is 1."""
     require_graph(graph)
     weights = {
         actor: tuple(graph.time_unit * time for time in graph.actor(actor).durations)
         for actor in actors
     }
     title = name or f"scale of {'+'.join(actors)}"
-    return Parameter(name=title, weights=weights, today=Fraction(1), least=Fraction(0))
+    return Parameter(name=title, weights=weights, nominal=Fraction(1), least=Fraction(0))
 
 
 def _row(actor: Actor, given: Exact | Sequence[Exact]) -> tuple[Fraction, ...]:

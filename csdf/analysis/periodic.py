@@ -1,4 +1,4 @@
-"""The K-periodic method: the period of a strongly connected graph by maximum cycle ratio.
+"""Period of a strongly connected graph by K-periodic schedules: maximum cycle ratio, refined.
 
 A schedule that starts `copies` cycles of each actor freely and then repeats them has a smallest
 period, an upper bound on the period of the graph, and a critical cycle that sets it. Where that
@@ -7,13 +7,6 @@ not, they get them, and the search goes on. What is not critical is never expand
 
 Source: Bodin, Munier-Kordon, Dupont de Dinechin, Optimal and fast throughput evaluation of CSDF,
 DAC 2016, sections 3 and 4.
-
-Constraints of periodic schedules as arrays for the kernels.
-
-Some arrays depend on the copies of each actor, not on the tokens: they are made once for the latest
-copies. The rest is expanded from them for any tokens.
-
-Check that a periodic schedule fits into memory, before it is made.
 """
 
 from __future__ import annotations
@@ -23,6 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from math import gcd, lcm
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from csdf.errors import GaveUp
@@ -71,24 +65,11 @@ class PeriodicSolution:
     )
 
 
-class Constraints(NamedTuple):
-    """The constraints of schedules with some copies, as the kernels want them.
-
-    Edges come node by node, those that enter it; heights are in units of 1 / `scale` iterations.
-    """
-
-    edge_start: Any  # (nodes + 1,)
-    source: Any  # (edges,)
-    height: Any  # (edges,)
-    channel: Any  # (edges,) -1: order of an actor's own firings, without time
-    times: Any  # (nodes,)
-    owner: Any  # (nodes,) actor
-    starts: list[int]  # (actors,) first node
-
-
 class PeriodicProblem:
     """The constraints of one graph, ready to be expanded for any number of copies.
 
+    Arrays that depend on the copies of each actor are made once for the latest copies; constraints are
+    expanded from them for any tokens.
     graph: strongly connected, without capacities. cycles: of each actor in one iteration.
     has_one_timing: False if it is to be solved with other durations than those of the graph.
     """
@@ -99,7 +80,21 @@ class PeriodicProblem:
         self.graph = graph
         self.cycles = list(cycles)
         self.scale = lcm(*cycles)
-        self._layouts = Layouts(graph, self.cycles, has_one_timing=has_one_timing)
+        channels = range(len(graph.producer))
+        self._produced = [graph.produced(channel) for channel in channels]
+        self._consumed = [graph.consumed(channel) for channel in channels]
+        ordered = [
+            is_ordered(graph, actor, has_one_timing=has_one_timing)
+            for actor in range(len(graph.phases))
+        ]
+        self._is_ordered = [int(ordered[actor]) for actor in graph.producer]
+        upto = [list(accumulate(graph.productions(channel), initial=0)) for channel in channels]
+        self._before = [made for sums in upto for made in sums[:-1]]
+        self._upto = [one for c in channels for one in accumulate(graph.consumptions(c))]
+        self._latest: tuple[tuple[object, ...], NodeArrays] | None = None
+        self._step = _ConstraintSteps(
+            graph, self._produced, self._consumed, self.scale, self.cycles
+        )
 
     def solve(
         self,
@@ -128,14 +123,14 @@ class PeriodicProblem:
         if nearby is not None:
             told = nearby.starts if isinstance(nearby.starts, list) else ()
             largest = max(largest, nearby.scale, max(told, default=0))
-        fits = largest <= compiler.SAFE and self._layouts.fits(copies, tokens)
+        fits = largest <= compiler.SAFE and self._fits(copies, tokens)
         stop = stop_of(budget)
         for backend in dict.fromkeys((compiler.backend(fits=fits), compiler.PLAIN)):
             has_others = durations is not None  # the graph's own may be too large for the backend
-            layout = self._layouts.of(copies, backend, unit_times=unit_times or has_others)
+            layout = self._layout(copies, backend, unit_times=unit_times or has_others)
             if durations is not None:
-                own = self._layouts.times(copies, durations)
-                layout = layout._replace(times=backend.array(own))
+                own = backend.array(self._times(copies, durations))
+                layout = layout._replace(times=own)
             solution = self._solve(copies, low, tokens, backend, layout, nearby, stop)
             if solution is not None:
                 return solution
@@ -152,7 +147,7 @@ class PeriodicProblem:
         stop: Stop,
     ) -> PeriodicSolution | None:
         """Solve on one backend; None where its numbers do not hold the sums."""
-        edges = self._layouts.edges(layout, tokens, backend, stop)
+        edges = self._edges(layout, tokens, backend, stop)
         cycle = backend.blank(layout.nodes)
         others = backend.blank(2 * layout.nodes)
         if nearby is None:
@@ -182,6 +177,7 @@ class PeriodicProblem:
             height=policy.height,
         )
         exact = self.is_exact(copies, circuit)
+        reported = backend.take(others, range(policy.reported))
         feasible = status == periodic.OPTIMAL
         period = Fraction(circuit.time) / circuit.height if feasible else None
         return PeriodicSolution(
@@ -190,11 +186,7 @@ class PeriodicProblem:
             circuit=circuit,
             starts=value,
             scale=(period / self.scale).denominator if period is not None else 1,
-            others=()
-            if exact
-            else _separated(
-                backend.take(others, range(policy.reported)), edges.source, layout.owner
-            ),
+            others=() if exact else _separated(reported, edges.source, layout.owner),
             is_exact=exact,
             work=edges.number + policy.work,
             choice=choice,
@@ -225,24 +217,86 @@ class PeriodicProblem:
 
     def fits(self, copies: Sequence[int]) -> bool:
         """Whether 64 bits hold the constraints with so many copies, and the times."""
-        tokens = self.graph.initial_tokens
-        return max(self.graph.duration) <= compiler.SAFE and self._layouts.fits(copies, tokens)
+        is_short = max(self.graph.duration) <= compiler.SAFE
+        return is_short and self._fits(copies, self.graph.initial_tokens)
 
     def constraints(
         self, copies: Sequence[int], backend: compiler.Backend, stop: Stop
-    ) -> Constraints:
+    ) -> tuple[NodeArrays, EdgeArrays]:
         """Return the constraints with so many copies, on a backend that holds them: see `fits`."""
-        layout = self._layouts.of(copies, backend, unit_times=False)
-        edges = self._layouts.edges(layout, self.graph.initial_tokens, backend, stop)
-        return Constraints(
-            edge_start=edges.start,
-            source=edges.source[: edges.number],
-            height=edges.height[: edges.number],
-            channel=edges.channel[: edges.number],
-            times=layout.times,
-            owner=layout.owner,
-            starts=layout.starts,
+        layout = self._layout(copies, backend, unit_times=False)
+        return layout, self._edges(layout, self.graph.initial_tokens, backend, stop)
+
+    def _fits(self, copies: Sequence[int], tokens: Sequence[int]) -> bool:
+        """Whether 64 bits hold the constraints for so many initial tokens, times apart."""
+        if self.scale > compiler.SAFE or not all(map(int.__le__, copies, self.cycles)):
+            return False
+        self._step.adapt(copies)
+        most = self._step.most_tokens
+        return not tokens or -most <= min(tokens) <= max(tokens) <= most
+
+    def _layout(
+        self, copies: Sequence[int], backend: compiler.Backend, *, unit_times: bool
+    ) -> NodeArrays:
+        """Return the arrays that do not depend on tokens; those of the latest copies are kept."""
+        key = (tuple(copies), backend, unit_times)
+        if self._latest is not None and self._latest[0] == key:
+            return self._latest[1]
+        sizes = list(map(int.__mul__, copies, self.graph.phases))
+        starts = [0, *accumulate(sizes)]
+        self._step.adapt(copies)
+        wrap = [self.scale * k // r for k, r in zip(copies, self.cycles, strict=True)]
+        graph = self.graph
+        columns = (
+            self.graph._asdict()
+            | {  # see `periodic.Layout`
+                "node_start": starts[:-1],
+                "copies": copies,
+                "wrap_height": wrap,
+                "produced": self._produced,
+                "produced_before": self._before,
+                "consumed": self._consumed,
+                "consumed_upto": self._upto,
+                "step": self._step.tokens,
+                "step_height": self._step.height,
+                "is_ordered": self._is_ordered,
+            }
         )
+        found = NodeArrays(
+            nodes=starts[-1],
+            columns=backend.kernel(periodic.Layout)(SimpleNamespace(**columns), backend.array),
+            times=backend.array(
+                [1] * starts[-1] if unit_times else self._times(copies, graph.duration)
+            ),
+            owner=backend.array([a for a, size in enumerate(sizes) for _ in range(size)]),
+            starts=starts[:-1],
+            room=[2 * starts[-1] + len(graph.producer)],
+        )
+        self._latest = (key, found)
+        return found
+
+    def _times(self, copies: Sequence[int], durations: Sequence[int]) -> list[int]:
+        """Return the duration of each phase of each copy; durations: of each phase."""
+        times: list[int] = []
+        for actor, start in enumerate(self.graph.duration_start):
+            phases = self.graph.phases[actor]
+            times += list(durations[start : start + phases]) * copies[actor]
+        return times
+
+    def _edges(
+        self, layout: NodeArrays, tokens: Sequence[int], backend: compiler.Backend, stop: Stop
+    ) -> EdgeArrays:
+        """Return the constraints for so many initial tokens. Raises GaveUp."""
+        expand, make = backend.kernel(periodic.expand), backend.kernel(periodic.Edges)
+        start, initial_tokens = backend.blank(layout.nodes + 1), backend.array(tokens)
+        while True:
+            source, height, channel = (backend.blank(layout.room[0]) for _ in range(3))
+            listed = make(start, source, height, channel)
+            while not expand(layout.columns, initial_tokens, listed, backend.fuel):
+                stop.look()
+            if listed.number <= layout.room[0]:
+                return EdgeArrays(listed.number, start, source, height, channel, listed)
+            layout.room[0] = listed.number
 
     def nodes(self, copies: Sequence[int]) -> int:
         """Return the size of the schedule: phases of all copies."""
@@ -259,13 +313,17 @@ class PeriodicProblem:
         needed = self.needed_copies(circuit.actors)
         return all(copies[actor] % count == 0 for actor, count in needed.items())
 
+    def with_copies_for(self, copies: Sequence[int], cycles: Iterable[Sequence[int]]) -> list[int]:
+        """Return more copies: as many as each cycle needs, given by its actors."""
+        more = list(copies)
+        for actors in cycles:
+            for actor, count in self.needed_copies(actors).items():
+                more[actor] = lcm(more[actor], count)
+        return more
+
     def refined(self, solution: PeriodicSolution) -> list[int]:
         """Return more copies: as many as the critical cycle and all other cycles found need."""
-        copies = list(solution.copies)
-        for actors in (solution.circuit.actors, *solution.others):
-            for actor, count in self.needed_copies(actors).items():
-                copies[actor] = lcm(copies[actor], count)
-        return copies
+        return self.with_copies_for(solution.copies, (solution.circuit.actors, *solution.others))
 
 
 def _separated(edges: list[int], source: Any, owner: Any) -> tuple[tuple[int, ...], ...]:
@@ -279,27 +337,6 @@ def _separated(edges: list[int], source: Any, owner: Any) -> tuple[tuple[int, ..
             found[frozenset(actors)] = None
             actors = set()
     return tuple(tuple(sorted(group)) for group in found)
-
-
-class _Columns(NamedTuple):
-    """The graph as the constraints need it, without the tokens: see `periodic.Layout`."""
-
-    node_start: Sequence[int]
-    phases: Sequence[int]
-    copies: Sequence[int]
-    wrap_height: Sequence[int]
-    input_start: Sequence[int]
-    input_channel: Sequence[int]
-    producer: Sequence[int]
-    produced: Sequence[int]
-    produced_before: Sequence[int]
-    production_start: Sequence[int]
-    consumed: Sequence[int]
-    consumed_upto: Sequence[int]
-    consumption_start: Sequence[int]
-    step: Sequence[int]
-    step_height: Sequence[int]
-    is_ordered: Sequence[int]
 
 
 class EdgeArrays(NamedTuple):
@@ -322,109 +359,6 @@ class NodeArrays(NamedTuple):
     owner: Any  # of each node, its actor
     starts: list[int]  # the first node of each actor
     room: list[int]  # edges that the latest expansion needed, one entry
-
-
-class Layouts:
-    """The constraints of a graph for any number of copies of each actor.
-
-    cycles: of each actor in one iteration. has_one_timing: False if durations may change.
-    """
-
-    def __init__(self, graph: IndexedGraph, cycles: Sequence[int], *, has_one_timing: bool) -> None:
-        self.graph = graph
-        self.cycles = cycles
-        self.scale = lcm(*cycles)
-        channels = range(len(graph.producer))
-        self._produced = [graph.produced(channel) for channel in channels]
-        self._consumed = [graph.consumed(channel) for channel in channels]
-        ordered = [
-            is_ordered(graph, actor, has_one_timing=has_one_timing)
-            for actor in range(len(graph.phases))
-        ]
-        self._is_ordered = [int(ordered[actor]) for actor in graph.producer]
-        self._before = _running_sums(graph.production_start, graph.production, inclusive=False)
-        self._upto = _running_sums(graph.consumption_start, graph.consumption, inclusive=True)
-        self._latest: tuple[tuple[object, ...], NodeArrays] | None = None
-        self._step = _ConstraintSteps(
-            graph, self._produced, self._consumed, self.scale, self.cycles
-        )
-
-    def fits(self, copies: Sequence[int], tokens: Sequence[int]) -> bool:
-        """Whether 64 bits hold the constraints for so many initial tokens, times apart."""
-        if self.scale > compiler.SAFE or not all(map(int.__le__, copies, self.cycles)):
-            return False
-        self._step.adapt(copies)
-        most = self._step.most_tokens
-        return not tokens or -most <= min(tokens) <= max(tokens) <= most
-
-    def of(
-        self, copies: Sequence[int], backend: compiler.Backend, *, unit_times: bool
-    ) -> NodeArrays:
-        """Return the arrays that do not depend on tokens; those of the latest copies are kept."""
-        key = (tuple(copies), backend, unit_times)
-        if self._latest is None or self._latest[0] != key:
-            self._latest = (key, self._new_layout(copies, backend, unit_times=unit_times))
-        return self._latest[1]
-
-    def _new_layout(
-        self, copies: Sequence[int], backend: compiler.Backend, *, unit_times: bool
-    ) -> NodeArrays:
-        sizes = list(map(int.__mul__, copies, self.graph.phases))
-        starts = [0, *accumulate(sizes)]
-        self._step.adapt(copies)
-        wrap = [self.scale * k // r for k, r in zip(copies, self.cycles, strict=True)]
-        graph = self.graph
-        columns = _Columns(
-            node_start=starts[:-1],
-            phases=graph.phases,
-            copies=copies,
-            wrap_height=wrap,
-            input_start=graph.input_start,
-            input_channel=graph.input_channel,
-            producer=graph.producer,
-            produced=self._produced,
-            produced_before=self._before,
-            production_start=graph.production_start,
-            consumed=self._consumed,
-            consumed_upto=self._upto,
-            consumption_start=graph.consumption_start,
-            step=self._step.tokens,
-            step_height=self._step.height,
-            is_ordered=self._is_ordered,
-        )
-        return NodeArrays(
-            nodes=starts[-1],
-            columns=backend.kernel(periodic.Layout)(columns, backend.array),
-            times=backend.array(
-                [1] * starts[-1] if unit_times else self.times(copies, graph.duration)
-            ),
-            owner=backend.array([a for a, size in enumerate(sizes) for _ in range(size)]),
-            starts=starts[:-1],
-            room=[2 * starts[-1] + len(graph.producer)],
-        )
-
-    def times(self, copies: Sequence[int], durations: Sequence[int]) -> list[int]:
-        """Return the duration of each phase of each copy; durations: of each phase."""
-        times: list[int] = []
-        for actor, start in enumerate(self.graph.duration_start):
-            phases = self.graph.phases[actor]
-            times += list(durations[start : start + phases]) * copies[actor]
-        return times
-
-    def edges(
-        self, layout: NodeArrays, tokens: Sequence[int], backend: compiler.Backend, stop: Stop
-    ) -> EdgeArrays:
-        """Return the constraints for so many initial tokens. Raises GaveUp."""
-        expand, make = backend.kernel(periodic.expand), backend.kernel(periodic.Edges)
-        start, initial_tokens = backend.blank(layout.nodes + 1), backend.array(tokens)
-        while True:
-            source, height, channel = (backend.blank(layout.room[0]) for _ in range(3))
-            listed = make(start, source, height, channel)
-            while not expand(layout.columns, initial_tokens, listed, backend.fuel):
-                stop.look()
-            if listed.number <= layout.room[0]:
-                return EdgeArrays(listed.number, start, source, height, channel, listed)
-            layout.room[0] = listed.number
 
 
 class _ConstraintSteps:
@@ -485,20 +419,6 @@ class _ConstraintSteps:
             for start, listed in sides
             for channel in listed[start[actor] : start[actor + 1]]
         }
-
-
-def _running_sums(starts: Sequence[int], rates: Sequence[int], *, inclusive: bool) -> list[int]:
-    """Sums of the rates since the start of each channel's cycle, with or without the entry itself."""
-    sums = [0] * len(rates)
-    ends = [*starts, len(rates)][1:]
-    for start, end in zip(starts, ends, strict=True):
-        total = 0
-        for at in range(start, end):
-            sums[at] = total
-            total += rates[at]
-            if inclusive:
-                sums[at] = total
-    return sums
 
 
 LARGEST_SCHEDULE = 10_000_000  # about 6 GB

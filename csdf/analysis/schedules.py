@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate
-from typing import NamedTuple
 
 from csdf.analysis.bound_channels import bound_channels
+from csdf.analysis.components import Component
 from csdf.analysis.consistency import cycle_vector, repetition_vector
 from csdf.analysis.critical import named_cycle
 from csdf.analysis.liveness import deadlock
@@ -74,21 +74,14 @@ def periodic_throughput(graph: Graph, copies: int, *, budget: Budget = None) -> 
             blocked = deadlock(graph, budget=stop)
             return Throughput(period=None, critical_cycle=None, deadlock=blocked, method=method)
         raise GaveUp(f"no schedule repeats {counted(copies, 'cycle')} of each actor; try more")
-    whole = _Whole(range(len(problem.cycles)), range(len(problem.graph.producer)))
+    actors, channels = range(len(problem.cycles)), range(len(problem.graph.producer))
+    whole = Component(actors, channels, repeats=1, cycles=problem.cycles)
     time = solution.circuit.time * graph.time_unit
     cycle = named_cycle(problem.graph, whole, solution.circuit, time) if solution.period else None
     return Throughput(
         period=solution.period * graph.time_unit, critical_cycle=cycle, deadlock=None,
         method=method, is_exact=solution.is_exact,
     )  # fmt: skip
-
-
-class _Whole(NamedTuple):
-    """A graph as if it were one component."""
-
-    actors: Sequence[int]
-    channels: Sequence[int]
-    repeats: int = 1
 
 
 def _problem(graph: Graph) -> PeriodicProblem:

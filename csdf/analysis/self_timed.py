@@ -7,19 +7,19 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate, groupby, islice
+from itertools import accumulate, cycle, groupby, islice
 from operator import itemgetter
 from typing import Any
 
 from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.execution import SteadyState, first_starts, recurrence, repeated
-from csdf.analysis.liveness import Deadlock, deadlock
+from csdf.analysis.liveness import Deadlock, Executed, deadlock
 from csdf.errors import CsdfError
 from csdf.model.graph import Actor, Channel, Graph
 from csdf.model.indexed import indexed
 from csdf.model.schedule import Firing
-from csdf.model.shown import Shown, with_floats
+from csdf.model.shown import Tabular
 from csdf.time_limit import Budget, Stop, stop_of
 
 RECURRENCE_LIMIT = 1_000  # iterations to wait for a state of the whole graph to recur
@@ -28,47 +28,36 @@ STRIDE = 1_000  # firings of an actor between two looks at the stop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SelfTimedExecution(Shown):
+class SelfTimedExecution(Executed, Tabular):
     """The first iterations of a graph in which every actor fires as soon as it can.
 
     firings: of the first `iterations` iterations, by start time. transient, steady: iterations before
     the first state of the whole graph that recurs, and until it does; both None if none did, as where
     one part runs ahead of another for ever. period: of the steady part, per iteration.
-    peaks: most tokens that each channel held, space that a producer had claimed and space that a
-    sliding window still kept counted in: with these as capacities the execution stays as it is,
-    for ever if it has a steady part, the period is not 0 and no number of iterations was asked for.
+    max_occupancy: most tokens that each channel held, space that a producer had claimed and space that
+    a sliding window still kept counted in: with these as capacities the execution stays as it is, for
+    ever if it has a steady part, the period is not 0 and no number of iterations was asked for.
     deadlock: why it came to an end; then everything else describes no firing at all.
     """
+
+    JSON = (
+        "deadlock=is_deadlocked", "blocked", "iterations", "transient_iterations=transient",
+        "steady_iterations=steady", "period", "max_occupancy", "firings",
+    )  # fmt: skip
+    FLOATS = ("start", "end")
 
     firings: tuple[Firing, ...]
     iterations: int
     transient: int | None
     steady: int | None
     period: Fraction | None
-    peaks: dict[str, int]
+    max_occupancy: dict[str, int]
     deadlock: Deadlock | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the execution as a JSON value, all firings included; times as texts."""
-        return {
-            "deadlock": self.deadlock is not None,
-            "blocked": [] if self.deadlock is None else self.deadlock.to_json(),
-            "iterations": self.iterations,
-            "transient_iterations": self.transient,
-            "steady_iterations": self.steady,
-            "period": None if self.period is None else str(self.period),
-            "peaks": dict(self.peaks),
-            "firings": [one.to_json() for one in self.firings],
-        }
 
     def rows(self) -> list[dict[str, Any]]:
         """Return an exact row for each firing."""
         names = ("actor", "index", "phase", "start", "end")
         return [{name: getattr(one, name) for name in names} for one in self.firings]
-
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each firing, as for a data frame: floats, and exact texts beside them."""
-        return with_floats(self.rows(), "start", "end")
 
 
 def self_timed_execution(
@@ -86,7 +75,7 @@ def self_timed_execution(
     if blocked is not None:
         return SelfTimedExecution(
             firings=(), iterations=0, transient=None, steady=None, period=None,
-            peaks={channel.name: channel.initial_tokens for channel in graph.channels},
+            max_occupancy={channel.name: channel.initial_tokens for channel in graph.channels},
             deadlock=blocked,
         )  # fmt: skip
     repetitions = repetition_vector(graph)
@@ -105,7 +94,7 @@ def self_timed_execution(
         transient=None if steady is None else steady.transient,
         steady=None if steady is None else steady.iterations,
         period=None if steady is None else steady.period * graph.time_unit,
-        peaks=_peaks(graph, observed, stop),
+        max_occupancy=_peaks(graph, observed, stop),
         deadlock=None,
     )
 
@@ -122,25 +111,24 @@ def require_few(firings: int) -> None:
 def _firings(graph: Graph, starts: Mapping[str, Sequence[int]], stop: Stop) -> tuple[Firing, ...]:
     """List the firings by start time; a merge looks at the stop, which one sort of millions cannot."""
     unit = graph.time_unit
-    listed = heapq.merge(*(_timed(actor, starts[actor.name]) for actor in graph.actors))
+
+    def timed(actor: Actor) -> Iterator[tuple[int, int, str, int, int]]:
+        """Yield start, end, name, number and phase of the firings of one actor, sorted."""
+        durations, phases = actor.durations, actor.phases
+        for _, together in groupby(enumerate(starts[actor.name]), key=itemgetter(1)):
+            yield from sorted(
+                (start, start + durations[index % phases], actor.name, index, index % phases)
+                for index, start in together
+            )
+
     firings: list[Firing] = []
-    for start, end, name, index, phase in listed:
+    for start, end, name, index, phase in heapq.merge(*map(timed, graph.actors)):
         if index % STRIDE == 0:
             stop.look()
         firings.append(
             Firing(start=start * unit, end=end * unit, actor=name, index=index, phase=phase)
         )
     return tuple(firings)
-
-
-def _timed(actor: Actor, starts: Sequence[int]) -> Iterator[tuple[int, int, str, int, int]]:
-    """Yield start, end, name, number and phase of the firings of one actor, sorted."""
-    durations, phases = actor.durations, actor.phases
-    for _, together in groupby(enumerate(starts), key=itemgetter(1)):
-        yield from sorted(
-            (start, start + durations[index % phases], actor.name, index, index % phases)
-            for index, start in together
-        )
 
 
 def _continued(
@@ -171,25 +159,20 @@ def _continued(
 
 
 def _ends(graph: Graph, name: str, starts: Sequence[int]) -> list[int]:
-    durations = graph.actor(name).durations
-    return [start + _rate(durations, i) for i, start in enumerate(starts)]
+    return [start + time for start, time in zip(starts, cycle(graph.actor(name).durations))]
 
 
 def _peaks(graph: Graph, starts: Mapping[str, Sequence[int]], stop: Stop) -> dict[str, int]:
     peaks = {}
     for channel in graph.channels:
         stop.look()
-        peaks[channel.name] = _peak(graph, channel, starts)
+        taken = starts[channel.consumer]
+        ends = _ends(graph, channel.consumer, taken)
+        peak = peak_occupancy(channel, starts[channel.producer], taken, ends)
+        if channel.capacity is not None and not channel.is_self_loop:
+            peak = min(peak, channel.capacity)  # a bound only, with firings that last no time
+        peaks[channel.name] = peak
     return peaks
-
-
-def _peak(graph: Graph, channel: Channel, starts: Mapping[str, Sequence[int]]) -> int:
-    consumer_starts = starts[channel.consumer]
-    ends = _ends(graph, channel.consumer, consumer_starts)
-    peak = peak_occupancy(channel, starts[channel.producer], consumer_starts, ends)
-    if channel.capacity is None or channel.is_self_loop:
-        return peak
-    return min(peak, channel.capacity)  # with firings that last no time the peak is a bound only
 
 
 def peak_occupancy(
@@ -206,15 +189,11 @@ def peak_occupancy(
     """
     times = [(end, start == end) for start, end in zip(consumer_starts, consumer_ends, strict=True)]
     in_order = list(accumulate(times, max))
-    released = [0, *accumulate(_rate(channel.release_rates, i) for i in range(len(times)))]
+    given = islice(cycle(channel.release_rates), len(times))
+    released = list(accumulate(given, initial=0))
     claimed = peak = channel.initial_tokens
-    for index, start in enumerate(producer_starts):
-        made = _rate(channel.production, index)
+    for start, made in zip(producer_starts, cycle(channel.production)):
         claimed += made
         if made:
             peak = max(peak, claimed - released[bisect_right(in_order, (start, False))])
     return peak
-
-
-def _rate(rates: Sequence[int], firing: int) -> int:
-    return rates[firing % len(rates)]

@@ -1,10 +1,7 @@
-"""Sensitivity: how the period of a graph depends on each duration, token and place.
+"""Sensitivity of the period to each duration, token and capacity; slack by minimum cycle ratio.
 
-Source of the definitions: slack as the distance to the first cycle that becomes critical (a minimum
-ratio over the cycles through the firings); Ghamarian et al., DATE 2008, for the period as a function
-of a duration.
-
-How much longer firings may take before the period grows.
+Slack is the distance to the first cycle that becomes critical: a minimum ratio over the cycles through
+the firings. Source for the period as a function of a duration: Ghamarian et al., DATE 2008.
 """
 
 from __future__ import annotations
@@ -12,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from math import gcd, lcm
+from math import gcd
 from typing import Any, NamedTuple
 
 from csdf.analysis.bound_channels import SPACE
-from csdf.analysis.critical import CriticalCycle, named_cycle
-from csdf.analysis.liveness import Deadlock, deadlock
-from csdf.analysis.parametric import LineSearch, added_time, added_to_phase, line_below_today
+from csdf.analysis.critical import CriticalCycle
+from csdf.analysis.liveness import Deadlock, Executed, deadlock
+from csdf.analysis.parametric import LineSearch, added_time, added_to_phase, line_below_nominal
 from csdf.analysis.periodic import Circuit, PeriodicProblem
 from csdf.analysis.varying import Critical, VaryingComponent, VaryingGraph
 from csdf.errors import GaveUp
@@ -27,64 +24,71 @@ from csdf.kernels import ranges
 from csdf.kernels import slack as kernels
 from csdf.model.graph import Graph
 from csdf.model.indexed import is_one_at_a_time
-from csdf.model.shown import Shown, with_floats
+from csdf.model.shown import Shown, Tabular
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ActorSensitivity:
+class ActorSensitivity(Shown):
     """The effect of an actor, or of a phase of it, on the period, all others being as they are.
 
     phase: None for all phases together, the same time being added to each.
     slack: how much longer each firing may take before the period grows; None: as long as it likes.
-    is_exact: if not, it is a lower bound. then_critical: the actors of the cycle that ends it.
-    gain: by how much the period falls for each time unit that firings are faster, at first; that
-    holds until they are faster by `until`. least_period: where they are as fast as they can be, the
+    is_exact: if not, it is a lower bound. next_critical: the actors of the cycle that ends it.
+    reduction: by how much the period falls for each time unit that firings are faster, at first; that
+    holds until they are faster by `valid_up_to`. min_period: where they are as fast as they can be, the
     shortest phase without any time.
     """
+
+    JSON = (
+        "actor",
+        "phase",
+        "slack",
+        "is_exact",
+        "next_critical",
+        "reduction",
+        "valid_up_to",
+        "min_period",
+    )
 
     actor: str
     phase: int | None
     slack: Fraction | None
     is_exact: bool
-    then_critical: tuple[str, ...]
-    gain: Fraction
-    until: Fraction
-    least_period: Fraction
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the row as a JSON value; fractions as texts."""
-        texts = {name: str(getattr(self, name)) for name in ("gain", "until", "least_period")}
-        slack = None if self.slack is None else str(self.slack)
-        return asdict(self) | texts | {"slack": slack, "then_critical": list(self.then_critical)}
+    next_critical: tuple[str, ...]
+    reduction: Fraction
+    valid_up_to: Fraction
+    min_period: Fraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelSensitivity:
-    """The effect of more tokens on a channel, or of more places in it, on the period.
+class ChannelSensitivity(Shown):
+    """The effect of more tokens on a channel, or of more capacity, on the period.
 
-    kind: `tokens` at the start, with places for them, or `places` of its capacity. more: the fewest
-    that can matter: tokens move in steps. period: with so many more; with fewer it is as it was.
+    kind: `tokens` at the start, with space for them, or `capacity`. added_tokens: the fewest that can
+    matter: tokens move in steps. period: with so many more; with fewer it is as it was.
     """
 
     channel: str
     kind: str
-    more: int
+    added_tokens: int
     period: Fraction
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the row as a JSON value; fractions as texts."""
-        return asdict(self) | {"period": str(self.period)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sensitivity(Shown):
+class Sensitivity(Executed, Tabular):
     """How the period depends on each actor, each phase and each channel.
 
     period: None for a deadlock. actors: for each actor a row for all phases, then, if it has several,
-    one for each. channels: a row for each channel's tokens, and one for the places of each capacity.
+    one for each. channels: a row for each channel's tokens, and one for each capacity.
     is_complete: whether there is a row for everything; if not, `reason` says why.
     """
+
+    JSON = (
+        "deadlock=is_deadlocked", "blocked", "period", "critical_cycle", "actors",
+        "channels", "complete", "reason",
+    )  # fmt: skip
+    FLOATS = ("slack", "reduction", "valid_up_to", "min_period")
 
     period: Fraction | None
     critical_cycle: CriticalCycle | None
@@ -94,31 +98,13 @@ class Sensitivity(Shown):
     is_complete: bool = True
     reason: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all rows as a JSON value; fractions as texts."""
-        cycle = self.critical_cycle
-        return {
-            "deadlock": self.deadlock is not None,
-            "blocked": [] if self.deadlock is None else self.deadlock.to_json(),
-            "period": None if self.period is None else str(self.period),
-            "critical_cycle": None if cycle is None else cycle.to_json(),
-            "actors": [one.to_json() for one in self.actors],
-            "channels": [one.to_json() for one in self.channels],
-            "complete": self.is_complete,
-            "reason": self.reason,
-        }
-
     def rows(self) -> list[dict[str, Any]]:
         """Return an exact row for each actor and phase."""
         return [asdict(one) for one in self.actors]
 
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each actor and phase: floats, and exact texts beside them."""
-        return with_floats(self.rows(), "slack", "gain", "until", "least_period")
-
 
 def sensitivity(graph: Graph, *, budget: Budget = None) -> Sensitivity:
-    """Return the slack, the gain and the worth of a token for everything in the graph, exactly.
+    """Return the slack, the reduction and the worth of a token for everything in the graph, exactly.
 
     Capacities count. Each row is about one change alone: two actors may not both use their slack.
     budget: a stop, or seconds; where it ends the work, as Ctrl-C does, the rows known by then are
@@ -148,7 +134,7 @@ class _Study:
         self._home = {
             actor: (component, place)
             for component in self._varying.components
-            for place, actor in enumerate(component.actors)
+            for place, actor in enumerate(component.component.actors)
         }
         self._slacks: dict[int, ComponentSlack] = {}
 
@@ -160,13 +146,15 @@ class _Study:
         try:
             for channel_row in self._channel_rows():
                 channels.append(channel_row)
-            for actor_row in self._actor_rows():
-                actors.append(actor_row)
+            for number, actor in enumerate(self._graph.actors):
+                actors.append(self._row(number, None))
+                for phase in range(actor.phases) if actor.phases > 1 else ():
+                    actors.append(self._row(number, phase))
         except ENDS as end:
             reason = str(reason_of(end))
         return Sensitivity(
             period=self._period,
-            critical_cycle=self._cycle(),
+            critical_cycle=self._varying.named(self._critical) if self._period else None,
             deadlock=None,
             actors=tuple(actors),
             channels=tuple(channels),
@@ -176,11 +164,12 @@ class _Study:
 
     def _parts(self, critical: Critical) -> tuple[frozenset[int], frozenset[int]]:
         """The places of the durations on a cycle, and its channels."""
-        component, circuit = critical.component, critical.circuit
-        if component is None or circuit is None:
-            return frozenset(), frozenset()
-        channels = (component.channels[one] for one in circuit.channels if one >= 0)
-        return frozenset(self._varying.places(component, circuit)), frozenset(channels)
+        channels = () if critical.circuit is None else critical.circuit.channels
+        own = () if critical.component is None else critical.component.channels
+        return (
+            frozenset(self._varying.places(critical)),
+            frozenset(own[one] for one in channels if one >= 0),
+        )
 
     def _learn(self, critical: Critical) -> None:
         """A change that left the period as it was shows another cycle that set it before.
@@ -190,18 +179,6 @@ class _Study:
         if critical.period == self._period:
             self._known_cycles.add(self._parts(critical))
 
-    def _cycle(self) -> CriticalCycle | None:
-        component, circuit = self._critical.component, self._critical.circuit
-        if component is None or circuit is None or not self._period:
-            return None
-        return named_cycle(self._varying.numbers, component, circuit, self._critical.time)
-
-    def _actor_rows(self) -> Iterator[ActorSensitivity]:
-        for number, actor in enumerate(self._graph.actors):
-            yield self._row(number, None)
-            if actor.phases > 1:
-                yield from (self._row(number, phase) for phase in range(actor.phases))
-
     def _row(self, number: int, phase: int | None) -> ActorSensitivity:
         actor = self._graph.actors[number]
         slack, then = self._slack(number, phase)
@@ -209,34 +186,30 @@ class _Study:
         time = None if slack.time is None else slack.time * self._graph.time_unit
         return ActorSensitivity(
             actor=actor.name, phase=phase, slack=time, is_exact=slack.is_exact,
-            then_critical=then, gain=gain, until=until, least_period=least,
+            next_critical=then, reduction=gain, valid_up_to=until, min_period=least,
         )  # fmt: skip
 
     def _slack(self, number: int, phase: int | None) -> tuple[Slack, tuple[str, ...]]:
         """The slack, and the actors of the cycle that ends it."""
         if number not in self._home:  # on no cycle at all
             return Slack(None, is_exact=True, circuit=None), ()
-        component, place = self._home[number]
-        key = id(component)
+        varying, place = self._home[number]
+        key = id(varying)
         if key not in self._slacks:
             period = self._period / self._graph.time_unit
-            self._slacks[key] = ComponentSlack(component, period, self._stop)
+            self._slacks[key] = ComponentSlack(varying, period, self._stop)
         phases = range(self._graph.actors[number].phases) if phase is None else (phase,)
         found = self._slacks[key].slack([(place, one) for one in phases])
-        return found, self._names(component, found)
-
-    def _names(self, component: VaryingComponent, slack: Slack) -> tuple[str, ...]:
-        if slack.circuit is None:
-            return ()
-        names = self._varying.numbers.actor_names
-        return tuple(dict.fromkeys(names[component.actors[one]] for one in slack.circuit.actors))
+        names, actors = self._varying.numbers.actor_names, varying.component.actors
+        visited = () if found.circuit is None else found.circuit.actors
+        return found, tuple(dict.fromkeys(names[actors[one]] for one in visited))
 
     def _gain(self, number: int, phase: int | None) -> tuple[Fraction, Fraction, Fraction]:
-        """Gain, until, and least period; only what is on a critical cycle can gain anything."""
+        """Reduction, up to where it is valid, and least period; nothing off a critical cycle gains."""
         nothing = Fraction(0), Fraction(0), self._period
         actor = self._graph.actors[number]
         phases = range(actor.phases) if phase is None else (phase,)
-        own = {self._varying.place(number, one) for one in phases}
+        own = {self._varying.numbers.duration_start[number] + one for one in phases}
         if any(own.isdisjoint(places) for places, _ in self._known_cycles):
             return nothing
         parameter = (
@@ -244,14 +217,14 @@ class _Study:
             if phase is None
             else added_to_phase(self._graph, actor.name, phase)
         )
-        if parameter.least == parameter.today:
+        if parameter.least == parameter.nominal:
             return nothing
         search = LineSearch(self._varying, [parameter])
-        line, start, first = line_below_today(search, parameter)
+        line, start, first = line_below_nominal(search, parameter)
         self._learn(first.critical)
         if not line.slopes[0]:
             return nothing
-        return line.slopes[0], parameter.today - start, first.period(parameter.least)
+        return line.slopes[0], parameter.nominal - start, first.period(parameter.least)
 
     def _channel_rows(self) -> Iterator[ChannelSensitivity]:
         numbers = {name: at for at, name in enumerate(self._varying.numbers.channel_names)}
@@ -259,27 +232,18 @@ class _Study:
             yield self._channel_row(channel.name, numbers[channel.name], "tokens")
             space = numbers.get(channel.name + SPACE)
             if channel.capacity is not None and space is not None:
-                yield self._channel_row(channel.name, space, "places")
+                yield self._channel_row(channel.name, space, "capacity")
 
     def _channel_row(self, name: str, at: int, kind: str) -> ChannelSensitivity:
-        step = _step(self._varying, at)
-        more = step - self._varying.numbers.initial_tokens[at] % step
+        numbers = self._varying.numbers
+        step = gcd(*numbers.productions(at), *numbers.consumptions(at))  # tokens move in multiples
+        more = step - numbers.initial_tokens[at] % step
         period = self._period
         if all(at in channels for _, channels in self._known_cycles):
             critical = self._varying.with_more_tokens(at, more)
             period = critical.period or Fraction(0)
             self._learn(critical)
-        return ChannelSensitivity(channel=name, kind=kind, more=more, period=period)
-
-
-def _step(graph: VaryingGraph, channel: int) -> int:
-    """Tokens move through the channel in multiples of this."""
-    numbers = graph.numbers
-    made, taken = numbers.production_start[channel], numbers.consumption_start[channel]
-    return gcd(
-        *numbers.production[made : made + numbers.phases[numbers.producer[channel]]],
-        *numbers.consumption[taken : taken + numbers.phases[numbers.consumer[channel]]],
-    )
+        return ChannelSensitivity(channel=name, kind=kind, added_tokens=more, period=period)
 
 
 LARGEST = 500_000  # firings of a schedule that is made for one slack
@@ -305,7 +269,7 @@ class ComponentSlack:
 
     def __init__(self, component: VaryingComponent, period: Fraction, stop: Stop) -> None:
         self._problem = component.problem
-        self._period = period / component.repeats
+        self._period = period / component.component.repeats
         self._stop = stop
         self._rooms = _Rooms(self._problem, component.copies, self._period, stop)
         graph = self._problem.graph
@@ -327,7 +291,7 @@ class ComponentSlack:
             found = rooms.least(members, known)
             if found.circuit is None or self._problem.is_exact(rooms.copies, found.circuit):
                 return found
-            copies = self._more_copies(rooms.copies, found.circuit)
+            copies = self._problem.with_copies_for(rooms.copies, [found.circuit.actors])
             if self._problem.nodes(copies) > LARGEST:
                 return found._replace(is_exact=False)
             rooms = _Rooms(self._problem, copies, self._period, self._stop)
@@ -340,18 +304,11 @@ class ComponentSlack:
         if actor not in self._loops:
             return Slack(None, is_exact=True, circuit=None)
         graph, channel = self._problem.graph, self._loops[actor]
-        start, phases = graph.duration_start[actor], graph.phases[actor]
-        busy, cycles = sum(graph.duration[start : start + phases]), self._problem.cycles[actor]
+        busy, cycles = sum(graph.durations(actor)), self._problem.cycles[actor]
         circuit = Circuit(
             actors=(actor,), channels=(channel,), time=busy, height=Fraction(1, cycles)
         )
         return Slack((self._period / cycles - busy) / len(members), is_exact=True, circuit=circuit)
-
-    def _more_copies(self, copies: Sequence[int], circuit: Circuit) -> list[int]:
-        more = list(copies)
-        for actor, count in self._problem.needed_copies(circuit.actors).items():
-            more[actor] = lcm(more[actor], count)
-        return more
 
 
 class _Rooms:
@@ -372,15 +329,16 @@ class _Rooms:
 
     def _settle(self, backend: compiler.Backend) -> bool:
         """Compute the rooms on one backend; False where its numbers do not hold the sums."""
-        edges = self._problem.constraints(self.copies, backend, self._stop)
-        nodes = len(edges.times)
+        layout, edges = self._problem.constraints(self.copies, backend, self._stop)
+        nodes, times = layout.nodes, layout.times
+        source, height = edges.source[: edges.number], edges.height[: edges.number]
         ratio = self._height_period
-        largest = max((abs(height) for height in edges.height), default=0)
+        largest = max(map(abs, height), default=0)
         limit = backend.limit // 4
-        sums = ranges.slack_sum(ratio.as_integer_ratio(), largest, max(edges.times))
+        sums = ranges.slack_sum(ratio.as_integer_ratio(), largest, max(times))
         if nodes * sums > limit:
             return False
-        room = backend.blank(len(edges.source))
+        room = backend.blank(edges.number)
         value, most, rounds = backend.blank(nodes), 1 + backend.fuel // len(room), 0
         status = kernels.CHANGED
         while status == kernels.CHANGED:
@@ -388,15 +346,17 @@ class _Rooms:
             if rounds > nodes:
                 raise AssertionError("a period that was found has a schedule")
             status = backend.kernel(kernels.rooms)(
-                edges.edge_start, edges.source, edges.height, edges.times,
+                edges.start, source, height, times,
                 ratio.numerator, ratio.denominator, limit, most, value, room,
             )  # fmt: skip
             rounds += most
         if status == kernels.OVERFLOW:
             return False
         out = (backend.blank(nodes + 1), backend.blank(len(room)), backend.blank(len(room)))
-        backend.kernel(kernels.outgoing)(edges.edge_start, edges.source, *out)
-        self._edges, self._room, self._out = edges, room, out
+        backend.kernel(kernels.outgoing)(edges.start, source, *out)
+        self._layout, self._room, self._out = layout, room, out
+        self._source, self._height = source, height
+        self._channel = edges.channel[: edges.number]
         self._backend = backend
         self._largest_room = max(room, default=0)
         blanks = [backend.blank(nodes) for _ in range(4)]
@@ -412,7 +372,7 @@ class _Rooms:
         known: a slack that is the true one or more.
         """
         nodes = self._nodes(members)
-        trial, scale = self._largest_room * len(self._edges.times) + 1, 1
+        trial, scale = self._largest_room * self._layout.nodes + 1, 1
         if known.time is not None:
             units = known.time * self._height_period.denominator
             trial, scale = units.numerator, units.denominator
@@ -430,7 +390,7 @@ class _Rooms:
         return Slack(time, is_exact=True, circuit=self._circuit(best))
 
     def _nodes(self, members: Sequence[tuple[int, int]]) -> list[int]:
-        phases, starts = self._problem.graph.phases, self._edges.starts
+        phases, starts = self._problem.graph.phases, self._layout.starts
         return [
             starts[actor] + copy * phases[actor] + phase
             for actor, phase in members
@@ -448,7 +408,7 @@ class _Rooms:
         for node in nodes:
             self._is_member[node] = 1
         arguments = [
-            *self._out, self._edges.source, self._edges.channel, self._room,
+            *self._out, self._source, self._channel, self._room,
             backend.array(nodes), self._is_member,
         ]  # fmt: skip
         scratch = list(self._scratch)
@@ -465,13 +425,12 @@ class _Rooms:
     def _circuit(self, edges: Sequence[int]) -> Circuit:
         """The cycle of these edges, listed against time."""
         forwards = edges[::-1]
-        table, backend = self._edges, self._backend
-        nodes = backend.take(table.source, forwards)
-        channels = backend.take(table.channel, forwards)
+        take, layout = self._backend.take, self._layout
+        nodes, channels = take(self._source, forwards), take(self._channel, forwards)
         return self._problem.circuit(
-            nodes, channels, table.starts, backend.take(table.owner, nodes),
+            nodes, channels, layout.starts, take(layout.owner, nodes),
             time=sum(
-                table.times[node] for node, one in zip(nodes, channels, strict=True) if one >= 0
+                layout.times[node] for node, one in zip(nodes, channels, strict=True) if one >= 0
             ),
-            height=sum(backend.take(table.height, forwards)),
+            height=sum(take(self._height, forwards)),
         )  # fmt: skip

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from csdf.analysis.consistency import cycle_vector
 from csdf.model.graph import Graph
@@ -30,10 +29,6 @@ class Statistics(Shown):
     tokens_moved: int
     bytes_moved: int | None
     initial_bytes: int | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the figures as a JSON value; the work as text."""
-        return asdict(self) | {"work": str(self.work)}
 
 
 def statistics(graph: Graph) -> Statistics:

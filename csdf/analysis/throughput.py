@@ -1,6 +1,6 @@
-"""Throughput and period, exactly, with the cycle that sets them.
+"""Exact throughput with its critical cycle: K-periodic refinement, or self-timed state space.
 
-The period of one strongly connected component: bounds that close in on it.
+Bounds of the period of each strongly connected component close in on it; the slowest one decides.
 """
 
 from __future__ import annotations
@@ -8,20 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import gcd
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from csdf.analysis.bound_channels import bound_channels
-from csdf.analysis.components import cyclic_components
+from csdf.analysis.components import Component, cyclic_components
 from csdf.analysis.consistency import cycle_vector
 from csdf.analysis.critical import CriticalCycle, critical_circuit, named_cycle
 from csdf.analysis.execution import ExecutionWhy, fits, steady_state
-from csdf.analysis.liveness import Deadlock, deadlock
+from csdf.analysis.liveness import Deadlock, Executed, deadlock
 from csdf.analysis.periodic import Circuit, PeriodicProblem, PeriodicSolution, require_room
 from csdf.errors import CsdfError, GaveUp, NoRecurrence
 from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed, is_one_at_a_time, part_of
-from csdf.model.shown import Shown
 from csdf.outcome import because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 
@@ -30,13 +28,18 @@ METHODS: tuple[Method, ...] = get_args(Method)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Throughput(Shown):
+class Throughput(Executed):
     """How fast a graph can run for ever.
 
     period: time of one iteration in the units of the user; 0 if nothing limits the graph (no cycle of
     it takes time); None if it deadlocks. critical_cycle: why it is not less; None if nothing does.
     method: what found it. is_exact: if not, the period is an upper bound: that of some schedules.
     """
+
+    JSON = (
+        "deadlock=is_deadlocked", "blocked", "period", "throughput", "critical_cycle",
+        "exact", "method",
+    )  # fmt: skip
 
     period: Fraction | None
     critical_cycle: CriticalCycle | None
@@ -50,19 +53,6 @@ class Throughput(Shown):
         if self.period is None:
             return Fraction(0)
         return 1 / self.period if self.period else None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the answer as a JSON value; fractions as texts."""
-        period, speed, cycle = self.period, self.throughput, self.critical_cycle
-        return {
-            "deadlock": self.deadlock is not None,
-            "blocked": [] if self.deadlock is None else self.deadlock.to_json(),
-            "period": None if period is None else str(period),
-            "throughput": None if speed is None else str(speed),
-            "critical_cycle": None if cycle is None else cycle.to_json(),
-            "exact": self.is_exact,
-            "method": self.method,
-        }
 
 
 def throughput(graph: Graph, *, method: Method = "auto", budget: Budget = None) -> Throughput:
@@ -85,26 +75,18 @@ def throughput(graph: Graph, *, method: Method = "auto", budget: Budget = None) 
     cycles = list(cycle_vector(graph).values())
     numbers = indexed(bound_channels(graph))
     stop = stop_of(budget)
-    components = [
-        ComponentSearch(numbers, actors, channels, [cycles[actor] for actor in actors], stop)
-        for actors, channels in cyclic_components(numbers)
-    ]
+    searches = [ComponentSearch(numbers, one, stop) for one in cyclic_components(numbers, cycles)]
     try:
-        slowest = _slowest(components, method)
-        is_stuck = slowest is not None and slowest.is_stuck
-        blocked = deadlock(graph, budget=stop) if is_stuck else None
+        if method == "execution":
+            slowest = _slowest_by_execution(searches)
+        else:
+            slowest = _slowest_by_refinement(searches, may_execute=method == "auto")
+        blocked = deadlock(graph, budget=stop) if slowest is not None and slowest.is_stuck else None
     except ENDS as end:
-        raise _gave_up(end, components, graph.time_unit) from end
-    return _answer(graph, numbers, slowest, blocked, method)
-
-
-def _answer(
-    graph: Graph,
-    numbers: IndexedGraph,
-    slowest: ComponentSearch | None,
-    blocked: Deadlock | None,
-    method: str,
-) -> Throughput:
+        bounds = [one.bound for one in searches if one.bound is not None]
+        low = max((one.low for one in searches), default=Fraction(0)) * graph.time_unit
+        high = max(bounds) * graph.time_unit if len(bounds) == len(searches) else None
+        raise GaveUp(reason_of(end), low=low, high=high) from end
     found_by = slowest.method if slowest is not None else method.replace("auto", "periodic")
     if slowest is not None and slowest.is_stuck:
         if blocked is None:
@@ -112,62 +94,38 @@ def _answer(
         return Throughput(period=None, critical_cycle=None, deadlock=blocked, method=found_by)
     if slowest is None or not slowest.period:
         return Throughput(period=Fraction(0), critical_cycle=None, deadlock=None, method=found_by)
+    if slowest.circuit is None:
+        raise AssertionError("a known period has its circuit")
+    time = slowest.circuit.time * graph.time_unit
     return Throughput(
         period=slowest.period * graph.time_unit,
-        critical_cycle=_critical_cycle(numbers, slowest, graph.time_unit),
+        critical_cycle=named_cycle(numbers, slowest.component, slowest.circuit, time),
         deadlock=None,
         method=found_by,
     )
 
 
-def _gave_up(
-    end: BaseException, components: Sequence[ComponentSearch], time_unit: Fraction
-) -> GaveUp:
-    """Return the bounds of the period that are known when the search has to end."""
-    low = max((component.low for component in components), default=Fraction(0)) * time_unit
-    bounds = [component.bound for component in components]
-    known = [bound for bound in bounds if bound is not None]
-    high = max(known) * time_unit if len(known) == len(bounds) else None
-    return GaveUp(reason_of(end), low=low, high=high)
-
-
-def _slowest(components: Sequence[ComponentSearch], method: str) -> ComponentSearch | None:
-    if method == "execution":
-        return _slowest_by_execution(components)
-    return _slowest_by_refinement(components, may_execute=method == "auto")
-
-
-def _critical_cycle(
-    graph: IndexedGraph, component: ComponentSearch, time_unit: Fraction
-) -> CriticalCycle:
-    """The cycle that sets the component's period, by the names of the graph."""
-    circuit = component.circuit
-    if circuit is None:
-        raise AssertionError("a known period has its circuit")
-    return named_cycle(graph, component, circuit, circuit.time * time_unit)
-
-
-def _slowest_by_execution(components: Sequence[ComponentSearch]) -> ComponentSearch | None:
+def _slowest_by_execution(searches: Sequence[ComponentSearch]) -> ComponentSearch | None:
     """Execute every component; return the slowest, or the first that is stuck."""
     slowest = None
-    for component in components:
-        component.execute()
-        if component.is_stuck:
-            return component
-        if slowest is None or (component.period or 0) > (slowest.period or 0):
-            slowest = component
+    for one in searches:
+        one.execute()
+        if one.is_stuck:
+            return one
+        if slowest is None or (one.period or 0) > (slowest.period or 0):
+            slowest = one
     if slowest is not None:
         slowest.method = "execution"
     return slowest
 
 
 def _slowest_by_refinement(
-    components: Sequence[ComponentSearch], *, may_execute: bool
+    searches: Sequence[ComponentSearch], *, may_execute: bool
 ) -> ComponentSearch | None:
     """Refine the component that may be the slowest until its period is known, others only as needed."""
-    while components:
-        unbounded = [component for component in components if component.bound is None]
-        candidate = unbounded[0] if unbounded else max(components, key=lambda one: one.bound or 0)
+    while searches:
+        unbounded = [one for one in searches if one.bound is None]
+        candidate = unbounded[0] if unbounded else max(searches, key=lambda one: one.bound or 0)
         if candidate.period is not None:
             return candidate
         candidate.refine(may_execute=may_execute)
@@ -186,25 +144,13 @@ LONGEST_PLAIN_ITERATION = 20_000_000  # or so many where 64 bits do not hold the
 class ComponentSearch:
     """The search for the period of one strongly connected component.
 
-    actors, channels: of the whole graph. repeats: iterations of the component alone in one of the
-    graph; low, bound: lower and upper bound of the period, in iterations of the graph, the upper None
-    as long as there is none; period: once it is known; circuit: then what sets it, in the numbers and
+    low, bound: lower and upper bound of the period, in iterations of the graph, the upper None as long
+    as there is none; period: once it is known; circuit: then what sets it, in the numbers and the
     iterations of the component alone.
     """
 
-    def __init__(
-        self,
-        graph: IndexedGraph,
-        actors: Sequence[int],
-        channels: Sequence[int],
-        cycles: Sequence[int],
-        stop: Stop,
-    ) -> None:
-        shared = gcd(*cycles)
-        self._whole, self.actors, self.channels = graph, actors, channels
-        self._stop = stop
-        self.repeats = shared
-        self._cycles = [count // shared for count in cycles]
+    def __init__(self, graph: IndexedGraph, component: Component, stop: Stop) -> None:
+        self.component, self._stop = component, stop
         self.bound: Fraction | None = None
         self.period: Fraction | None = None
         self.is_stuck = False
@@ -212,45 +158,28 @@ class ComponentSearch:
         self.circuit: Circuit | None = None
         self._solution: PeriodicSolution | None = None
         self._work = 0
-        self._is_known_live = False
         self._may_try_execution = True
-        self._graph = graph
-        self._own_low = self.low = Fraction(0)
-        if len(actors) == 1 and all(is_one_at_a_time(graph, channel) for channel in channels):
-            self._settle_single(actors[0])
-            return
-        self._graph = part_of(graph, actors, channels)
-        self._firings = [
-            count * phases for count, phases in zip(self._cycles, self._graph.phases, strict=True)
+        self._graph = part = part_of(graph, component.actors, component.channels)
+        self._firings = list(map(int.__mul__, component.cycles, part.phases))
+        self._is_known_live = 0 not in part.duration
+        # The busiest actor among those that fire one at a time: no period is shorter.
+        single = [one for one in range(len(part.producer)) if is_one_at_a_time(part, one)]
+        busy = [sum(part.durations(part.producer[one])) for one in single]
+        loads = [
+            component.cycles[part.producer[one]] * time
+            for one, time in zip(single, busy, strict=True)
         ]
-        self._is_known_live = 0 not in self._graph.duration
-        self._own_low = self._largest_load()
-        self.low = self.repeats * self._own_low
-
-    def _settle_single(self, actor: int) -> None:
-        """An actor that fires one at a time and has no other cycle."""
-        graph = self._whole
-        start, phases = graph.duration_start[actor], graph.phases[actor]
-        busy = sum(graph.duration[start : start + phases])
-        self.circuit = Circuit(actors=(0,), channels=(0,), time=busy, height=Fraction(1))
-        self.low = self.bound = self.period = Fraction(self.repeats * busy)
-
-    def _largest_load(self) -> Fraction:
-        """The busiest actor among those that fire one at a time: no period is shorter."""
-        graph = self._graph
-        loads = [Fraction(0)]
-        for channel, actor in enumerate(graph.producer):
-            if is_one_at_a_time(graph, channel):
-                start = graph.duration_start[actor]
-                cycle_time = sum(graph.duration[start : start + graph.phases[actor]])
-                loads.append(Fraction(self._cycles[actor] * cycle_time))
-        return max(loads)
+        self._own_low = Fraction(max(loads, default=0))
+        self.low = component.repeats * self._own_low
+        if len(component.actors) == 1 and len(single) == len(component.channels):
+            self.circuit = Circuit(actors=(0,), channels=(0,), time=busy[0], height=Fraction(1))
+            self.bound = self.period = self.low
 
     def refine(self, *, may_execute: bool) -> None:
         """Make the bound smaller, or find the period, or that there is none."""
         if self._solution is None:
-            self._problem = PeriodicProblem(self._graph, self._cycles)
-            copies = [1] * len(self._cycles)
+            self._problem = PeriodicProblem(self._graph, self.component.cycles)
+            copies = [1] * len(self._graph.phases)
         else:
             copies = self._problem.refined(self._solution)
         if may_execute and self._is_execution_worth_a_try(copies):
@@ -269,7 +198,7 @@ class ComponentSearch:
             solution = self._problem.solve(copies, self._own_low, budget=self._stop)
             self._solution = solution
         if solution.period is not None:
-            self.bound = self.repeats * solution.period
+            self.bound = self.component.repeats * solution.period
         if not solution.is_exact:
             return
         if solution.period is None:
@@ -280,7 +209,7 @@ class ComponentSearch:
 
     def _is_execution_worth_a_try(self, copies: Sequence[int]) -> bool:
         """Whether the next step of refining is about as costly as a few iterations."""
-        ports = 1 + len(self.channels) // len(self.actors)
+        ports = 1 + len(self._graph.producer) // len(self._graph.phases)
         nodes = self._problem.nodes(copies)
         is_long = self._work > TRIAL_SHARE * ports * sum(self._firings)
         is_short = sum(self._firings) <= self._longest_iteration
@@ -302,19 +231,17 @@ class ComponentSearch:
 
     def _narrow(self, low: Fraction, high: Fraction) -> None:
         """Take bounds of the component's own period."""
+        repeats = self.component.repeats
         self._own_low = max(self._own_low, low)
-        self.low = self.repeats * self._own_low
-        if self.bound is None or self.repeats * high < self.bound:
-            self.bound = self.repeats * high
+        self.low = repeats * self._own_low
+        if self.bound is None or repeats * high < self.bound:
+            self.bound = repeats * high
 
     def _execute(self, limit: int | None) -> bool:
+        """Execute so many iterations at most; return whether a state recurred, or nothing can fire."""
         try:
             state = steady_state(
-                self._graph,
-                self._firings,
-                limit=limit,
-                budget=self._stop,
-                on_bounds=self._narrow,
+                self._graph, self._firings, limit=limit, budget=self._stop, on_bounds=self._narrow
             )
         except NoRecurrence:
             if limit is None:
@@ -324,7 +251,7 @@ class ComponentSearch:
         if state is None:
             self.is_stuck = True
             return True
-        self.bound = self.period = self.repeats * state.period
+        self.bound = self.period = self.component.repeats * state.period
         if state.time:
             self.circuit = critical_circuit(self._graph, state)
         return True

@@ -1,4 +1,4 @@
-"""The period of one graph under other durations and tokens, again and again, and what sets it."""
+"""Period under changed durations and tokens, by K-periodic solutions that begin at nearby ones."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import gcd, lcm
+from math import lcm
 
 from csdf.analysis.bound_channels import bound_channels
-from csdf.analysis.components import cyclic_components
+from csdf.analysis.components import Component, cyclic_components
 from csdf.analysis.consistency import cycle_vector
+from csdf.analysis.critical import CriticalCycle, named_cycle
 from csdf.analysis.periodic import Circuit, PeriodicProblem, PeriodicSolution, require_room
 from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed, is_ordered, part_of
@@ -21,38 +22,25 @@ FULL_SHARE = 8  # if they are no more than so many times the phases
 
 
 class VaryingComponent:
-    """A strongly connected component, its schedules refined as far as was needed so far.
+    """A strongly connected component, its schedules refined as far as was needed so far."""
 
-    actors, channels: of the whole graph. repeats: iterations of it alone in one of the graph.
-    """
-
-    def __init__(
-        self,
-        graph: IndexedGraph,
-        actors: Sequence[int],
-        channels: Sequence[int],
-        cycles: Sequence[int],
-    ) -> None:
-        self.actors, self.channels = actors, channels
-        self._cycles = cycles
-        self.repeats = gcd(*(cycles[actor] for actor in actors))
-        own = [cycles[actor] // self.repeats for actor in actors]
-        part = part_of(graph, actors, channels)
-        self.problem = PeriodicProblem(part, own, has_one_timing=False)
-        self.copies = [1] * len(own)
-        firings, phases = self.problem.nodes(own), sum(part.phases)
-        if firings <= min(FULL, FULL_SHARE * phases):
-            self.copies = own
-        starts = graph.duration_start
+    def __init__(self, graph: IndexedGraph, component: Component) -> None:
+        self.component = component
+        part = part_of(graph, component.actors, component.channels)
+        self.problem = PeriodicProblem(part, component.cycles, has_one_timing=False)
+        is_short = self.problem.nodes(component.cycles) <= min(FULL, FULL_SHARE * sum(part.phases))
+        self.copies = list(component.cycles) if is_short else [1] * len(component.cycles)
         self._places = [
-            starts[actor] + phase for actor in actors for phase in range(graph.phases[actor])
+            graph.duration_start[actor] + phase
+            for actor in component.actors
+            for phase in range(graph.phases[actor])
         ]
         self._known: dict[tuple[tuple[int, ...], tuple[int, ...]], PeriodicSolution] = {}
         self._nearby: PeriodicSolution | None = None
 
     def under(self, graph: IndexedGraph) -> VaryingComponent:
         """Return this component of the same graph with other tokens, its schedules as refined."""
-        other = VaryingComponent(graph, self.actors, self.channels, self._cycles)
+        other = VaryingComponent(graph, self.component)
         other.copies, other._nearby = self.copies, self._nearby
         return other
 
@@ -61,7 +49,7 @@ class VaryingComponent:
     ) -> PeriodicSolution:
         """Return the exact solution; durations and tokens are those of the whole graph."""
         own_times = tuple(durations[place] for place in self._places)
-        own_tokens = tuple(tokens[channel] for channel in self.channels)
+        own_tokens = tuple(tokens[channel] for channel in self.component.channels)
         key = (own_times, own_tokens)
         if key not in self._known:
             self._known = {key: self._refined(own_times, own_tokens, stop)}
@@ -92,7 +80,7 @@ class Critical:
 
     period: Fraction | None
     time: Fraction
-    component: VaryingComponent | None
+    component: Component | None
     circuit: Circuit | None
 
 
@@ -108,10 +96,9 @@ class VaryingGraph:
         self.numbers = indexed(bound_channels(graph))
         self.number = {actor.name: number for number, actor in enumerate(graph.actors)}
         self.time_unit = graph.time_unit
-        self.cycles = list(cycle_vector(graph).values())
+        cycles = list(cycle_vector(graph).values())
         self.components = [
-            VaryingComponent(self.numbers, actors, channels, self.cycles)
-            for actors, channels in cyclic_components(self.numbers)
+            VaryingComponent(self.numbers, one) for one in cyclic_components(self.numbers, cycles)
         ]
 
     @cached_property
@@ -150,7 +137,8 @@ class VaryingGraph:
         actor, components = self.numbers.producer[channel], self.components
         if _keeps_order(self.numbers, actor) and not _keeps_order(changed, actor):
             components = [
-                one.under(changed) if channel in one.channels else one for one in components
+                one.under(changed) if channel in one.component.channels else one
+                for one in components
             ]
         return self._critical(self.numbers.duration, tokens, self.time_unit, components)
 
@@ -163,29 +151,33 @@ class VaryingGraph:
     ) -> Critical:
         nothing = Fraction(0)
         slowest = Critical(period=nothing, time=nothing, component=None, circuit=None)
-        for component in components:
-            solution = component.solution(times, tokens, self.stop)
+        for varying in components:
+            solution = varying.solution(times, tokens, self.stop)
             period = None
             if solution.period is not None:
-                period = solution.period * component.repeats * unit
+                period = solution.period * varying.component.repeats * unit
             if slowest.component is None or period is None or period > (slowest.period or 0):
                 time = solution.circuit.time * unit
                 slowest = Critical(
-                    period=period, time=time, component=component, circuit=solution.circuit
+                    period=period, time=time, component=varying.component, circuit=solution.circuit
                 )
             if period is None:
                 break
         return slowest
 
-    def place(self, actor: int, phase: int) -> int:
-        """Return where the duration of that phase stands among all durations."""
-        return self.numbers.duration_start[actor] + phase
+    def named(self, critical: Critical) -> CriticalCycle | None:
+        """Return the cycle by the names of the graph, its time where it was found; None without one."""
+        if critical.component is None or critical.circuit is None:
+            return None
+        return named_cycle(self.numbers, critical.component, critical.circuit, critical.time)
 
-    def places(self, component: VaryingComponent, circuit: Circuit) -> list[int]:
-        """Return of each firing on the circuit whose time counts where its duration stands."""
-        starts, actors = self.numbers.duration_start, component.actors
+    def places(self, critical: Critical) -> list[int]:
+        """Return of each firing on the cycle whose time counts where its duration stands."""
+        component, circuit = critical.component, critical.circuit
+        if component is None or circuit is None:
+            return []
         return [
-            starts[actors[actor]] + phase
+            self.numbers.duration_start[component.actors[actor]] + phase
             for actor, phase, channel in zip(
                 circuit.actors, circuit.phases, circuit.channels, strict=True
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Iterator
 from fractions import Fraction
@@ -15,10 +14,10 @@ from csdf.analysis.schedules import periodic_throughput
 from csdf.analysis.throughput import METHODS, Method, Throughput, throughput
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import limited, telling
+from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
 from csdf.errors import CsdfError, GaveUp, InconsistentGraph
 from csdf.model.graph import Graph
-from csdf.names import quoted
 from csdf.time_limit import Stop
 from csdf.words import time_in_words
 
@@ -116,7 +115,7 @@ def _analyse_all(options: argparse.Namespace) -> int:
             is_late = isinstance(error, GaveUp)
             code = answers.UNKNOWN if is_late else answers.UNUSABLE
             worst = max(worst, code)
-            print(f"csdf analyze: {quoted(str(error))}", file=sys.stderr, flush=True)
+            remark("csdf analyze", str(error))
             if options.json:
                 found = {"file": path, "error": str(error), "exit_code": code}
                 print(json.dumps(found), flush=True)

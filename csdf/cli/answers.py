@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
@@ -208,7 +207,7 @@ def write(command: str, path: str, graph: Graph, **options: Any) -> None:
     """Write a graph and remark upon it. Raises UnwritableFile."""
     write_graph(path, graph, **options)
     size = f"{counted(len(graph.actors), 'actor')}, {counted(len(graph.channels), 'channel')}"
-    print(f"{command}: wrote {path}: {size}", file=sys.stderr)
+    remark(command, f"wrote {path}: {size}")
 
 
 def exact_seconds(text: str) -> Fraction:

@@ -118,7 +118,7 @@ def _found(
         return smallest_storage(graph, choice, period=period, budget=stop)
     ends, latency = (options.source, options.sink), options.latency
     return storage_for_latency(
-        graph, *ends, period=period, latency=latency, choice=choice, budget=stop
+        graph, *ends, period=period, latency=latency, space=choice, budget=stop
     )
 
 

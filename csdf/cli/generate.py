@@ -12,7 +12,14 @@ from fractions import Fraction
 
 from csdf.cli import answers, parsers
 from csdf.errors import CsdfError, InvalidGraph
-from csdf.generation import DEFAULT, GraphShape, SampledShape, Spread, random_graph, sampled_graph
+from csdf.generation import (
+    DEFAULT,
+    GraphShape,
+    MeanVariance,
+    SampledShape,
+    random_graph,
+    sampled_graph,
+)
 from csdf.io.graph_files import require_format
 from csdf.model.graph import Graph
 
@@ -115,7 +122,7 @@ def add_samples(parser: argparse.ArgumentParser) -> None:
         "--actors, --is-strongly-connected and --has-self-loops go with them"
     )
     for name, (purpose, least) in SPREADS.items():
-        default: Spread = getattr(DEFAULT, name)
+        default: MeanVariance = getattr(DEFAULT, name)
         group.add_argument(
             f"--{name}",
             type=_spread(least),
@@ -152,17 +159,17 @@ def shape_of(options: argparse.Namespace) -> SampledShape:
     )
 
 
-def _spread(least: int) -> Callable[[str], Spread]:
+def _spread(least: int) -> Callable[[str], MeanVariance]:
     """Return the parser of `MEAN,VARIANCE,LEAST,MOST`; for argparse."""
 
-    def parse(text: str) -> Spread:
+    def parse(text: str) -> MeanVariance:
         parts = text.split(",")
         if len(parts) > 4:
             raise answers.unfit(text, "MEAN, MEAN,VARIANCE, MEAN,VARIANCE,LEAST or with MOST")
         numbers = [answers.fraction(part) for part in parts[:2]]
         limits = [answers.from_zero(part) for part in parts[2:]]
         try:
-            return Spread(
+            return MeanVariance(
                 mean=numbers[0],
                 variance=numbers[1] if len(numbers) > 1 else Fraction(0),
                 least=limits[0] if limits else least,

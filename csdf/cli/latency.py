@@ -16,10 +16,11 @@ from csdf.mapping.latency import ordered_latency, source_latency
 from csdf.mapping.model import Mapping, Platform
 from csdf.mapping.search import equal_processors
 from csdf.model.graph import Graph
+from csdf.model.shown import as_json
 from csdf.time_limit import Stop
 
 UNKNOWN = dict.fromkeys(
-    ("period", "least_period", "minimal", "wait", "jitter", "steady_jitter")
+    ("period", "min_period", "minimal", "max_release_delay", "jitter", "steady_jitter")
 )  # what is not asked for
 
 
@@ -99,32 +100,29 @@ def _answer(
     mapping: Mapping | None,
     options: argparse.Namespace,
     stop: Stop,
-) -> dict[str, Any]:
+) -> Any:
     source, sink = options.source, options.sink
     period = options.period if options.throughput is None else 1 / options.throughput
     if period is not None:
-        where = {"platform": platform, "mapping": mapping}
-        behind = source_latency(graph, source, sink, period, **where, budget=stop)
+        behind = source_latency(
+            graph, source, sink, period, platform=platform, mapping=mapping, budget=stop
+        )
         return UNKNOWN | behind.to_json()
     if platform is not None and mapping is not None:
         same, paired, distance = ordered_latency(
             graph, platform, mapping, source, sink, budget=stop
         )
-        found = {
+        found: dict[str, Any] = {
             "distance": int(distance),
-            "latency": _text(same),
-            "dependency_latency": _text(paired),
+            "latency": same,
+            "dependency_latency": paired,
         }
     else:
         free = dependency_latency(graph, source, sink, budget=stop)
-        same = latency(graph, source=source, sink=sink, budget=stop)
-        found = {"distance": free.distance, "latency": _text(same), "minimal": _text(free.minimal)}
-        found["dependency_latency"] = _text(free.self_timed)
-    return UNKNOWN | {"source": source, "sink": sink} | found
-
-
-def _text(time: Fraction | None) -> str | None:
-    return None if time is None else str(time)
+        time = latency(graph, source=source, sink=sink, budget=stop)
+        found = {"distance": free.distance, "latency": time, "minimal": free.minimal}
+        found["dependency_latency"] = free.self_timed
+    return UNKNOWN | {"source": source, "sink": sink} | as_json(found)
 
 
 def _is_too_fast(found: dict[str, Any]) -> bool:
@@ -134,7 +132,7 @@ def _is_too_fast(found: dict[str, Any]) -> bool:
 def _lines(graph: Graph, found: dict[str, Any]) -> list[str]:
     title = f"{graph.name}: {found['source']} to {found['sink']}"
     if _is_too_fast(found):
-        least = answers.number(Fraction(found["least_period"]))
+        least = answers.number(Fraction(found["min_period"]))
         text = f"inputs pile up behind a source of period {found['period']}; min. period {least}"
         return answers.table(title, [("none", text)])
     number, jitter, steady = found["distance"], found["jitter"], found["steady_jitter"]
@@ -144,7 +142,7 @@ def _lines(graph: Graph, found: dict[str, Any]) -> list[str]:
         "latency": ("latency", "to the end of the same iteration"),
         "dependency_latency": ("dependency latency", later),
         "minimal": ("minimal latency", "where all that does not need it happened before"),
-        "wait": ("max. release delay", "of the source"),
+        "max_release_delay": ("max. release delay", "of the source"),
         "jitter": ("jitter", f"of the ends of the sink's firings{after}"),
     }
     rows = []

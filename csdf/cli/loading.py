@@ -11,7 +11,6 @@ from importlib.util import find_spec
 from types import ModuleType
 
 from csdf.cli.frame import output
-from csdf.cli.frame.entries import PROJECT, Entry, loaded
 from csdf.errors import CsdfError
 from csdf.io import files
 
@@ -37,13 +36,3 @@ def plot(options: argparse.Namespace, module: str, picture: str, *about: object)
 def suffix_of(path: str) -> str:
     """Return what follows the last dot of a file's name, in small letters."""
     return files.suffix_of(path).removeprefix(".")
-
-
-def worked(module: str, options: argparse.Namespace) -> int:
-    """Return the exit code of `work(options)`, a function of the module that is named.
-
-    Help, completion and words that are refused need none of the libraries that work needs, such as
-    NumPy, whose loading takes longer than all the rest. Raises CsdfError where what the module
-    needs cannot be imported.
-    """
-    return int(loaded(Entry(options.program, module, PROJECT)).work(options))

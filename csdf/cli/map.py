@@ -204,7 +204,9 @@ def _searched(graph: Graph, options: argparse.Namespace, required: Fraction | No
         fewest = fewest_processors(graph, platform, period=required, budget=stop)
         _remark_on_proofs(fewest.status)
         if options.platform is None and fewest.mapping is not None:
-            platform = _only_used(platform, fewest.mapping)
+            orders = fewest.mapping.orders
+            used = tuple(core for core in platform.cores if core.name in orders)
+            platform = replace(platform, cores=used)
         return Answer(
             graph, platform, fewest.mapping, fewest.found, least=fewest, required=required
         )
@@ -214,11 +216,6 @@ def _searched(graph: Graph, options: argparse.Namespace, required: Fraction | No
     if options.minimize == "buffers":
         return _with_least_buffers(graph, platform, best.mapping, options, best)
     return Answer(graph, platform, best.mapping, best.found, best=best)
-
-
-def _only_used(platform: Platform, mapping: Mapping) -> Platform:
-    used = tuple(core for core in platform.cores if core.name in mapping.orders)
-    return replace(platform, cores=used)
 
 
 def _remark_on_proofs(status: Status) -> None:

@@ -188,7 +188,7 @@ def one_of(names: Sequence[str]) -> Callable[[str], str]:
 
 
 def add_limit_options(parser: argparse._ActionsContainer, memory: str | None = None) -> None:
-    """Add --ram and --flash; and --memory, where that counts something in this command."""
+    """Add --ram and --flash; and --total-memory, where that counts something in this command."""
     parser.add_argument(
         "--ram",
         type=answers.size,
@@ -202,4 +202,6 @@ def add_limit_options(parser: argparse._ActionsContainer, memory: str | None = N
         help="at most, of all parameters as C stores them; e.g. 256kB",
     )
     if memory is not None:
-        parser.add_argument("--memory", type=answers.size, metavar="SIZE", help=memory)
+        parser.add_argument(
+            "--total-memory", type=answers.size, metavar="SIZE", dest="memory", help=memory
+        )

@@ -31,7 +31,7 @@ from csdf.cli import answers, parsers
 from csdf.cli.frame import entries
 from csdf.cli.frame.long_work import limited_part, shown, stop_after
 from csdf.cli.frame.output import remark
-from csdf.cli.options import concurrency
+from csdf.cli.options import concurrency, storage
 from csdf.cli.reporting.subject import GraphSubject, Subject
 from csdf.draw.report.findings import FasterActor, GraphFindings, Run
 from csdf.draw.report.page import Compared, Origin, Source, report_page
@@ -43,8 +43,8 @@ from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed
 from csdf.search.pareto import ParetoFront, SmallestStorage
 from csdf.search.trade_off import pareto_front, smallest_storage
-from csdf.search.variables import Choice
-from csdf.time_limit import Progress, Stop
+from csdf.search.variables import SearchSpace
+from csdf.time_limit import Stop
 from csdf.words import size
 
 GRAPH_FORMAT = b'"csdf-graph"'  # what every graph in JSON says of itself
@@ -56,11 +56,13 @@ INPUT = "a graph (SDF3 .xml, JSON, layer table .csv)"
 
 
 def work(options: argparse.Namespace) -> int:
-    """Write the page and print its first sentence; return the exit code."""
+    """Write the page and print its first sentence; return the exit code, 1 for a deadlock or a "no"."""
     stop = stop_after(options.time_limit)
     other = None
     if options.compare is not None:
-        _, graph, around = _found(_with_model(options, options.compare), stop.part(share=0.5))
+        _, graph, around = _found(
+            argparse.Namespace(**{**vars(options), "model": options.compare}), stop.part(share=0.5)
+        )
         other = Compared((options.compare, options.model), graph, around)
     subject, graph, around = _found(options, stop)
     origin = origin_of(
@@ -69,7 +71,9 @@ def work(options: argparse.Namespace) -> int:
     write_text(options.output, report_page(graph, around, origin, other))
     print(answers.one_text(around.said).translate(PLAIN_QUOTES))
     remark("csdf report", f"wrote {options.output}")
-    return _exit_code(graph, around)
+    if graph.result is None:
+        return answers.UNKNOWN
+    return answers.NO if graph.blocked or around.is_no else answers.ANSWERED
 
 
 def _found(options: argparse.Namespace, stop: Stop) -> tuple[Subject, GraphFindings, Surroundings]:
@@ -80,10 +84,6 @@ def _found(options: argparse.Namespace, stop: Stop) -> tuple[Subject, GraphFindi
         subject.graph, stop, unit=subject.unit, time=subject.time, smallest=subject.smallest
     )
     return subject, graph, subject.surroundings(graph, added)
-
-
-def _with_model(options: argparse.Namespace, model: str) -> argparse.Namespace:
-    return argparse.Namespace(**{**vars(options), "model": model})
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -130,7 +130,9 @@ def _subject(options: argparse.Namespace, stop: Stop) -> tuple[str, Subject]:
     """Return the subject of the page and its kind: a graph, or what the first reader finds."""
     require_plain(options.model)  # it is read more than once
     readers = _readers()
-    if not _is_graph(options.model):
+    # A file that says itself that it is a graph, as only JSON can, is one.
+    is_json = PurePath(options.model).suffix.lower() == ".json"
+    if not (is_json and GRAPH_FORMAT in read_bytes(options.model)):
         for kind, reader in readers.items():
             if reader.reads(options.model):
                 concurrency.refuse(options)
@@ -141,11 +143,6 @@ def _subject(options: argparse.Namespace, stop: Stop) -> tuple[str, Subject]:
     return GRAPH, GraphSubject(graph=graph, options=options, terms=answers.sizes_terms(options))
 
 
-def _is_graph(name: str) -> bool:
-    """Whether a file says itself that it is a graph, as only JSON can."""
-    return PurePath(name).suffix.lower() == ".json" and GRAPH_FORMAT in read_bytes(name)
-
-
 def _added(kind: str, subject: Subject, stop: Stop) -> Iterator[Contribution]:
     """Return the sections of other packages for subjects of this kind, in the order of their names."""
     for name, entry in sorted(entries.every(entries.REPORT_SECTIONS).items()):
@@ -153,14 +150,6 @@ def _added(kind: str, subject: Subject, stop: Stop) -> Iterator[Contribution]:
             found = entries.loaded(entry).contribution(subject, stop)
             if found is not None:
                 yield found
-
-
-def _exit_code(graph: GraphFindings, around: Surroundings) -> int:
-    """1 for a deadlock and where the answer is "no", 3 where even the period is unknown."""
-    if graph.result is None:
-        return answers.UNKNOWN
-    is_no = graph.result.deadlock is not None or around.is_no
-    return answers.NO if is_no else answers.ANSWERED
 
 
 OUTPUT = ("-o", "--output")
@@ -267,7 +256,7 @@ def _twice_as_fast(graph: Graph, name: str) -> Graph:
 
 def _with_storage(found: GraphFindings, stop: Stop, left_out: dict[str, str]) -> GraphFindings:
     """Add the smallest storage and the front, as far as they are found."""
-    graph, choice = found.graph, Choice(unit=found.unit)
+    graph, choice = found.graph, SearchSpace(unit=found.unit)
     if len(graph.channels) > MOST_SEARCHED:
         channels = counted(len(graph.channels), "channel")
         reason = f"the storage of {channels} is searched by csdf buffers only"
@@ -285,11 +274,11 @@ def _with_storage(found: GraphFindings, stop: Stop, left_out: dict[str, str]) ->
 
 
 def _smallest(
-    graph: Graph, choice: Choice, stop: Stop, left_out: dict[str, str]
+    graph: Graph, choice: SearchSpace, stop: Stop, left_out: dict[str, str]
 ) -> SmallestStorage | None:
     found, reason = None, ""
     try:
-        with limited_part(stop, 0.3, _smallest_in_words) as part:
+        with limited_part(stop, 0.3, storage.in_words) as part:
             found = smallest_storage(graph, choice, budget=part)
     except GaveUp as end:
         reason = str(end)
@@ -300,29 +289,14 @@ def _smallest(
 
 
 def _front(
-    graph: Graph, choice: Choice, stop: Stop, left_out: dict[str, str]
+    graph: Graph, choice: SearchSpace, stop: Stop, left_out: dict[str, str]
 ) -> ParetoFront | None:
     try:
-        with limited_part(stop, 0.55, _front_in_words) as part:
+        with limited_part(stop, 0.55, storage.in_words) as part:
             return pareto_front(graph, choice, budget=part)
     except GaveUp as end:
         left_out["front"] = str(end)
     return None
-
-
-def _smallest_in_words(progress: Progress) -> str:
-    return (
-        f"smallest buffers: at least {progress.lower_bound}, "
-        f"{counted(progress.done or 0, 'distribution')} evaluated"
-    )
-
-
-def _front_in_words(progress: Progress) -> str:
-    return (
-        f"front: {counted(progress.found, 'point')}, "
-        f"nothing missing below size {progress.lower_bound}, "
-        f"{counted(progress.done or 0, 'distribution')} evaluated"
-    )
 
 
 def _runs(found: GraphFindings, stop: Stop, left_out: dict[str, str]) -> Iterator[Run]:

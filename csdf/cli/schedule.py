@@ -136,7 +136,7 @@ def _self_timed(graph: Graph, options: argparse.Namespace, stop: Stop) -> Listed
         "steady_iterations": execution.steady,
         "period": None if execution.period is None else str(execution.period),
         "latency": str(max(times)) if times else None,
-        "max_occupancy": execution.peaks,
+        "max_occupancy": execution.max_occupancy,
     }
     return ListedFirings(execution.firings, facts)
 

@@ -103,8 +103,8 @@ def _high(graph: Graph, parameter: Parameter, options: argparse.Namespace, stop:
     """Up to which value regions are shown: by default a bit beyond the last change along the axis."""
     if options.up_to is not None:
         return Fraction(options.up_to)
-    last = parametric_period(graph, parameter, budget=stop).pieces[-1].start
-    return max(parameter.today + 1, last + (last - parameter.least) / 2)
+    last = parametric_period(graph, parameter, budget=stop).segments[-1].start
+    return max(parameter.nominal + 1, last + (last - parameter.least) / 2)
 
 
 def _function_lines(graph: Graph, found: Function, seconds: float) -> Iterator[str]:
@@ -121,10 +121,10 @@ def _function_lines(graph: Graph, found: Function, seconds: float) -> Iterator[s
 
 def _piece_lines(found: ParametricPeriod) -> Iterator[str]:
     name = found.parameter.name
-    pieces = answers.counted(len(found.pieces), "segment")
+    pieces = answers.counted(len(found.segments), "segment")
     yield f"period as a function of {name}, exact in {pieces}"
     yield f"  {'from':>14} {'to':>14}  {'period':<34} critical cycle"
-    for one in found.pieces:
+    for one in found.segments:
         end = "" if one.end is None else str(one.end)
         actors = _names(() if one.cycle is None else one.cycle.actors)
         period = _linear(one.time, [one.count], one.tokens)
@@ -135,7 +135,7 @@ def _piece_lines(found: ParametricPeriod) -> Iterator[str]:
         said = "and the period never grows"
     elif slack:
         said = f"and the period does not grow for {answers.number(slack)} more"
-    yield f"  nominal      {found.parameter.today}, {said}"
+    yield f"  nominal      {found.parameter.nominal}, {said}"
 
 
 def _region_lines(found: ParametricRegions) -> Iterator[str]:
@@ -143,7 +143,7 @@ def _region_lines(found: ParametricRegions) -> Iterator[str]:
     regions = answers.counted(len(found.regions), "region")
     yield f"period as a function of {first.name} (x) and {second.name} (y), exact in {regions}"
     for name, one, low, high in zip("xy", found.parameters, found.low, found.high, strict=True):
-        yield f"  {name}: {one.name} from {low} to {high}, nominal {one.today}"
+        yield f"  {name}: {one.name} from {low} to {high}, nominal {one.nominal}"
     for region in found.regions:
         actors = _names(() if region.cycle is None else region.cycle.actors)
         yield f"  {_linear(region.time, region.counts, region.tokens):<40} {actors}"
@@ -193,9 +193,9 @@ def _table_lines(graph: Graph, found: Sensitivity, seconds: float) -> Iterator[s
     if not useful and found.channels:
         yield "  no channel alone makes the period shorter, with more tokens or more capacity"
     for one in useful[:SHOWN]:
-        kind = "capacity" if one.kind == "places" else one.kind
-        kind = kind if one.more > 1 else kind.removesuffix("s")
-        yield f"  {one.more} more {kind} on {one.channel}: period {answers.number(one.period)}"
+        kind = "capacity" if one.kind == "capacity" else one.kind
+        kind = kind if one.added_tokens > 1 else kind.removesuffix("s")
+        yield f"  {one.added_tokens} more {kind} on {one.channel}: period {answers.number(one.period)}"
     if len(useful) > SHOWN:
         yield f"  and {answers.counted(len(useful) - SHOWN, 'channel')} more; --json has all"
     yield f"  time         {time_in_words(seconds)}"
@@ -214,13 +214,17 @@ def _actor_rows(rows: Sequence[ActorSensitivity]) -> Iterator[list[str]]:
         title = row.actor if row.phase is None else f"{row.actor}:{row.phase}"
         bound = "" if row.is_exact else " (lower bound)"
         slack = "unlimited" if row.slack is None else f"{row.slack}{bound}"
-        gain = [str(row.gain), str(row.until), str(row.least_period)] if row.gain else ["-"] * 3
-        yield [title, slack, *gain, _names(row.then_critical)]
+        gain = (
+            [str(row.reduction), str(row.valid_up_to), str(row.min_period)]
+            if row.reduction
+            else ["-"] * 3
+        )
+        yield [title, slack, *gain, _names(row.next_critical)]
 
 
 def _worth(row: ActorSensitivity) -> tuple[bool, Fraction, Fraction]:
     """The critical ones first, then by slack."""
-    return row.slack is None, row.slack or Fraction(0), -row.gain
+    return row.slack is None, row.slack or Fraction(0), -row.reduction
 
 
 def _names(names: Sequence[str]) -> str:

@@ -174,7 +174,7 @@ def parametric_picture(
 
 
 def _draw_pieces(axes: Axes, found: ParametricPeriod) -> None:
-    pieces, today = found.pieces, found.parameter.today
+    pieces, today = found.segments, found.parameter.nominal
     last = max(pieces[-1].start, today)
     end = last + max(Fraction(1), (last - pieces[0].start) / 3)
     for number, one in enumerate(pieces):
@@ -187,7 +187,7 @@ def _draw_pieces(axes: Axes, found: ParametricPeriod) -> None:
             label=_named(() if one.cycle is None else one.cycle.actors),
         )
     axes.axvline(float(today), color="#888", linestyle=":")
-    axes.plot([float(today)], [float(found.period(today))], "o", color="#333", label="today")
+    axes.plot([float(today)], [float(found.period(today))], "o", color="#333", label="nominal")
     axes.set_xlabel(_axis(found.parameter))
     axes.set_ylabel("period")
     axes.set_title("period, and the cycle that sets it")
@@ -196,7 +196,7 @@ def _draw_pieces(axes: Axes, found: ParametricPeriod) -> None:
 
 def _axis(parameter: Parameter) -> str:
     """Return what a parameter changes: a time that is added, which is 0 today, or a factor."""
-    return f"{'factor of' if parameter.today else 'time added to'} {parameter.name}"
+    return f"{'factor of' if parameter.nominal else 'time added to'} {parameter.name}"
 
 
 def _draw_regions(axes: Axes, found: ParametricRegions) -> None:
@@ -206,7 +206,7 @@ def _draw_regions(axes: Axes, found: ParametricRegions) -> None:
         label = _named(() if region.cycle is None else region.cycle.actors)
         axes.fill(x, y, color=colour, alpha=0.3, label=label)
     first, second = found.parameters
-    axes.plot([float(first.today)], [float(second.today)], "o", color="#333", label="today")
+    axes.plot([float(first.nominal)], [float(second.nominal)], "o", color="#333", label="nominal")
     axes.set_xlabel(_axis(first))
     axes.set_ylabel(_axis(second))
     axes.set_title("which cycle sets the period")

@@ -111,6 +111,16 @@ def write_text(path: str | os.PathLike[str], text: str | bytes) -> None:
         raise UnwritableFile(f"{path}: cannot be written: {error.strerror}") from None
 
 
+def append_text(path: str | os.PathLike[str], text: str) -> None:
+    """Put the text, as UTF-8, behind what the file holds. Raises UnwritableFile."""
+    require_writable(path)
+    try:
+        with open(path, "ab") as file:
+            file.write(text.encode())
+    except OSError as error:
+        raise UnwritableFile(f"{path}: cannot be written: {error.strerror}") from None
+
+
 def write_texts(texts: Mapping[str, str | bytes]) -> None:
     """Write files by their paths, each as `write_text` does: all of them, or none.
 

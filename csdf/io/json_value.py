@@ -1,14 +1,38 @@
-"""A JSON value that knows its place in the document, for messages."""
+"""A JSON value that knows its place in the document, for messages, and dataclasses made of it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from fractions import Fraction
+from functools import lru_cache
+from types import UnionType
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
-from csdf.errors import UnreadableFile
-from csdf.model.exact import value_fault
+from csdf.errors import CsdfError, UnreadableFile
+from csdf.model.exact import MalformedText, rational, value_fault
+
+Built = TypeVar("Built")
+
+PLAIN = {str: "text", int: "natural", bool: "truth", Fraction: "fraction"}  # methods of JsonValue
+
+
+class Shape(NamedTuple):
+    """The JSON form of a dataclass: its fields under their names, with what is said here.
+
+    format, version: that it says first, where it is a document. names: other keys of some fields.
+    is_complete: whether all keys have to be there, those of fields with a default, too.
+    """
+
+    format: str = ""
+    version: int = 1
+    names: tuple[tuple[str, str], ...] = ()
+    is_complete: bool = False
+
+
+PLAIN_SHAPE = Shape()
+Shapes = Mapping[type, Shape]  # of classes whose form is not the plain one
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +63,33 @@ class JsonValue:
             raise UnreadableFile(f"{file}: nested too deeply") from None
         except ValueError as error:
             raise UnreadableFile(f"{file}: {value_fault(error)}") from None
+
+    def built(self, kind: type[Built], shapes: Shapes) -> Built:
+        """Return the value of a dataclass whose fields stand here. Raises UnreadableFile."""
+        shape = shapes.get(kind, PLAIN_SHAPE)
+        parts, needed, optional = _parts(kind, shape)  # type: ignore[arg-type]
+        self.require_object()
+        if shape.format:
+            if "format" not in self.value:
+                expected = f'expected "format": "{shape.format}"'
+                raise UnreadableFile(f"{self.where}: the key 'format' is missing; {expected}")
+            if self["format"].text() != shape.format:
+                raise self["format"].refusal(f"expected {shape.format!r}")
+            if self["version"].natural() != shape.version:
+                raise self["version"].refusal(f"expected {shape.version}")
+        self.require_keys(needed, optional)
+        found = {name: read(self[key], shapes) for name, key, read in parts if key in self.value}
+        try:
+            return kind(**found)
+        except CsdfError as error:
+            raise UnreadableFile(f"{self.where}: {error}") from None
+
+    def fraction(self) -> Fraction:
+        """Return the exact number that a text says."""
+        try:
+            return rational(self.text())
+        except MalformedText:
+            raise self.refusal("expected a fraction as text, such as '1/2'") from None
 
     @property
     def where(self) -> str:
@@ -98,6 +149,18 @@ class JsonValue:
         for number, value in enumerate(self.value):
             yield JsonValue(value, self.file, f"{self.place}[{number}]")
 
+    def entries(self, readers: Sequence[Reader], shapes: Shapes) -> tuple[Any, ...]:
+        """Return a list of so many entries, each as its reader reads it."""
+        found = list(self.items())
+        if len(found) != len(readers):
+            raise self.refusal(f"expected a list of {len(readers)}")
+        return tuple([read(one, shapes) for read, one in zip(readers, found, strict=True)])
+
+    def members(self) -> Iterator[tuple[str, JsonValue]]:
+        """Yield the members of an object."""
+        self.require_object()
+        return ((key, self[key]) for key in self.value)
+
     def text(self) -> str:
         """Return the value if it is a text."""
         if type(self.value) is not str:
@@ -146,3 +209,44 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(constant: str) -> None:
     raise ValueError(f"{constant} is not a number")
+
+
+Reader = Callable[[JsonValue, Shapes], Any]
+
+
+@lru_cache
+def _parts(kind: type, shape: Shape) -> tuple[list[tuple[str, str, Reader]], list[str], list[str]]:
+    """The fields of a dataclass with their keys and readers; keys that are needed, and others."""
+    names, hints = dict(shape.names), get_type_hints(kind)
+    parts: list[tuple[str, str, Reader]] = []
+    optional: list[str] = []
+    needed = ["format", "version"] if shape.format else []
+    for one in fields(kind):
+        if one.init:
+            key = names.get(one.name, one.name)
+            parts.append((one.name, key, _reader(hints[one.name])))
+            has_default = one.default is not MISSING or one.default_factory is not MISSING
+            (optional if has_default and not shape.is_complete else needed).append(key)
+    return parts, needed, optional
+
+
+def _reader(hint: Any) -> Reader:
+    """How a value of a type is read: numbers, texts, tuples, tables by name, dataclasses, or null."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if hint in PLAIN:
+        method = getattr(JsonValue, PLAIN[hint])
+        return lambda value, _: method(value)
+    if is_dataclass(hint):
+        return lambda value, shapes: value.built(hint, shapes)  # type: ignore[arg-type]
+    if origin is UnionType:
+        one = _reader(parts[0])
+        return lambda value, shapes: None if value.is_null else one(value, shapes)
+    if origin is tuple and parts == (int, ...):
+        return lambda value, _: value.naturals()
+    if origin is tuple and parts[-1] is ...:
+        one = _reader(parts[0])
+        return lambda value, shapes: tuple([one(entry, shapes) for entry in value.items()])
+    if origin is tuple:
+        return lambda value, shapes: value.entries([_reader(part) for part in parts], shapes)
+    one = _reader(parts[1])
+    return lambda value, shapes: {name: one(entry, shapes) for name, entry in value.members()}

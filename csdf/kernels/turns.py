@@ -1,7 +1,7 @@
 """The order in which the layers of a partition fire when they take turns on one processor.
 
 The processor passes over the L layers in their order again and again, and fires each that has its
-input and room for its output, once a pass. planners.reuse.partition.partition_model says where this
+input and room for its output, once a pass. planners.reuse.partition says where this
 schedule is from.
 """
 

@@ -1,13 +1,10 @@
-"""The graph of a mapped application: durations of its processors, transfers between them.
+"""Binding-aware graph of a mapped application: durations of its processors, transfers between them.
 
 It says nothing of orders; csdf.mapping.throughput adds those.
-
-Whether a mapping is one of this graph onto this platform.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -91,7 +88,11 @@ def bound_graph(
     factor = 1 / scaled.time_unit
     builder = _Binding(scaled, platform, mapping, factor)
     actors = tuple(builder.actor(one, is_conservative=is_conservative) for one in scaled.actors)
-    for channel in bound_channels(_without_capacities(scaled, mapping.buffers)).channels:
+    channels = tuple(
+        replace(channel, capacity=None) if channel.name in mapping.buffers else channel
+        for channel in scaled.channels
+    )
+    for channel in bound_channels(replace(scaled, channels=channels, origin=None)).channels:
         builder.add(channel)
     return Graph(
         name=graph.name,
@@ -99,14 +100,6 @@ def bound_graph(
         channels=tuple(builder.channels),
         time_unit=scaled.time_unit,
     )
-
-
-def _without_capacities(graph: Graph, names: Collection[str]) -> Graph:
-    channels = tuple(
-        replace(channel, capacity=None) if channel.name in names else channel
-        for channel in graph.channels
-    )
-    return replace(graph, channels=channels, origin=None)
 
 
 def buffer_sides(graph: Graph, platform: Platform, mapping: Mapping) -> dict[str, tuple[str, ...]]:
@@ -194,7 +187,9 @@ class _Binding:
     def _add_transfer(self, channel: Channel, connection: Connection, buffer: Buffer) -> None:
         name = f"{channel.name}{TRANSFER}"
         is_one_by_one = not connection.is_pipelined
-        at_once = 1 if is_one_by_one else self._unit(channel, buffer)
+        has_buffer = buffer.source is not None or buffer.target is not None
+        unit = gcd(*channel.production, *channel.consumption)
+        at_once = 1 if is_one_by_one or has_buffer else unit
         tokens = channel.initial_tokens
         has_source = buffer.source is not None
         duration = int(transfer_time(channel, connection) * self.factor)
@@ -234,11 +229,6 @@ class _Binding:
             )
         )
         return name
-
-    def _unit(self, channel: Channel, buffer: Buffer) -> int:
-        if buffer.source is not None or buffer.target is not None:
-            return 1
-        return gcd(*channel.production, *channel.consumption)
 
     def _limit(self, name: str, ends: Channel, capacity: int | None, side: str) -> None:
         """Add the reverse channel of a buffer, from the consumer to the producer of `ends`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import ClassVar
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.mapping.binding import SPACE, bound_graph, buffer_sides, buffered_channel, require_valid
@@ -18,7 +18,7 @@ from csdf.outcome import Reason, Status, Why, because
 from csdf.search.evaluator import Evaluation
 from csdf.search.least import least_distribution
 from csdf.search.variables import (
-    Choice,
+    SearchSpace,
     Variable,
     capacity_step,
     firings_each,
@@ -44,6 +44,9 @@ class LeastBuffers(Shown):
     smaller size suffices for this binding and these orders; the size is at least `lower_bound`.
     """
 
+    JSON = ("goal", "size", "unit", "lower_bound", "status", "reason", "evaluations")
+    goal: ClassVar[str] = "buffers"
+
     mapping: Mapping | None
     found: MappedThroughput | None
     size: int | None
@@ -52,18 +55,6 @@ class LeastBuffers(Shown):
     status: Status
     reason: Reason
     evaluations: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the answer as a JSON value; fractions as texts."""
-        return {
-            "goal": "buffers",
-            "size": self.size,
-            "unit": self.unit,
-            "lower_bound": self.lower_bound,
-            "status": self.status.value,
-            "reason": str(self.reason),
-            "evaluations": self.evaluations,
-        }
 
 
 def least_buffers(
@@ -119,7 +110,7 @@ class _BufferedMapping:
         self._mapping, self._repetitions = mapping, repetition_vector(graph)
         sides = buffer_sides(graph, platform, mapping)
         self._buffers = [(channel, side) for channel, listed in sides.items() for side in listed]
-        choice, firings = Choice(unit=unit), firings_each(len(self._buffers))
+        choice, firings = SearchSpace(unit=unit), firings_each(len(self._buffers))
         channels = [buffered_channel(graph.channel(name), side) for name, side in self._buffers]
         self.variables = [
             Variable(

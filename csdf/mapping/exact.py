@@ -1,4 +1,4 @@
-"""Whether a mapping of a wanted period exists, as a constraint program: orders, prefixes, bindings."""
+"""CP-SAT model of a mapping with a wanted period: bindings, static orders and prefixes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def find_mapping(
     within the sum of all times. Connections are taken for pipelined, so that a proof holds for those
     that are not, but starts need to be checked.
     """
-    if _largest(problem, period) > MOST:
+    distance = max((abs(one.distance) for one in problem.dependencies), default=0)
+    if 3 * _horizon(problem, period) + distance * period.numerator > MOST:
         return Feasibility(binding=(), starts=None, is_proved=False)
     model = _Model(problem, period)
     if most_cores is not None:
@@ -65,12 +66,6 @@ def find_mapping(
 def _horizon(problem: MappingProblem, period: Fraction) -> int:
     """No start that repeats has to be later, in units of 1 / the denominator of the period."""
     return problem.longest_time * period.denominator + period.numerator
-
-
-def _largest(problem: MappingProblem, period: Fraction) -> int:
-    """The largest number of a constraint, or more."""
-    distance = max((abs(one.distance) for one in problem.dependencies), default=0)
-    return 3 * _horizon(problem, period) + distance * period.numerator
 
 
 class _Model:

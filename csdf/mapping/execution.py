@@ -1,4 +1,4 @@
-"""Mapped graphs executed in time: static orders with their prefixes, and wheels that start together."""
+"""Execution of a mapped graph in time: static orders with prefixes, TDMA wheels that start together."""
 
 from __future__ import annotations
 
@@ -128,16 +128,13 @@ class _Run:
                 complete = done
                 state = self._state()
                 if state in seen:
-                    before, begun, time = seen[state]
+                    before, begun, time = seen[state]  # begun: iterations with some firing started
                     return _Recurrence(begun, done - before, self.now - time)
-                seen[state] = (done, self._begun(), self.now)
+                begun = max(-(-self.started[a] // count) for a, count in self.repetitions.items())
+                seen[state] = (done, begun, self.now)
             if not self.active:
                 return None
             self._advance()
-
-    def _begun(self) -> int:
-        """Return of how many iterations some actor has started a firing."""
-        return max(-(-self.started[actor] // count) for actor, count in self.repetitions.items())
 
     def complete(self, iterations: int) -> bool:
         """Run on until so many iterations of every actor have ended; return whether they have."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.latency import dependency_distance, iteration_times
@@ -26,46 +26,35 @@ from csdf.names import free_name
 from csdf.time_limit import Budget, Stop, stop_of
 
 CLOCK = "clock of "
+LATENCIES = ("latency", "dependency_latency", "max_release_delay", "jitter", "steady_jitter")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceLatency(Shown):
     """Latencies behind a source whose firings are released at even distances.
 
-    period: of the source, for one iteration; least_period: the shortest that the graph sustains. Where
+    period: of the source, for one iteration; min_period: the shortest that the graph sustains. Where
     that is longer, inputs pile up and there is no latency: all that follows is None.
     latency: the longest time from the release of iteration n of the source to the last end of the
     sink in iteration n. dependency_latency: to its last end in iteration n + distance, the
-    first that needs iteration n. wait: by how much a firing of the source starts at most after
-    its release, for lack of tokens or space; 0 for a source that never has to wait.
+    first that needs iteration n. max_release_delay: by how much a firing of the source starts at most
+    after its release, for lack of tokens or space; 0 for a source that never has to wait.
     jitter: by how much the ends of the sink's firings stray from even distances, as the latest less
     the earliest; steady_jitter: without the transient.
     """
 
+    JSON = ("source", "sink", "distance", "period", "min_period", *LATENCIES)
+
     source: str
     sink: str
     period: Fraction
-    least_period: Fraction
+    min_period: Fraction
     distance: int
     latency: Fraction | None
     dependency_latency: Fraction | None
-    wait: Fraction | None
+    max_release_delay: Fraction | None
     jitter: Fraction | None
     steady_jitter: Fraction | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the answer as a JSON value; fractions as texts."""
-        times = ("period", "least_period", *LATENCIES)
-        found = {name: getattr(self, name) for name in times}
-        return {
-            "source": self.source,
-            "sink": self.sink,
-            "distance": self.distance,
-            **{name: None if value is None else str(value) for name, value in found.items()},
-        }
-
-
-LATENCIES = ("latency", "dependency_latency", "wait", "jitter", "steady_jitter")
 
 
 def source_latency(
@@ -115,7 +104,7 @@ def source_latency(
             run = _mapped_run(clocked, platform, mapping, distance)
         numbers = _measured(repetition_vector(graph), run, source, sink, wanted, distance)
     return SourceLatency(
-        source=source, sink=sink, period=wanted, least_period=least, distance=distance,
+        source=source, sink=sink, period=wanted, min_period=least, distance=distance,
         **dict(zip(LATENCIES, numbers, strict=True)),
     )  # fmt: skip
 

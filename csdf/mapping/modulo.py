@@ -1,4 +1,4 @@
-"""Modulo scheduling: static orders that reach a wanted period, found by placing firing after firing."""
+"""Iterative modulo scheduling: static orders that reach a wanted period."""
 
 from __future__ import annotations
 

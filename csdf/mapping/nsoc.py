@@ -1,7 +1,4 @@
-"""SDF3's files with an application, a platform and a mapping (its NSoC model).
-
-A graph, a platform and a mapping as one file of SDF3, in its NSoC model.
-"""
+"""SDF3's files with an application, a platform and a mapping (its NSoC model), read and written."""
 
 from __future__ import annotations
 
@@ -133,6 +130,7 @@ class _Reader:
 
     def _platform(self, slices: dict[str, int | None], binding: dict[str, str]) -> Platform:
         cores = []
+        known = {one.name for actor in self.graph.actors for one in actor.processors}
         for tile, processor in self._processors(self.platform):
             name = self.document.attribute(processor, "name", f"tile {tile!r}")
             self.home[tile] = name
@@ -145,7 +143,7 @@ class _Reader:
             cores.append(
                 Core(
                     name=name,
-                    type=kind if self._knows(kind) else "",
+                    type=kind if kind in known else "",
                     wheel=wheel,
                     slice=own,
                     offset=0 if wheel is None or own is None else wheel - own,
@@ -157,9 +155,6 @@ class _Reader:
             connections=self._connections(binding, {core.name: core for core in cores}),
         )
 
-    def _knows(self, kind: str) -> bool:
-        return any(one.name == kind for actor in self.graph.actors for one in actor.processors)
-
     def _connections(
         self, binding: dict[str, str], cores: dict[str, Core]
     ) -> tuple[Connection, ...]:
@@ -167,10 +162,13 @@ class _Reader:
         found = []
         for element in self.platform.iterchildren("connection"):
             where = f"connection {element.get('name')!r}"
-            ends = [
-                self._core_of(element, self.document.attribute(element, key, where))
-                for key in ("srcTile", "dstTile")
-            ]
+            tiles = [self.document.attribute(element, key, where) for key in ("srcTile", "dstTile")]
+            for tile in tiles:
+                if tile not in self.home:
+                    raise self.document.refusal(
+                        element, f"there is no tile {tile!r} with a processor"
+                    )
+            ends = [self.home[tile] for tile in tiles]
             asked = {
                 bandwidths[channel.name]
                 for channel in self.graph.channels
@@ -192,11 +190,6 @@ class _Reader:
                 )
             )
         return tuple(found)
-
-    def _core_of(self, element: etree._Element, tile: str) -> str:
-        if tile not in self.home:
-            raise self.document.refusal(element, f"there is no tile {tile!r} with a processor")
-        return self.home[tile]
 
     def _bandwidths(self) -> dict[str, int]:
         found = {}
@@ -254,7 +247,7 @@ class _Document:
         self.mapping = mapping
         types = {one.name for actor in graph.actors for one in actor.processors}
         self.untyped = free_name(UNTYPED, types, between="_")
-        self.graph = self._with_types(graph)
+        self.graph = replace(graph, actors=tuple(map(self._typed, graph.actors)))
         self.crossing = {
             channel.name: ends
             for channel in graph.channels
@@ -263,10 +256,6 @@ class _Document:
 
     def _refuse(self, what: str) -> NoReturn:
         raise UnwritableFile(f"{self.path}: SDF3's mappings cannot say that {what}; write .json")
-
-    def _with_types(self, graph: Graph) -> Graph:
-        """Return the graph with durations of each actor for the processor that it is bound to."""
-        return replace(graph, actors=tuple(self._typed(actor) for actor in graph.actors))
 
     def _typed(self, actor: Actor) -> Actor:
         if actor.name not in self.mapping.binding:
@@ -286,7 +275,9 @@ class _Document:
     def text(self) -> str:
         """Return the file."""
         self._require_sayable()
-        document = sdf3_source.reopen_document(format_sdf3(self._without_capacities()))
+        # Without capacities: sizes are those of the buffers, see `_buffer`.
+        channels = tuple(replace(channel, capacity=None) for channel in self.graph.channels)
+        document = sdf3_source.reopen_document(format_sdf3(replace(self.graph, channels=channels)))
         root = document.tree.getroot()
         for tag in ("architectureGraph", "mapping"):
             for element in list(root.iterchildren(tag)):
@@ -297,11 +288,6 @@ class _Document:
         root.append(self._mapping())
         etree.indent(document.tree, "  ")
         return f"{DECLARATION}{etree.tostring(root, encoding='unicode')}\n"
-
-    def _without_capacities(self) -> Graph:
-        """Return the graph without capacities: sizes are those of the buffers, see `_buffer`."""
-        channels = tuple(replace(channel, capacity=None) for channel in self.graph.channels)
-        return replace(self.graph, channels=channels)
 
     def _require_sayable(self) -> None:
         for name in self.mapping.delays:
@@ -324,7 +310,7 @@ class _Document:
         connects = crosses and self.platform.connection(*self.crossing[channel.name]) is not None
         if crosses and not connects and buffer.memory is not None:
             self._refuse(f"channel {channel.name!r} has one buffer for two processors")
-        if connects and channel.capacity is not None and not self._has_own_buffer(channel):
+        if connects and channel.capacity is not None and channel.name not in self.mapping.buffers:
             self._refuse(f"channel {channel.name!r} has one capacity for both ends of a connection")
         bounds = buffer.memory if not crosses else buffer.target
         if bounds is not None and channel.release_rates != channel.consumption:
@@ -340,9 +326,6 @@ class _Document:
             self._refuse(
                 f"{where} wait for {connection.wait} when they arrive, but only for {wait}"
             )
-
-    def _has_own_buffer(self, channel: Channel) -> bool:
-        return channel.name in self.mapping.buffers
 
     def _buffer(self, channel: Channel) -> Buffer:
         """Return the room of a channel: what the mapping says, else its capacity."""
@@ -423,7 +406,16 @@ class _Document:
             tile = etree.SubElement(root, "tile", {"name": _tile(core.name)})
             own = str(core.slice or WHOLE)
             attributes = {"name": core.name, "timeslice": own}
-            self._set_order(etree.SubElement(tile, "processor", attributes), core.name)
+            processor = etree.SubElement(tile, "processor", attributes)
+            for actor, other in self.mapping.binding.items():
+                if other == core.name:
+                    etree.SubElement(processor, "actor", {"name": actor})
+            order = self.mapping.orders.get(core.name)
+            if order is not None:
+                schedule = etree.SubElement(processor, "schedule")
+                for place, actor in enumerate((*order.prefix, *order.periodic)):
+                    begins = {"startOfPeriodicRegime": "true"} if place == len(order.prefix) else {}
+                    etree.SubElement(schedule, "state", {"actor": actor, **begins})
             etree.SubElement(tile, "memory", {"name": "memory"})
             etree.SubElement(tile, "networkInterface", {"name": "ni"})
         for one in self._connections():
@@ -432,18 +424,6 @@ class _Document:
                 if ends == (one.source, one.target):
                     etree.SubElement(element, "channel", {"name": channel})
         return root
-
-    def _set_order(self, processor: etree._Element, core: str) -> None:
-        for actor, other in self.mapping.binding.items():
-            if other == core:
-                etree.SubElement(processor, "actor", {"name": actor})
-        order = self.mapping.orders.get(core)
-        if order is None:
-            return
-        schedule = etree.SubElement(processor, "schedule")
-        for place, actor in enumerate((*order.prefix, *order.periodic)):
-            begins = {"startOfPeriodicRegime": "true"} if place == len(order.prefix) else {}
-            etree.SubElement(schedule, "state", {"actor": actor, **begins})
 
 
 def _tile(core: str) -> str:

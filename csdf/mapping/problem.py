@@ -1,4 +1,4 @@
-"""The firings of one iteration, what they wait for, and how long they take on each processor."""
+"""A mapping problem in numbers: firings, dependencies, times on each processor; lower bounds."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from csdf.analysis.expansion import needed_firings
 from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError, GaveUp
 from csdf.mapping.binding import bound_graph, durations_on, transfer_time
-from csdf.mapping.model import Core, InvalidMapping, Mapping, Platform
-from csdf.model.graph import Actor, Graph
+from csdf.mapping.model import InvalidMapping, Mapping, Platform
+from csdf.model.graph import Graph
 
 MOST_FIRINGS = 20_000  # of an iteration that is mapped
 MOST_SHARED = 10**8  # sum of loads of which all subsets are summed up
@@ -229,21 +229,16 @@ def _least_shared(loads: Sequence[int], cores: int) -> int:
 def _free_period(problem: MappingProblem) -> Fraction:
     """Return the period with a processor of its fastest type for each actor."""
     graph = limit_concurrency(problem.graph, dict.fromkeys(problem.actors, 1))
-    cores = problem.platform.cores
-    actors = tuple(
-        replace(actor, processors=(), durations=_fastest(actor, cores)) for actor in graph.actors
-    )
+    actors = []
+    for actor in graph.actors:
+        known = []
+        for core in problem.platform.cores:
+            with suppress(InvalidMapping):
+                known.append(durations_on(actor, core))
+        fastest = tuple(map(min, zip(*known, strict=True)))
+        actors.append(replace(actor, processors=(), durations=fastest))
     try:
-        found = throughput(replace(graph, actors=actors, origin=None))
+        found = throughput(replace(graph, actors=tuple(actors), origin=None))
     except GaveUp as error:
         return (error.low or Fraction(0)) / problem.time_unit
     return (found.period or Fraction(0)) / problem.time_unit
-
-
-def _fastest(actor: Actor, cores: Sequence[Core]) -> tuple[int, ...]:
-    """Return the least duration of each phase over the processors that the actor can run on."""
-    known = []
-    for core in cores:
-        with suppress(InvalidMapping):
-            known.append(durations_on(actor, core))
-    return tuple(min(times) for times in zip(*known, strict=True))

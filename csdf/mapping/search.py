@@ -16,7 +16,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from math import ceil
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from csdf.analysis.liveness import deadlock
 from csdf.errors import Deadlocked, GaveUp
@@ -54,6 +54,8 @@ class BestMapping(Shown):
     a smaller period; `feasible` with the gap to `lower_bound`. Times in units of the user.
     """
 
+    JSON = ("lower_bound", "gap", "status", "mapping")
+
     mapping: Mapping
     found: MappedThroughput
     lower_bound: Fraction
@@ -70,15 +72,9 @@ class BestMapping(Shown):
         bound = self.lower_bound
         return (self.period - bound) / bound if bound else None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the answer as a JSON value; fractions as texts."""
-        return {
-            **self.found.to_json(),
-            "lower_bound": str(self.lower_bound),
-            "gap": None if self.gap is None else str(self.gap),
-            "status": self.status.value,
-            "mapping": self.mapping.to_json(),
-        }
+    def to_json(self) -> Any:
+        """Return the answer as a JSON value, that of the throughput first."""
+        return self.found.to_json() | Shown.to_json(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,23 +87,16 @@ class FewestProcessors(Shown):
     `lower_bound` processors are needed.
     """
 
+    JSON = ("goal", "size=count", "unit", "lower_bound", "status", "reason")
+    goal: ClassVar[str] = "processors"
+    unit: ClassVar[str] = "processors"
+
     mapping: Mapping | None
     found: MappedThroughput | None
     count: int | None
     lower_bound: int
     status: Status
     reason: Reason
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the answer as a JSON value."""
-        return {
-            "goal": "processors",
-            "size": self.count,
-            "unit": "processors",
-            "lower_bound": self.lower_bound,
-            "status": self.status.value,
-            "reason": str(self.reason),
-        }
 
 
 def best_mapping(

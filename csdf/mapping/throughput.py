@@ -1,7 +1,4 @@
-"""The throughput of a mapping: exact, with the cycle of firings, transfers and orders behind it.
-
-Static orders as channels: the position in a list becomes a token that its firings pass on.
-"""
+"""Exact throughput of a mapping: static orders become channels that pass on a token per position."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
-from typing import Any
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.critical import CriticalCycle
@@ -36,21 +32,13 @@ class MappedThroughput(Shown):
     such waits, where one is known. utilization: the part of the time in which each processor works.
     """
 
+    JSON = ("period", "critical_cycle", "deadlock", "utilization")
+
     period: Fraction | None
     critical_cycle: CriticalCycle | None
     deadlock: str | None
     utilization: dict[str, Fraction]
     blocked: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the answer as a JSON value; fractions as texts."""
-        cycle = self.critical_cycle
-        return {
-            "period": None if self.period is None else str(self.period),
-            "critical_cycle": None if cycle is None else cycle.to_json(),
-            "deadlock": self.deadlock,
-            "utilization": {core: str(part) for core, part in self.utilization.items()},
-        }
 
 
 def mapped_throughput(
@@ -86,7 +74,11 @@ def ordered_throughput(
         if found.deadlock is not None:
             channels = tuple(one.channel for one in found.deadlock.cycle)
             return _stuck(str(found.deadlock), channels)
-        iterations = _iterations(part, repetitions)
+        iterations = next(  # of the application in one of the part
+            Fraction(count, repetitions[actor])
+            for actor, count in repetition_vector(part).items()
+            if actor in repetitions
+        )
         period = (found.period or Fraction(0)) / iterations
         if slowest is None or period > slowest[0]:
             slowest = (period, found.critical_cycle)
@@ -103,14 +95,6 @@ def ordered_throughput(
 def _stuck(deadlock: str, blocked: tuple[str, ...]) -> MappedThroughput:
     return MappedThroughput(
         period=None, critical_cycle=None, deadlock=deadlock, utilization={}, blocked=blocked
-    )
-
-
-def _iterations(part: Graph, repetitions: dict[str, int]) -> Fraction:
-    """Return how many iterations of the application one iteration of a part is."""
-    own = repetition_vector(part)
-    return next(
-        Fraction(count, repetitions[actor]) for actor, count in own.items() if actor in repetitions
     )
 
 
@@ -189,8 +173,15 @@ def ordered_graph(graph: Graph, orders: Map[str, StaticOrder]) -> Graph:
     Source: Damavandpeyma et al., Schedule-extended synchronous dataflow graphs, IEEE TCAD 2013, for
     SDF graphs; phases make it smaller.
     """
-    marking = _after_prefixes(graph, orders)
-    rings = {core: _rotated(order, marking.places.get(core, 0)) for core, order in orders.items()}
+    run = _OrderedRun(graph, orders)  # until every prefix is done
+    while not run.is_done():
+        if not run.step():
+            raise OrderDeadlock(run.waiting(), run.blocked())
+    marking = run.marking()
+    rings = {}  # periodic lists as they come from the places that are reached
+    for core, order in orders.items():
+        start = (marking.places.get(core, 0) - len(order.prefix)) % len(order.periodic)
+        rings[core] = order.periodic[start:] + order.periodic[:start]
     phases = {actor.name: actor.phases for actor in graph.actors}
     for ring in rings.values():
         for actor in dict.fromkeys(ring):
@@ -225,12 +216,6 @@ def _turned(cycle: tuple[int, ...], done: int, length: int) -> tuple[int, ...]:
     return tuple(cycle[(done + place) % len(cycle)] for place in range(length))
 
 
-def _rotated(order: StaticOrder, place: int) -> tuple[str, ...]:
-    """Return the periodic list as it comes from a place on."""
-    start = (place - len(order.prefix)) % len(order.periodic)
-    return order.periodic[start:] + order.periodic[:start]
-
-
 def _order_channels(core: str, ring: Sequence[str], phases: dict[str, int]) -> list[Channel]:
     """Return a channel for each pair of actors that follow one another somewhere in the list."""
     seen: dict[str, int] = defaultdict(int)
@@ -263,15 +248,6 @@ def _marks(places: list[int], count: int, phases: int) -> tuple[int, ...]:
     """Return 1 at these places of `count` firings and 0 at the others, over so many phases."""
     marked = set(places)
     return tuple(int(phase % count in marked) for phase in range(phases))
-
-
-def _after_prefixes(graph: Graph, orders: Map[str, StaticOrder]) -> Marking:
-    """Execute until every prefix is done; actors that a prefix waits for fire too."""
-    run = _OrderedRun(graph, orders)
-    while not run.is_done():
-        if not run.step():
-            raise OrderDeadlock(run.waiting(), run.blocked())
-    return run.marking()
 
 
 class _OrderedRun:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import lcm
 
@@ -116,7 +117,15 @@ class GraphBuilder:
             )
             for name, times in self._times.items()
         )
-        channels = tuple(_stretched(channel, phases) for channel in self._channels)
+        channels = tuple(
+            replace(
+                one,
+                production=_repeated(one.production, phases[one.producer]),
+                consumption=_repeated(one.consumption, phases[one.consumer]),
+                release=one.release and _repeated(one.release, phases[one.consumer]),
+            )
+            for one in self._channels
+        )
         return Graph(
             name=self._name, actors=actors, channels=channels, time_unit=Fraction(1, scale)
         )
@@ -137,19 +146,3 @@ def _listed(rates: Rates) -> tuple[int, ...]:
 
 def _repeated(values: Sequence[int], length: int) -> tuple[int, ...]:
     return tuple(values) * (length // (len(values) or 1))
-
-
-def _stretched(channel: Channel, phases: dict[str, int]) -> Channel:
-    """The channel with its rates repeated to the phases of its actors."""
-    release = channel.release
-    return Channel(
-        name=channel.name,
-        producer=channel.producer,
-        consumer=channel.consumer,
-        production=_repeated(channel.production, phases[channel.producer]),
-        consumption=_repeated(channel.consumption, phases[channel.consumer]),
-        initial_tokens=channel.initial_tokens,
-        capacity=channel.capacity,
-        release=None if release is None else _repeated(release, phases[channel.consumer]),
-        token_size=channel.token_size,
-    )

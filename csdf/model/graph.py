@@ -1,9 +1,4 @@
-"""CSDF graphs as frozen values, valid from birth.
-
-Lists of phases of different lengths.
-
-Capacities as channels: the free space of a channel flows back from consumer to producer.
-"""
+"""CSDF graphs as frozen values, valid from birth; capacities as reverse channels of free space."""
 
 from __future__ import annotations
 

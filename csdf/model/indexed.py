@@ -34,15 +34,28 @@ class IndexedGraph(NamedTuple):
     output_start: list[int]  # (A + 1,)
     output_channel: list[int]
 
+    def durations(self, actor: int) -> list[int]:
+        """Time units of each phase of the actor."""
+        start = self.duration_start[actor]
+        return self.duration[start : start + self.phases[actor]]
+
+    def productions(self, channel: int) -> list[int]:
+        """Tokens of each phase of the producer."""
+        start = self.production_start[channel]
+        return self.production[start : start + self.phases[self.producer[channel]]]
+
+    def consumptions(self, channel: int) -> list[int]:
+        """Tokens of each phase of the consumer."""
+        start = self.consumption_start[channel]
+        return self.consumption[start : start + self.phases[self.consumer[channel]]]
+
     def produced(self, channel: int) -> int:
         """Tokens of one cycle of the producer."""
-        start = self.production_start[channel]
-        return sum(self.production[start : start + self.phases[self.producer[channel]]])
+        return sum(self.productions(channel))
 
     def consumed(self, channel: int) -> int:
         """Tokens of one cycle of the consumer."""
-        start = self.consumption_start[channel]
-        return sum(self.consumption[start : start + self.phases[self.consumer[channel]]])
+        return sum(self.consumptions(channel))
 
 
 def indexed(graph: Graph) -> IndexedGraph:
@@ -63,22 +76,15 @@ def indexed(graph: Graph) -> IndexedGraph:
 def part_of(graph: IndexedGraph, actors: Sequence[int], channels: Sequence[int]) -> IndexedGraph:
     """Return the graph of the given actors and of the given channels between them."""
     number = {actor: i for i, actor in enumerate(actors)}
-    producers = [graph.producer[c] for c in channels]
-    consumers = [graph.consumer[c] for c in channels]
-    productions = zip([graph.production_start[c] for c in channels], producers, strict=True)
-    consumptions = zip([graph.consumption_start[c] for c in channels], consumers, strict=True)
     return _assembled(
         actor_names=[graph.actor_names[a] for a in actors],
         channel_names=[graph.channel_names[c] for c in channels],
-        durations=[
-            graph.duration[graph.duration_start[a] : graph.duration_start[a] + graph.phases[a]]
-            for a in actors
-        ],
-        producer=[number[a] for a in producers],
-        consumer=[number[a] for a in consumers],
+        durations=[graph.durations(a) for a in actors],
+        producer=[number[graph.producer[c]] for c in channels],
+        consumer=[number[graph.consumer[c]] for c in channels],
         initial_tokens=[graph.initial_tokens[c] for c in channels],
-        productions=[graph.production[at : at + graph.phases[a]] for at, a in productions],
-        consumptions=[graph.consumption[at : at + graph.phases[a]] for at, a in consumptions],
+        productions=[graph.productions(c) for c in channels],
+        consumptions=[graph.consumptions(c) for c in channels],
     )
 
 
@@ -87,8 +93,7 @@ def is_ordered(graph: IndexedGraph, actor: int, *, has_one_timing: bool = True) 
 
     has_one_timing: False asks whether that holds whatever the durations of its phases are.
     """
-    start = graph.duration_start[actor]
-    durations = graph.duration[start : start + graph.phases[actor]]
+    durations = graph.durations(actor)
     if len(durations) == 1 or (has_one_timing and len(set(durations)) == 1):
         return True
     loops = graph.input_channel[graph.input_start[actor] : graph.input_start[actor + 1]]
@@ -100,12 +105,8 @@ def is_one_at_a_time(graph: IndexedGraph, channel: int) -> bool:
     actor = graph.producer[channel]
     if actor != graph.consumer[channel] or graph.initial_tokens[channel] != 1:
         return False
-    made, taken = graph.production_start[channel], graph.consumption_start[channel]
     ones = [1] * graph.phases[actor]
-    return (
-        graph.production[made : made + len(ones)] == ones
-        and graph.consumption[taken : taken + len(ones)] == ones
-    )
+    return graph.productions(channel) == graph.consumptions(channel) == ones
 
 
 def _assembled(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from csdf.model.shown import Shown, with_floats
+from csdf.model.shown import Tabular
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -32,13 +32,16 @@ class Firing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PeriodicSchedule(Shown):
+class PeriodicSchedule(Tabular):
     """Start times that repeat: each actor's first firings, and the time after which they recur.
 
     starts: for each actor, those of its first `copies` cycles, in the units of the user.
     period: of one iteration. An actor with r cycles per iteration and k copies recurs after
     k * period / r.
     """
+
+    JSON = ("period", "starts", "recurrence")
+    FLOATS = ("starts", "recurrence")
 
     starts: Mapping[str, tuple[Fraction, ...]]
     recurrence: Mapping[str, Fraction]
@@ -49,21 +52,9 @@ class PeriodicSchedule(Shown):
         rounds, place = divmod(index, len(self.starts[actor]))
         return self.starts[actor][place] + rounds * self.recurrence[actor]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the schedule as a JSON value; times as texts."""
-        return {
-            "period": str(self.period),
-            "starts": {name: [str(one) for one in times] for name, times in self.starts.items()},
-            "recurrence": {name: str(time) for name, time in self.recurrence.items()},
-        }
-
     def rows(self) -> list[dict[str, Any]]:
         """Return an exact row for each actor."""
         return [
             {"actor": name, "starts": times, "recurrence": self.recurrence[name]}
             for name, times in self.starts.items()
         ]
-
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each actor, as for a data frame: floats, and exact texts beside them."""
-        return with_floats(self.rows(), "starts", "recurrence")

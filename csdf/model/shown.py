@@ -1,19 +1,22 @@
 """Values that a notebook shows; what they look like is said above them, not here.
 
-The package of such a value has a module `views`, which registers a function for its type with `html`.
-It is imported when the first value is shown.
+All are shown as tables, unless their package has a module `views` that registers another function for
+their type with `html`. It is imported when the first value is shown.
 
-Rows for data frames: floats that can be plotted, the exact numbers beside them as texts.
+JSON of such values, with fractions and reasons as texts; rows for data frames, with floats that can
+be plotted and the exact numbers beside them as texts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from fractions import Fraction
 from functools import singledispatch
 from importlib import import_module
+from importlib.util import find_spec
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 
 @singledispatch
@@ -37,17 +40,60 @@ def picture(value: object) -> Picture:
 
 def _load_views(value: object) -> None:
     package, _, _ = type(value).__module__.partition(".")
-    import_module(f"{package}.views")
+    for one in ("csdf", package):  # the first shows every value as tables
+        if find_spec(f"{one}.views") is not None:
+            import_module(f"{one}.views")
+
+
+def as_json(value: Any) -> Any:
+    """Return a JSON value: of a value with `to_json` what that says, of fractions and reasons texts."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, tuple | list):
+        return [as_json(one) for one in value]
+    if isinstance(value, Mapping):
+        return {key: as_json(one) for key, one in value.items()}
+    return value.to_json() if hasattr(value, "to_json") else str(value)
 
 
 class Shown:
-    """A value with a view: notebooks ask it how it looks."""
+    """A value with a view: notebooks ask it how it looks.
+
+    JSON: the keys of its JSON document in order, each the name of an attribute, without `is_`; or, as
+    `key=attribute`, another name for it. By default all fields.
+    """
 
     __slots__ = ()
+    JSON: ClassVar[tuple[str, ...]] = ()
+
+    def to_json(self) -> Any:
+        """Return the answer as a JSON value; fractions and reasons as texts."""
+        found = {}
+        keys = self.JSON or [one.name.removeprefix("is_") for one in fields(self)]  # type: ignore[arg-type]
+        for one in keys:
+            key, _, name = one.partition("=")
+            name = name or (key if hasattr(self, key) else f"is_{key}")
+            found[key] = as_json(getattr(self, name))
+        return found
 
     def _repr_html_(self) -> str:
         _load_views(self)
         return html(self)
+
+
+class Tabular(Shown):
+    """A value with rows; FLOATS: the columns of them that hold exact numbers."""
+
+    __slots__ = ()
+    FLOATS: ClassVar[tuple[str, ...]] = ()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return exact rows."""
+        raise NotImplementedError
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return the rows, as for a data frame: floats, and exact texts beside them."""
+        return with_floats(self.rows(), *self.FLOATS)
 
 
 class Picture(str):
@@ -70,16 +116,14 @@ def with_floats(rows: Iterable[Row], *columns: str) -> list[Row]:
     The texts of `period` are in `period_exact`. None stays None, and a sequence keeps its form. A
     number beyond any float is infinite.
     """
-    return [_with_floats(row, columns) for row in rows]
-
-
-def _with_floats(row: Row, columns: tuple[str, ...]) -> Row:
-    found = {}
-    for name, value in row.items():
-        found[name] = value
-        if name in columns:
-            found[name] = _each(value, _float)
-            found[name + EXACT] = _each(value, str)
+    found = []
+    for row in rows:
+        told = {}
+        for name, value in row.items():
+            told[name] = value
+            if name in columns:
+                told |= {name: _each(value, _float), name + EXACT: _each(value, str)}
+        found.append(told)
     return found
 
 

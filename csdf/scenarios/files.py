@@ -12,22 +12,16 @@
 from __future__ import annotations
 
 import os
-from fractions import Fraction
 from importlib import import_module
 from pathlib import PurePath
 
-from csdf.errors import InvalidGraph, UnreadableFile
-from csdf.io import files
-from csdf.io.json_graph import graph_of
-from csdf.io.json_value import JsonValue
-from csdf.model.exact import MalformedText, rational
-from csdf.scenarios.model import Scenario, ScenarioGraph, State
+from csdf.errors import UnreadableFile
+from csdf.io import files, json_graph
+from csdf.io.json_value import JsonValue, Shape
+from csdf.scenarios.model import ScenarioGraph
 
-FORMAT = "csdf-scenarios"
-VERSION = 1
+SHAPES = {ScenarioGraph: Shape("csdf-scenarios"), **json_graph.SHAPES}
 XML_READER = "csdf.scenarios.fsmsadf"  # imported when a file is XML: lxml takes long to load
-KEYS = ("format", "version", "name", "scenarios", "states", "transitions", "initial")
-OPTIONAL = ("reward", "taken", "left", "firings")
 
 
 def read_scenarios(path: str | os.PathLike[str]) -> ScenarioGraph:
@@ -48,64 +42,4 @@ def read_scenarios(path: str | os.PathLike[str]) -> ScenarioGraph:
 
 def scenarios_from_json(text: str, name: str = "<text>") -> ScenarioGraph:
     """Return the scenario graph of a JSON text. Raises UnreadableFile."""
-    root = JsonValue.parse(text, name)
-    root.require_keys(KEYS)
-    if root["format"].text() != FORMAT:
-        raise root["format"].refusal(f"expected {FORMAT!r}")
-    if root["version"].natural() != VERSION:
-        raise root["version"].refusal(f"expected {VERSION}")
-    try:
-        return ScenarioGraph(
-            name=root["name"].text(),
-            scenarios=tuple(_scenario(one) for one in root["scenarios"].items()),
-            states=tuple(_state(one) for one in root["states"].items()),
-            transitions=tuple(_transition(one) for one in root["transitions"].items()),
-            initial=root["initial"].text(),
-        )
-    except InvalidGraph as error:
-        raise UnreadableFile(f"{name}: {error}") from None
-
-
-def _scenario(value: JsonValue) -> Scenario:
-    value.require_keys(("name", "graph"), OPTIONAL)
-    given = value.value
-    try:
-        return Scenario(
-            name=value["name"].text(),
-            graph=graph_of(value["graph"]),
-            taken=_names(value["taken"]) if "taken" in given else {},
-            left=_names(value["left"]) if "left" in given else {},
-            firings=_firings(value["firings"]) if "firings" in given else {},
-            reward=_reward(value["reward"]) if "reward" in given else Fraction(1),
-        )
-    except InvalidGraph as error:
-        raise UnreadableFile(f"{value.where}: {error}") from None
-
-
-def _state(value: JsonValue) -> State:
-    value.require_keys(("name", "scenario"))
-    return State(name=value["name"].text(), scenario=value["scenario"].text())
-
-
-def _transition(value: JsonValue) -> tuple[str, str]:
-    ends = [end.text() for end in value.items()]
-    if len(ends) != 2:
-        raise value.refusal("expected a state and a state that may follow it")
-    return ends[0], ends[1]
-
-
-def _names(value: JsonValue) -> dict[str, tuple[str, ...]]:
-    value.require_object()
-    return {channel: tuple(one.text() for one in value[channel].items()) for channel in value.value}
-
-
-def _firings(value: JsonValue) -> dict[str, int]:
-    value.require_object()
-    return {actor: value[actor].natural() for actor in value.value}
-
-
-def _reward(value: JsonValue) -> Fraction:
-    try:
-        return rational(value.text())
-    except MalformedText:
-        raise value.refusal("expected a number as text, such as '1' or '1/2'") from None
+    return JsonValue.parse(text, name).built(ScenarioGraph, SHAPES)

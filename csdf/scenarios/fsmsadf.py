@@ -33,7 +33,8 @@ def parse_fsmsadf(text: bytes, name: str = "<text>") -> ScenarioGraph:
     """
     files.require_size(text, name, files.LARGEST_FILE_BYTES)
     root = sdf3_source.parse_root(text, name)
-    _drop_namespaces(root)
+    for element in root.iter(etree.Element):
+        element.tag = etree.QName(element).localname  # without its namespace
     if root.tag != "sdf3" or root.get("type") != "fsmsadf":
         raise UnreadableFile(
             f"{name}:{root.sourceline}: expected <sdf3 type='fsmsadf'>; "
@@ -52,19 +53,16 @@ def parse_fsmsadf(text: bytes, name: str = "<text>") -> ScenarioGraph:
         properties=properties,
     )
     try:
-        return _scenario_graph(document, application)
+        return _scenario_graph(document, application, properties)
     except InvalidGraph as error:
         raise document.refusal(application, str(error)) from None
 
 
-def _drop_namespaces(root: etree._Element) -> None:
-    for element in root.iter(etree.Element):
-        element.tag = etree.QName(element).localname
-
-
-def _scenario_graph(document: Sdf3Document, application: etree._Element) -> ScenarioGraph:
+def _scenario_graph(
+    document: Sdf3Document, application: etree._Element, properties: etree._Element
+) -> ScenarioGraph:
     graphs = document.keyed(document.structure, "scenariograph", "name")
-    listed = sdf3_document.only_of(_properties(document), ("scenarios",), document.name)
+    listed = sdf3_document.only_of(properties, ("scenarios",), document.name)
     scenarios = tuple(
         _scenario(document, element, graphs)
         for element in document.keyed(listed, "scenario", "name").values()
@@ -85,13 +83,6 @@ def _scenario_graph(document: Sdf3Document, application: etree._Element) -> Scen
         ),
         initial=document.attribute(automaton, "initialstate", "the automaton"),
     )
-
-
-def _properties(document: Sdf3Document) -> etree._Element:
-    found: etree._Element | None = document.properties
-    if found is None:
-        raise AssertionError("a document of scenarios has properties")
-    return found
 
 
 def _scenario(

@@ -1,8 +1,6 @@
-"""The worst-case throughput of scenarios, and the sequence of scenarios that sets it.
+"""Worst-case throughput of scenarios: maximum cycle ratio of the max-plus automaton.
 
-The largest ratio of weight to steps over the cycles of a graph with weighted edges, exactly.
-
-The max-plus matrix of a scenario: when each token is there, as a function of the tokens before.
+The max-plus matrix of a scenario says when each token is there, as a function of the tokens before.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from csdf.analysis.bound_channels import bound_channels, is_single_firing_loop
 from csdf.analysis.consistency import repetition_vector
@@ -33,6 +31,8 @@ class ScenarioThroughput(Shown):
     period is 0. alone: the period of each scenario that takes what it leaves, if repeated for ever.
     """
 
+    JSON = ("period", "throughput", "critical_states", "critical_scenarios", "alone")
+
     period: Fraction
     critical_states: tuple[str, ...]
     critical_scenarios: tuple[str, ...]
@@ -42,17 +42,6 @@ class ScenarioThroughput(Shown):
     def throughput(self) -> Fraction | None:
         """Reward per time unit that every run gets in the long run; None if unbounded."""
         return 1 / self.period if self.period else None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the answer as a JSON value; fractions as texts."""
-        speed = self.throughput
-        return {
-            "period": str(self.period),
-            "throughput": None if speed is None else str(speed),
-            "critical_states": list(self.critical_states),
-            "critical_scenarios": list(self.critical_scenarios),
-            "alone": {name: str(period) for name, period in self.alone.items()},
-        }
 
 
 def scenario_throughput(graph: ScenarioGraph) -> ScenarioThroughput:
@@ -305,22 +294,21 @@ class _SymbolicExecution:
             if actor.name not in single
         }
         self.optional = frozenset(name for stamp in self.latest.values() for name in stamp)
+        wanted = dict(scenario.firings)  # of each actor in the scenario
+        if wanted.keys() != set(self.numbers.actor_names):
+            wanted = {**repetition_vector(replace(graph, origin=None)), **wanted}
         self.run: ValuedRun[Stamp] = ValuedRun(
-            self.numbers, self._wanted(), map(self._initial_stamps, graph.channels), self._end
+            self.numbers,
+            [wanted[name] for name in self.numbers.actor_names],
+            (
+                [({name: 0} if name else {}, 1) for name in _names(channel, scenario.taken)]
+                for channel in graph.channels
+            ),
+            self._end,
         )
         self.taken = self.optional | {
             name for queue in self.run.queues for stamp, _ in queue for name in stamp
         }
-
-    def _initial_stamps(self, channel: Channel) -> list[tuple[Stamp, int]]:
-        return [({name: 0} if name else {}, 1) for name in _names(channel, self.scenario.taken)]
-
-    def _wanted(self) -> list[int]:
-        """Return the firings of each actor in the scenario."""
-        wanted = dict(self.scenario.firings)
-        if wanted.keys() != set(self.numbers.actor_names):
-            wanted = {**repetition_vector(replace(self.graph, origin=None)), **wanted}
-        return [wanted[name] for name in self.numbers.actor_names]
 
     def matrix(self) -> Matrix:
         self.run.exhaust()

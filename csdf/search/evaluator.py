@@ -1,4 +1,4 @@
-"""The period of one graph under many storage distributions, and which channels hold it back."""
+"""Exact periods of storage distributions, remembered, with the channels that hold each one back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search over storage distributions that every question about them shares.
+"""Best-first search over storage distributions, with learned infeasible boxes and cycle bounds.
 
 Best first: the cheapest distribution that no cut excludes is evaluated. If it is not sufficient, one
 critical cycle says why, and the channels whose space lies on it become a cut: every sufficient
@@ -17,12 +17,10 @@ import heapq
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from csdf.search.cuts import Cut, Cuts
 from csdf.search.evaluator import Evaluates, Evaluation
-from csdf.search.learned_bounds import Cycle, Cycles
-from csdf.search.learned_bounds import Sufficient as Sufficient
+from csdf.search.learned_bounds import Cut, Cuts, Cycle, Cycles, Sufficient
 from csdf.search.symmetry import Permutation
-from csdf.search.variables import Variable
+from csdf.search.variables import Variable, size_of
 
 QUEUE_NUMBERS = 40_000_000  # most capacities in the queue: about a gigabyte
 
@@ -62,31 +60,22 @@ class Exploration:
         self.cuts = Cuts(self._steps, self._weights)
         self.cycles = Cycles(self._steps, self._weights)
         least = tuple(variable.least for variable in variables)
-        self.lower_bound = self.size(least)
+        self.lower_bound = size_of(variables, least)
         self._queue = [(self.lower_bound, -self.lower_bound, least, 0)]
         self._seen = {least}
         self._learned: set[frozenset[tuple[int, int]]] = set()
         self._looked_at = 0
-        self._is_full = False
-
-    def size(self, capacities: Sequence[int]) -> int:
-        """Return what a distribution costs."""
-        return sum(map(int.__mul__, capacities, self._weights))
+        self.is_full = False  # whether the search had to end for lack of memory
 
     @property
     def is_exhausted(self) -> bool:
         """Whether no distribution is left, whatever its size."""
         return not self._queue
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the search had to end for lack of memory."""
-        return self._is_full
-
     def cheapest(self, is_sufficient: Sufficient) -> tuple[int, ...] | None:
         """Return the cheapest sufficient distribution; None if there is none, or no memory left."""
         self.cycles.tighten(is_sufficient)
-        while self._queue and not self._is_full:
+        while self._queue and not self.is_full:
             self._look()
             bound, negative_size, capacities, known_then = heapq.heappop(self._queue)
             cost, cut = self._leaving(capacities)
@@ -101,7 +90,10 @@ class Exploration:
                     entry = (bound, negative_size, capacities, self._news)
                     heapq.heappush(self._queue, entry)
                     return capacities
-                cut = self._excluded(capacities, evaluation.holding, is_sufficient)
+                _, cut = self.cycles.bound(capacities)  # by a cycle that is known from now on
+                if cut is None:
+                    cut = self._cut(capacities, evaluation.holding, is_sufficient)
+                    self.learn(cut)
             self._branch(capacities, cut, bound, -negative_size)
         return None
 
@@ -133,17 +125,6 @@ class Exploration:
         self.cycles.add(cycle)
         for symmetry in self._symmetries:
             self.cycles.add(cycle.moved(symmetry))
-
-    def _excluded(
-        self, capacities: Sequence[int], holding: Sequence[int], is_sufficient: Sufficient
-    ) -> Cut:
-        """A cut that holds at these capacities, which do not suffice: from now on it is known."""
-        _, split = self.cycles.bound(capacities)
-        if split is not None:
-            return split
-        cut = self._cut(capacities, holding, is_sufficient)
-        self.learn(cut)
-        return cut
 
     def learn(self, cut: Cut) -> None:
         """Take note of a cut, and of those that the symmetries make of it."""
@@ -178,7 +159,7 @@ class Exploration:
                 least = max(bound, larger_size + cost)
                 entry = (least, -larger_size, candidate, self._news)
                 heapq.heappush(self._queue, entry)
-        self._is_full = len(self._seen) * len(capacities) > QUEUE_NUMBERS
+        self.is_full = len(self._seen) * len(capacities) > QUEUE_NUMBERS
 
     def _cut(
         self, capacities: Sequence[int], holding: Sequence[int], is_sufficient: Sufficient

@@ -1,7 +1,4 @@
-"""The least storage for throughput and latency together, behind a source of a given rate.
-
-How late firings start behind a source that is released at even distances: longest paths.
-"""
+"""Least storage for throughput and latency behind a strictly periodic source, by longest paths."""
 
 from __future__ import annotations
 
@@ -9,22 +6,22 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from csdf.analysis.bound_channels import is_single_firing_loop
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.expansion import awaited_firings
 from csdf.analysis.latency import dependency_distance
 from csdf.errors import CsdfError
-from csdf.model.exact import Exact, exact
+from csdf.model.exact import Exact, exact, exact_above_zero
 from csdf.model.graph import Channel, Graph, space_channel
-from csdf.model.shown import Shown
-from csdf.outcome import Reason, Status, Why, because
+from csdf.outcome import Reason, Why, because
 from csdf.search.evaluator import Evaluation, Evaluator
 from csdf.search.least import least_distribution
-from csdf.search.pareto import ParetoPoint, relative_gap
+from csdf.search.pareto import SmallestStorage
+from csdf.search.searched_graph import SearchedGraph
 from csdf.search.trade_off import EVERYTHING
-from csdf.search.variables import Choice, Variable, prepared
+from csdf.search.variables import SearchSpace, Variable
 from csdf.time_limit import Budget, Progress, stop_of
 
 SEARCHED = " (searched space)"
@@ -39,44 +36,21 @@ class LatencyWhy(Why):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LatencyStorage(Shown):
+class LatencyStorage(SmallestStorage):
     """The smallest storage for a period and a latency, or what is known about it.
 
-    point: size, the period that the storage sustains, and capacities; None unless some are known.
-    latency: with these capacities behind a source of the required period, from the release of an
-    iteration of the source to the end of the sink's iteration that needs it, `distance` later.
-    status: `optimal` and `infeasible` are proved; no size below `lower_bound` suffices.
+    point: with the period that the storage sustains. latency: with these capacities behind a source of
+    the required period, from the release of an iteration of the source to the end of the sink's
+    iteration that needs it, `distance` later.
     """
 
-    point: ParetoPoint | None
+    JSON = (
+        "size", "capacities", "period", "latency", "distance", "status", "reason", "lower_bound",
+        "gap", "evaluations",
+    )  # fmt: skip
+
     latency: Fraction | None
     distance: int
-    lower_bound: int
-    status: Status
-    reason: Reason
-    evaluations: int
-
-    @property
-    def gap(self) -> Fraction | None:
-        """How far the size may be above the smallest, relative to the lower bound."""
-        return relative_gap(self.point, self.lower_bound)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the answer as a JSON value; fractions as texts."""
-        point = self.point
-        period = None if point is None or point.period is None else str(point.period)
-        return {
-            "size": None if point is None else point.size,
-            "capacities": {} if point is None else dict(point.capacities),
-            "period": period,
-            "latency": None if self.latency is None else str(self.latency),
-            "distance": self.distance,
-            "status": self.status.value,
-            "reason": str(self.reason),
-            "lower_bound": self.lower_bound,
-            "gap": None if self.gap is None else str(self.gap),
-            "evaluations": self.evaluations,
-        }
 
 
 def storage_for_latency(
@@ -86,7 +60,7 @@ def storage_for_latency(
     *,
     period: Exact,
     latency: Exact,
-    choice: Choice = EVERYTHING,
+    space: SearchSpace = EVERYTHING,
     budget: Budget = None,
 ) -> LatencyStorage:
     """Return the smallest storage with which a source of that period is answered in time.
@@ -98,38 +72,29 @@ def storage_for_latency(
     budget: a stop, or seconds; where it ends the search the smallest storage by then is returned,
     with the bound. Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
     """
-    numbers = [exact(one, name) for one, name in ((period, "period"), (latency, "latency"))]
-    if numbers[0] <= 0:
-        raise CsdfError(f"period {period}; expected more than 0")
-    if choice.copies is not None:
+    required = exact_above_zero(period, "period"), exact(latency, "latency")
+    if space.copies is not None:
         raise CsdfError(
             "latencies are those of the self-timed execution, not of periodic schedules"
         )
     stop = stop_of(budget)
-    bare, variables, fixed_size = prepared(graph, choice)
-    inner = Evaluator(
-        bare,
-        variables,
-        with_self_loops=choice.with_self_loops,
-        look=lambda: stop.look(Progress(done=inner.count)),
-    )
-    pairing = Pairing(
-        source=source, sink=sink, distance=dependency_distance(inner.bare, source, sink)
-    )
-    evaluator = _Evaluator(inner, variables, pairing, *numbers)
+    searched = SearchedGraph(graph, space)
+    inner = searched.evaluator(lambda: stop.look(Progress(done=inner.count)))
+    distance = dependency_distance(inner.bare, source, sink)
+    pairing = Pairing(source=source, sink=sink, distance=distance)
+    evaluator = _Evaluator(inner, searched.variables, pairing, *required)
     found = least_distribution(
-        evaluator, variables, lambda one: one is not None, stop, refusal=evaluator.refusal
+        evaluator, searched.variables, lambda one: one is not None, stop, refusal=evaluator.refusal
     )
-    capacities = found.capacities
-    named = dict(choice.fixed or {})
-    for variable, capacity in zip(variables, capacities or (), strict=capacities is not None):
-        named |= {channel.name: capacity for channel in variable.channels}
-    point = evaluator.point(capacities, named, fixed_size, found.size)
+    point, reached, capacities = None, None, found.capacities
+    if capacities is not None:
+        point = searched.point(capacities, inner.evaluate(capacities).period)
+        reached = evaluator.latency(capacities).latency
     return LatencyStorage(
         point=point,
-        latency=None if capacities is None else evaluator.latency(capacities).latency,
-        distance=pairing.distance,
-        lower_bound=found.lower_bound + fixed_size,
+        latency=reached,
+        distance=distance,
+        lower_bound=found.lower_bound + searched.fixed_size,
         status=found.status,
         reason=found.reason,
         evaluations=inner.count,
@@ -207,23 +172,6 @@ class _Evaluator:
             return because(LatencyWhy.TOO_FAST, period=period * self._unit)
         return because(LatencyWhy.TOO_LATE, latency=self.latency(nothing).latency)
 
-    def point(
-        self,
-        capacities: Sequence[int] | None,
-        named: dict[str, int],
-        fixed_size: int,
-        size: int | None,
-    ) -> ParetoPoint | None:
-        """Return the distribution as a point, with the period that it sustains."""
-        if capacities is None or size is None:
-            return None
-        period = self._inner.evaluate(tuple(capacities)).period
-        return ParetoPoint(
-            size=size + fixed_size,
-            period=None if period is None else period * self._unit,
-            capacities=named,
-        )
-
 
 MOST_DEPENDENCIES = 500_000  # of one iteration, once for each iteration that the sink is ahead
 
@@ -285,7 +233,12 @@ class ReleasePaths:
             self._count += repetitions[actor.name]
         self._single = {c.producer for c in graph.channels if is_single_firing_loop(c)}
         self._known: dict[tuple[str, int], list[_Dependency]] = {}
-        self._orders = [one for actor in graph.actors for one in self._order_of(actor.name)]
+        self._orders = [  # the firings of an actor start in order
+            _Dependency(first + i, first + (i + 1) % count, 0, int(i + 1 == count), "")
+            for name, first in self._first.items()
+            for count in [repetitions[name]]
+            for i in range(count)
+        ]
 
     def latency(self, channels: tuple[Channel, ...]) -> LongestPath:
         """Return the latency where these are the channels, of which none has a capacity."""
@@ -301,21 +254,10 @@ class ReleasePaths:
         starts, reasons = self._longest(found, layers)
         return self._latest(starts, reasons, layers)
 
-    def _order_of(self, name: str) -> list[_Dependency]:
-        """Return that the firings of an actor start in order."""
-        first, count = self._first[name], self._repetitions[name]
-        return [
-            _Dependency(first + i, first + (i + 1) % count, 0, int(i + 1 == count), "")
-            for i in range(count)
-        ]
-
     def _dependencies(self, channel: Channel) -> list[_Dependency]:
         key = channel.name, channel.initial_tokens
-        if key not in self._known:
-            self._known[key] = list(self._awaited(channel))
-        return self._known[key]
-
-    def _awaited(self, channel: Channel) -> list[_Dependency]:
+        if key in self._known:
+            return self._known[key]
         producer = self._graph.actor(channel.producer)
         count = self._repetitions[producer.name]
         listed = awaited_firings(
@@ -324,7 +266,7 @@ class ReleasePaths:
             self._repetitions[channel.consumer],
             is_single=producer.name in self._single,
         )
-        found = []
+        found = self._known[key] = []
         for firing, source in listed:
             distance, index = divmod(source, count)
             before = self._first[producer.name] + index

@@ -1,16 +1,19 @@
-"""The smallest sufficient distribution: a heuristic one at once, then the minimum, best first."""
+"""Least storage distribution: greedy growth, then reduction channel by channel, then best first.
+
+Whoever evaluates distributions can be searched for: capacities in, rate and limiting channels out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from csdf.outcome import Reason, Status, because
 from csdf.search.evaluator import Evaluates
-from csdf.search.exploration import Exploration, Sufficient
-from csdf.search.narrowing import Distribution, narrowing
+from csdf.search.exploration import Exploration
+from csdf.search.learned_bounds import Sufficient
 from csdf.search.pareto import StorageWhy
-from csdf.search.variables import Variable
+from csdf.search.variables import Distribution, Variable, size_of
 from csdf.time_limit import ENDS, Progress, Stop, reason_of
 
 
@@ -40,61 +43,87 @@ def least_distribution(
 
     refusal: says why nothing suffices, asked where not even unlimited capacities do.
     """
-    return _Search(evaluator, variables, is_sufficient, stop).answer(refusal)
+    best: Distribution | None = None
 
+    def size() -> int | None:
+        return None if best is None else size_of(variables, best)
 
-class _Search:
-    """The best distribution so far, and the exploration that proves."""
+    def look() -> None:
+        bound = exploration.lower_bound
+        stop.look(Progress(done=evaluator.count, lower_bound=bound, best=size()))
 
-    def __init__(
-        self,
-        evaluator: Evaluates,
-        variables: Sequence[Variable],
-        is_sufficient: Sufficient,
-        stop: Stop,
-    ) -> None:
-        self.evaluator = evaluator
-        self.variables = variables
-        self.is_sufficient = is_sufficient
-        self.stop = stop
-        self.exploration = Exploration(evaluator, variables, self._look)
-        self.best: Distribution | None = None
-
-    def _look(self) -> None:
-        size = None if self.best is None else self.exploration.size(self.best)
-        bound = self.exploration.lower_bound
-        self.stop.look(Progress(done=self.evaluator.count, lower_bound=bound, best=size))
-
-    def answer(self, refusal: Callable[[], Reason]) -> LeastDistribution:
-        try:
-            unlimited = (None,) * len(self.variables)
-            if not self.is_sufficient(self.evaluator.evaluate(unlimited).period):
-                return self._told(Status.INFEASIBLE, refusal())
-            for trial in narrowing(self.evaluator, self.variables, self.is_sufficient):
-                self.best = trial
-                self._look()
-            found = self.exploration.cheapest(self.is_sufficient)
-        except ENDS as end:
-            return self._ended(reason_of(end))
-        if found is None:
-            return self._ended(because(StorageWhy.IS_FULL))
-        self.best = found
-        return self._told(Status.OPTIMAL, because(StorageWhy.NO_SMALLER))
-
-    def _ended(self, reason: Reason) -> LeastDistribution:
-        if self.best is None:
-            return self._told(Status.UNKNOWN, reason)
-        if self.exploration.size(self.best) == self.exploration.lower_bound:
-            return self._told(Status.OPTIMAL, because(StorageWhy.NO_SMALLER))
-        return self._told(Status.FEASIBLE, reason)
-
-    def _told(self, status: Status, reason: Reason) -> LeastDistribution:
-        size = None if self.best is None else self.exploration.size(self.best)
-        is_least = size is not None and status == Status.OPTIMAL
+    def told(status: Status, reason: Reason) -> LeastDistribution:
+        found, bound = size(), exploration.lower_bound
+        if found is not None and status == Status.OPTIMAL:
+            bound = found
         return LeastDistribution(
-            capacities=self.best,
-            size=size,
-            lower_bound=size if is_least and size is not None else self.exploration.lower_bound,
-            status=status,
-            reason=reason,
+            capacities=best, size=found, lower_bound=bound, status=status, reason=reason
         )
+
+    exploration = Exploration(evaluator, variables, look)
+    try:
+        if not is_sufficient(evaluator.evaluate((None,) * len(variables)).period):
+            return told(Status.INFEASIBLE, refusal())
+        for trial in narrowing(evaluator, variables, is_sufficient):
+            best = trial
+            look()
+        found = exploration.cheapest(is_sufficient)
+        best, reason = found or best, because(StorageWhy.IS_FULL)
+    except ENDS as end:
+        found, reason = None, reason_of(end)
+    if found is not None or (best is not None and size() == exploration.lower_bound):
+        return told(Status.OPTIMAL, because(StorageWhy.NO_SMALLER))
+    return told(Status.UNKNOWN if best is None else Status.FEASIBLE, reason)
+
+
+def narrowing(
+    evaluator: Evaluates,
+    variables: Sequence[Variable],
+    is_sufficient: Sufficient,
+    start: Distribution | None = None,
+) -> Iterator[Distribution | None]:
+    """Yield after each evaluation the smallest sufficient distribution so far, first None.
+
+    Capacities on critical cycles are doubled until they suffice, then each is bisected, the most
+    expensive first. It must be known that capacities large enough suffice. start: where to begin,
+    by default with the least capacities.
+    """
+    capacities = [variable.least for variable in variables] if start is None else list(start)
+    while not is_sufficient((found := evaluator.evaluate(tuple(capacities))).period):
+        yield None
+        for place in found.holding:
+            variable = variables[place]
+            grown = max(1, (capacities[place] - variable.least) // variable.step)
+            capacities[place] += grown * variable.step
+    yield tuple(capacities)
+    yield from reduced(
+        variables,
+        tuple(capacities),
+        lambda trial: is_sufficient(evaluator.evaluate(trial).period),
+    )
+
+
+def reduced(
+    variables: Sequence[Variable],
+    capacities: Distribution,
+    suffices: Callable[[Distribution], bool],
+    *,
+    is_close: bool = False,
+) -> Iterator[Distribution]:
+    """Yield after each evaluation the smallest capacities so far; in the end no single one can be less.
+
+    capacities: some that suffice. is_close: few of them can be less, so one step less is tried first.
+    """
+    for place in sorted(range(len(variables)), key=lambda one: -variables[one].weight):
+        variable = variables[place]
+        low, first = -1, (capacities[place] - variable.least) // variable.step
+        high = first
+        while high - low > 1:
+            middle = high - 1 if is_close and high == first else (low + high) // 2
+            smaller = variable.least + middle * variable.step
+            trial = (*capacities[:place], smaller, *capacities[place + 1 :])
+            if suffices(trial):
+                high, capacities = middle, trial
+            else:
+                low = middle
+            yield capacities

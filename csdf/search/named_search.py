@@ -1,8 +1,4 @@
-"""An exploration of storage distributions, its answers by the names of the graph.
-
-Distributions by the names of the channels, their periods in the units of the user.
-
-Independent subproblems of the storage search, merged where a critical cycle joins them.
+"""Storage search of one graph by names, decomposed into independent subproblems where it takes long.
 
 Variables that no cut has in common so far are in different parts. Each part is searched alone, the
 capacities of all others unlimited: no sufficient distribution has less on these channels, so the sum
@@ -16,27 +12,24 @@ and one over 8 in place of one over 18.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
 from csdf.outcome import Reason, Status, because
-from csdf.search.cuts import Cut
-from csdf.search.evaluator import Evaluates, Evaluation, Evaluator
-from csdf.search.exploration import Exploration, Known, Sufficient
-from csdf.search.moments.live_bound import live_bounds
-from csdf.search.narrowing import (
-    Distribution,
-    narrowing,
-    sufficient_distribution,
-    whole_iterations,
-)
+from csdf.search.evaluator import Evaluates, Evaluation
+from csdf.search.exploration import Exploration, Known
+from csdf.search.learned_bounds import Cut, Sufficient
+from csdf.search.least import narrowing
+from csdf.search.liveness_bounds.live_bound import live_bounds
 from csdf.search.pareto import ParetoPoint, SmallestStorage, StorageWhy
-from csdf.search.refusals import refusal
+from csdf.search.searched_graph import SearchedGraph
 from csdf.search.sequential import SequentialRun, raised
 from csdf.search.symmetry import Permutation, Symmetries, evened, within
-from csdf.search.variables import Choice, Variable, prepared
+from csdf.search.variables import Distribution, SearchSpace, Variable, size_of
 from csdf.time_limit import ENDS, Progress, Stop
 
 ALONE = 30  # evaluations of a search before narrowing begins beside it,
@@ -65,20 +58,12 @@ class NamedSearch:
     """
 
     def __init__(
-        self, graph: Graph, choice: Choice, stop: Stop, *, only_live: bool = False
+        self, graph: Graph, space: SearchSpace, stop: Stop, *, only_live: bool = False
     ) -> None:
-        bare, self._variables, self._fixed_size = prepared(graph, choice)
-        self._naming = Naming(graph, choice, self._variables, self._fixed_size)
-        self._graph, self._choice = graph, choice
+        self._searched = SearchedGraph(graph, space)
+        self._variables = self._searched.variables
         self._stop = stop
-        self._evaluator = Evaluator(
-            bare,
-            self._variables,
-            with_self_loops=choice.with_self_loops,
-            only_live=only_live,
-            copies=choice.copies,
-            look=self._look,
-        )
+        self._evaluator = self._searched.evaluator(self._look, only_live=only_live)
         self._exploration: Exploration | PartedExploration = self._explored()
         self._may_part = True
         self._symmetries = Symmetries(self.bare, ())
@@ -120,15 +105,15 @@ class NamedSearch:
                 raise _Impatient
         is_much = self.evaluations * self._evaluator.firings >= MUCH_WORK
         if self._run is not None and is_much and not self.points:
-            self._bound_by_moments(self._run)
+            self._bound_by_markings(self._run)
         if self._narrowing is not None and self.evaluations >= self._turn:
             self._narrowed = next(self._narrowing, self._narrowed)
             self._turn = self.evaluations + SHARE
 
-    def _bound_by_moments(self, run: SequentialRun) -> None:
+    def _bound_by_markings(self, run: SequentialRun) -> None:
         """Look, once, for a bound and live capacities that are close to each other."""
         self._run, cycles = None, list(self._evaluator.cycles.values())
-        size = self._exploration.size
+        size = partial(size_of, self._variables)
         if self._start is None or size(self._start) < WIDE * self._exploration.lower_bound:
             return
         stop = self._stop.part(as_whole=lambda _: self._progress)
@@ -137,7 +122,7 @@ class NamedSearch:
             if self._only_live:
                 self._narrowing = None  # narrowed already
                 self._narrowed = min(self._start, self._narrowed or self._start, key=size)
-                if size(self._narrowed) == self.lower_bound - self._fixed_size:
+                if size(self._narrowed) == self.lower_bound - self._searched.fixed_size:
                     raise _Proved
             self._look()
 
@@ -152,7 +137,7 @@ class NamedSearch:
     @property
     def lower_bound(self) -> int:
         """No distribution that was not found is smaller."""
-        return max(self._exploration.lower_bound, self._floor) + self._fixed_size
+        return max(self._exploration.lower_bound, self._floor) + self._searched.fixed_size
 
     @property
     def proved_points(self) -> list[ParetoPoint]:
@@ -178,11 +163,11 @@ class NamedSearch:
 
     def in_units(self, period: Fraction | None) -> Fraction | None:
         """Return the period in the units of the user."""
-        return self._naming.in_units(period)
+        return self._searched.in_units(period)
 
     def refusal(self, is_sufficient: Sufficient) -> Reason:
         """Return why nothing is sufficient."""
-        return refusal(self._graph, self._choice, self.best_period, is_sufficient)
+        return self._searched.refusal(self.best_period, is_sufficient)
 
     def run_ahead(self) -> None:
         """Find live capacities in one run, and raise the least ones to what that run proves.
@@ -194,19 +179,17 @@ class NamedSearch:
         run = SequentialRun(self._evaluator.bare, self._variables, cycles, stop)
         try:
             grown = run.grown([variable.least for variable in self._variables])
-            self._start = grown if grown and self._has_schedule(grown) else None
+            copies = self._searched.space.copies
+            if grown and (copies is None or self._evaluator.evaluate(grown).period is not None):
+                self._start = grown
             is_moderate = self._evaluator.firings <= MOST_FIRINGS
-            if self._start and is_moderate and self._choice.copies is None:
+            if self._start and is_moderate and copies is None:
                 self._run = run
         except GaveUp:  # too many steps, unless it was the stop, which then ends this too
             self._look()
         finally:
             self._variables = raised(self._variables, run.cuts)
             self._exploration = self._explored()
-
-    def _has_schedule(self, live: Distribution) -> bool:
-        """Whether live capacities have a schedule of so many copies, where that is asked for."""
-        return self._choice.copies is None or self._evaluator.evaluate(live).period is not None
 
     def next_point(self, is_sufficient: Sufficient) -> Distribution | None:
         """Return the cheapest sufficient distribution, None if there is none."""
@@ -231,7 +214,7 @@ class NamedSearch:
             self._run = None  # a bound of live capacities is weak where a period is asked for
         if self._only_live and self._start is not None:
             self._narrowed = self._start
-            if self._exploration.size(self._start) == self._exploration.lower_bound:
+            if size_of(self._variables, self._start) == self._exploration.lower_bound:
                 return self._start
         self._narrowing = narrowing(self._evaluator, self._variables, is_sufficient, self._start)
         self._turn = min(ALONE, LONG_WORK // self._evaluator.firings)
@@ -245,15 +228,18 @@ class NamedSearch:
         self.points.append(point)
         return period
 
+    def finished(self, point: ParetoPoint) -> ParetoPoint:
+        """Return a point of a front as it is shown."""
+        return point
+
     def named_point(self, capacities: Mapping[str, int], *, is_ended: bool) -> ParetoPoint:
         """Return the point of these capacities, by channel; without period if that takes too long.
 
         is_ended: whether the stop has ended the search, so that only an interrupt ends this.
         """
-        chosen = self._naming.distribution(capacities)
         if is_ended:
             self._evaluator.hurry()
-        return self._quick_point(chosen)
+        return self._quick_point(self._searched.distribution(capacities))
 
     def started_point(self) -> ParetoPoint | None:
         """Return the point of the live capacities that the search began with, proved or not."""
@@ -263,21 +249,36 @@ class NamedSearch:
         return self._quick_point(self._start)
 
     def whole_iterations(self) -> dict[str, int]:
-        """Return capacities, by channel, that run if the graph does without them."""
-        return self._naming.capacities(whole_iterations(self._variables, self._evaluator.cycles))
+        """Return capacities, by channel, with which the graph runs if it does without these bounds.
+
+        Each has room for all that an iteration puts on the channel beside its initial tokens, so that
+        no firing of an iteration waits for space; after it the channel is as it was.
+        """
+        cycles = self._evaluator.cycles
+        largest = [
+            max(
+                variable.least,
+                *(
+                    one.initial_tokens + cycles[one.producer] * sum(one.production)
+                    for one in variable.channels
+                ),
+            )
+            for variable in self._variables
+        ]
+        return self._searched.capacities(largest)
 
     def _quick_point(self, capacities: Sequence[int]) -> ParetoPoint:
         """The point of these capacities, without its period if that takes too long."""
         try:
             return self._point(capacities)[0]
         except ENDS:
-            return self._naming.point(capacities, None)
+            return self._searched.point(capacities, None)
 
     def _point(self, capacities: Sequence[int]) -> tuple[ParetoPoint, Fraction | None]:
         if self._only_live:  # nobody asks for it
-            return self._naming.point(capacities, None), None
+            return self._searched.point(capacities, None), None
         period = self._evaluator.evaluate(tuple(capacities)).period
-        return self._naming.point(capacities, period), period
+        return self._searched.point(capacities, period), period
 
     def smallest(self, status: Status, reason: Reason) -> SmallestStorage:
         """Return the answer with the latest point."""
@@ -299,62 +300,20 @@ class NamedSearch:
 
     def narrowed(self, is_sufficient: Sufficient, reason: Reason) -> SmallestStorage:
         """The distribution that was narrowed beside the search; if there is none, one that is now."""
-        found = self._narrowed
-        self._evaluator.hurry()
-        try:
-            if found is None:
-                found = sufficient_distribution(
-                    self._evaluator, self._variables, is_sufficient, LEAST_EFFORT
-                )
-        except ENDS:  # not even the time, or the memory, for that
-            pass
+        found, evaluator = self._narrowed, self._evaluator
+        evaluator.hurry()
+        if found is None:
+            end = evaluator.count + LEAST_EFFORT
+            with suppress(*ENDS):  # not even the time, or the memory, for that
+                for best in narrowing(evaluator, self._variables, is_sufficient):
+                    found = best
+                    if evaluator.count >= end:
+                        break
         if found is None:
             return self.smallest(Status.UNKNOWN, reason)
         self.add(found)
         is_proved = self.points[-1].size == self.lower_bound
         return self.smallest(Status.OPTIMAL if is_proved else Status.FEASIBLE, reason)
-
-
-class Naming:
-    """The channels behind the variables of a search, and those that keep a given capacity.
-
-    fixed_size: of all capacities that are given.
-    """
-
-    def __init__(
-        self, graph: Graph, choice: Choice, variables: Sequence[Variable], fixed_size: int
-    ) -> None:
-        self._unit = graph.time_unit
-        self._fixed = dict(choice.fixed or {})
-        self._variables = tuple(variables)
-        self._fixed_size = fixed_size
-
-    def in_units(self, period: Fraction | None) -> Fraction | None:
-        """Return the period in the units of the user."""
-        return None if period is None else period * self._unit
-
-    def capacities(self, distribution: Sequence[int]) -> dict[str, int]:
-        """Return the capacity of each channel that is searched or given."""
-        named = dict(self._fixed)
-        for variable, capacity in zip(self._variables, distribution, strict=True):
-            named |= {channel.name: capacity for channel in variable.channels}
-        return named
-
-    def distribution(self, capacities: Mapping[str, int]) -> Distribution:
-        """Return the capacities of the variables, in their order."""
-        return tuple(capacities[variable.channels[0].name] for variable in self._variables)
-
-    def point(self, distribution: Sequence[int], period: Fraction | None) -> ParetoPoint:
-        """Return the point of a distribution; its period comes in time units of the graph."""
-        size = sum(
-            capacity * variable.weight
-            for capacity, variable in zip(distribution, self._variables, strict=True)
-        )
-        return ParetoPoint(
-            size=size + self._fixed_size,
-            period=self.in_units(period),
-            capacities=self.capacities(distribution),
-        )
 
 
 def independent_parts(variables: int, joined: Iterable[Collection[int]]) -> list[list[int]]:
@@ -514,13 +473,6 @@ class PartedExploration:
     def known(self) -> Known:
         """Return what all parts have found out."""
         return _together(self._parts)
-
-    def size(self, capacities: Sequence[int]) -> int:
-        """Return what a distribution costs."""
-        return sum(
-            capacity * variable.weight
-            for capacity, variable in zip(capacities, self._variables, strict=True)
-        )
 
     def cheapest(self, is_sufficient: Sufficient) -> tuple[int, ...] | None:
         """Return the cheapest sufficient distribution; None if there is none, or no memory left."""

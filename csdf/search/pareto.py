@@ -1,13 +1,13 @@
-"""Results of searches over storage distributions."""
+"""Answers of storage searches: Pareto points, fronts, the smallest storage."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
-from csdf.model.shown import Shown, with_floats
+from csdf.model.shown import Shown, Tabular
 from csdf.outcome import Reason, Status, Why
 
 
@@ -22,11 +22,13 @@ class StorageWhy(Why):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParetoPoint:
+class ParetoPoint(Shown):
     """A storage size, the smallest period it allows, and capacities that reach it.
 
     The period is None only where none was asked for, and finding it takes too long.
     """
+
+    JSON = ("size", "period", "throughput", "capacities")
 
     size: int
     period: Fraction | None  # in the units of the user
@@ -37,28 +39,14 @@ class ParetoPoint:
         """Iterations per time unit; None if unbounded."""
         return 1 / self.period if self.period else None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the point as a JSON value; fractions as texts."""
-        speed = self.throughput
-        return {
-            "size": self.size,
-            "period": _text(self.period),
-            "throughput": None if speed is None else str(speed),
-            "capacities": dict(self.capacities),
-        }
-
     def row(self) -> dict[str, Any]:
         """Return the point as an exact row: size, period, throughput, and a column for each channel."""
         found = {"size": self.size, "period": self.period, "throughput": self.throughput}
         return found | {f"capacity of {name}": value for name, value in self.capacities.items()}
 
 
-def _text(period: Fraction | None) -> str | None:
-    return None if period is None else str(period)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParetoFront(Shown):
+class ParetoFront(Tabular):
     """The pairs of size and period that no other distribution improves on.
 
     points: by size; each is proved. is_complete: whether no point is missing, or none that is faster
@@ -68,6 +56,19 @@ class ParetoFront(Shown):
     has it, but for the gap. start: where no point was proved, live capacities all the same, if there
     are any.
     """
+
+    JSON = (
+        "points",
+        "complete",
+        "as_asked",
+        "gap",
+        "reason",
+        "lower_bound",
+        "best_period",
+        "start",
+        "evaluations",
+    )
+    FLOATS = ("period", "throughput")
 
     points: tuple[ParetoPoint, ...]
     is_complete: bool
@@ -79,35 +80,9 @@ class ParetoFront(Shown):
     is_as_asked: bool = False
     start: ParetoPoint | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the front as a JSON value; fractions as texts."""
-        best = self.best_period
-        return {
-            "points": [point.to_json() for point in self.points],
-            "complete": self.is_complete,
-            "as_asked": self.is_as_asked,
-            "gap": str(self.gap),
-            "reason": str(self.reason),
-            "lower_bound": self.lower_bound,
-            "best_period": None if best is None else str(best),
-            "start": None if self.start is None else self.start.to_json(),
-            "evaluations": self.evaluations,
-        }
-
     def rows(self) -> list[dict[str, Any]]:
         """Return an exact row for each point."""
         return [point.row() for point in self.points]
-
-    def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each point, as for a data frame: floats, and exact texts beside them."""
-        return with_floats(self.rows(), "period", "throughput")
-
-
-def relative_gap(point: ParetoPoint | None, lower_bound: int) -> Fraction | None:
-    """Return how far the size of a point may be above the smallest, relative to the bound."""
-    if point is None or not lower_bound:
-        return None if point is None else Fraction(0)
-    return Fraction(point.size - lower_bound, lower_bound)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +93,17 @@ class SmallestStorage(Shown):
     but the lower bound. point: None unless optimal or feasible. reason: why.
     """
 
+    JSON: ClassVar[tuple[str, ...]] = (
+        "size",
+        "capacities",
+        "period",
+        "status",
+        "reason",
+        "lower_bound",
+        "gap",
+        "evaluations",
+    )
+
     status: Status
     point: ParetoPoint | None
     lower_bound: int
@@ -125,20 +111,23 @@ class SmallestStorage(Shown):
     evaluations: int
 
     @property
+    def size(self) -> int | None:
+        """Of the point, if there is one."""
+        return None if self.point is None else self.point.size
+
+    @property
+    def period(self) -> Fraction | None:
+        """Of the point, if there is one and its period is known."""
+        return None if self.point is None else self.point.period
+
+    @property
+    def capacities(self) -> Mapping[str, int]:
+        """Of the point; none without one."""
+        return {} if self.point is None else self.point.capacities
+
+    @property
     def gap(self) -> Fraction | None:
         """How far the size may be above the smallest, relative to the lower bound."""
-        return relative_gap(self.point, self.lower_bound)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the answer as a JSON value; fractions as texts."""
-        point = self.point
-        return {
-            "size": None if point is None else point.size,
-            "capacities": {} if point is None else dict(point.capacities),
-            "period": None if point is None else _text(point.period),
-            "status": self.status.value,
-            "reason": str(self.reason),
-            "lower_bound": self.lower_bound,
-            "gap": None if self.gap is None else str(self.gap),
-            "evaluations": self.evaluations,
-        }
+        if self.point is None or not self.lower_bound:
+            return None if self.point is None else Fraction(0)
+        return Fraction(self.point.size - self.lower_bound, self.lower_bound)

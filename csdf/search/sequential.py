@@ -1,24 +1,24 @@
-"""Capacities for a live graph at once: they grow wherever one run without times is stuck.
+"""Live capacities by one untimed run: where it deadlocks, the cheapest space on the cycle grows.
 
 Every channel begins with the least capacity that its own two actors can run with. Where nobody can
-fire, actors wait for one another in a circle, some of them for space. The cheapest space on the
-circle that lets its actor fire is added, and the run goes on. When every actor has completed an
+fire, actors wait for one another in a cycle, some of them for space. The cheapest space on the
+cycle that lets its actor fire is added, and the run goes on. When every actor has completed an
 iteration the channels are back at their initial tokens; with these capacities from the start all of
 this can happen again and again.
 
 Source: Parks, Bounded scheduling of process networks, 1995; Geilen, Basten, Requirements on the
-execution of Kahn process networks, ESOP 2003 (space is added on the circle, and only there).
+execution of Kahn process networks, ESOP 2003 (space is added on the cycle, and only there).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
 from csdf.analysis.liveness import IterationRun
 from csdf.model.graph import Graph
-from csdf.search.cuts import Cut
+from csdf.search.learned_bounds import Cut
 from csdf.search.variables import Variable, with_searched_spaces
 from csdf.time_limit import Stop
 
@@ -66,51 +66,40 @@ class SequentialRun:
         ready: Sequence[int] | None = None
         while not run.completes(ready):
             self._stop.look()
-            circle = walk.circle()
-            ways_out = self._ways_out(run, circle)
+            cycle = walk.cycle()
+            ways_out = self._ways_out(run, cycle)
             if not ways_out:
                 return None
-            self.cuts.append(self._cut(capacities, ways_out))
-            place = self._chosen(ways_out, random)
-            self._note(run, circle, ways_out[place] * self._variables[place].weight)
+            # With one step less than each way out the cycle stays closed.
+            limits = {
+                place: capacities[place] + added - self._variables[place].step
+                for place, added in ways_out.items()
+            }
+            self.cuts.append(Cut(limits))
+            place = min(ways_out, key=lambda one: ways_out[one] * self._variables[one].weight)
+            if random is not None and random.random() < AT_RANDOM:
+                place = random.choice(list(ways_out))
+            self._note(run, cycle, ways_out[place] * self._variables[place].weight)
             capacities[place] += ways_out[place]
-            ready = self._widen(run, place, ways_out[place])
-            walk.turn(next(one for one in circle if one in self._spaces[place]))
+            spaces = self._spaces[place]
+            for space in spaces:
+                run.tokens[space] += ways_out[place]
+            ready = [self.graph.consumer[space] for space in spaces]  # may be able to fire by it
+            walk.turn(next(one for one in cycle if one in spaces))
             walk.go_back(ready)
         return tuple(capacities)
-
-    def _chosen(self, ways_out: Mapping[int, int], random: Random | None) -> int:
-        """The variable whose space grows."""
-        if random is not None and random.random() < AT_RANDOM:
-            return random.choice(list(ways_out))
-        return min(ways_out, key=lambda one: ways_out[one] * self._variables[one].weight)
 
     def is_live(self, capacities: Sequence[int]) -> bool:
         """Return whether all actors complete an iteration in these capacities."""
         return self._begun(capacities).completes()
 
-    def _note(self, run: IterationRun, circle: Sequence[int], cost: int) -> None:
+    def _note(self, run: IterationRun, cycle: Sequence[int], cost: int) -> None:
         """Add the cost of space to the moments at which an actor keeps it, and lacks tokens."""
-        for before, channel in zip([circle[-1], *circle], circle, strict=False):
+        for before, channel in zip([cycle[-1], *cycle], cycle, strict=False):
             if channel < self._first <= before:
                 actor = self.graph.consumer[channel]
                 moment = actor, run.firings[actor]
                 self.moments[moment] = self.moments.get(moment, 0) + cost
-
-    def _widen(self, run: IterationRun, place: int, added: int) -> list[int]:
-        """Add space while the run is stuck; return the actors that may be able to fire by it."""
-        for space in self._spaces[place]:
-            run.tokens[space] += added
-        return [self.graph.consumer[space] for space in self._spaces[place]]
-
-    def _cut(self, capacities: Sequence[int], ways_out: Mapping[int, int]) -> Cut:
-        """Return the cut of one step less than each way out: within it the circle stays closed."""
-        return Cut(
-            {
-                place: capacities[place] + added - self._variables[place].step
-                for place, added in ways_out.items()
-            }
-        )
 
     def _begun(self, capacities: Sequence[int]) -> IterationRun:
         run = IterationRun(self.graph, self._cycles, self._stop)
@@ -118,13 +107,13 @@ class SequentialRun:
             run.tokens[self._first + space] = capacities[place] - self.occupied[space]
         return run
 
-    def _ways_out(self, run: IterationRun, circle: Sequence[int]) -> dict[int, int]:
-        """Variables whose space is lacking on a circle, and how much more lets it end.
+    def _ways_out(self, run: IterationRun, cycle: Sequence[int]) -> dict[int, int]:
+        """Variables whose space is lacking on a cycle, and how much more lets it end.
 
-        With less of each of them the circle stays closed, however much the others have.
+        With less of each of them the cycle stays closed, however much the others have.
         """
         ways: dict[int, int] = {}
-        for channel in circle:
+        for channel in cycle:
             if channel >= self._first:
                 place = self.owners[channel - self._first]
                 step = self._variables[place].step
@@ -159,8 +148,8 @@ class _Walk:
         self._lacking: list[int] = []  # channel on which each waits for the next
         self._place = [-1] * len(run.firings)
 
-    def circle(self) -> list[int]:
-        """Return the channels of a circle of actors that wait for one another; then `turn` it."""
+    def cycle(self) -> list[int]:
+        """Return the channels of a cycle of actors that wait for one another; then `turn` it."""
         run = self._run
         self.go_back(run.fired)
         run.fired.clear()
@@ -182,7 +171,7 @@ class _Walk:
         return list(self._lacking)
 
     def turn(self, channel: int) -> None:
-        """Let the circle end with the actor that lacks this channel: it is the first to fire."""
+        """Let the cycle end with the actor that lacks this channel: it is the first to fire."""
         end = self._lacking.index(channel) + 1
         self._actors = self._actors[end:] + self._actors[:end]
         self._lacking = self._lacking[end:] + self._lacking[:end]

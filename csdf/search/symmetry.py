@@ -1,4 +1,4 @@
-"""Symmetries of a search: variables that can change places without any difference.
+"""Symmetries of a storage search by colour refinement: variables that can change places.
 
 The left and the right side of a decoder are alike, and so are channels side by side. A symmetry takes
 each actor to one with the same durations, and each channel to one with the same rates and tokens

@@ -1,12 +1,8 @@
-"""The complete storage/throughput front, and the smallest storage for one requirement.
-
-The search for a front: one point after the other, until it ends or is ended.
-
-Limits of the search for a front: a largest size, a number of points, a gap between periods.
-"""
+"""The storage/throughput front, point by point, and the smallest storage for one requirement."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -14,22 +10,22 @@ from fractions import Fraction
 from csdf.analysis.bound_channels import why_unlimited
 from csdf.analysis.liveness import deadlock
 from csdf.errors import CsdfError, GaveUp, counted
-from csdf.model.exact import Exact, exact
+from csdf.model.exact import Exact, exact, exact_above_zero
 from csdf.model.graph import Graph
-from csdf.outcome import Reason, Status, Why, because
+from csdf.outcome import Status, Why, because
 from csdf.search.biconnected import live_blocks
-from csdf.search.exploration import Sufficient
+from csdf.search.learned_bounds import Sufficient
 from csdf.search.named_search import NamedSearch
 from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage, StorageWhy
-from csdf.search.variables import Choice
+from csdf.search.variables import SearchSpace
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 
-EVERYTHING = Choice()
+EVERYTHING = SearchSpace()
 
 
 def pareto_front(
     graph: Graph,
-    choice: Choice = EVERYTHING,
+    space: SearchSpace = EVERYTHING,
     *,
     budget: Budget = None,
     max_size: int | None = None,
@@ -48,12 +44,15 @@ def pareto_front(
     Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
     Source: Stuijk, Geilen, Basten, IEEE Trans. Computers 57(10), 2008.
     """
-    return FrontSearch(graph, choice, stop_of(budget), extent_of(max_size, points, gap)).front()
+    extent = extent_of(max_size, points, gap)
+    return FrontSearch(
+        graph, extent, stop_of(budget), lambda stop: NamedSearch(graph, space, stop)
+    ).front()
 
 
 def smallest_storage(
     graph: Graph,
-    choice: Choice = EVERYTHING,
+    space: SearchSpace = EVERYTHING,
     *,
     period: Exact | None = None,
     budget: Budget = None,
@@ -65,23 +64,15 @@ def smallest_storage(
     with its gap.
     Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
     """
-    if period is None and choice.copies is None:
-        return _smallest_live(graph, choice, stop_of(budget))
-    required = None if period is None else _required(period)
-    return _smallest_fast(graph, choice, required, stop_of(budget))
+    if period is None and space.copies is None:
+        return _smallest_live(graph, space, stop_of(budget))
+    required = None if period is None else exact_above_zero(period, "period")
+    return _smallest_fast(graph, space, required, stop_of(budget))
 
 
-def _required(period: Exact) -> Fraction:
-    """The period that a user asks for. Raises CsdfError unless it is exact and above zero."""
-    number = exact(period, "period")
-    if number <= 0:
-        raise CsdfError(f"period {period}; expected more than 0")
-    return number
-
-
-def _smallest_live(graph: Graph, choice: Choice, stop: Stop) -> SmallestStorage:
+def _smallest_live(graph: Graph, space: SearchSpace, stop: Stop) -> SmallestStorage:
     """The smallest storage without deadlock, block by block; how long firings take is no matter."""
-    search = NamedSearch(graph, choice, stop)
+    search = NamedSearch(graph, space, stop)
     try:
         if not _is_live(search, stop):
             return search.smallest(Status.INFEASIBLE, search.refusal(_fast_enough(None)))
@@ -89,9 +80,9 @@ def _smallest_live(graph: Graph, choice: Choice, stop: Stop) -> SmallestStorage:
         return search.smallest(Status.UNKNOWN, reason_of(end))
     pieces: list[SmallestStorage] = []
     bound = done = 0
-    for block in _untimed_blocks(graph, choice):
+    for block in _untimed_blocks(graph, space):
         rest = _behind(stop, bound, done)
-        pieces.append(_smallest_fast(block, _part_of(choice, block), None, rest))
+        pieces.append(_smallest_fast(block, _part_of(space, block), None, rest))
         bound, done = bound + pieces[-1].lower_bound, done + pieces[-1].evaluations
     capacities = search.whole_iterations()  # what no piece has narrowed
     for piece in pieces:
@@ -128,7 +119,7 @@ def _behind(stop: Stop, bound: int, done: int) -> Stop:
     return stop.part(as_whole=as_whole)
 
 
-def _untimed_blocks(graph: Graph, choice: Choice) -> list[Graph]:
+def _untimed_blocks(graph: Graph, space: SearchSpace) -> list[Graph]:
     """Pieces that are searched one by one, every firing of one time unit.
 
     A self-loop that counts would count in every piece that has its actor; then there is one piece.
@@ -137,27 +128,27 @@ def _untimed_blocks(graph: Graph, choice: Choice) -> list[Graph]:
         replace(actor, durations=(1,) * actor.phases, processors=()) for actor in graph.actors
     )
     untimed = replace(graph, actors=actors, origin=None)
-    counted = {*(choice.fixed or {}), *(name for group in choice.shared for name in group)}
-    if choice.with_self_loops or any(graph.channel(name).is_self_loop for name in counted):
+    counted = {*(space.fixed or {}), *(name for group in space.shared for name in group)}
+    if space.with_self_loops or any(graph.channel(name).is_self_loop for name in counted):
         return [untimed]
-    return live_blocks(untimed, choice.shared)
+    return live_blocks(untimed, space.shared)
 
 
-def _part_of(choice: Choice, block: Graph) -> Choice:
-    """Return the part of the choice that is about the channels of one piece."""
+def _part_of(space: SearchSpace, block: Graph) -> SearchSpace:
+    """Return the part of the space that is about the channels of one piece."""
     names = {channel.name for channel in block.channels}
     return replace(
-        choice,
-        fixed={name: size for name, size in (choice.fixed or {}).items() if name in names},
-        excluded=[name for name in choice.excluded if name in names],
-        shared=[group for group in choice.shared if names.issuperset(group)],
+        space,
+        fixed={name: size for name, size in (space.fixed or {}).items() if name in names},
+        excluded=[name for name in space.excluded if name in names],
+        shared=[group for group in space.shared if names.issuperset(group)],
     )
 
 
 def _smallest_fast(
-    graph: Graph, choice: Choice, period: Fraction | None, stop: Stop
+    graph: Graph, space: SearchSpace, period: Fraction | None, stop: Stop
 ) -> SmallestStorage:
-    search = NamedSearch(graph, choice, stop, only_live=period is None)
+    search = NamedSearch(graph, space, stop, only_live=period is None)
     required = None if period is None else period / graph.time_unit
     try:
         is_possible = _fast_enough(required)(search.best_period)
@@ -182,7 +173,11 @@ def _fast_enough(required: Fraction | None) -> Sufficient:
 
 
 def sufficient_capacities(
-    graph: Graph, choice: Choice = EVERYTHING, *, period: Exact | None = None, budget: Budget = None
+    graph: Graph,
+    space: SearchSpace = EVERYTHING,
+    *,
+    period: Exact | None = None,
+    budget: Budget = None,
 ) -> ParetoPoint | None:
     """Return capacities beyond which nothing improves: none can be less, all others being equal.
 
@@ -190,57 +185,64 @@ def sufficient_capacities(
     few evaluations a channel; `smallest_storage` may find a smaller sum. None if there are none.
     Raises GaveUp where `budget` ends the work.
     """
-    search = NamedSearch(graph, choice, stop_of(budget))
-    required = search.best_period if period is None else _required(period) / graph.time_unit
+    search = NamedSearch(graph, space, stop_of(budget))
+    required = search.best_period
+    if period is not None:
+        required = exact_above_zero(period, "period") / graph.time_unit
     if search.best_period is None or not required or search.best_period > required:
         return None
     return search.sufficient(_fast_enough(required))
 
 
 class FrontSearch:
-    """The search for the front of one graph, to the extent that is asked for."""
+    """The search for the front of one graph, to the extent that is asked for.
 
-    def __init__(self, graph: Graph, choice: Choice, stop: Stop, extent: Extent) -> None:
-        self._graph = graph
-        self._extent = extent
+    search: makes of a stop the search for its points.
+    """
+
+    def __init__(
+        self, graph: Graph, extent: Extent, stop: Stop, search: Callable[[Stop], NamedSearch]
+    ) -> None:
+        self._graph, self._extent = graph, extent
         self._is_endless = False
-        self._search = NamedSearch(graph, choice, stop.part(report=self._look))
+        self._search = search(stop.part(report=self._look))
 
     def front(self) -> ParetoFront:
-        """Return the points, as far as they are known when the search ends."""
-        search = self._search
-        is_complete, is_as_asked = search.best_period is None, False
-        reason = self._found_all()
+        """Return the points, as far as they are known when the search ends.
+
+        Raises GaveUp where the period without bounds is not known by then.
+        """
+        search, gap = self._search, self._extent.gap
+        best, is_complete, is_as_asked = search.best_period, False, False
+        reason = because(FrontWhy.GAP, gap=gap) if gap else because(StorageWhy.EVERY_POINT)
         try:
-            if not is_complete:
+            if best is None:
+                is_complete, reason = True, search.refusal(_better_than(None, Fraction(1)))
+            else:
                 search.run_ahead()
                 is_complete = self._follow()
-            reason = reason if is_complete else search.reason
+                reason = reason if is_complete else search.reason
         except ENDS as end:
             reason = reason_of(end)
             is_as_asked = isinstance(end, Reached) and self._extent.is_limited
-        if search.best_period is None:
-            reason = search.refusal(_better_than(None, Fraction(1)))
         if self._is_endless:
             reason = because(FrontWhy.ENDLESS, end=reason, why=why_unlimited(self._graph))
-        points = search.points if is_complete else search.proved_points
         largest = self._extent.max_size
+        points = search.points if is_complete else search.proved_points
         start = None if points or is_complete else search.started_point()
         return ParetoFront(
-            points=tuple(one for one in points if largest is None or one.size <= largest),
+            points=tuple(
+                search.finished(one) for one in points if largest is None or one.size <= largest
+            ),
             is_complete=is_complete,
             lower_bound=search.lower_bound,
-            best_period=search.in_units(search.best_period),
+            best_period=search.in_units(best),
             reason=reason,
             evaluations=search.evaluations,
-            gap=self._extent.gap,
+            gap=gap,
             is_as_asked=is_as_asked,
             start=start,
         )
-
-    def _found_all(self) -> Reason:
-        gap = self._extent.gap
-        return because(FrontWhy.GAP, gap=gap) if gap else because(StorageWhy.EVERY_POINT)
 
     def _follow(self) -> bool:
         """Find point after point; whether the last one is as fast as the graph without bounds."""
@@ -252,15 +254,11 @@ class FrontSearch:
                 return search.is_exhausted
             best = search.add(found)
             if best is not None and best <= factor * (search.best_period or 0):
-                return self._is_within_extent()
+                largest = self._extent.max_size
+                if largest is not None and search.points[-1].size > largest:
+                    raise self._extent.too_large()
+                return True
             self._is_endless = not search.best_period
-
-    def _is_within_extent(self) -> bool:
-        """Whether the last point is not larger than asked for; if it is, the extent is reached."""
-        largest = self._extent.max_size
-        if largest is not None and self._search.points[-1].size > largest:
-            raise self._extent.too_large()
-        return True
 
     def _look(self, progress: Progress) -> None:
         """End where enough is known, a front without end after a few points."""

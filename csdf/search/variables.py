@@ -1,19 +1,18 @@
-"""The capacities that a search over storage distributions may choose, and their costs.
-
-Capacities that matter: the least one that can run, and the distance between useful ones.
-"""
+"""The capacities that a storage search may choose: least ones, useful steps, and costs."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 from math import gcd
 
 from csdf.errors import CsdfError
 from csdf.model.graph import Channel, Graph, require_graph, space_channel
 from csdf.model.indexed import IndexedGraph, indexed
 
+Distribution = tuple[int, ...]  # the capacity of each variable
 UNITS = ("tokens", "bytes", "bits")
 BYTE = 8  # bits
 
@@ -33,7 +32,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class SearchSpace:
     """Which capacities are searched, and how storage is counted.
 
     fixed: channels that keep the given capacity; it counts. excluded: channels that stay as the
@@ -57,18 +56,18 @@ class Choice:
             raise CsdfError(f"{self.copies} copies of each cycle; expected at least 1")
 
 
-def prepared(graph: Graph, choice: Choice) -> tuple[Graph, tuple[Variable, ...], int]:
+def prepared(graph: Graph, space: SearchSpace) -> tuple[Graph, tuple[Variable, ...], int]:
     """Return the graph with its fixed capacities, what is searched, and the size of the fixed ones.
 
     Raises InvalidGraph for an unknown channel, CsdfError for a channel without a token size where
     bytes are counted, or one that is named twice.
     """
     require_graph(graph)
-    if choice.unit not in UNITS:
-        raise CsdfError(f"unit {choice.unit!r}; expected {', '.join(UNITS)}")
-    fixed = dict(choice.fixed or {})
-    groups = [list(group) for group in choice.shared]
-    named = Counter([*fixed, *choice.excluded, *(name for group in groups for name in group)])
+    if space.unit not in UNITS:
+        raise CsdfError(f"unit {space.unit!r}; expected {', '.join(UNITS)}")
+    fixed = dict(space.fixed or {})
+    groups = [list(group) for group in space.shared]
+    named = Counter([*fixed, *space.excluded, *(name for group in groups for name in group)])
     for name, times in named.items():
         graph.channel(name)
         if times > 1:
@@ -76,20 +75,20 @@ def prepared(graph: Graph, choice: Choice) -> tuple[Graph, tuple[Variable, ...],
     free = [
         [channel.name]
         for channel in graph.channels
-        if channel.name not in named and (choice.with_self_loops or not channel.is_self_loop)
+        if channel.name not in named and (space.with_self_loops or not channel.is_self_loop)
     ]
-    variables = tuple(_variable(graph, group, choice) for group in groups + free if group)
+    variables = tuple(_variable(graph, group, space) for group in groups + free if group)
     channels = tuple(
         replace(channel, capacity=fixed.get(channel.name, channel.capacity))
         for channel in graph.channels
     )
     size = sum(
-        capacity * token_weight(graph.channel(name), choice) for name, capacity in fixed.items()
+        capacity * token_weight(graph.channel(name), space) for name, capacity in fixed.items()
     )
     return replace(graph, channels=channels, origin=None), variables, size
 
 
-def _variable(graph: Graph, names: Sequence[str], choice: Choice) -> Variable:
+def _variable(graph: Graph, names: Sequence[str], space: SearchSpace) -> Variable:
     channels = tuple(graph.channel(name) for name in names)
     steps = [capacity_step(channel) for channel in channels]
     firings = firings_each(len(graph.channels))
@@ -98,7 +97,7 @@ def _variable(graph: Graph, names: Sequence[str], choice: Choice) -> Variable:
         channels=channels,
         least=max(least),
         step=gcd(*steps, *(one - least[0] for one in least)),
-        weight=sum(token_weight(channel, choice) for channel in channels),
+        weight=sum(token_weight(channel, space) for channel in channels),
     )
 
 
@@ -107,18 +106,18 @@ def size_of(variables: Sequence[Variable], capacities: Sequence[int]) -> int:
     return sum(one.weight * many for one, many in zip(variables, capacities, strict=True))
 
 
-def token_weight(channel: Channel, choice: Choice) -> int:
-    """Return what one token of capacity of a channel adds to the size, in the unit of the choice."""
-    if choice.unit == "tokens":
+def token_weight(channel: Channel, space: SearchSpace) -> int:
+    """Return what one token of capacity of a channel adds to the size, in the unit of the space."""
+    if space.unit == "tokens":
         return 1
-    if choice.unit == "bits" and channel.name in (choice.widths or {}):
-        return (choice.widths or {})[channel.name]
+    if space.unit == "bits" and channel.name in (space.widths or {}):
+        return (space.widths or {})[channel.name]
     if channel.token_size is None:
-        lacking = "width" if choice.unit == "bits" else "token size"
+        lacking = "width" if space.unit == "bits" else "token size"
         raise CsdfError(
-            f"channel {channel.name!r} has no {lacking}; sizes in {choice.unit} need one"
+            f"channel {channel.name!r} has no {lacking}; sizes in {space.unit} need one"
         )
-    return channel.token_size * (BYTE if choice.unit == "bits" else 1)
+    return channel.token_size * (BYTE if space.unit == "bits" else 1)
 
 
 def with_searched_spaces(graph: Graph, channels: Sequence[Channel]) -> IndexedGraph:
@@ -160,43 +159,28 @@ def least_capacity(channel: Channel, firings: int = FIRINGS) -> int:
     Beyond so many firings a weaker bound is returned: what the fullest single firing needs.
     For SDF it equals p + c - gcd(p, c) + d mod gcd(p, c), or d if that is more.
     """
-    if channel.is_self_loop:
-        return _least_self_loop(channel)
-    made = sum(channel.production)
-    taken = sum(channel.consumption)
-    shared = gcd(made, taken)
-    producer_firings = taken // shared * len(channel.production)
-    consumer_firings = made // shared * len(channel.consumption)
-    if len(channel.production) == len(channel.consumption) == 1 and channel.release is None:
-        least = made + taken - shared + channel.initial_tokens % shared
-        return max(least, channel.initial_tokens)
-    if producer_firings + consumer_firings > firings:
-        fullest = max(*channel.production, *channel.consumption, channel.initial_tokens)
-        return fullest + (channel.initial_tokens - fullest) % capacity_step(channel)
-    return _lazy_peak(channel, consumer_firings)
-
-
-def _least_self_loop(channel: Channel) -> int:
-    """Tokens and the space of a firing's output overlap in a self-loop."""
     used = peak = channel.initial_tokens
-    for made, given in zip(channel.production, channel.release_rates, strict=True):
-        peak = max(peak, used + made)
-        used += made - given
-    return peak
-
-
-def _lazy_peak(channel: Channel, consumer_firings: int) -> int:
-    """The most space in use when the producer fires only for the consumer's next firing."""
-    tokens = used = peak = channel.initial_tokens
-    producer = 0
-    for consumer in range(consumer_firings):
-        phase = consumer % len(channel.consumption)
+    if channel.is_self_loop:  # tokens and the space of a firing's output overlap
+        for made, given in zip(channel.production, channel.release_rates, strict=True):
+            peak = max(peak, used + made)
+            used += made - given
+        return peak
+    made, taken = sum(channel.production), sum(channel.consumption)
+    shared = gcd(made, taken)
+    if len(channel.production) == len(channel.consumption) == 1 and channel.release is None:
+        return max(made + taken - shared + used % shared, used)
+    consumer_firings = made // shared * len(channel.consumption)
+    if taken // shared * len(channel.production) + consumer_firings > firings:
+        fullest = max(*channel.production, *channel.consumption, used)
+        return fullest + (used - fullest) % capacity_step(channel)
+    tokens, productions = used, cycle(channel.production)
+    for firing in range(consumer_firings):
+        phase = firing % len(channel.consumption)
         while tokens < channel.consumption[phase]:
-            made = channel.production[producer % len(channel.production)]
+            made = next(productions)
             tokens += made
             used += made
             peak = max(peak, used)
-            producer += 1
         tokens -= channel.consumption[phase]
         used -= channel.release_rates[phase]
     return peak

@@ -29,7 +29,7 @@ REPORTS = {  # examples of pages that csdf report makes
     "reports/graph.html": ("models/graphs/h263decoder.xml",),
     "reports/network.html": (
         *("person_detection", "--element-bytes", "1", "--platform", "cortex-m7"),
-        *("--memory", "256kB", "--time-limit", "8s"),
+        *("--total-memory", "256kB", "--time-limit", "8s"),
     ),
 }
 

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import parameter_shapes
-from planners.fusion.configurations import Chain, Configuration, Group
-from planners.fusion.search import Cost, Option
-from planners.fusion.tiles import TiledGroup, even_grid, scratch_elements
-from planners.fusion.ways import Scratch, Way
+from planners.fusion.search import Configuration, Cost, Group, GroupMode, Option
+from planners.memory.order import TopologicalOrder
+from planners.memory.tiles import Scratch, even_tiles, tiled_stage
+from planners.plan.regions import Needs, TileRanges
 from planners.published.mafat import (
     ELEMENT_BYTES,
     MOST_TILES,
@@ -29,7 +29,6 @@ from planners.published.mafat import (
     predicted_group,
     tiles_of,
 )
-from planners.tiling.regions import COLUMNS, ROWS, Needs, bands
 
 PRINTED = Predictor.PRINTED
 BIAS = PRINTED.bias  # weights, libraries and everything else, as the paper calibrates it
@@ -96,7 +95,7 @@ class LayerRow(NamedTuple):
         return self.weights + self.input + self.output + self.scratch
 
 
-def layer_table(chain: Chain) -> list[LayerRow]:
+def layer_table(chain: TopologicalOrder) -> list[LayerRow]:
     """Return what each layer needs when it works as a whole: table 2.1. Biases are not counted."""
     network = chain.network
     return [
@@ -108,7 +107,7 @@ def layer_table(chain: Chain) -> list[LayerRow]:
             layer.shape.elements * ELEMENT_BYTES,
             _scratch(network, layer, layer.shape.height * layer.shape.width) * ELEMENT_BYTES,
         )
-        for number, layer in enumerate(chain.layers(0, len(chain.sections)))
+        for number, layer in enumerate(chain.between(0, chain.sections))
     ]
 
 
@@ -118,15 +117,15 @@ def _kernel(network: Network, layer: Layer) -> int:
 
 
 def _scratch(network: Network, layer: Layer, places: int) -> int:
-    return scratch_elements(network, layer, places, Scratch.IM2COL)
+    return Scratch.IM2COL.elements(network, layer, places)
 
 
-def work(chain: Chain, groups: Configuration) -> int:
+def work(chain: TopologicalOrder, groups: Configuration) -> int:
     """Return the multiply-accumulates of a configuration, all overlaps computed again."""
-    return sum(tiles_of(chain, group).multiply_accumulates for group in groups)
+    return sum(tiles_of(chain, group).work for group in groups)
 
 
-def manual_sweep(chain: Chain) -> dict[str, Configuration]:
+def manual_sweep(chain: TopologicalOrder) -> dict[str, Configuration]:
     """Return the configurations of the manual search by name: chapter 4."""
     found = [paper_configuration(chain, top, None) for top in range(1, MOST_TILES + 1)]
     found += [
@@ -138,36 +137,30 @@ def manual_sweep(chain: Chain) -> dict[str, Configuration]:
     return {paper_name(groups): groups for groups in found}
 
 
-def memory_to_beat(chain: Chain, memory: int) -> int:
+def memory_to_beat(chain: TopologicalOrder, memory: int) -> int:
     """Return a memory limit, or what algorithm 3 predicts for its choice where that is less."""
     return min(memory, predicted(chain, paper_search(chain, memory)))
 
 
-def predicted_options(chain: Chain, tilings: Sequence[tuple[int, int]]) -> Iterator[Option]:
+def predicted_options(
+    chain: TopologicalOrder, tilings: Sequence[tuple[int, int]]
+) -> Iterator[Option]:
     """Yield all groups with these grids: memory by algorithm 1 and the bias, cost in work alone.
 
     For the search of this project on the paper's terms.
     """
     needs = Needs(chain.network)
-    for upto in range(1, len(chain.sections) + 1):
-        layers = chain.layers(0, upto)
+    for upto in range(1, chain.sections + 1):
+        layers = chain.between(0, upto)
         for down, across in tilings:
-            grid = even_grid(layers[-1], down, across)
-            rows = bands(needs, layers, grid.rows, ROWS)
-            columns = bands(needs, layers, grid.columns, COLUMNS)
+            tiles = even_tiles(layers[-1], down, across)
+            held = TileRanges(chain.network, tiled_stage(layers, tiles), needs)
             memory = spent = 0
             for first in reversed(range(upto)):
-                own = chain.layers(first, first + 1)
-                memory = max(memory, predicted_group(needs, own, rows, columns, PRINTED.inputs))
-                spent += TiledGroup(
-                    network=chain.network,
-                    source=chain.sections[first].source,
-                    layers=own,
-                    grid=grid,
-                    keeps=False,
-                    rows=rows,
-                    columns=columns,
-                ).multiply_accumulates
-                way = Way.WHOLE if (down, across) == (1, 1) else Way.RECOMPUTE
-                group = Group(first=first, upto=upto, way=way, grid=grid)
+                own = chain.between(first, first + 1)
+                needed = predicted_group(needs, own, held.rows, held.columns, PRINTED.inputs)
+                memory = max(memory, needed)
+                spent += sum(map(held.work_of, own))
+                mode = GroupMode.WHOLE if (down, across) == (1, 1) else GroupMode.RECOMPUTED
+                group = Group(first=first, upto=upto, mode=mode, tiles=tiles)
                 yield Option(BIAS + memory, Cost(0, spent), group)

@@ -7,42 +7,46 @@ what they hold, runs plans for everybody else.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from cnn2csdf import operators as op
 from cnn2csdf.execution.streaming_executor import run_by_parts
-from cnn2csdf.execution.whole import checked_frame
+from cnn2csdf.execution.whole import Step, checked_frame, computation
+from cnn2csdf.geometry import Axis, meeting
 from cnn2csdf.granularity import ROWS
-from cnn2csdf.network import Layer
-from cnn2csdf.part import HeldRows
+from cnn2csdf.network import Layer, Shape
+from cnn2csdf.part import HeldRows, along_channels
 from cnn2csdf.weights import Array, Model
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import ExecutionError
-from planners.fusion.configurations import Group
-from planners.fusion.planning import FusedRun, tiles_of
-from planners.fusion.plans import FusionPlan
-from planners.fusion.tiles import (
-    Place,
-    TiledGroup,
-    edge_name,
-    lines_name,
-    scratch_elements,
-    scratch_name,
-    tile_name,
-)
-from planners.fusion.ways import Way
-from planners.parts_memory import network_memory
-from planners.plan.computing import TensorPiece, compute_region, compute_whole
-from planners.plan.plan import StreamingPlan
-from planners.tiling.regions import Needs, Region, can_be_tiled, whole_region
+from planners.fusion.planning import FusionPlan
+from planners.fusion.search import Group, GroupMode
+from planners.plan.computing import TensorPiece, bordered_layer, compute_rows
+from planners.plan.plan import Kind, StreamingPlan
+from planners.plan.regions import Needs, Region, TileRanges, can_be_tiled, whole_region
+from planners.published.mafat import tiles_of
+from planners.published.samos import network_memory
 
 SINGLE = np.dtype(np.float32)
 LOOK = 1 << 16  # bytes compared at once; a multiple of the pattern
 UNTOUCHED = np.array([0x7FC0DEAD], "<u4").view(np.uint8)  # a NaN that no operator writes
 
 Element = np.dtype[Any]
+Place = tuple[int, int]  # of a tile: down, across
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusedRun:
+    """The outputs of a run. arena_bytes: of the arena; touched: up to the last byte written."""
+
+    output: Array
+    arena_bytes: int
+    touched: int
 
 
 class Arena:
@@ -89,16 +93,16 @@ def run_fused(model: Model, plan: FusionPlan, frame: Mapping[str, Array]) -> Fus
     """
     run = _Run(model, plan)
     given = checked_frame(plan.chain.network, frame)
-    run.tensor(plan.chain.frame)[...] = given[plan.chain.frame]
+    run.tensor(plan.chain.at(0))[...] = given[plan.chain.at(0)]
     for group in plan.groups:
-        if group.way is Way.ROWS:
+        if group.mode is GroupMode.ROWS:
             raise ExecutionError("Darknet streams no rows")
         if group.is_tiled:
             run.work_tiles(tiles_of(plan.chain, group))
         else:
             run.work_whole(group)
     return FusedRun(
-        output=run.tensor(plan.chain.result).copy(),
+        output=run.tensor(plan.chain.layers[-1]).copy(),
         arena_bytes=run.arena.size,
         touched=run.arena.touched,
     )
@@ -146,7 +150,7 @@ class _Run:
 
     def work_whole(self, group: Group) -> None:
         """Work layer by layer."""
-        for layer in self._plan.chain.layers(group.first, group.upto):
+        for layer in self._plan.chain.between(group.first, group.upto):
             shapes = self._network.input_shapes(layer)
             out = self.tensor(layer.name)
             if can_be_tiled(self._network, layer):
@@ -162,7 +166,11 @@ class _Run:
                 layer.operator.rows_needed(index, shapes, layer.shape) is not None
                 for index in range(len(shapes))
             )
-            compute_whole(self._model, layer, readers, out, by_rows=by_rows)
+            computed = computation(self._model, layer)
+            if by_rows:
+                compute_rows(computed, readers, out)
+            else:
+                out[...] = computed.rows(readers, 0, layer.shape.rows)
 
     def _whole_piece(self, name: str) -> TensorPiece:
         return TensorPiece(whole_region(self._network.layer(name).shape), self.tensor(name))
@@ -170,54 +178,65 @@ class _Run:
     def _compute(
         self, layer: Layer, pieces: Mapping[str, TensorPiece], target: TensorPiece
     ) -> None:
-        elements = scratch_elements(
-            self._network, layer, target.region.places, self._plan.terms.scratch
-        )
+        elements = self._plan.terms.scratch.elements(self._network, layer, target.region.places)
         element = self._elements[layer.inputs[0]]
         scratch = (
-            self.arena.view(scratch_name(layer.name), (elements,), element) if elements else None
+            self.arena.view(f"{layer.name} {Kind.SCRATCH.value}", (elements,), element)
+            if elements
+            else None
         )
-        compute_region(self._model, self._needs, layer, pieces, target, scratch)
+        small, inputs = bordered_layer(self._needs, layer, pieces, target)
+        computed = computation(self._model, small)
+        if scratch is not None and computed.own.types is None:
+            assert isinstance(small.operator, op.Convolution)
+            (cells,) = (one.array for one in inputs)
+            _multiply(self._model, small, small.operator, cells, target.array, scratch)
+        else:
+            compute_rows(computed, inputs, target.array)
 
-    def work_tiles(self, group: TiledGroup) -> None:
+    def work_tiles(self, group: TileRanges) -> None:
         """Work tile by tile; each writes its piece of the result where it belongs."""
-        for place in group.places:
-            pieces = {group.source: self._whole_piece(group.source)}
+        (source,) = set(group.rows) - {layer.name for layer in group.layers}
+        places = product(range(len(group.tiles.row_ends)), range(len(group.tiles.column_ends)))
+        for place in places:
+            pieces = {source: self._whole_piece(source)}
             for layer in group.layers:
                 if layer is group.layers[-1]:
-                    region = group.held(layer.name, place)
+                    region = group.held(layer.name, *place)
                     whole = self._whole_piece(layer.name)
                     self._compute(layer, pieces, TensorPiece(region, whole.cut(region)))
                     continue
                 pieces[layer.name] = self._tile(group, layer, place)
                 self._work_tile(group, layer, place, pieces)
 
-    def _tile(self, group: TiledGroup, layer: Layer, place: Place) -> TensorPiece:
-        region = group.held(layer.name, place)
+    def _tile(self, group: TileRanges, layer: Layer, place: Place) -> TensorPiece:
+        region = group.held(layer.name, *place)
         dims = layer.shape.channels, region.height, region.width
         element = self._elements[layer.name]
-        return TensorPiece(region, self.arena.view(tile_name(layer.name), dims, element))
+        return TensorPiece(
+            region, self.arena.view(f"{layer.name} {Kind.TILE.value}", dims, element)
+        )
 
     def _work_tile(
-        self, group: TiledGroup, layer: Layer, place: Place, pieces: Mapping[str, TensorPiece]
+        self, group: TileRanges, layer: Layer, place: Place, pieces: Mapping[str, TensorPiece]
     ) -> None:
         """Compute what the tile holds of a tensor, but for what others before it have kept."""
-        tile, region = pieces[layer.name], group.computed(layer.name, place)
-        if group.keeps:
+        tile, region = pieces[layer.name], group.computed(layer.name, *place)
+        if group.tiles.halo_cached:
             self._keeper(group, layer).restore(place, tile)
         if region.places:
             self._compute(layer, pieces, TensorPiece(region, tile.cut(region)))
-        if group.keeps:
+        if group.tiles.halo_cached:
             self._keeper(group, layer).keep(place, tile)
 
-    def _keeper(self, group: TiledGroup, layer: Layer) -> _Keeper:
+    def _keeper(self, group: TileRanges, layer: Layer) -> _Keeper:
         return _Keeper(self.arena, group, layer, self._elements[layer.name])
 
 
 class _Keeper:
     """The kept part of a tensor: rows for the tiles below, columns for the next tile."""
 
-    def __init__(self, arena: Arena, group: TiledGroup, layer: Layer, element: Element) -> None:
+    def __init__(self, arena: Arena, group: TileRanges, layer: Layer, element: Element) -> None:
         self._arena, self._layer, self._element = arena, layer, element
         self._rows, self._columns = group.rows[layer.name], group.columns[layer.name]
 
@@ -250,17 +269,82 @@ class _Keeper:
             return None
         rows = (self._rows[down + 1][0], self._rows[down][1])
         columns = (self._columns[0][0], self._columns[-1][1])
-        return self._kept(lines_name(self._layer.name), Region(rows, columns))
+        return self._kept(f"{self._layer.name} {Kind.TILE_ROWS.value}", Region(rows, columns))
 
     def _edge(self, down: int, across: int) -> TensorPiece | None:
         """Columns that a tile shares with the next one."""
         if across + 1 == len(self._columns):
             return None
         columns = (self._columns[across + 1][0], self._columns[across][1])
-        return self._kept(edge_name(self._layer.name), Region(self._rows[down], columns))
+        return self._kept(
+            f"{self._layer.name} {Kind.TILE_COLUMNS.value}", Region(self._rows[down], columns)
+        )
 
     def _kept(self, name: str, region: Region) -> TensorPiece | None:
         if min(region.height, region.width) <= 0:
             return None
         dims = self._layer.shape.channels, region.height, region.width
         return TensorPiece(region, self._arena.view(name, dims, self._element))
+
+
+def _multiply(
+    model: Model,
+    layer: Layer,
+    operator: op.Convolution,
+    cells: Array,
+    out: Array,
+    scratch: Array,
+) -> None:
+    """Write a convolution as products of its kernel and a matrix of what its windows see."""
+    filters, rows, columns = out.shape
+    channels = len(cells) // operator.groups
+    each = filters // operator.groups
+    computed = computation(model, layer)
+    kernel = computed.own.weights["kernel"].reshape(operator.groups, each, -1)
+    seen = scratch[: kernel.shape[2] * rows * columns]
+    for group in range(operator.groups):
+        _fill(
+            seen.reshape(channels, *operator.window.kernel, rows, columns),
+            cells[group * channels : (group + 1) * channels],
+            operator.window,
+        )
+        part = out[group * each : (group + 1) * each]
+        if part.flags.c_contiguous:
+            np.matmul(
+                kernel[group],
+                seen.reshape(-1, rows * columns),
+                out=part.reshape(each, rows * columns),
+            )
+            continue
+        by_rows = seen.reshape(-1, rows, columns)
+        for row in range(rows):
+            np.matmul(kernel[group], by_rows[:, row], out=part[:, row])
+    if operator.has_bias:
+        out += along_channels(computed.own.weights["bias"], 3)
+    if computed.epilogue:
+        rest = replace(computed, own=Step(op.Identity(), {}))
+        compute_rows(rest, [HeldRows(shape=Shape(dims=out.shape), array=out)], out)
+
+
+def _fill(seen: Array, cells: Array, window: op.Window) -> None:
+    """Write into (channels, kernel rows, kernel columns, rows, columns) what windows see."""
+    if any(window.padding) or not _lie_inside(window, seen, cells):
+        seen.fill(0.0)
+    for down in range(window.kernel[0]):
+        rows = _meeting(window.rows, down, seen.shape[3], cells.shape[1])
+        for across in range(window.kernel[1]):
+            columns = _meeting(window.columns, across, seen.shape[4], cells.shape[2])
+            seen[:, down, across, rows[0], columns[0]] = cells[:, rows[1], columns[1]]
+
+
+def _lie_inside(window: op.Window, seen: Array, cells: Array) -> bool:
+    """Whether no window without padding reaches beyond the cells, as one that overhangs does."""
+    return all(
+        axis.covered((0, seen.shape[number + 3]))[1] <= cells.shape[number + 1]
+        for number, axis in enumerate((window.rows, window.columns))
+    )
+
+
+def _meeting(axis: Axis, tap: int, places: int, limit: int) -> tuple[slice, slice]:
+    """Output places at which one tap of the kernel meets a cell, and those cells."""
+    return meeting(tap * axis.dilation - axis.before, axis.stride, places, limit)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.network import Network
 from cnn2csdf.operators import Convolution, Elementwise, FullyConnected, Window
-from planners.reuse.application.application import Application, Member, Partition
+from planners.reuse.application import Application, Member, Partition
 
 KERNEL = (5, 5)
 MAPS = 8  # feature maps of every convolution

@@ -35,7 +35,7 @@ class Ends:
     name: str
     network: Network
     schedule: Schedule
-    arriving: str | None
+    streamed_input: str | None
     inputs: Sequence[Port]
     outputs: Sequence[Port]
 
@@ -54,13 +54,13 @@ class Ends:
     def declarations(self) -> str:
         """Return the declarations of what depends on how the input comes."""
         name, capitals = self.name, self.name.upper()
-        if self.arriving is None:
+        if self.streamed_input is None:
             return f"""
 /* Where an input lies, by its number from 0 on: {name}_run may be given NULL for an input that
    was written there after the frame before. */
 void *{name}_input({name}_state *state, int number);
 """
-        rows = self.network.layer(self.arriving).shape
+        rows = self.network.layer(self.streamed_input).shape
         return f"""
 #define {capitals}_ROWS {rows.rows}
 #define {capitals}_ROW_ELEMENTS {rows.row_elements}
@@ -91,7 +91,7 @@ const void *{name}_output(const instance *state, int number)
     return tensor_in(state, numbers[number]);
 }}
 """
-        return text + (self._resident() if self.arriving is None else self._streamed())
+        return text + (self._resident() if self.streamed_input is None else self._streamed())
 
     def _numbers(self, ports: Sequence[Port]) -> list[str]:
         return [str(self.schedule.number_at_end(port.layer, port.tensor)) for port in ports]

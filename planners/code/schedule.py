@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from cnn2csdf import operators as op
+from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
@@ -23,10 +24,9 @@ from planners.code.calls.layers import scratch_elements
 from planners.code.layer_descriptor import Call, Described, as_real
 from planners.code.rules import Rule, all_of, rule_of
 from planners.plan.aliases import channels_of
-from planners.plan.plan import Inlay, Kind, Manner, PlannedStage, Stage, StreamBuffer, StreamingPlan
-from planners.plan.running_stage import RunningStage, arriving_stage
-from planners.plan.tile_ranges import TileRanges
-from planners.tiling.regions import COLUMNS, ROWS, Needs, Range, can_be_tiled, range_needed
+from planners.plan.plan import Alias, Kind, Mode, PlannedStage, Stage, StreamBuffer, StreamingPlan
+from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges, can_be_tiled, range_needed
+from planners.plan.running_stage import RunningStage, streamed_input_stage
 
 MOST_ROWS = 65535  # of a tensor, and firings of a stage: they are counted in 16 bits
 
@@ -47,11 +47,11 @@ class Schedule:
             name for group in plan.groups for one in group.stages for name in one.stage.layers
         ]
         self.tensors = tuple(dict.fromkeys((*inputs, *stages)))
-        self._inlays = {one.tensor: one for one in plan.inlays}
+        self._aliases = {one.tensor: one for one in plan.aliases}
         self.order = order_of(plan, self.stages)
         self.places = places_of(plan, self._placed())
         self.copies = self.places.further
-        self.outside = tuple(one.tensor for one in plan.buffers if one.kind is Kind.OUTSIDE)
+        self.outside = tuple(one.tensor for one in plan.buffers if one.kind is Kind.EXTERNAL)
         self._slices: dict[str, Slice] = {}
         for placed in self.stages:
             self._slices |= slices_of(self.network, placed.running.planned.stage)
@@ -172,7 +172,7 @@ class Schedule:
         offset = rows = 0
         if name in self._placed():
             offset, rows = self._place(name)
-        host = self.network.layer(self._inlay(name).host).shape
+        host = self.network.layer(self._alias(name).host).shape
         row = host.row_elements * self.width_of(name)
         channels = self._place_elements(name)
         place = row // host.width
@@ -181,9 +181,9 @@ class Schedule:
         listed = ", ".join(map(str, (*fields, number, *self._first_reader[name])))
         return f"{{{listed}}}, /* {comment(name)} */"
 
-    def _inlay(self, name: str) -> Inlay:
+    def _alias(self, name: str) -> Alias:
         """The place of a tensor in another, or in itself."""
-        return self._inlays.get(name, Inlay(name, name))
+        return self._aliases.get(name, Alias(name, name))
 
     def _copied(self, buffer: StreamBuffer) -> str:
         """A further ring of a tensor; it has no maker, and nothing is staged for it."""
@@ -236,13 +236,13 @@ class Schedule:
         rows = self.network.layer(name).shape.rows
         if name in self.outside:
             return -1 - self.outside.index(name), rows
-        inlay = self._inlay(name)
+        alias = self._alias(name)
         kinds = (Kind.WHOLE, Kind.LINE, Kind.RING)
-        buffer = self.places.first.get(inlay.host) or self.buffer(
-            inlay.host, kinds, self._placed()[name]
+        buffer = self.places.first.get(alias.host) or self.buffer(
+            alias.host, kinds, self._placed()[name]
         )
-        shape = self.network.layer(inlay.host).shape
-        place = (inlay.row * shape.width + inlay.column) * channels_of(shape) + inlay.channel
+        shape = self.network.layer(alias.host).shape
+        place = (alias.row * shape.width + alias.column) * channels_of(shape) + alias.channel
         offset = self.elements(buffer.offset) + place * self.width_of(name)
         return offset, rows if buffer.has_all_rows else buffer.rows
 
@@ -285,28 +285,28 @@ class Schedule:
             return
         running = stage.running
         first_layer = len(self._layers)
-        if not running.is_arriving:
+        if not running.is_streamed_input:
             ones = [self.calls.described(layer) for layer in running.layers]
-            calls = self.calls.of_stage(stage.manner, ones, self._slices)
+            calls = self.calls.of_stage(stage.mode, ones, self._slices)
             for one, call in zip(ones, calls, strict=True):
                 self._add_layer(stage, one, call)
         first_source = len(self._inputs)
         for index, name in enumerate(stage.sources):
             self._inputs.append(self._input(name, len(running.layers) + index, NULL, NULL))
-        layers = f"layers + {first_layer}" if not running.is_arriving else NULL
+        layers = f"layers + {first_layer}" if not running.is_streamed_input else NULL
         sources = f"inputs + {first_source}" if stage.sources else NULL
         if len(running.targets) > MOST_ROWS:
             raise InvalidPlan(f"stage {running.result!r} fires more than {MOST_ROWS} times")
         fields = (
-            *(stage.manner, running.planned.stage.rows, len(running.targets)),
+            *(stage.mode, running.planned.stage.rows, len(running.targets)),
             *(self._first_row(stage), self._sums(stage), layers, sources),
-            *(0 if running.is_arriving else len(running.layers), len(stage.sources)),
+            *(0 if running.is_streamed_input else len(running.layers), len(stage.sources)),
             f"tensors + {self._numbers[running.result]}",
         )
         self._stages.append(f"{{{', '.join(map(str, fields))}}},")
         self.most_ranges = max(self.most_ranges, len(running.layers) + len(stage.sources))
         self.most_layers = max(self.most_layers, len(running.layers))
-        self.has_parts |= stage.manner == "BY_PARTS"
+        self.has_parts |= stage.mode == "BY_PARTS"
 
     def _add_layer(self, stage: PlacedStage, one: Described, call: Call) -> None:
         layer = one.layer
@@ -318,7 +318,7 @@ class Schedule:
             rows = self.tables.rule(self._rule(layer, index, ROWS))
             is_inside = source in stage.running.planned.stage.layers
             columns = NULL
-            if is_inside and stage.manner in ("BY_ROWS", "BY_PARTS"):
+            if is_inside and stage.mode in ("BY_ROWS", "BY_PARTS"):
                 columns = self.tables.rule(self._rule(layer, index, COLUMNS))
             number = self._copy_for(stage, source)
             self._inputs.append(self._input(source, local[source], rows, columns, number))
@@ -357,7 +357,7 @@ class Schedule:
 
         Of what a tile holds its place in the arena; rows and columns are those of the tile.
         """
-        if stage.manner == "BY_TILES" and layer.name != stage.running.result:
+        if stage.mode == "BY_TILES" and layer.name != stage.running.result:
             return self._offset(layer.name, Kind.TILE, stage.group), 0, 0
         offset = 0
         for name, rows, columns in stage.running.planned.strips:
@@ -367,19 +367,19 @@ class Schedule:
         return 0, 0, 0
 
     def _first_row(self, stage: PlacedStage) -> int:
-        if stage.manner != "INTO_SUMS":
+        if stage.mode != "INTO_SUMS":
             return 0
         return stage.running.needs[stage.sources[0]][0][0]
 
     def _sums(self, stage: PlacedStage) -> int:
-        if stage.manner == "BY_PARTS":  # behind the strips
+        if stage.mode == "BY_PARTS":  # behind the strips
             strips = stage.running.planned.strips
             return sum(rows * columns * self._channels(name) for name, rows, columns in strips)
-        if stage.manner == "BY_TILES":
+        if stage.mode == "BY_TILES":
             return self._tiling(stage)
-        if stage.manner != "INTO_SUMS":
+        if stage.mode != "INTO_SUMS":
             return 0
-        return self._offset(stage.running.result, Kind.SUMS, stage.group)
+        return self._offset(stage.running.result, Kind.ACCUMULATORS, stage.group)
 
     def _tiling(self, stage: PlacedStage) -> int:
         """The number of the tiles of a stage."""
@@ -397,7 +397,7 @@ class Schedule:
 
     def _group(self, number: int) -> str:
         stages = [stage for stage in self.stages if stage.group == number]
-        pool = self.buffer(stages[-1].running.result, (Kind.POOL,), number)
+        pool = self.buffer(stages[-1].running.result, (Kind.STAGING,), number)
         fields = (
             *(stages[0].number, len(stages)),
             *(self.elements(pool.offset), self.elements(pool.size)),
@@ -440,20 +440,20 @@ class PlacedStage:
         return self.copied is not None and self.copied[0] is not None
 
     @property
-    def manner(self) -> str:
+    def mode(self) -> str:
         """The word for how it works."""
         if self.copied is not None:
             return "COPIED"
-        if self.running.is_arriving:
+        if self.running.is_streamed_input:
             return "ARRIVING"
-        if self.running.planned.stage.summing is not None:
+        if self.running.planned.stage.accumulating_layer is not None:
             return "BY_PARTS"
         return {
-            Manner.ROWS: "BY_ROWS",
-            Manner.SUMS: "INTO_SUMS",
-            Manner.CHANNELS: "BY_CHANNELS",
-            Manner.TILES: "BY_TILES",
-        }[self.running.planned.stage.manner]
+            Mode.ROWS: "BY_ROWS",
+            Mode.ACCUMULATING: "INTO_SUMS",
+            Mode.CHANNELS: "BY_CHANNELS",
+            Mode.TILES: "BY_TILES",
+        }[self.running.planned.stage.mode]
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -466,8 +466,8 @@ def placed_stages(network: Network, plan: StreamingPlan) -> list[PlacedStage]:
     found: list[PlacedStage] = []
     for number, group in enumerate(plan.groups):
         running: list[tuple[RunningStage, Copied | None]] = [*_copying(network, plan, number)]
-        if group.arriving is not None and not plan.is_copied(number):
-            running.append((arriving_stage(network, group.arriving), None))
+        if group.streamed_input is not None and not plan.is_copied(number):
+            running.append((streamed_input_stage(network, group.streamed_input), None))
         running += [(RunningStage(one, network, None), None) for one in group.stages]
         for one, copied in running:
             placed = PlacedStage(running=one, number=len(found), group=number, copied=copied)
@@ -481,20 +481,20 @@ def _copying(
     """Stages of a group that copy a tensor: all of it before the group works, or row by row."""
     group = plan.groups[number]
     buffers = {one.name: one for one in plan.buffers if one.has_all_rows}
-    for copy in group.hand_overs:
+    for copy in group.transfers:
         source, target = buffers[copy.source], buffers[copy.target]
         name = source.tensor
         stage = Stage(layers=(name,), rows=network.layer(name).shape.rows)
         planned = PlannedStage(stage=stage, strips=())
         yield RunningStage(planned, network, name), (source, (target,))
-    if group.arriving is not None and plan.is_copied(number):
+    if group.streamed_input is not None and plan.is_copied(number):
         rings = tuple(
             one
             for one in plan.buffers
-            if (one.tensor, one.kind) == (group.arriving, Kind.RING)
+            if (one.tensor, one.kind) == (group.streamed_input, Kind.RING)
             and one.begin <= number < one.end
         )
-        yield arriving_stage(network, group.arriving), (None, rings)
+        yield streamed_input_stage(network, group.streamed_input), (None, rings)
 
 
 MOST_TURNS = 65535  # of firings that repeat, and times: they are counted in 16 bits
@@ -534,7 +534,7 @@ def order_of(plan: StreamingPlan, stages: Sequence[OrderedStage]) -> Order:
     without an order beside groups that have one.
     """
     found = Order([], [])
-    if not any(group.order or group.hand_overs for group in plan.groups):
+    if not any(group.order or group.transfers for group in plan.groups):
         return found
     for number, group in enumerate(plan.groups):
         here = [one for one in stages if one.group == number]
@@ -614,13 +614,17 @@ def tiling_of(network: Network, stage: Stage, offset: Offset, tables: Tables) ->
         for place in span
     ]
     held = tables.defined("uint16_t", "held", places)
-    kept = tables.defined("int32_t", "kept", _kept(ranges, offset)) if ranges.tiles.keeps else NULL
-    return f"{{{len(ranges.tiles.rows)}, {len(ranges.tiles.columns)}, {held}, {kept}}},"
+    kept = (
+        tables.defined("int32_t", "kept", _kept(ranges, offset))
+        if ranges.tiles.halo_cached
+        else NULL
+    )
+    return f"{{{len(ranges.tiles.row_ends)}, {len(ranges.tiles.column_ends)}, {held}, {kept}}},"
 
 
 def _kept(ranges: TileRanges, offset: Offset) -> list[str]:
     """Return where rows lie for tiles below, and columns for the next tile; zero for none."""
-    downs, acrosses = range(len(ranges.tiles.rows)), range(len(ranges.tiles.columns))
+    downs, acrosses = range(len(ranges.tiles.row_ends)), range(len(ranges.tiles.column_ends))
     found = []
     for layer in ranges.layers:
         below = any(ranges.rows_below(layer.name, down) for down in downs)

@@ -93,14 +93,14 @@ def library_sources(model: Model, plan: StreamingPlan, name: str) -> Written:
 class _Writing:
     def __init__(self, model: Model, plan: StreamingPlan, name: str) -> None:
         self._given = model.network
-        model = as_signed(worked_model(model, plan.again))
+        model = as_signed(worked_model(model, plan.rematerialised))
         _require_fit(model, plan)
         self.name = identifier(name)
         self.capitals = self.name.upper()
         self.network, self.plan = model.network, plan
         self.tables = Tables(self.name)
         self.schedule = Schedule(model, plan, self.tables)
-        self.arriving = None if plan.is_copied(0) else plan.groups[0].arriving
+        self.streamed_input = None if plan.is_copied(0) else plan.groups[0].streamed_input
         taken = list(RESERVED)
         self._read = {layer.name for layer in self.network.inputs}
         self._written: set[str] = set()  # tensors with a port
@@ -114,13 +114,13 @@ class _Writing:
             name=self.name,
             network=self.network,
             schedule=self.schedule,
-            arriving=self.arriving,
+            streamed_input=self.streamed_input,
             inputs=self.inputs,
             outputs=self.outputs,
         )
 
     def _port(self, layer: Layer, tensor: str, taken: list[str]) -> Port:
-        if isinstance(self.network.layer(tensor).operator, Input) and tensor == self.arriving:
+        if isinstance(self.network.layer(tensor).operator, Input) and tensor == self.streamed_input:
             if layer.name != tensor:
                 raise InvalidPlan(f"output {layer.name!r} is the input, which does not stay")
         taken.append(unlike(layer.name, taken))
@@ -160,7 +160,7 @@ class _Writing:
             weights=self._weights(),
             inputs=tuple(self.inputs),
             outputs=tuple(self.outputs),
-            is_streamed=self.arriving is not None,
+            is_streamed=self.streamed_input is not None,
             weight_bytes=sum(array.nbytes for array in self.tables.arrays.values()),
             state_bytes=self._state_bytes(counters),
             kernels=tuple(sorted(wanted & functions)),

@@ -1,7 +1,7 @@
-"""FIFO cores of FINN's library: what they hold, and their LUTs, block RAMs and UltraRAMs.
+"""FIFO cores of FINN's library: what they hold, and their LUTs and block RAMs.
 
 Up to 256 words a FIFO is a shift register in LUTs (Q_srl); beyond, a FIFO of the vendor with a power
-of two of words, at most 32768, in block RAM or UltraRAM. Words are padded to whole bytes. The costs are
+of two of words, at most 32768, in block RAM. Words are padded to whole bytes. The costs are
 FINN's own estimates: transformation/fpgadataflow and custom_op/fpgadataflow/streamingfifo.py.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from csdf.search.memory_cost import (
     MOST_SHIFTED,
@@ -21,53 +22,39 @@ from csdf.search.memory_cost import (
 from planners.fifo.design import LEAST_DEPTH, Design, Fifo, Layer
 from planners.fifo.timing.cluster import Cluster, EventSequence, Port
 
-URAM_BITS, URAM_WORDS = 72, 4096
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
-    """A FIFO core: "rtl" or "vivado", the words that it holds, the style of its memory."""
+    """A FIFO core: its `impl_style` in FINN, "rtl" or "vivado", and the words that it holds."""
 
     style: str
     depth: int
-    ram: str = "auto"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """LUTs, block RAMs of 18 kbit, and UltraRAMs."""
+class Cost(NamedTuple):
+    """LUTs, and block RAMs of 18 kbit."""
 
-    luts: int = 0
-    blocks: int = 0
-    ultra: int = 0
-
-    def __add__(self, other: Cost) -> Cost:
-        """Return both together."""
-        return Cost(
-            luts=self.luts + other.luts,
-            blocks=self.blocks + other.blocks,
-            ultra=self.ultra + other.ultra,
-        )
+    luts: int
+    blocks: int
 
 
-def whole_core(depth: int, ram: str = "auto") -> tuple[Core, ...]:
+def whole_core(depth: int) -> tuple[Core, ...]:
     """Return the core for a depth, rounded up; more than one only beyond the largest core."""
     largest, rest = divmod(max(depth - 1, 0), MOST_VENDOR)
-    found = (Core(style="vivado", depth=MOST_VENDOR, ram=ram),) * largest
+    found = (Core(style="vivado", depth=MOST_VENDOR),) * largest
     if not depth:
         return found
     if rest >= MOST_SHIFTED:
-        return (*found, Core(style="vivado", depth=1 << rest.bit_length(), ram=ram))
+        return (*found, Core(style="vivado", depth=1 << rest.bit_length()))
     return (*found, Core(style="rtl", depth=max(rest + 1, LEAST_DEPTH)))
 
 
-def split_cores(depth: int, ram: str = "auto") -> tuple[Core, ...]:
+def split_cores(depth: int) -> tuple[Core, ...]:
     """Return a chain of cores with little more than the depth, as FINN's SplitLargeFIFOs makes it."""
     found = []
     while depth > MOST_SHIFTED:
         piece = min(1 << (depth.bit_length() - 1), MOST_VENDOR)
-        style = "rtl" if piece <= MOST_SHIFTED else "vivado"
-        found.append(Core(style=style, depth=piece, ram=ram if style == "vivado" else "auto"))
+        found.append(Core(style="rtl" if piece <= MOST_SHIFTED else "vivado", depth=piece))
         depth -= piece
     if depth:
         found.append(Core(style="rtl", depth=max(depth, LEAST_DEPTH)))
@@ -75,31 +62,18 @@ def split_cores(depth: int, ram: str = "auto") -> tuple[Core, ...]:
 
 
 def cost(core: Core, bits: int) -> Cost:
-    """Return what a core with words of so many bits costs, by FINN's estimate."""
-    width = padded(bits)
-    address = address_luts(core.depth)
-    if core.style == "rtl" or core.ram == "distributed":
-        return Cost(luts=shift_luts(core.depth, bits))
-    if core.ram == "ultra":
-        return Cost(luts=address, ultra=-(-core.depth // URAM_WORDS) * -(-width // URAM_BITS))
-    return Cost(luts=address, blocks=blocks(core.depth, width))
-
-
-def cores_of(
-    design: Design, depths: Sequence[int], *, is_split: bool
-) -> tuple[tuple[Core, ...], ...]:
-    """Return the cores of each FIFO, in a chain where it is split."""
-    make = split_cores if is_split else whole_core
-    return tuple(make(depth) for depth, _ in zip(depths, design.fifos, strict=True))
+    """Return what a core with words of so many bits costs, by FINN's estimate for `ram_style` auto."""
+    if core.style == "rtl":
+        return Cost(shift_luts(core.depth, bits), 0)
+    return Cost(address_luts(core.depth), blocks(core.depth, padded(bits)))
 
 
 def total_cost(design: Design, cores: Sequence[Sequence[Core]]) -> Cost:
     """Return what the cores of all FIFOs cost."""
-    found = Cost()
-    for fifo, row in zip(design.fifos, cores, strict=True):
-        for core in row:
-            found += cost(core, fifo.bits)
-    return found
+    found = [
+        cost(core, fifo.bits) for fifo, row in zip(design.fifos, cores, strict=True) for core in row
+    ]
+    return Cost(sum(one.luts for one in found), sum(one.blocks for one in found))
 
 
 def with_cores(design: Design, cores: Sequence[Sequence[Core]]) -> tuple[Design, tuple[int, ...]]:

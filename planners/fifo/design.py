@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from csdf.errors import InvalidGraph, counted
 from planners.fifo.timing.cluster import Cluster, Port
@@ -52,22 +52,16 @@ class Design:
     layers: tuple[Layer, ...]
     fifos: tuple[Fifo, ...]
     remarks: tuple[str, ...] = ()
-    _numbers: dict[str, int] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        names = {layer.name: number for number, layer in enumerate(self.layers)}
-        object.__setattr__(self, "_numbers", names)
         for fifo in self.fifos:
-            self._require_fitting(fifo)
-
-    def _require_fitting(self, fifo: Fifo) -> None:
-        written, read = self.ports(fifo)
-        if written.words != read.words:
-            raise InvalidGraph(
-                f"{self.name}: FIFO {fifo.name!r}: {self.layers[fifo.producer].name!r} writes "
-                f"{counted(written.words, 'word')} of {counted(written.bits, 'bit')} in a frame, but "
-                f"{self.layers[fifo.consumer].name!r} reads {read.words} of {read.bits} bits"
-            )
+            written, read = self.ports(fifo)
+            if written.words != read.words:
+                raise InvalidGraph(
+                    f"{self.name}: FIFO {fifo.name!r}: {self.layers[fifo.producer].name!r} writes "
+                    f"{counted(written.words, 'word')} of {counted(written.bits, 'bit')} in a frame, "
+                    f"but {self.layers[fifo.consumer].name!r} reads {read.words} of {read.bits} bits"
+                )
 
     def ports(self, fifo: Fifo) -> tuple[Port, Port]:
         """Return the port that writes a FIFO, and the one that reads it."""
@@ -75,12 +69,6 @@ class Design:
             self.layers[fifo.producer].cluster.outputs[fifo.output],
             self.layers[fifo.consumer].cluster.inputs[fifo.input],
         )
-
-    def layer(self, name: str) -> int:
-        """Return the number of the layer of that name. Raises InvalidGraph if there is none."""
-        if name not in self._numbers:
-            raise InvalidGraph(f"{self.name}: there is no layer {name!r}")
-        return self._numbers[name]
 
     @property
     def events(self) -> int:

@@ -15,8 +15,8 @@ The search of csdf.search excludes boxes, and bounds the cost of leaving them by
 FIFOs that is too weak: of the small ResNet at 2500 cycles it proves 3998 bits in 6,566 evaluations,
 where linear programs over regions prove the 4898 bits of the answer in 767.
 
-No float decides: a solver's prices are computed again in integers (csdf.search.moments.linear_bound),
-and its columns are no more than a proposal.
+No float decides: a solver's prices are computed again in integers (see
+csdf.search.liveness_bounds.linear_programs), and its columns are no more than a proposal.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from contextlib import suppress
 from math import ceil, gcd
 from typing import NamedTuple
 
-from csdf.search.moments.highs import solved
-from csdf.search.moments.linear_bound import LinearProgram
+from csdf.search.liveness_bounds.linear_programs import LinearProgram, solved
 from planners.fifo.dominance import Moves
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_graph import Chain, Infeasible, total_depth

@@ -13,7 +13,7 @@ import numpy as np
 
 from csdf.errors import GaveUp
 from csdf.time_limit import Stop
-from planners.fifo.cores import Core, Cost, cores_of, total_cost, with_cores
+from planners.fifo.cores import Core, Cost, split_cores, total_cost, whole_core, with_cores
 from planners.fifo.design import LEAST_DEPTH, Design
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_graph import CriticalCycle, EventGraph
@@ -58,11 +58,11 @@ class Study:
     fix: Sizing | None
 
     @property
-    def estimate(self) -> tuple[int, str] | None:
-        """The slowest layer by the notes of its builder, which takes it for the period."""
+    def estimate(self) -> tuple[int, int] | None:
+        """The most cycles that the builder notes, which it takes for the period, and the layer."""
         noted = [
-            (layer.estimate, layer.name)
-            for layer in self.design.layers
+            (layer.estimate, number)
+            for number, layer in enumerate(self.design.layers)
             if layer.estimate is not None
         ]
         return max(noted, key=lambda one: one[0], default=None)
@@ -98,7 +98,7 @@ def study(
     cores: tuple[tuple[Core, ...], ...] = ()
     written = None
     if sizing.depths:
-        cores = cores_of(design, sizing.depths, is_split=is_split)
+        cores = tuple(map(split_cores if is_split else whole_core, sizing.depths))
         written = _written(graph, cores, sizing, least_period)
     try:
         depths = [*automatic_depths(graph, least_period)]
@@ -109,7 +109,7 @@ def study(
         design=design, least_period=least_period, bottleneck=bottleneck,
         periods=tuple(evaluator.alone(one) for one in range(len(design.layers))), given=given,
         shallow=shallow, automatic=automatic, sizing=sizing, cores=cores, written=written,
-        cost=total_cost(design, cores) if cores else Cost(),
+        cost=total_cost(design, cores) if cores else Cost(0, 0),
         fix=_fix(graph, given or shallow, asked, stops, sizing),
     )  # fmt: skip
 

@@ -1,57 +1,44 @@
-"""A configuration of a chain with every buffer in its place; the best one under a memory limit."""
+"""The plan of a configuration of groups, and the fastest one under a memory limit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from cnn2csdf.execution.whole import checked_frame
-from cnn2csdf.network import Layer
+from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates, parameter_bytes
-from cnn2csdf.weights import Array, Model
+from csdf.model.shown import Shown
 from csdf.outcome import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 from planners.arena.allocation import plan_arena
-from planners.arena.problem import Problem
-from planners.fusion.configurations import Chain, Configuration, Group, check_configuration
-from planners.fusion.plans import FusionAnswer, FusionPlan
+from planners.arena.problem import Buffer, MemoryPlan, Problem
 from planners.fusion.search import (
-    NOTHING,
+    Configuration,
     Cost,
     FusionPoint,
+    Group,
+    GroupMode,
     Option,
-    Rows,
     Terms,
     best_under,
     front,
     least_memory,
     merged,
     options,
+    require_covering,
+    row_scratch,
+    row_stages,
+    whole_stages,
 )
-from planners.fusion.tiles import (
-    TiledGroup,
-    edge_name,
-    lines_name,
-    scratch_bytes,
-    scratch_name,
-    tile_name,
-    tiled_buffers,
-    tiled_group,
-)
-from planners.fusion.tilings import LayerCost, lengths, price_of
-from planners.fusion.ways import Way
 from planners.memory.making import Block, WorkingGroup, plan_with_blocks
-from planners.plan.computing import ModelComputing
-from planners.plan.executor import Machine
-from planners.plan.plan import Kind, Manner, Stage, StreamBuffer, Tiles
-from planners.tiling.regions import COLUMNS, ROWS, Needs, fresh
+from planners.memory.order import TopologicalOrder
+from planners.memory.stages import StageTable
+from planners.memory.tiles import tile_buffers, tiled_stage
+from planners.memory.times import PlanTimes
+from planners.plan.plan import Kind, Stage, StreamBuffer, StreamingPlan
+from planners.plan.regions import TileRanges
 
-OF_TILES = (
-    (Kind.TILE, tile_name),
-    (Kind.TILE_ROWS, lines_name),
-    (Kind.TILE_COLUMNS, edge_name),
-    (Kind.SCRATCH, scratch_name),
-)
 MOST_STEPS = 200  # of the search for offsets at a better arena, which chains never need
 
 
@@ -60,39 +47,228 @@ class FusionWhy(Why):
 
     FASTEST = "none that fits is faster"
     MAY_BE_FASTER = "a faster one may fit"
-    LEAST = "no groups that work in these ways ({ways}) need less than {bound} bytes"
-    NOT_COVERED = "no groups that work in these ways ({ways}) cover the network"
+    LEAST = "no groups in these modes ({modes}) need less than {bound} bytes"
+    NOT_COVERED = "no groups in these modes ({modes}) cover the network"
     NOT_PLACED = "no offsets were found for the smallest buffers"
     SMALLEST_FOUND = "{end}; the smallest found needs {found} bytes, {least}"
     NOTHING_FOUND = "{end}; {least}"
     FLASH = "the tables of parameters are {needed} bytes, more than the flash of {flash}"
+    NEEDIEST = "the neediest group takes as much"
+    PLACED = "no smaller arena was found"
 
 
-def fusion_plan(chain: Chain, groups: Configuration, terms: Terms) -> FusionPlan:
-    """Return a configuration with a place for every buffer.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusionPlan(Shown):
+    """A configuration, its cost, and the plan in which all of its buffers have offsets.
+
+    least_bytes: no offsets of these buffers take fewer. parameter_bytes: outside the arena.
+    """
+
+    chain: TopologicalOrder
+    terms: Terms
+    groups: Configuration
+    cost: Cost
+    plan: StreamingPlan
+    least_bytes: int
+    parameter_bytes: int
+
+    @property
+    def memory(self) -> int:
+        """Bytes of the arena."""
+        return self.plan.arena_bytes
+
+    @property
+    def arena(self) -> MemoryPlan:
+        """The buffers with their offsets; a time is a group, in which tiles may share bytes."""
+        buffers = tuple(
+            Buffer(
+                name=one.name,
+                size=one.size,
+                start=one.begin,
+                end=one.end,
+                alignment=self.terms.element_bytes
+                or self.chain.network.layer(one.tensor).element_bytes,
+            )
+            for one in self.plan.buffers
+            if one.size
+        )
+        is_least = self.memory == self.least_bytes
+        return MemoryPlan(
+            problem=Problem(name=self.plan.network, buffers=buffers),
+            offsets={one.name: one.offset for one in self.plan.buffers if one.size},
+            lower_bound=self.least_bytes,
+            status=Status.OPTIMAL if is_least else Status.FEASIBLE,
+            reason=because(FusionWhy.NEEDIEST if is_least else FusionWhy.PLACED),
+        )
+
+    @property
+    def redundant(self) -> int:
+        """Multiply-accumulates beyond those of the network as a whole."""
+        return self.cost.multiply_accumulates - necessary_work(self.chain.network)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return groups, figures and offsets as a JSON value."""
+        return {
+            "groups": [
+                {
+                    "layers": [layer.name for layer in self.chain.between(one.first, one.upto)],
+                    "mode": one.mode.value,
+                    "row_ends": list(one.tiles.row_ends) if one.is_tiled else None,
+                    "column_ends": list(one.tiles.column_ends) if one.is_tiled else None,
+                }
+                for one in self.groups
+            ],
+            "arena_bytes": self.memory,
+            "parameter_bytes": self.parameter_bytes,
+            "nanoseconds": self.cost.nanoseconds,
+            "multiply_accumulates": self.cost.multiply_accumulates,
+            "redundant_multiply_accumulates": self.redundant,
+            "buffers": [
+                {"name": one.name, "offset": one.offset, "size": one.size}
+                for one in self.plan.buffers
+                if one.size
+            ],
+        }
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each group, as for a data frame."""
+        found = [self.chain.between(group.first, group.upto) for group in self.groups]
+        return [
+            {
+                "first": layers[0].name,
+                "last": layers[-1].name,
+                "layers": len(layers),
+                "mode": str(group),
+            }
+            for layers, group in zip(found, self.groups, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusionAnswer(Shown):
+    """The answer to a question for a plan within a limit.
+
+    front: configurations no other improves on, as far as they were looked at. status: of `plan`;
+    "optimal": none that was to be considered is faster and fits. lower_bound: bytes that no
+    configuration is below.
+    """
+
+    plan: FusionPlan | None
+    front: tuple[FusionPoint, ...] = ()
+    status: Status
+    reason: Reason
+    lower_bound: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer with its front as a JSON value."""
+        return {
+            "status": str(self.status),
+            "reason": str(self.reason),
+            "lower_bound_bytes": self.lower_bound,
+            "plan": None if self.plan is None else self.plan.to_json(),
+            "front": self.to_records(),
+        }
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each point of the front, as for a data frame."""
+        return [
+            {
+                "arena_bytes": point.memory,
+                "nanoseconds": point.cost.nanoseconds,
+                "multiply_accumulates": point.cost.multiply_accumulates,
+                "groups": [f"{one.first}:{one.upto} {one}" for one in merged(point.groups)],
+            }
+            for point in self.front
+        ]
+
+
+def necessary_work(network: Network) -> int:
+    """Return the multiply-accumulates of a network as a whole."""
+    return sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
+
+
+def fusion_plan(chain: TopologicalOrder, groups: Configuration, terms: Terms) -> FusionPlan:
+    """Return a configuration with an offset for every buffer.
 
     Raises InvalidPlan where the groups do not cover the chain, InvalidNetwork where a tiled layer
     cannot be tiled.
     """
-    check_configuration(chain, groups)
-    planning = _Planning(chain, terms)
-    costs = [planning.add(group) for group in groups]
-    plan, least = plan_with_blocks(
-        chain.course, planning.rows.table, planning.groups, planning.blocks
-    )
-    cost = _sum(costs)
+    require_covering(chain, groups)
+    table = StageTable(chain.network, element_bytes=terms.element_bytes)
+    working: list[WorkingGroup] = []
+    blocks: dict[int, Block] = {}
+    for group in groups:
+        for stages in _stages(chain, group):
+            block = _block(chain, group, stages, terms, len(working))
+            if block is not None:
+                blocks[len(working)] = block
+            working.append(WorkingGroup(tuple(map(table.geometry, stages)), None))
+    plan, least = plan_with_blocks(chain, table, working, blocks)
+    nanoseconds = PlanTimes(table, terms.platform, terms.element_bytes).of(plan)
     return FusionPlan(
         chain=chain,
         terms=terms,
         groups=groups,
-        cost=cost,
-        plan=replace(plan, multiply_accumulates=cost.multiply_accumulates),
+        cost=Cost(nanoseconds, plan.multiply_accumulates),
+        plan=plan,
         least_bytes=least,
         parameter_bytes=parameter_bytes(chain.network, terms.element_bytes),
     )
 
 
-def best_plan(chain: Chain, terms: Terms, memory: int, budget: Budget = None) -> FusionAnswer:
+def _stages(chain: TopologicalOrder, group: Group) -> Iterator[tuple[Stage, ...]]:
+    """The stages that work interleaved: all of a group, or, layer by layer, one after the other."""
+    layers = chain.between(group.first, group.upto)
+    if group.is_tiled:
+        yield (tiled_stage(layers, group.tiles),)
+    elif group.mode is GroupMode.ROWS:
+        yield tuple(row_stages(chain, group.first, group.upto))
+    else:
+        yield from ((stage,) for stage in whole_stages(layers))
+
+
+def _block(
+    chain: TopologicalOrder, group: Group, stages: Sequence[Stage], terms: Terms, number: int
+) -> Block | None:
+    """The tiles and the scratch of a group, where it has some; what layers need lies over the rest."""
+    network, size = chain.network, terms.element_bytes
+    if group.is_tiled:
+        found = list(tile_buffers(TileRanges(network, stages[0]), terms.scratch, size))
+    else:
+        layers = [network.layer(name) for stage in stages for name in stage.layers]
+        needed, layer = row_scratch(chain, layers, terms)
+        if group.mode is GroupMode.WHOLE:
+            needed *= layer.shape.height  # all rows at once
+        unit = size or network.layer(layer.inputs[0]).element_bytes
+        name = f"{layer.name} {Kind.SCRATCH.value}"
+        buffer = Buffer(name=name, size=needed, start=0, end=1, alignment=unit)
+        found = [(Kind.SCRATCH, layer.name, buffer)] if needed else []
+    if not found:
+        return None
+    working = tuple(name for stage in stages for name in stage.layers)
+    problem = Problem(name=network.name, buffers=tuple(one for _, _, one in found))
+    inner = plan_arena(problem, budget=Stop(steps=MOST_STEPS))
+    parts = tuple(
+        StreamBuffer(
+            name=one.name,
+            kind=kind,
+            tensor=tensor,
+            rows=0,
+            size=one.size,
+            offset=inner.offsets[one.name],
+            begin=number,
+            end=number + 1,
+            readers=users if kind is Kind.SCRATCH else (),
+        )
+        for kind, tensor, one in found
+        for users in ((tensor,) if group.is_tiled else working,)
+    )
+    return Block(inner.peak, max(one.alignment for _, _, one in found), parts)
+
+
+def best_plan(
+    chain: TopologicalOrder, terms: Terms, memory: int, budget: Budget = None
+) -> FusionAnswer:
     """Return the plan of least time whose arena fits the memory, in bytes, and the whole front.
 
     Exact over all groups and all choices of the terms, but for offsets that are not found. budget: a
@@ -105,9 +281,13 @@ def best_plan(chain: Chain, terms: Terms, memory: int, budget: Budget = None) ->
             found.append(option)
     except ENDS as end:
         ended = reason_of(end)
-    points = tuple(front(found, len(chain.sections)))
+    points = tuple(front(found, chain.sections))
     bound = least_memory(chain, terms) if ended else points[0].memory if points else 0
-    plan = _fitting(chain, terms, points, memory)
+    plan, limit = None, memory
+    while plan is None and (point := best_under(points, limit)) is not None:
+        placed = fusion_plan(chain, merged(point.groups), terms)
+        plan = placed if placed.memory <= memory else None
+        limit = point.memory - 1
     if plan is None:
         return _without_plan(points, bound, memory, terms, ended)
     best = best_under(points, memory)
@@ -125,198 +305,22 @@ def _without_plan(
     points: Sequence[FusionPoint], bound: int, memory: int, terms: Terms, ended: Reason | None
 ) -> FusionAnswer:
     """No plan that fits: because there is none, or because none was found."""
-    ways = ", ".join(sorted(way.value for way in terms.ways))
-    least = because(FusionWhy.LEAST, ways=ways, bound=bound)
+    modes = ", ".join(sorted(mode.value for mode in terms.modes))
+    reason = because(FusionWhy.LEAST, modes=modes, bound=bound)
     if not points and ended is None:
-        least = because(FusionWhy.NOT_COVERED, ways=ways)
+        reason = because(FusionWhy.NOT_COVERED, modes=modes)
     is_proved = memory < bound or not (points or ended)
     if not is_proved:
         why = ended or because(FusionWhy.NOT_PLACED)
         if points:
             found = points[0].memory
-            least = because(FusionWhy.SMALLEST_FOUND, end=why, found=found, least=least)
+            reason = because(FusionWhy.SMALLEST_FOUND, end=why, found=found, least=reason)
         else:
-            least = because(FusionWhy.NOTHING_FOUND, end=why, least=least)
+            reason = because(FusionWhy.NOTHING_FOUND, end=why, least=reason)
     return FusionAnswer(
         plan=None,
         front=tuple(points),
         status=Status.INFEASIBLE if is_proved else Status.UNKNOWN,
-        reason=least,
+        reason=reason,
         lower_bound=bound,
-    )
-
-
-def _fitting(
-    chain: Chain, terms: Terms, points: Sequence[FusionPoint], memory: int
-) -> FusionPlan | None:
-    """The fastest plan that fits with all of its offsets."""
-    limit = memory
-    while (point := best_under(points, limit)) is not None:
-        plan = fusion_plan(chain, merged(point.groups), terms)
-        if plan.memory <= memory:
-            return plan
-        limit = point.memory - 1
-    return None
-
-
-def tiles_of(chain: Chain, group: Group) -> TiledGroup:
-    """Return a group of tiles with what each of them holds."""
-    return tiled_group(
-        chain.network,
-        chain.sections[group.first].source,
-        chain.layers(group.first, group.upto),
-        group.grid,
-        keeps=group.way is Way.KEEP,
-    )
-
-
-def _sum(costs: Sequence[Cost]) -> Cost:
-    total = NOTHING
-    for cost in costs:
-        total = total.plus(cost)
-    return total
-
-
-class _Planning:
-    """Groups on their way to a plan, each with its stages and what it has besides lines."""
-
-    def __init__(self, chain: Chain, terms: Terms) -> None:
-        self._chain, self._terms = chain, terms
-        self.rows = Rows(chain, terms)
-        self.groups: list[WorkingGroup] = []
-        self.blocks: dict[int, Block] = {}
-
-    def add(self, group: Group) -> Cost:
-        """Add a group; return its time and work."""
-        layers = self._chain.layers(group.first, group.upto)
-        if group.way is Way.ROWS:
-            self._add_stages(self.rows.stages(group.first, group.upto))
-            largest = max(layers, key=self.rows.scratch)
-            self._add_scratch(
-                largest, self.rows.scratch(largest), tuple(one.name for one in layers)
-            )
-            return self.rows.cost(group.first, group.upto)
-        if group.is_tiled:
-            return self._add_tiles(group)
-        return _sum([self._add_whole(layer) for layer in layers])
-
-    def _add_stages(self, stages: Sequence[Stage]) -> None:
-        geometry = tuple(self.rows.table.geometry(stage) for stage in stages)
-        self.groups.append(WorkingGroup(geometry, None))
-
-    def _add_whole(self, layer: Layer) -> Cost:
-        network, terms = self._chain.network, self._terms
-        self._add_stages([Stage(layers=(layer.name,), rows=layer.shape.rows)])
-        places = layer.shape.height * layer.shape.width
-        size = scratch_bytes(network, layer, places, terms.scratch, terms.element_bytes)
-        self._add_scratch(layer, size, (layer.name,))
-        work = multiply_accumulates(layer, network.input_shapes(layer))
-        return Cost(self._layer_cost(layer).whole(), work)
-
-    def _layer_cost(self, layer: Layer) -> LayerCost:
-        return LayerCost(
-            network=self._chain.network,
-            layer=layer,
-            price=price_of(self._terms.platform),
-            element_bytes=self._terms.element_bytes,
-        )
-
-    def _add_scratch(self, layer: Layer, size: int, users: tuple[str, ...]) -> None:
-        """Scratch of a layer for the group that was added last, where it has some."""
-        if size:
-            unit = self.rows.table.bytes_of(layer.inputs[0])
-            scratch = self._part(scratch_name(layer.name), Kind.SCRATCH, layer.name, size, 0, users)
-            self.blocks[len(self.groups) - 1] = Block(size, unit, (scratch,))
-
-    def _add_tiles(self, group: Group) -> Cost:
-        """Tiles: a stage, and a block in which what a layer needs lies over what no layer needs."""
-        tiles, grid = tiles_of(self._chain, group), group.grid
-        stage = Stage(
-            layers=tuple(layer.name for layer in tiles.layers),
-            rows=tiles.layers[-1].shape.rows,
-            manner=Manner.TILES,
-            tiles=Tiles(rows=grid.rows, columns=grid.columns, keeps=tiles.keeps),
-        )
-        self._add_stages([stage])
-        buffers = tuple(
-            tiled_buffers(
-                tiles, self._terms.scratch, begin=0, element_bytes=self._terms.element_bytes
-            )
-        )
-        problem = Problem(name=self._chain.network.name, buffers=buffers)
-        inner = plan_arena(problem, budget=Stop(steps=MOST_STEPS))
-        kinds = {
-            name_of(layer.name): (kind, layer.name, (layer.name,) if kind is Kind.SCRATCH else ())
-            for layer in tiles.layers
-            for kind, name_of in OF_TILES
-        }
-        parts = tuple(
-            self._part(one.name, kind, tensor, one.size, inner.offsets[one.name], users)
-            for one in buffers
-            for kind, tensor, users in (kinds[one.name],)
-        )
-        if parts:
-            unit = max(one.alignment for one in buffers)
-            self.blocks[len(self.groups) - 1] = Block(inner.peak, unit, parts)
-        return self._cost_of_tiles(tiles)
-
-    def _part(
-        self,
-        name: str,
-        kind: Kind,
-        tensor: str,
-        size: int,
-        offset: int,
-        users: tuple[str, ...],
-    ) -> StreamBuffer:
-        """A buffer of the group that was added last, at an offset in its block."""
-        number = len(self.groups) - 1
-        return StreamBuffer(
-            name=name,
-            kind=kind,
-            tensor=tensor,
-            rows=0,
-            size=size,
-            offset=offset,
-            begin=number,
-            end=number + 1,
-            readers=users,
-        )
-
-    def _cost_of_tiles(self, tiles: TiledGroup) -> Cost:
-        needs, total = Needs(self._chain.network), 0
-        for layer in tiles.layers:
-            held = tiles.rows[layer.name], tiles.columns[layer.name]
-            rows, columns = map(fresh, held) if tiles.keeps else held
-            total += self._layer_cost(layer).tiled(
-                lengths(needs, layer, rows, ROWS), lengths(needs, layer, columns, COLUMNS)
-            )
-        return Cost(total, tiles.multiply_accumulates)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FusedRun:
-    """The outputs of a run. arena_bytes: of the arena; touched: up to the last byte written."""
-
-    output: Array
-    arena_bytes: int
-    touched: int
-
-
-def run_fused(model: Model, plan: FusionPlan, frame: Mapping[str, Array]) -> FusedRun:
-    """Return the output of a frame, computed as the plan says, in an arena of its bytes.
-
-    Raises ExecutionError where a byte that is read does not hold what the layer is to read, and for a
-    tile that is larger than its buffer.
-    """
-    given = checked_frame(model.network, frame)
-    machine = Machine(model.network, plan.plan, ModelComputing(model, given))
-    machine.run()
-    result = plan.chain.network.layer(plan.chain.result)
-    found = machine.output(result.name)
-    found = found.transpose(2, 0, 1) if result.shape.is_map else found
-    return FusedRun(
-        output=found.reshape(result.shape.dims),
-        arena_bytes=plan.memory,
-        touched=machine.arena.most,
     )

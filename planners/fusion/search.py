@@ -1,10 +1,10 @@
-"""The best configurations of a chain under a memory limit: all choices of groups, dynamic programming.
+"""Exact trade-off of memory and time over groups of sections, by dynamic programming over separators.
 
-Each group works whole, by rows or by tiles, with the bytes, the time and the work that follow from
-sums over its sections. The memory of a configuration is the most that any of its groups needs; its
-cost is the sum. So the best ways to work the first sections are extended by one group after the
-other, and of those that end with the same section only the pairs of memory and cost survive that no
-other improves on.
+A group works layer by layer, row by row or tile by tile; its bytes, time and work follow from sums
+over its sections. The memory of a configuration is the most that any of its groups needs; its cost
+is the sum. So the best configurations of the first sections are extended by one group after the
+other, and of those that end with the same section only the pairs of memory and cost are kept that
+no other improves on.
 """
 
 from __future__ import annotations
@@ -12,41 +12,134 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from enum import Enum
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from cnn2csdf.network import Layer
-from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.platforms import Platform
-from csdf.time_limit import Budget, Stop, stop_of
-from planners.arena.problem import Buffer, most_alive
-from planners.fusion.configurations import Chain, Configuration, Group, single
-from planners.fusion.tiles import last_steps, scratch_bytes, whole_buffers
-from planners.fusion.tilings import LayerCost, Price, TilesTo, Tilings, price_of
-from planners.fusion.ways import Scratch, Way
-from planners.memory.line_buffers import Keeping, kept_rows
-from planners.memory.search import PlanTimes
+from csdf.errors import InvalidPlan
+from csdf.time_limit import Budget, stop_of
+from planners.memory.moves import WHOLE, Move, MoveCost, Moves
+from planners.memory.order import TopologicalOrder
 from planners.memory.stages import StageTable
+from planners.memory.tiles import Scratch, TiledGroups, alive, even_tiles
+from planners.memory.times import PlanTimes
 from planners.plan.accumulators import sums_over_rows
-from planners.plan.plan import Manner, Stage
-from planners.tiling.regions import Needs
+from planners.plan.plan import Mode, Stage, Tiles
 
 UP_TO_FIVE = tuple((down, across) for down in range(1, 6) for across in range(1, 6))
 
 
+class GroupMode(Enum):
+    """How a group works.
+
+    WHOLE: layer by layer, on whole tensors. RECOMPUTED: tile by tile, each computing all it needs, as
+    in MAFAT. CACHED: tile by tile, each keeping what the tiles after it need. ROWS: row by row, in line
+    buffers.
+    """
+
+    WHOLE = "whole"
+    RECOMPUTED = "halo-recomputed"
+    CACHED = "halo-cached"
+    ROWS = "rows"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """On what a choice is checked, and what choices there are.
+    """The accounting, and the choices that there are.
 
-    element_bytes: of each element and each trained number; None: as the network stores them.
-    tilings: tiles down and across; ways: which ways of working are allowed.
+    element_bytes: of each element and each parameter; None: as the network stores them. tilings: tiles
+    down and across; modes: of groups.
     """
 
     platform: Platform
     scratch: Scratch = Scratch.NONE
     element_bytes: int | None = 4
     tilings: tuple[tuple[int, int], ...] = UP_TO_FIVE
-    ways: frozenset[Way] = frozenset(Way)
+    modes: frozenset[GroupMode] = frozenset(GroupMode)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Sections [first, upto) that work together; one tile where the mode has no tiles."""
+
+    first: int
+    upto: int
+    mode: GroupMode
+    tiles: Tiles
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.first < self.upto:
+            raise InvalidPlan(f"a group of sections {self.first} to {self.upto}")
+
+    @property
+    def is_tiled(self) -> bool:
+        """Whether it works tile by tile."""
+        return self.mode in (GroupMode.RECOMPUTED, GroupMode.CACHED)
+
+    def __str__(self) -> str:
+        return f"{self.tiles} {self.mode.value}" if self.is_tiled else self.mode.value
+
+
+Configuration = tuple[Group, ...]
+
+
+def group_of(
+    course: TopologicalOrder,
+    first: int,
+    upto: int,
+    mode: GroupMode,
+    tiles: tuple[int, int] = (1, 1),
+) -> Group:
+    """Return a group with tiles of nearly the same size, so many down and across."""
+    is_cached = mode is GroupMode.CACHED
+    result = course.network.layer(course.at(upto))
+    return Group(
+        first=first, upto=upto, mode=mode, tiles=even_tiles(result, *tiles, halo_cached=is_cached)
+    )
+
+
+def configuration(
+    course: TopologicalOrder,
+    cuts: Sequence[int],
+    tiles: Sequence[tuple[int, int]],
+    mode: GroupMode = GroupMode.RECOMPUTED,
+) -> Configuration:
+    """Return groups of even tiles: a cut before each of these sections, tiles down and across.
+
+    One tile is the mode WHOLE. Raises InvalidPlan where there are not as many tilings as groups.
+    """
+    ends = (0, *cuts, course.sections)
+    if len(tiles) != len(ends) - 1:
+        raise InvalidPlan(f"{len(tiles)} grids for {len(ends) - 1} groups")
+    groups = tuple(
+        group_of(course, first, upto, GroupMode.WHOLE if tile == (1, 1) else mode, tile)
+        for (first, upto), tile in zip(pairwise(ends), tiles, strict=True)
+    )
+    require_covering(course, groups)
+    return groups
+
+
+def require_covering(course: TopologicalOrder, groups: Sequence[Group]) -> None:
+    """Raise InvalidPlan unless the groups cover the sections of the chain, each once, in order."""
+    ends = [0, *(group.upto for group in groups)]
+    if ends != [*(group.first for group in groups), course.sections]:
+        raise InvalidPlan(
+            f"groups of sections {', '.join(f'{one.first}:{one.upto}' for one in groups)}; expected "
+            f"each of 0:{course.sections} once, in order"
+        )
+
+
+def merged(groups: Configuration) -> Configuration:
+    """Return the configuration with neighbouring groups that work layer by layer made one."""
+    found: list[Group] = []
+    for group in groups:
+        if found and group.mode is found[-1].mode is GroupMode.WHOLE:
+            first = found.pop().first
+            group = Group(first=first, upto=group.upto, mode=group.mode, tiles=group.tiles)
+        found.append(group)
+    return tuple(found)
 
 
 class Cost(NamedTuple):
@@ -57,10 +150,8 @@ class Cost(NamedTuple):
 
     def plus(self, other: Cost) -> Cost:
         """Return both together."""
-        return Cost(
-            self.nanoseconds + other.nanoseconds,
-            self.multiply_accumulates + other.multiply_accumulates,
-        )
+        work = self.multiply_accumulates + other.multiply_accumulates
+        return Cost(self.nanoseconds + other.nanoseconds, work)
 
 
 NOTHING = Cost(0, 0)
@@ -74,239 +165,204 @@ class Option(NamedTuple):
     group: Group
 
 
-def options(chain: Chain, terms: Terms, budget: Budget = None) -> Iterator[Option]:
+def options(course: TopologicalOrder, terms: Terms, budget: Budget = None) -> Iterator[Option]:
     """Yield every choice for every group, those that work layer by layer at once.
 
     budget: a stop, or seconds; ends the work by GaveUp.
     """
     stop = stop_of(budget)
-    price = price_of(terms.platform)
-    if Way.WHOLE in terms.ways:
-        yield from (_whole(chain, first, terms, price) for first in range(len(chain.sections)))
-    if Way.ROWS in terms.ways:
-        yield from _by_rows(chain, terms, stop)
-    ways = [way for way in (Way.RECOMPUTE, Way.KEEP) if way in terms.ways]
-    needs, tilings = Needs(chain.network), Tilings.of(terms.tilings)
-    for upto in range(1, len(chain.sections) + 1) if ways else ():
-        tiles = TilesTo(
-            needs,
-            chain,
-            upto,
-            tilings,
-            price,
-            scratch=terms.scratch,
-            element_bytes=terms.element_bytes,
-        )
-        for way in ways:
-            for option in _tiled(chain, upto, way, tiles, terms):
+    table = StageTable(course.network, element_bytes=terms.element_bytes)
+    times = PlanTimes(table, terms.platform, terms.element_bytes)
+    whole = _WholeLayers(course, terms, table, times)
+    if GroupMode.WHOLE in terms.modes:
+        yield from map(whole.option, range(course.sections))
+    if GroupMode.ROWS in terms.modes:
+        rows = _Rows(course, terms, table, times)
+        for upto in range(1, course.sections + 1):
+            stop.look()
+            yield from reversed(list(rows.ending(upto)))
+    modes = [one for one in (GroupMode.RECOMPUTED, GroupMode.CACHED) if one in terms.modes]
+    tiled = TiledGroups(course, terms.tilings, times.tile_times, terms.scratch)
+    for upto in range(1, course.sections + 1) if modes else ():
+        for mode in modes:
+            for one in tiled.ending(upto, halo_cached=mode is GroupMode.CACHED):
                 stop.look()
-                yield option
+                ends = table.tensor_bytes(course.at(one.first)) + table.tensor_bytes(
+                    course.at(upto)
+                )
+                cost = Cost(one.nanoseconds, one.multiply_accumulates)
+                group = Group(first=one.first, upto=upto, mode=mode, tiles=one.tiles)
+                yield Option(ends + one.bytes, cost, group)
 
 
-def _bytes(chain: Chain, name: str, terms: Terms) -> int:
-    layer = chain.network.layer(name)
-    return layer.shape.elements * (terms.element_bytes or layer.element_bytes)
-
-
-def _whole(chain: Chain, first: int, terms: Terms, price: Price) -> Option:
-    """A section layer by layer; several of them need no more than the most of them."""
-    section, network = chain.sections[first], chain.network
-    layers = chain.layers(first, first + 1)
-    given = _bytes(chain, section.source, terms), _bytes(chain, section.result, terms)
-    buffers = (
-        Buffer(name="in", size=given[0], start=0, end=last_steps(layers)[section.source] + 1),
-        Buffer(name="out", size=given[1], start=len(layers) - 1, end=len(layers)),
-        *whole_buffers(network, layers, terms.scratch, begin=0, element_bytes=terms.element_bytes),
-    )
-    cost = NOTHING
+def whole_stages(layers: Sequence[Layer]) -> Iterator[Stage]:
+    """Yield a stage for each layer, which works as a whole."""
     for layer in layers:
-        time = LayerCost(
-            network=network, layer=layer, price=price, element_bytes=terms.element_bytes
-        ).whole()
-        cost = cost.plus(Cost(time, multiply_accumulates(layer, network.input_shapes(layer))))
-    memory = most_alive(buffers)
-    return Option(memory, cost, single(chain, first, first + 1, Way.WHOLE))
+        yield Stage(layers=(layer.name,), rows=layer.shape.rows)
 
 
-def least_memory(chain: Chain, terms: Terms) -> int:
+class _WholeLayers(NamedTuple):
+    """Sections layer by layer; several of them need no more than the most of them."""
+
+    course: TopologicalOrder
+    terms: Terms
+    table: StageTable
+    times: PlanTimes
+
+    def option(self, first: int) -> Option:
+        layers = self.course.between(first, first + 1)
+        cost = NOTHING
+        for stage in whole_stages(layers):
+            cost = cost.plus(Cost(self.times.of_stage(stage), self.table.geometry(stage).work))
+        group = group_of(self.course, first, first + 1, GroupMode.WHOLE)
+        return Option(self.memory(first), cost, group)
+
+    def memory(self, first: int) -> int:
+        """The most bytes alive while a layer works, its scratch included."""
+        layers, terms = self.course.between(first, first + 1), self.terms
+        names = (self.course.at(first), *(layer.name for layer in layers))
+        sizes = {name: self.table.tensor_bytes(name) for name in names}
+        return max(
+            int(tensors)
+            + terms.scratch.bytes(
+                self.course.network, one, one.shape.height * one.shape.width, terms.element_bytes
+            )
+            for one, tensors in zip(layers, alive(layers, sizes), strict=True)
+        )
+
+
+def least_memory(course: TopologicalOrder, terms: Terms) -> int:
     """Return bytes that no configuration is below, without a look at tiles or rows.
 
     A section works layer by layer, or in a group whose input and output lie whole in memory.
     """
-    ends = [_bytes(chain, chain.frame, terms)]
-    ends += [_bytes(chain, section.result, terms) for section in chain.sections]
+    table = StageTable(course.network, element_bytes=terms.element_bytes)
+    whole = _WholeLayers(course, terms, table, PlanTimes(table, terms.platform))
+    ends = [table.tensor_bytes(course.at(cut)) for cut in range(course.sections + 1)]
     before = list(accumulate(ends, min))
     behind = list(accumulate(reversed(ends), min))[::-1]
     least = [given + result for given, result in zip(before, behind[1:], strict=False)]
-    if Way.WHOLE in terms.ways:
-        price = price_of(terms.platform)
-        wholes = [_whole(chain, first, terms, price).memory for first in range(len(least))]
-        least = list(map(min, least, wholes)) if len(terms.ways) > 1 else wholes
+    if GroupMode.WHOLE in terms.modes:
+        wholes = [whole.memory(first) for first in range(len(least))]
+        least = list(map(min, least, wholes)) if len(terms.modes) > 1 else wholes
     return max(least)
 
 
-def _by_rows(chain: Chain, terms: Terms, stop: Stop) -> Iterator[Option]:
-    rows = Rows(chain, terms)
-    for last in range(len(chain.sections)):
-        stop.look()
-        yield from reversed(list(rows.ending(last)))
+def row_stages(course: TopologicalOrder, first: int, upto: int) -> Iterator[Stage]:
+    """Yield a stage for each layer of some sections, row by row; a fold accumulates."""
+    for layer in course.between(first, upto):
+        is_fold = sums_over_rows(course.network, layer)
+        yield Stage(layers=(layer.name,), mode=Mode.ACCUMULATING if is_fold else Mode.ROWS)
 
 
-class Rows:
-    """Groups that stream rows, each layer a stage of its own: lines, as `rows` of csdf fit."""
+def row_scratch(
+    course: TopologicalOrder, layers: Sequence[Layer], terms: Terms
+) -> tuple[int, Layer]:
+    """Return the most bytes of scratch for one row of one of the layers, and that layer."""
+    sizes = [
+        terms.scratch.bytes(course.network, layer, layer.shape.width, terms.element_bytes)
+        for layer in layers
+    ]
+    return max(sizes), layers[sizes.index(max(sizes))]
 
-    def __init__(self, chain: Chain, terms: Terms) -> None:
-        self._chain, self._terms = chain, terms
-        self.table = StageTable(chain.network, element_bytes=terms.element_bytes)
-        self._times = PlanTimes(self.table, terms.platform, terms.element_bytes)
-        self._unit = max(self.table.bytes_of(name) for name in chain.course.layers)
-        self._found: dict[tuple[int, bool, bool], _KeptRows] = {}
-        self._scratch: list[int] = []
-        self._costs: list[Cost] = []
 
-    def stages(self, first: int, upto: int) -> tuple[Stage, ...]:
-        """Return the stages of some sections; what sums up a map does so row by row."""
-        network = self._chain.network
-        return tuple(
-            Stage(
-                layers=(layer.name,),
-                manner=Manner.SUMS if sums_over_rows(network, layer) else Manner.ROWS,
-            )
-            for layer in self._chain.layers(first, upto)
-        )
+class _Rows:
+    """Groups that work row by row, each layer a stage of its own: moves of csdf fit without strips."""
 
-    def cost(self, first: int, upto: int) -> Cost:
-        """Return time and work of some sections."""
-        stages = self.stages(first, upto)
-        work = sum(self.table.geometry(stage).work for stage in stages)
-        return Cost(sum(map(self._times.of_stage, stages)), work)
+    def __init__(
+        self, course: TopologicalOrder, terms: Terms, table: StageTable, times: PlanTimes
+    ) -> None:
+        self._course, self._terms, self._table, self._times = course, terms, table, times
+        self._moves = Moves(course, table)
+        self._unit = max(map(table.bytes_of, course.layers))
+        self._costs: dict[tuple[int, int], MoveCost] = {}
+        self._time: dict[int, int] = {}
 
-    def scratch(self, layer: Layer) -> int:
-        """Return the bytes of scratch for one row of a layer."""
-        terms, width = self._terms, layer.shape.width
-        return scratch_bytes(self._chain.network, layer, width, terms.scratch, terms.element_bytes)
+    def ending(self, upto: int) -> Iterator[Option]:
+        """Yield the groups that end before a section, the shortest first.
 
-    def ending(self, last: int) -> Iterator[Option]:
-        """Yield the groups that end with a section, the shortest first; sections come in order.
-
-        Lines and times add up over sections; of what comes and goes with a firing the most counts.
+        Line buffers and times add up over sections; of what comes and goes with a firing the most
+        counts.
         """
-        chain, terms = self._chain, self._terms
-        result = _bytes(chain, chain.sections[last].result, terms)
-        self._scratch.append(max(map(self.scratch, chain.layers(last, last + 1))))
-        self._costs.append(self.cost(last, last + 1))
-        lines = passing = scratch = 0
-        cost = NOTHING
-        for first in range(last, -1, -1):
-            begun = self._kept(first, is_first=True, is_last=first == last)
-            scratch, cost = max(scratch, self._scratch[first]), cost.plus(self._costs[first])
-            beside = _bytes(chain, chain.sections[first].source, terms) + result + scratch
-            pool = max(passing, begun.passing)
+        course, table = self._course, self._table
+        result = table.tensor_bytes(course.at(upto))
+        lines = passing = scratch = nanoseconds = work = 0
+        for first in reversed(range(upto)):
+            begun, going = (self._cost(first, entry) for entry in (WHOLE, 1))
+            batch = 0 if first + 1 == upto else table.row_bytes(course.at(first + 1))
+            own, _ = row_scratch(course, course.between(first, first + 1), self._terms)
+            scratch = max(scratch, own)
+            nanoseconds += self._time[first]
+            work += begun.work
+            pool = max(passing, begun.passing, begun.last + batch)
+            beside = table.tensor_bytes(course.at(first)) + result + scratch
             memory = beside + lines + begun.lines + -(-pool // self._unit) * self._unit
-            yield Option(memory, cost, single(chain, first, last + 1, Way.ROWS))
-            if first:
-                going = self._kept(first, is_first=False, is_last=first == last)
-                lines, passing = lines + going.lines, max(passing, going.passing)
+            group = group_of(course, first, upto, GroupMode.ROWS)
+            yield Option(memory, Cost(nanoseconds, work), group)
+            lines += going.lines
+            passing = max(passing, going.passing, going.last + batch)
 
-    def _kept(self, number: int, *, is_first: bool, is_last: bool) -> _KeptRows:
-        """Return what a section keeps, and what passes, at this place of a group.
-
-        It depends on the neighbours alone: between two sections a single tensor is alive, so that the
-        stages behind it ask for its rows one by one, however far the group goes on.
-        """
-        key = number, is_first, is_last
-        if key not in self._found:
-            begin, upto = number - (not is_first), number + 1 + (not is_last)
-            found = [self.table.geometry(stage) for stage in self.stages(begin, upto)]
-            firings = [one.firings for one in found]
-            keeping = {one.result: Keeping.LINE for one in firings}
-            keeping[firings[-1].result] = Keeping.WHOLE
-            sizes = {one.result: self.table.row_bytes(one.result) for one in firings}
-            kept = kept_rows(firings, sizes, [0] * len(firings), keeping)
-            section = self._chain.sections[number]
-            inside = {section.source, *section.layers[:-1]}
-            own = set(section.layers)
-            self._found[key] = _KeptRows(
-                sum(rows * sizes[name] for name, rows in kept.rows.items() if name in inside)
-                + sum(one.accumulator for one in found if one.firings.result in own),
-                max(
-                    size
-                    for one, size in zip(firings, kept.passing, strict=True)
-                    if one.result in own
-                ),
-            )
-        return self._found[key]
-
-
-class _KeptRows(NamedTuple):
-    """Bytes of lines and sums of a section, and the most that come and go with one of its firings."""
-
-    lines: int
-    passing: int
-
-
-def _tiled(chain: Chain, upto: int, way: Way, tiles: TilesTo, terms: Terms) -> Iterator[Option]:
-    """The groups that end with one section and work tile by tile."""
-    result = _bytes(chain, chain.sections[upto - 1].result, terms)
-    for found in tiles.groups(keeps=way is Way.KEEP):
-        given = _bytes(chain, chain.sections[found.first].source, terms)
-        memory = given + result + found.bytes
-        yield Option(
-            memory,
-            Cost(found.nanoseconds, found.multiply_accumulates),
-            Group(first=found.first, upto=upto, way=way, grid=found.grid),
-        )
+    def _cost(self, section: int, entry: int) -> MoveCost:
+        """Bytes of a section whose input lies whole, or comes so many rows at a time."""
+        if (section, entry) not in self._costs:
+            stages = tuple(row_stages(self._course, section, section + 1))
+            move = Move(section, section + 1, stages)
+            self._costs[section, entry] = self._moves.cost(move, entry)
+            self._time[section] = sum(map(self._times.of_stage, stages))
+        return self._costs[section, entry]
 
 
 class FusionPoint(NamedTuple):
-    """A configuration with the most bytes alive in it and its cost."""
+    """A configuration with the most bytes alive in it and its cost.
+
+    fused: groups that do not work layer by layer.
+    """
 
     memory: int
     cost: Cost
     groups: Configuration
-    parts: int  # groups that work by parts
+    fused: int
 
 
 def front(options: Iterable[Option], sections: int) -> list[FusionPoint]:
     """Return the points no other improves on, by growing memory and falling cost.
 
-    Empty where no groups of the options cover all sections. Dynamic programming over cuts, exact in
-    the memory and cost that the options state.
+    Empty where no groups of the options cover all sections. Exact in the memory and cost that the
+    options state. Of configurations that are equal otherwise, those with fewer fused groups stay.
     """
-    by_end: list[list[Option]] = [[] for _ in range(sections + 1)]
+    by_ends: list[dict[int, list[Option]]] = [{} for _ in range(sections + 1)]
     for option in options:
-        by_end[option.group.upto].append(option)
+        by_ends[option.group.upto].setdefault(option.group.first, []).append(option)
     best: list[list[FusionPoint]] = [[FusionPoint(0, NOTHING, (), 0)]]
     for upto in range(1, sections + 1):
-        best.append(_extended(best, _useful(by_end[upto])))
+        some = [one for same in by_ends[upto].values() for one in _lowest(same)]
+        candidates = [
+            (
+                max(point.memory, option.memory),
+                point.cost.plus(option.cost),
+                point.fused + (option.group.mode is not GroupMode.WHOLE),
+                number,
+                place,
+            )
+            for number, option in enumerate(some)
+            for place, point in enumerate(best[option.group.first])
+        ]
+        kept: list[FusionPoint] = []
+        for memory, cost, fused, number, place in sorted(candidates):
+            if not kept or cost < kept[-1].cost:
+                group = some[number].group
+                groups = (*best[group.first][place].groups, group)
+                kept.append(FusionPoint(memory, cost, groups, fused))
+        best.append(kept)
     return best[-1]
 
 
-def _extended(
-    best: Sequence[Sequence[FusionPoint]], options: Sequence[Option]
-) -> list[FusionPoint]:
-    """The points that end with these options and that no other improves on.
-
-    Of configurations that are equal otherwise, those with fewer groups that work by parts stay.
-    """
-    candidates = [
-        (
-            max(point.memory, option.memory),
-            point.cost.nanoseconds + option.cost.nanoseconds,
-            point.cost.multiply_accumulates + option.cost.multiply_accumulates,
-            point.parts + (option.group.way is not Way.WHOLE),
-            number,
-            place,
-        )
-        for number, option in enumerate(options)
-        for place, point in enumerate(best[option.group.first])
-    ]
-    kept: list[FusionPoint] = []
-    for memory, nanoseconds, work, parts, number, place in sorted(candidates):
-        cost = Cost(nanoseconds, work)
-        if not kept or cost < kept[-1].cost:
-            group = options[number].group
-            kept.append(FusionPoint(memory, cost, (*best[group.first][place].groups, group), parts))
+def _lowest(options: Sequence[Option]) -> list[Option]:
+    """The options of a group that no other improves on."""
+    kept: list[Option] = []
+    for option in sorted(options, key=lambda one: (one.memory, one.cost)):
+        if not kept or option.cost < kept[-1].cost:
+            kept.append(option)
     return kept
 
 
@@ -314,30 +370,3 @@ def best_under(points: Sequence[FusionPoint], memory: int) -> FusionPoint | None
     """Return the point of least cost within a memory limit; None if none fits."""
     place = bisect_right(points, memory, key=lambda point: point.memory)
     return points[place - 1] if place else None
-
-
-def merged(groups: Configuration) -> Configuration:
-    """Return the configuration with neighbouring groups that work layer by layer made one."""
-    found: list[Group] = []
-    for group in groups:
-        if found and group.way is Way.WHOLE and found[-1].way is Way.WHOLE:
-            before = found.pop()
-            group = Group(first=before.first, upto=group.upto, way=Way.WHOLE, grid=group.grid)
-        found.append(group)
-    return tuple(found)
-
-
-def _useful(options: Sequence[Option]) -> list[Option]:
-    """The options of each group that no other of the same group improves on."""
-    by_first: dict[int, list[Option]] = {}
-    for option in options:
-        by_first.setdefault(option.group.first, []).append(option)
-    return [option for same in by_first.values() for option in _lowest(same)]
-
-
-def _lowest(options: Sequence[Option]) -> list[Option]:
-    kept: list[Option] = []
-    for option in sorted(options, key=lambda one: (one.memory, one.cost)):
-        if not kept or option.cost < kept[-1].cost:
-            kept.append(option)
-    return kept

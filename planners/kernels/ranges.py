@@ -11,7 +11,7 @@ form runs on integers without end.
 | placement_search.search | `placement_search` |
 | placement_beam.search | `placement_beam`; sums that tell rows apart are made modulo 2^64 |
 | placement_ejection.search, put, lower | `placement_ejection` |
-| loop_nests.least_traffic, nested_traffic | `loop_nests` |
+| loop_nests.least_traffic | `loop_nests` |
 | event_times.advance, growth, trace | `event_times` |
 | convolution_direct, all; convolution_tiles.forwards_* | `windows` |
 | convolution_layers.pool_*, columns, rows | `windows` |
@@ -100,7 +100,7 @@ def placement_ejection(
 
 
 def loop_nests(lengths: Sequence[int], element_bytes: Sequence[int], room: int) -> int:
-    """Return the largest number of both kernels of `loop_nests`. lengths: of the six loops.
+    """Return the largest number of `loop_nests`. lengths: of the six loops.
 
     Tiles move, and hold, an element of an array at most once for each multiplication of the layer: a
     tile of the input touches no more places along an axis than it has pairs of output places and kernel

@@ -1,4 +1,4 @@
-"""The ways to work a network in an arena, and the answer to whether it fits: values."""
+"""Methods to work a network in an arena, and the answer to whether it fits: values."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from csdf.outcome import Reason, Status, Why
+from csdf.words import bytes_in_words
 
 if TYPE_CHECKING:
     from planners.plan.plan import StreamingPlan
@@ -14,16 +15,16 @@ if TYPE_CHECKING:
 
 RESIDENT = "resident"  # the input lies whole in the arena before the first layer works
 ROWS = "rows"  # the input comes row by row
-OUTSIDE = "outside"  # inputs are read from, results written to memory that is not the arena's
-INPUTS = (RESIDENT, ROWS, OUTSIDE)
-RESULTS = (RESIDENT, OUTSIDE)
+EXTERNAL = "external"  # inputs are read from, outputs written to memory that is not the arena's
+INPUTS = (RESIDENT, ROWS, EXTERNAL)
+OUTPUT_MEMORIES = (RESIDENT, EXTERNAL)
 
-WHOLE_LAYERS = "whole layers"
-BY_ROWS = "rows"
-LINES = "lines, nothing twice"
-STRIPS = "lines and strips"
-IN_PARTS = "strips, channels in parts"
-TWICE = "strips, gates twice"
+WHOLE_LAYERS = "layer by layer"
+BY_ROWS = "row by row"
+LINES = "line buffers, no recomputation"
+STRIPS = "line buffers + strips"
+IN_PARTS = "strips, channel blocking"
+TWICE = "strips, squeeze-and-excitation rematerialised"
 SEARCHED = (LINES, STRIPS, IN_PARTS, TWICE)
 SEARCHED_FIRST = (LINES, STRIPS)  # of which there are far fewer
 PLAIN = (WHOLE_LAYERS, BY_ROWS)
@@ -33,35 +34,35 @@ class FitWhy(Why):
     """Reasons for the answer to whether a network fits."""
 
     FLASH = "the parameters need {needed} bytes of flash, {flash} are there"
-    LEAST_WORK = "the least work found among whole layers, rows, lines and strips"
+    LEAST_WORK = "fewest MACs found: layer by layer, row by row, line buffers, strips"
     FASTEST = (
-        "the least work found among whole layers, rows, lines and strips, and within the RAM the "
-        "fastest of that work"
+        "fewest MACs found: layer by layer, row by row, line buffers, strips; within the RAM the "
+        "fastest with these MACs"
     )
     LEAST_BY_THEN = (
-        "the least work found among whole layers, rows, lines and strips; "
+        "fewest MACs found: layer by layer, row by row, line buffers, strips; "
         "the search ended early: {end}"
     )
-    TOO_SLOW = "the fastest way found takes {nanoseconds} ns, as the platform predicts"
-    ENDS = "what comes in and goes out takes {least} bytes whatever is planned"
+    TOO_SLOW = "the fastest method found takes {nanoseconds} ns, as the platform predicts"
+    ENDS = "input and output alone take {least} bytes, whatever is planned"
     TOO_LARGE_BY_THEN = "{end}; the least found by then needs {least} bytes"
     TOO_LARGE = (
-        "the least of whole layers, rows, lines and strips needs {least} bytes; "
-        "nothing is proved of other ways"
+        "the least of layer by layer, row by row, line buffers and strips needs {least} bytes; "
+        "nothing is proved of other methods"
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FitWay:
-    """A way to work a network in an arena.
+class FitMethod:
+    """A method to work a network in an arena.
 
-    work: multiply-accumulates of a frame, as a part of those of the network computed once.
+    mac_ratio: multiply-accumulates of a frame, divided by those of the network computed once.
     nanoseconds: of a frame, predicted by a model of the platform; None without one.
     """
 
     name: str
     plan: StreamingPlan
-    work: Fraction
+    mac_ratio: Fraction
     nanoseconds: int | None
 
     @property
@@ -74,29 +75,29 @@ class FitWay:
 class Fit:
     """Whether a network fits, and how.
 
-    ways: by growing RAM, each with less work than those before it; the plain ways are among them
-    whatever they cost. lower_bound: no way, searched or not, needs less RAM: what comes in and goes
-    out lies whole. best: the way with the least work within the RAM, the fastest of those as far as
-    times are predicted; None where none fits.
-    flash_bytes: the trained numbers as a library stores them, with the factors that rescale integers.
+    methods: by growing RAM, each with fewer MACs than those before it; the plain ones are among them
+    whatever they cost. lower_bound: no method, searched or not, needs less RAM: input and output lie
+    whole. best: the method with the fewest MACs within the RAM, the fastest of those as far as times
+    are predicted; None where none fits. flash_bytes: the parameters as a library stores them, with the
+    factors that rescale integers.
     """
 
     network: str
     input: str
-    result: str
+    output: str
     ram: int | None
     flash: int | None
     flash_bytes: int
-    ways: tuple[FitWay, ...]
-    best: FitWay | None
+    methods: tuple[FitMethod, ...]
+    best: FitMethod | None
     lower_bound: int
     status: Status
     reason: Reason
 
     @property
-    def least(self) -> FitWay:
-        """The way with the least RAM."""
-        return min(self.ways, key=lambda way: (way.ram_bytes, way.work))
+    def least(self) -> FitMethod:
+        """The method with the least RAM."""
+        return min(self.methods, key=lambda way: (way.ram_bytes, way.mac_ratio))
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as a JSON value."""
@@ -106,19 +107,62 @@ class Fit:
             "fits": {Status.FEASIBLE: True, Status.INFEASIBLE: False}.get(self.status),
             "ram_bytes": shown.ram_bytes,
             "flash_bytes": self.flash_bytes,
-            "work": str(shown.work),
+            "mac_ratio": str(shown.mac_ratio),
             "lower_bound_bytes": self.lower_bound,
             "status": str(self.status),
             "reason": str(self.reason),
             "input": self.input,
-            "result": self.result,
-            "ways": [
+            "output_memory": self.output,
+            "methods": [
                 {
                     "name": way.name,
                     "ram_bytes": way.ram_bytes,
-                    "work": str(way.work),
+                    "mac_ratio": str(way.mac_ratio),
                     "predicted_nanoseconds": way.nanoseconds,
                 }
-                for way in self.ways
+                for way in self.methods
             ],
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bytes that a network must fit; None where nothing is said.
+
+    ram: of all buffers. flash: of all parameters, which then lie in no RAM. memory: of both together,
+    as the papers count.
+    """
+
+    ram: int | None = None
+    flash: int | None = None
+    memory: int | None = None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there is any limit."""
+        return (self.ram, self.flash, self.memory) != (None, None, None)
+
+    def room(self, parameters: int, stored: int) -> int | None:
+        """Return the bytes left for buffers beside so many bytes of parameters; None: no limit.
+
+        stored: bytes that they take in flash, as C has them. Below 0 where the parameters alone are
+        too large.
+        """
+        found = [] if self.ram is None else [self.ram]
+        if self.memory is not None:
+            found.append(self.memory - parameters)
+        if self.flash is not None and stored > self.flash:
+            found.append(self.flash - stored)
+        return min(found, default=None)
+
+    def __str__(self) -> str:
+        parts = [
+            f"{bytes_in_words(size)} {what}"
+            for size, what in (
+                (self.memory, "for buffers and parameters"),
+                (self.ram, "of RAM for buffers"),
+                (self.flash, "of flash for parameters"),
+            )
+            if size is not None
+        ]
+        return ", ".join(parts) or "no limit"

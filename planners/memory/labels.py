@@ -94,12 +94,12 @@ class _GroupSearch:
         self._stop = stop
         self._others = others
         self._is_complete = True
-        last = len(moves.course.cuts)
+        last = len(moves.course.separators)
         self._chains = PlacedChains(tuple(moves.whole_bytes(cut) for cut in range(last)), {})
 
     def front(self) -> PlanFront:
         """Return the plans from the first cut to the last."""
-        last = len(self._moves.course.cuts) - 1
+        last = len(self._moves.course.separators) - 1
         chains = self._begun()
         for cut in range(last):
             self._stop.look()
@@ -288,7 +288,7 @@ class GroupLabels:
 
         The bytes count the tensors at both ends as if the one lay over the other as far as it can.
         """
-        last = len(self._moves.course.cuts) - 1
+        last = len(self._moves.course.separators) - 1
         for cut in range(self._begin, last):
             for key in sorted(key for key in self._open if key[0] == cut):
                 yield from self._follow(key, self._open.pop(key))
@@ -308,7 +308,7 @@ class GroupLabels:
         done = _Extended(number, lines, passing, work, choices.end)
         yield from done.split((memory <= self._limits.memory) & is_cheap, memory)
         passing = np.maximum(labels.passing, choices.onward[:, None])
-        last = len(self._moves.course.cuts) - 1
+        last = len(self._moves.course.separators) - 1
         goes_on = is_cheap & (choices.end < last)[:, None]
         goes_on &= self._beside + lines + passing <= self._limits.memory
         onward = _Extended(number, lines, passing, work, choices.key)

@@ -20,14 +20,14 @@ from typing import NamedTuple
 from cnn2csdf.network import Network
 from planners.memory.line_buffers import Keeping, kept_rows, least_lead, pace_of
 from planners.memory.moves import GroupWay, made_by_rows
-from planners.memory.order import Course, course_of
+from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.placement import GroupBytes, Lead, placed
 from planners.memory.stages import Geometry, StageTable
 from planners.plan.aliases import channels_of, joint_lives, worth_it
 from planners.plan.firing import Firings, Reading, firing_order
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
-    Inlay,
+    Alias,
     Kind,
     PlannedGroup,
     PlannedStage,
@@ -37,7 +37,7 @@ from planners.plan.plan import (
 )
 from planners.plan.rematerialisation import worked_network
 
-OUTSIDE_ALIGNMENT = 8  # bytes
+EXTERNAL_ALIGNMENT = 8  # bytes
 
 
 class _KeptIn(NamedTuple):
@@ -49,26 +49,34 @@ class _KeptIn(NamedTuple):
 
 
 def plan_of(
-    course: Course,
+    course: TopologicalOrder, table: StageTable, groups: Sequence[GroupWay], *, is_streamed: bool
+) -> StreamingPlan:
+    """Return the plan of a chain of groups, with exact sizes and an offset for each buffer."""
+    return bounded_plan(course, table, groups, is_streamed=is_streamed)[0]
+
+
+def bounded_plan(
+    course: TopologicalOrder,
     table: StageTable,
     groups: Sequence[GroupWay],
     *,
     is_streamed: bool,
     offsets: Mapping[str, int] | None = None,
-) -> StreamingPlan:
-    """Return the plan of a chain of groups, with exact sizes and an offset for each buffer.
+) -> tuple[StreamingPlan, int]:
+    """Return the plan of a chain of groups, and bytes that no offsets of its buffers are below.
 
     offsets: of the tensors, where nothing but tensors takes room, and their places are known; by
     default they are looked for, and a result may lie over dead rows of what its group reads.
     """
     is_joined = offsets is None
     makings, again = _makings(course, table, groups, is_streamed=is_streamed, is_joined=is_joined)
-    plans = (making.plan(offsets) for making in makings)
-    return replace(min(plans, key=lambda plan: plan.arena_bytes), again=again)
+    plans = [(making.plan(offsets), making.least) for making in makings]
+    plan, least = min(plans, key=lambda one: one[0].arena_bytes)
+    return replace(plan, rematerialised=again), least
 
 
 def smaller_plan(
-    course: Course,
+    course: TopologicalOrder,
     table: StageTable,
     groups: Sequence[GroupWay],
     *,
@@ -80,7 +88,7 @@ def smaller_plan(
     plans = [making.plan(None) for making in makings if making.least < than]
     if not plans:
         return None
-    return replace(min(plans, key=lambda plan: plan.arena_bytes), again=again)
+    return replace(min(plans, key=lambda plan: plan.arena_bytes), rematerialised=again)
 
 
 class Block(NamedTuple):
@@ -95,7 +103,7 @@ class Block(NamedTuple):
 
 
 def plan_with_blocks(
-    course: Course,
+    course: TopologicalOrder,
     table: StageTable,
     groups: Sequence[WorkingGroup],
     blocks: Mapping[int, Block],
@@ -109,7 +117,7 @@ def plan_with_blocks(
 
 
 def _makings(
-    course: Course,
+    course: TopologicalOrder,
     table: StageTable,
     groups: Sequence[GroupWay],
     *,
@@ -124,18 +132,21 @@ def _makings(
         Span(course.at(move.begin), course.at(move.end))
         for group in groups
         for move in group.moves
-        if move.is_again
+        if move.is_rematerialised
     )
     if again:
-        course = course_of(worked_network(course.network, again))
+        course = topological_order(worked_network(course.network, again))
         table = table.of(course.network)
     made = list(_groups(course, table, groups, is_streamed=is_streamed))
-    inlays = table.inlays if is_joined else {}
-    return list(_tried(course, table, made, inlays)), again
+    aliases = table.aliases if is_joined else {}
+    return list(_tried(course, table, made, aliases)), again
 
 
 def _tried(
-    course: Course, table: StageTable, groups: Sequence[WorkingGroup], inlays: Mapping[str, Inlay]
+    course: TopologicalOrder,
+    table: StageTable,
+    groups: Sequence[WorkingGroup],
+    aliases: Mapping[str, Alias],
 ) -> Iterator[_Making]:
     """The same groups with more or fewer tensors that lie in others, of which the least is taken.
 
@@ -143,25 +154,25 @@ def _tried(
     lie in hosts that lie whole.
     """
     found = [
-        _Making(course, table, groups, inlays, is_eager=True),
-        _Making(course, table, groups, inlays),
+        _Making(course, table, groups, aliases, is_eager=True),
+        _Making(course, table, groups, aliases),
         _Making(course, table, groups, {}),
     ]
     for number, one in enumerate(found):
-        if one.inlays not in [before.inlays for before in found[:number]]:
+        if one.aliases not in [before.aliases for before in found[:number]]:
             yield one
 
 
 def _groups(
-    course: Course, table: StageTable, groups: Sequence[GroupWay], *, is_streamed: bool
+    course: TopologicalOrder, table: StageTable, groups: Sequence[GroupWay], *, is_streamed: bool
 ) -> Iterator[WorkingGroup]:
     for number, group in enumerate(groups):
         stages = [table.geometry(stage) for move in group.moves for stage in move.stages]
-        arriving = course.at(0) if is_streamed and number == 0 else None
+        streamed_input = course.at(0) if is_streamed and number == 0 else None
         if group.is_apart:
             yield from (WorkingGroup((stage,), None) for stage in stages)
         else:
-            yield WorkingGroup(tuple(stages), arriving)
+            yield WorkingGroup(tuple(stages), streamed_input)
 
 
 class _Making:
@@ -169,10 +180,10 @@ class _Making:
 
     def __init__(
         self,
-        course: Course,
+        course: TopologicalOrder,
         table: StageTable,
         groups: Sequence[WorkingGroup],
-        inlays: Mapping[str, Inlay],
+        aliases: Mapping[str, Alias],
         *,
         is_eager: bool = False,
         blocks: Mapping[int, Block] | None = None,
@@ -192,32 +203,32 @@ class _Making:
         hosts = set(lives)
         sizes = {name: table.arena_bytes(name) for name in lives}
         if is_eager:
-            lives |= lives_of_lines(groups, {one.tensor for one in inlays.values()} - hosts)
-        inside = {name: one for name, one in inlays.items() if name in lives and one.host in hosts}
+            lives |= lives_of_lines(groups, {one.tensor for one in aliases.values()} - hosts)
+        inside = {name: one for name, one in aliases.items() if name in lives and one.host in hosts}
         lives = {name: life for name, life in lives.items() if name in hosts or name in inside}
         sizes |= {name: table.row_bytes(name) for name in inside if name not in hosts}
-        self._inlays = worth_it(inside, lives, sizes)
-        self._joint = {name for one in self._inlays.values() for name in (one.tensor, one.host)}
+        self._aliases = worth_it(inside, lives, sizes)
+        self._joint = {name for one in self._aliases.values() for name in (one.tensor, one.host)}
         self._whole = {
-            name: life for name, life in joint_lives(self._inlays, lives).items() if name in hosts
+            name: life for name, life in joint_lives(self._aliases, lives).items() if name in hosts
         }
         self._widest = max(table.bytes_of(name) for name in course.layers)
-        left = [one for name, one in inlays.items() if name not in self._inlays]
+        left = [one for name, one in aliases.items() if name not in self._aliases]
         self._kept = [self._kept_in(group, left) for group in groups]
         self._buffers = tuple(self._sized())
-        self._inner = [one for one in self._buffers if one.kind is not Kind.OUTSIDE]
+        self._inner = [one for one in self._buffers if one.kind is not Kind.EXTERNAL]
         barred = table.outside | self._joint
         leads = leads_of(course, table, groups, whole=self._whole, barred=barred)
         self._leads = list(leads) if has_leads else []
         self.least = least_arena(groups, self._inner, self._leads)
 
     @property
-    def inlays(self) -> tuple[Inlay, ...]:
+    def aliases(self) -> tuple[Alias, ...]:
         """The tensors that lie in others."""
         in_rings = (
-            one for kept in self._kept for ring in kept.rings.values() for one in ring.inlays
+            one for kept in self._kept for ring in kept.rings.values() for one in ring.aliases
         )
-        return (*self._inlays.values(), *in_rings)
+        return (*self._aliases.values(), *in_rings)
 
     def plan(self, known: Mapping[str, int] | None) -> StreamingPlan:
         """Return the plan, at known offsets or at those that are found."""
@@ -238,7 +249,7 @@ class _Making:
             buffers=done,
             arena_bytes=arena,
             multiply_accumulates=sum(one.work for group in self._groups for one in group.geometry),
-            inlays=self.inlays,
+            aliases=self.aliases,
         )
 
     def _sized(self) -> Iterator[StreamBuffer]:
@@ -247,7 +258,7 @@ class _Making:
         for name, (begin, end) in self._whole.items():
             yield StreamBuffer(
                 name=name,
-                kind=Kind.OUTSIDE if name in outside else Kind.WHOLE,
+                kind=Kind.EXTERNAL if name in outside else Kind.WHOLE,
                 tensor=name,
                 rows=self._table.height(name),
                 size=self._table.tensor_bytes(name),
@@ -278,30 +289,32 @@ class _Making:
     def _alignment(self, buffer: StreamBuffer) -> int:
         if buffer.kind is Kind.SCRATCH:
             return self._blocks[buffer.begin].alignment
-        if buffer.kind is Kind.SUMS:
+        if buffer.kind is Kind.ACCUMULATORS:
             return ACCUMULATOR_BYTES
-        if buffer.kind is Kind.POOL:
+        if buffer.kind is Kind.STAGING:
             return self._widest
         return self._table.bytes_of(buffer.tensor)
 
-    def _kept_in(self, group: WorkingGroup, inlays: Collection[Inlay]) -> _KeptIn:
+    def _kept_in(self, group: WorkingGroup, aliases: Collection[Alias]) -> _KeptIn:
         """The rows that a group keeps, and its rings."""
         firings = [one.firings for one in group.geometry]
         strips = [one.strip_bytes for one in group.geometry]
-        if group.arriving is not None:
-            firings.insert(0, made_by_rows(group.arriving, self._table.height(group.arriving), 1))
+        if group.streamed_input is not None:
+            firings.insert(
+                0, made_by_rows(group.streamed_input, self._table.height(group.streamed_input), 1)
+            )
             strips.insert(0, 0)
         keeping = {
             one.result: Keeping.WHOLE
-            if one.result in self._whole or one.result in self._inlays
+            if one.result in self._whole or one.result in self._aliases
             else Keeping.LINE
             for one in firings
         }
         sizes = {one.result: self._table.row_bytes(one.result) for one in firings}
         kept = kept_rows(firings, sizes, strips, keeping)
-        rings = rings_of(self._course.network, firings, inlays, kept.rows, sizes)
+        rings = rings_of(self._course.network, firings, aliases, kept.rows, sizes)
         for host, ring in rings.items():
-            keeping |= dict.fromkeys((host, *(one.tensor for one in ring.inlays)), Keeping.WHOLE)
+            keeping |= dict.fromkeys((host, *(one.tensor for one in ring.aliases)), Keeping.WHOLE)
         if rings:
             kept = kept_rows(firings, sizes, strips, keeping)
         rows = {**kept.rows, **{host: ring.rows for host, ring in rings.items()}}
@@ -315,9 +328,11 @@ class _Making:
             yield self._buffer(Kind.LINE, tensor, rows, size, number)
         for one in group.geometry:
             if one.accumulator:
-                yield self._buffer(Kind.SUMS, one.firings.result, 0, one.accumulator, number)
+                yield self._buffer(
+                    Kind.ACCUMULATORS, one.firings.result, 0, one.accumulator, number
+                )
         size = -(-kept.passing // self._widest) * self._widest
-        yield self._buffer(Kind.POOL, group.result, 0, size, number)
+        yield self._buffer(Kind.STAGING, group.result, 0, size, number)
         if number in self._blocks:
             block = self._buffer(Kind.SCRATCH, group.result, 0, self._blocks[number].size, number)
             yield replace(block, name=self._block_name(number))
@@ -337,11 +352,11 @@ class _Making:
 
 def behind(arena: int, buffers: Sequence[StreamBuffer]) -> dict[str, int]:
     """Return offsets of tensors outside the arena, one behind the other from its end on."""
-    offset, found = -(-arena // OUTSIDE_ALIGNMENT) * OUTSIDE_ALIGNMENT, {}
+    offset, found = -(-arena // EXTERNAL_ALIGNMENT) * EXTERNAL_ALIGNMENT, {}
     for one in buffers:
-        if one.kind is Kind.OUTSIDE:
+        if one.kind is Kind.EXTERNAL:
             found[one.name] = offset
-            offset += -(-one.size // OUTSIDE_ALIGNMENT) * OUTSIDE_ALIGNMENT
+            offset += -(-one.size // EXTERNAL_ALIGNMENT) * EXTERNAL_ALIGNMENT
     return found
 
 
@@ -350,16 +365,16 @@ def _planned(group: WorkingGroup) -> PlannedGroup:
         stages=tuple(
             PlannedStage(
                 stage=one.stage,
-                strips=tuple((strip.layer, strip.rows, strip.columns) for strip in one.strips),
+                strips=one.strips,
             )
             for one in group.geometry
         ),
-        arriving=group.arriving,
+        streamed_input=group.streamed_input,
     )
 
 
 def leads_of(
-    course: Course,
+    course: TopologicalOrder,
     table: StageTable,
     groups: Sequence[WorkingGroup],
     *,
@@ -402,13 +417,13 @@ class Ring(NamedTuple):
     """The rows of a ring, and the tensors in it beside its own."""
 
     rows: int
-    inlays: tuple[Inlay, ...]
+    aliases: tuple[Alias, ...]
 
 
 def rings_of(
     network: Network,
     firings: Sequence[Firings],
-    inlays: Collection[Inlay],
+    aliases: Collection[Alias],
     lines: Mapping[str, int],
     row_bytes: Mapping[str, int],
 ) -> dict[str, Ring]:
@@ -416,8 +431,8 @@ def rings_of(
 
     lines: rows of each line of the group; row_bytes: of each result.
     """
-    members: dict[str, list[Inlay]] = {}
-    for one in inlays:
+    members: dict[str, list[Alias]] = {}
+    for one in aliases:
         if one.tensor in lines and one.host in lines and one.row == 0:
             members.setdefault(one.host, []).append(one)
     found = {}
@@ -445,10 +460,10 @@ def _rows(
     firings: Sequence[Firings],
     order: Sequence[int],
     host: str,
-    inlays: Sequence[Inlay],
+    aliases: Sequence[Alias],
 ) -> int:
     """Rows from the first that is still read to the last that is written, at any time."""
-    readers = _readers(network, firings, [Inlay(host, host), *inlays])
+    readers = _readers(network, firings, [Alias(host, host), *aliases])
     fired, most = [0] * len(firings), 0
     for place in order:
         stage = firings[place]
@@ -463,10 +478,10 @@ def _rows(
 
 
 def _readers(
-    network: Network, firings: Sequence[Firings], inlays: Sequence[Inlay]
+    network: Network, firings: Sequence[Firings], aliases: Sequence[Alias]
 ) -> dict[str, list[tuple[int, Reading]]]:
     """For each tensor of a ring the stages that read some of its bytes, under its name or another's."""
-    readings: dict[str, list[tuple[int, Reading]]] = {one.tensor: [] for one in inlays}
+    readings: dict[str, list[tuple[int, Reading]]] = {one.tensor: [] for one in aliases}
     for place, stage in enumerate(firings):
         for reading in stage.readings:
             if reading.tensor in readings:
@@ -474,19 +489,19 @@ def _readers(
     return {
         one.tensor: [
             found
-            for other in inlays
+            for other in aliases
             if _overlap(network, one, other)
             for found in readings[other.tensor]
         ]
-        for one in inlays
+        for one in aliases
     }
 
 
-def _overlap(network: Network, one: Inlay, other: Inlay) -> bool:
+def _overlap(network: Network, one: Alias, other: Alias) -> bool:
     """Whether two tensors of a host have places of it in common."""
-    shapes = [network.layer(inlay.tensor).shape for inlay in (one, other)]
+    shapes = [network.layer(alias.tensor).shape for alias in (one, other)]
     sizes = [(shape.width, channels_of(shape)) for shape in shapes]
-    begins = [(inlay.column, inlay.channel) for inlay in (one, other)]
+    begins = [(alias.column, alias.channel) for alias in (one, other)]
     return all(
         begins[0][axis] < begins[1][axis] + sizes[1][axis]
         and begins[1][axis] < begins[0][axis] + sizes[0][axis]
@@ -501,28 +516,30 @@ class WorkingGroup(NamedTuple):
     """
 
     geometry: tuple[Geometry, ...]
-    arriving: str | None
+    streamed_input: str | None
 
     @property
     def result(self) -> str:
         """The tensor that the group makes."""
         if not self.geometry:
-            assert self.arriving is not None
-            return self.arriving
+            assert self.streamed_input is not None
+            return self.streamed_input
         return self.geometry[-1].firings.result
 
 
-def lifetimes(course: Course, groups: Sequence[WorkingGroup]) -> dict[str, tuple[int, int]]:
+def lifetimes(
+    course: TopologicalOrder, groups: Sequence[WorkingGroup]
+) -> dict[str, tuple[int, int]]:
     """Return the tensors that lie whole, with the first group and one past the last that has them."""
     begin: dict[str, int] = {}
     first = groups[0]
-    passing = first.arriving if first.geometry else None  # the input, if it never lies whole
-    if passing is None:
-        begin[course.at(0)] = 0
-    begin |= dict.fromkeys(course.others, 0)
+    passing = first.streamed_input if first.geometry else None  # the input, if it never lies whole
     made = {
         one.firings.result: number for number, group in enumerate(groups) for one in group.geometry
     }
+    for name in (course.at(0), *course.others):
+        if name not in made and name != passing:  # else a stage of its own brings it
+            begin[name] = 0
     end: dict[str, int] = {}
     for number, group in enumerate(groups):
         for one in group.geometry:

@@ -17,12 +17,12 @@ from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Array
 from planners.kernels import ranges
 from planners.memory.line_buffers import Keeping, Pace, kept_rows, pace_of
-from planners.memory.order import Course
+from planners.memory.order import TopologicalOrder
 from planners.memory.stages import StageTable
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.aliases import most_bytes, worth_it
 from planners.plan.firing import Firings
-from planners.plan.plan import Manner, Stage
+from planners.plan.plan import Mode, Stage
 
 ROWS_AT_A_TIME = (1, 2, 4, 8, 16)  # of stages of several layers
 LONGEST_STAGE = 10  # layers
@@ -40,7 +40,7 @@ class Move(NamedTuple):
     begin: int  # numbers of cuts
     end: int
     stages: tuple[Stage, ...]
-    is_again: bool = (
+    is_rematerialised: bool = (
         False  # whether layers that sums need work twice, as in planners.plan.rematerialisation
     )
 
@@ -57,14 +57,14 @@ class Section(NamedTuple):
     end: int
     layers: tuple[str, ...]
     table: StageTable
-    is_again: bool = False
+    is_rematerialised: bool = False
 
     def stage(self, layers: tuple[str, ...], rows: int) -> Stage:
         """Return the stage of some of the layers; sums add up what the section makes as it comes."""
         network = self.table.network
         layer = network.layer(layers[0])
         if len(layers) == 1 and layer.inputs[0] in self.layers and sums_over_rows(network, layer):
-            return Stage(layers=layers, manner=Manner.SUMS)
+            return Stage(layers=layers, mode=Mode.ACCUMULATING)
         return Stage(layers=layers, rows=rows)
 
     def channels(self, stage: Stage) -> int:
@@ -73,7 +73,7 @@ class Section(NamedTuple):
 
     def move(self, stages: Iterable[Stage]) -> Move:
         """Return the move of some stages."""
-        return Move(self.begin, self.end, tuple(stages), self.is_again)
+        return Move(self.begin, self.end, tuple(stages), self.is_rematerialised)
 
 
 class MoveCost(NamedTuple):
@@ -115,7 +115,9 @@ class Moves:
     longest_stage = LONGEST_STAGE
     most_partitions = MOST_PARTITIONS
 
-    def __init__(self, course: Course, table: StageTable, parts: Sequence[int] = ()) -> None:
+    def __init__(
+        self, course: TopologicalOrder, table: StageTable, parts: Sequence[int] = ()
+    ) -> None:
         """Take the parts, beside one, into which the channels of a stage may be cut."""
         self.course = course
         self.table = table
@@ -131,15 +133,15 @@ class Moves:
     def from_cut(self, begin: int, entry: int) -> Iterator[Move]:
         """Yield the moves that begin behind a cut whose tensor comes so many rows a batch."""
         course = self.course
-        first = course.cuts[begin] + 1
-        for end in range(begin + 1, len(course.cuts)):
-            layers = course.layers[first : course.cuts[end] + 1]
+        first = course.separators[begin] + 1
+        for end in range(begin + 1, len(course.separators)):
+            layers = course.layers[first : course.separators[end] + 1]
             if len(layers) > self.longest_stage and end > begin + 1:
                 return
             if len(layers) == 1 and sums_over_rows(course.network, course.network.layer(layers[0])):
-                yield Move(begin, end, (Stage(layers=layers, manner=Manner.SUMS),))
+                yield Move(begin, end, (Stage(layers=layers, mode=Mode.ACCUMULATING),))
             if entry == WHOLE and self.table.can_go_by_channels(layers):
-                yield Move(begin, end, (Stage(layers=layers, manner=Manner.CHANNELS),))
+                yield Move(begin, end, (Stage(layers=layers, mode=Mode.CHANNELS),))
             if self._is_stage(layers, self.table) and len(layers) <= self.longest_stage:
                 for stage in self._stages(layers):
                     yield Move(begin, end, (stage,))
@@ -148,14 +150,19 @@ class Moves:
 
     def _stages(self, layers: tuple[str, ...]) -> Iterator[Stage]:
         """The rows a firing, and the parts, that are worth a try."""
-        summing = self.table.summing_layer(layers) if self._parts else None
+        accumulating_layer = self.table.accumulating_layer(layers) if self._parts else None
         for rows in _batches(layers, self.table):
             yield Stage(layers=layers, rows=rows)
-            if summing is not None and rows <= MOST_ROWS_IN_PARTS:
+            if accumulating_layer is not None and rows <= MOST_ROWS_IN_PARTS:
                 channels = self.table.network.layer(layers[0]).shape.channels
                 for parts in self._parts:
                     if parts <= channels:
-                        yield Stage(layers=layers, rows=rows, parts=parts, summing=summing)
+                        yield Stage(
+                            layers=layers,
+                            rows=rows,
+                            channel_blocks=parts,
+                            accumulating_layer=accumulating_layer,
+                        )
 
     def _is_stage(self, layers: Sequence[str], table: StageTable) -> bool:
         return not self.course.results & set(layers[:-1]) and table.can_be_stage(layers)
@@ -193,16 +200,18 @@ class Moves:
 
     def _in_parts(self, section: Section, stages: Sequence[Stage]) -> Iterator[Move]:
         """The same parts in all stages of a section that can work so."""
-        summing = [section.table.summing_layer(stage.layers) for stage in stages]
+        accumulating_layer = [section.table.accumulating_layer(stage.layers) for stage in stages]
         for parts in self._parts:
             can = [
                 layer is not None and section.channels(stage) >= parts
-                for stage, layer in zip(stages, summing, strict=True)
+                for stage, layer in zip(stages, accumulating_layer, strict=True)
             ]
             if any(can):
                 yield section.move(
-                    replace(stage, parts=parts, summing=layer) if is_cut else stage
-                    for stage, layer, is_cut in zip(stages, summing, can, strict=True)
+                    replace(stage, channel_blocks=parts, accumulating_layer=layer)
+                    if is_cut
+                    else stage
+                    for stage, layer, is_cut in zip(stages, accumulating_layer, can, strict=True)
                 )
 
     def table_of(self, move: Move) -> StageTable:  # noqa: ARG002 - TwiceMoves looks at it
@@ -243,7 +252,7 @@ class Moves:
             rows.append((key, move.end, cost.lines, cost.work, most, onward, whole, left))
         largest = max((number for row in rows for number in row), default=0)
         # A label adds up a row for each cut, and its numbers are added to one another.
-        kind = ranges.number_type(4 * largest * (len(self.course.cuts) + 1))
+        kind = ranges.number_type(4 * largest * (len(self.course.separators) + 1))
         columns = np.array(rows, kind).reshape(-1, 8).T
         return Choices(tuple(move for _, _, move in every), keys, *columns)
 
@@ -328,7 +337,7 @@ class Moves:
         concatenations between the cuts copy nothing, where that is less.
         """
         course, table = self.course, self.table
-        first, upto = course.cuts[section] + 1, course.cuts[section + 1] + 1
+        first, upto = course.separators[section] + 1, course.separators[section + 1] + 1
         layers = course.layers[first:upto]
         before = course.at(section)
         last_read = {before: len(layers) if before in course.results else 0}
@@ -339,8 +348,10 @@ class Moves:
         begun = {name: number for number, name in enumerate(layers)}
         lives = {name: (begun.get(name, 0), end + 1) for name, end in last_read.items()}
         sizes = {name: table.arena_bytes(name) for name in lives}
-        inlays = {name: one for name, one in table.inlays.items() if {name, one.host} <= set(begun)}
-        peak = most_bytes(worth_it(inlays, lives, sizes), lives, sizes)
+        aliases = {
+            name: one for name, one in table.aliases.items() if {name, one.host} <= set(begun)
+        }
+        peak = most_bytes(worth_it(aliases, lives, sizes), lives, sizes)
         stages = tuple(Stage(layers=(name,), rows=table.height(name)) for name in layers)
         return Move(section, section + 1, stages), peak
 
@@ -362,14 +373,14 @@ def _batches(layers: Sequence[str], table: StageTable) -> Sequence[int]:
     return [rows for rows in ROWS_AT_A_TIME if rows < height] + [height]
 
 
-def _work_left(course: Course) -> tuple[int, ...]:
+def _work_left(course: TopologicalOrder) -> tuple[int, ...]:
     """Multiply-accumulates behind each cut, nothing done twice."""
     network = course.network
     work = [
         multiply_accumulates(one, network.input_shapes(one))
         for one in map(network.layer, course.layers)
     ]
-    return tuple(sum(work[place + 1 :]) for place in course.cuts)
+    return tuple(sum(work[place + 1 :]) for place in course.separators)
 
 
 def _best(every: list[tuple[MoveCost, Move]]) -> list[tuple[MoveCost, Move]]:

@@ -1,7 +1,4 @@
-"""Plans of networks by parts, whose firings have an order: groups of layers, tensors in rings.
-
-Plans of layers that work one after another, each whole: no search, offsets that are known.
-"""
+"""Plans of networks by parts, whose firings have an order: groups of layers, tensors in rings."""
 
 from __future__ import annotations
 
@@ -13,19 +10,17 @@ from typing import NamedTuple
 from cnn2csdf.network import Network
 from cnn2csdf.operators import Input, Output
 from csdf.errors import InvalidNetwork
-from planners.memory.making import behind, plan_of
-from planners.memory.moves import GroupWay, Move, collecting
-from planners.memory.order import Course
+from planners.memory.making import behind
 from planners.memory.stages import StageTable
 from planners.plan.firing import turns_of
 from planners.plan.plan import (
-    HandOver,
     Kind,
     PlannedGroup,
     PlannedStage,
     Stage,
     StreamBuffer,
     StreamingPlan,
+    Transfer,
 )
 
 
@@ -51,8 +46,8 @@ class GroupInOrder(NamedTuple):
     """Layers that fire in an order: the layer of each firing, inputs and outputs too."""
 
     order: tuple[str, ...]
-    hand_overs: tuple[HandOver, ...] = ()
-    at_once: str | None = None
+    transfers: tuple[Transfer, ...] = ()
+    concurrent: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +110,7 @@ class _Writing:
                     "output; a plan has all layers between them"
                 )
         self._table = StageTable(self._network, element_bytes=parts.element_bytes)
-        self._arriving = self._only_input()
+        self._streamed_input = self._only_input()
         self._rings = tuple(read_once(parts.rings))
         self._staying = dict(self._results_that_stay())
 
@@ -165,21 +160,21 @@ class _Writing:
                 stage=Stage(layers=(layer.name,), rows=self._parts.rows[layer.name]), strips=()
             )
             for layer in self._network.layers
-            if layer.name in fired and layer.name != self._arriving
+            if layer.name in fired and layer.name != self._streamed_input
         ]
         return PlannedGroup(
             stages=tuple(stages),
-            arriving=self._arriving if self._arriving in fired else None,
+            streamed_input=self._streamed_input if self._streamed_input in fired else None,
             order=turns_of(list(self._firings(group))),
-            hand_overs=tuple(one for one in group.hand_overs if one.source in known),
-            at_once=group.at_once,
+            transfers=tuple(one for one in group.transfers if one.source in known),
+            concurrent=group.concurrent,
         )
 
     def _firings(self, group: GroupInOrder) -> Iterator[str]:
         """The layers that fire, in order; the input that arrives comes a row at a time."""
-        left = 0 if self._arriving is None else self._table.height(self._arriving)
+        left = 0 if self._streamed_input is None else self._table.height(self._streamed_input)
         for name in group.order:
-            if name == self._arriving:
+            if name == self._streamed_input:
                 rows = min(self._parts.rows[name], left)
                 left -= rows
                 yield from (name for _ in range(rows))
@@ -210,8 +205,8 @@ class _Writing:
                 readers=ring.readers if copies[ring.tensor] > 1 else (),
             )
         for number, group in enumerate(groups):
-            result = group.stages[-1].stage.result if group.stages else group.arriving
-            yield _buffer("pool", Kind.POOL, result or "", begin=number, end=number + 1)
+            result = group.stages[-1].stage.result if group.stages else group.streamed_input
+            yield _buffer("staging", Kind.STAGING, result or "", begin=number, end=number + 1)
 
     def _outside(self, groups: int) -> Iterator[StreamBuffer]:
         """Buffers in other memory: outputs whose rows go out, and ends that the parts have outside."""
@@ -229,7 +224,7 @@ class _Writing:
     def _all_of(
         self, name: str, tensor: str, groups: int, readers: tuple[str, ...] = ()
     ) -> StreamBuffer:
-        found = _buffer(name, Kind.OUTSIDE, tensor, begin=0, end=groups)
+        found = _buffer(name, Kind.EXTERNAL, tensor, begin=0, end=groups)
         size, rows = self._table.tensor_bytes(tensor), self._table.height(tensor)
         return replace(found, size=size, rows=rows, readers=readers)
 
@@ -239,24 +234,3 @@ def _buffer(name: str, kind: Kind, tensor: str, *, begin: int, end: int) -> Stre
     return StreamBuffer(
         name=name, kind=kind, tensor=tensor, rows=0, size=0, offset=0, begin=begin, end=end
     )
-
-
-def whole_layers(
-    course: Course, table: StageTable, offsets: Mapping[str, int], *, is_streamed: bool = False
-) -> StreamingPlan:
-    """Return the plan of layers that work one after another, each whole, at known offsets.
-
-    is_streamed: the input comes row by row, and is collected before the first layer works.
-    """
-    begun = [collecting(table.arena_bytes(course.at(0)))] if is_streamed else []
-    groups = begun + [
-        GroupWay(0, 0, cut, cut + 1, (Move(cut, cut + 1, stages),), is_apart=True)
-        for cut, stages in enumerate(_stages_apart(course, table))
-    ]
-    return plan_of(course, table, groups, is_streamed=is_streamed, offsets=offsets)
-
-
-def _stages_apart(course: Course, table: StageTable) -> Iterator[tuple[Stage, ...]]:
-    for before, end in zip(course.cuts, course.cuts[1:], strict=False):
-        layers = course.layers[before + 1 : end + 1]
-        yield tuple(Stage(layers=(name,), rows=table.height(name)) for name in layers)

@@ -5,8 +5,6 @@ more labels at a place: lines alone, and strips below what lines need. Where the
 groups takes more bytes than are counted, chains whose tensors find places are looked for beside it.
 
 Spaces of moves: those that compute nothing twice, a few for a first answer, layers worked twice.
-
-The time of a frame, as a model of the platform predicts it for a plan.
 """
 
 from __future__ import annotations
@@ -14,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from cnn2csdf.parameters import layer_parameter_bytes, multiply_accumulates, operations
-from cnn2csdf.platforms import Platform
+from cnn2csdf.parameters import multiply_accumulates
 from csdf.outcome import Reason
 from csdf.time_limit import ENDS, Stop, reason_of
 from planners.memory.answer import (
@@ -26,18 +23,22 @@ from planners.memory.answer import (
     STRIPS,
     TWICE,
     WHOLE_LAYERS,
-    FitWay,
+    FitMethod,
 )
 from planners.memory.labels import ALL, ANY_WORK, front
-from planners.memory.making import plan_of, smaller_plan
-from planners.memory.moves import PARTS, WHOLE, GroupWay, Move, Moves, PlanWay, Section
-from planners.memory.order import Course
-from planners.memory.ordered import whole_layers
+from planners.memory.making import smaller_plan
+from planners.memory.moves import PARTS, WHOLE, Move, Moves, PlanWay, Section
+from planners.memory.order import TopologicalOrder
 from planners.memory.placed_chains import PlacedChains
+from planners.memory.plain_plans import layer_by_layer, row_by_row
 from planners.memory.stages import StageTable
-from planners.network_arena import whole_arena
-from planners.plan.plan import Stage, StreamingPlan
-from planners.plan.rematerialisation import LONGEST_SPAN, Again, done_twice, worked_network
+from planners.memory.times import PlanTimes
+from planners.plan.plan import StreamingPlan
+from planners.plan.rematerialisation import (
+    LONGEST_SPAN,
+    Rematerialisation,
+    done_twice,
+)
 
 ANY_BYTES = 2**62  # more than any arena has
 SMALL_GAP = 256  # part of the bytes counted; no other chain is looked for
@@ -51,7 +52,7 @@ class Finding:
 
     def __init__(
         self,
-        course: Course,
+        course: TopologicalOrder,
         table: StageTable,
         *,
         is_streamed: bool,
@@ -62,7 +63,7 @@ class Finding:
         stop: Stop,
     ) -> None:
         """Take where the input comes from, the spaces to search, and the RAM that is asked for."""
-        self.ways: list[FitWay] = []
+        self.methods: list[FitMethod] = []
         self.ended: Reason | None = None
         self._course, self._table = course, table
         self._is_streamed = is_streamed
@@ -87,44 +88,31 @@ class Finding:
 
     def run(self) -> None:
         """Find the plain ways, and as many others as the stop allows."""
-        self._add_whole_layers()
-        self._add(BY_ROWS, self._by_rows())
+        where = self._course, self._table
+        self._add(WHOLE_LAYERS, layer_by_layer(*where, is_streamed=self._is_streamed).plan)
+        self._add(BY_ROWS, row_by_row(*where, is_streamed=self._is_streamed).plan)
         try:
             self._search()
         except ENDS as end:
             self.ended = reason_of(end)
 
-    def _add(self, name: str, groups: Sequence[GroupWay]) -> None:
-        plan = plan_of(self._course, self._table, groups, is_streamed=self._is_streamed)
-        self._add_plan(name, plan)
-
-    def _add_plan(self, name: str, plan: StreamingPlan) -> None:
+    def _add(self, name: str, plan: StreamingPlan) -> None:
         work = Fraction(plan.multiply_accumulates, max(self._once, 1))
         nanoseconds = None if self._times is None else self._times.of(plan)
-        self.ways.append(FitWay(name=name, plan=plan, work=work, nanoseconds=nanoseconds))
-
-    def _add_whole_layers(self) -> None:
-        """Add one arena of whole tensors: the answer of planners.network_arena, as a plan."""
-        size, outside = self._table.element_bytes, self._table.outside
-        arena = whole_arena(self._course.network, element_bytes=size, outside=outside).plan
-        plan = whole_layers(self._course, self._table, arena.offsets, is_streamed=self._is_streamed)
-        self._add_plan(WHOLE_LAYERS, plan)
-
-    def _by_rows(self) -> list[GroupWay]:
-        stages = tuple(Stage(layers=(name,)) for name in self._course.layers[1:])
-        last = len(self._course.cuts) - 1
-        return [GroupWay(0, 0, 0, last, (Move(0, last, stages),))]
+        self.methods.append(
+            FitMethod(name=name, plan=plan, mac_ratio=work, nanoseconds=nanoseconds)
+        )
 
     def _search(self) -> None:
         """Lines alone first, strips below what lines need; with more and more labels at a place."""
         once = OnceMoves(self._course, self._table)
-        most = min(way.ram_bytes for way in self.ways)
+        most = min(way.ram_bytes for way in self.methods)
         self._take(LINES, PlainMoves(self._course, self._table), most, self._widths[0])
         for labels in self._widths:
-            most = min(way.ram_bytes for way in self.ways if way.name in PLAIN)
+            most = min(way.ram_bytes for way in self.methods if way.name in PLAIN)
             is_complete = self._take(LINES, once, most, labels)
-            lowest = min(way.work for way in self.ways)  # 1, or 0 where nothing multiplies
-            least = min(way.ram_bytes for way in self.ways if way.work == lowest)
+            lowest = min(way.mac_ratio for way in self.methods)  # 1, or 0 where nothing multiplies
+            least = min(way.ram_bytes for way in self.methods if way.mac_ratio == lowest)
             if self._ram is not None and least <= self._ram:
                 return
             is_complete &= self._strips(least, labels)
@@ -137,9 +125,9 @@ class Finding:
         is_first = labels == self._widths[0]
         for name, moves in self._spaces.items():
             for limit in _limits(least, self._ram):
-                before = len(self.ways)
+                before = len(self.methods)
                 is_complete &= self._take(name, moves, limit, labels)
-                if self._ram is not None and len(self.ways) > before and not is_first:
+                if self._ram is not None and len(self.methods) > before and not is_first:
                     break
         return is_complete
 
@@ -153,7 +141,7 @@ class Finding:
                 gaps.append((way.memory, plan.arena_bytes))
         for cap in _caps(gaps, self._ram):
             self._stop.look()
-            works = (one.plan.multiply_accumulates for one in self.ways if one.ram_bytes <= cap)
+            works = (one.plan.multiply_accumulates for one in self.methods if one.ram_bytes <= cap)
             chain = found.chains.within(cap, min(works, default=ANY_WORK))
             if chain is not None:
                 self._tried(name, chain)
@@ -166,7 +154,7 @@ class Finding:
 
         With a limit of RAM only as long as no way is within it.
         """
-        lower, upper = counted, min(way.ram_bytes for way in self.ways)
+        lower, upper = counted, min(way.ram_bytes for way in self.methods)
         if self._ram is not None and upper <= self._ram:
             return
         while lower + lower // SMALL_GAP < upper:
@@ -177,7 +165,7 @@ class Finding:
                 lower = cap + 1
                 continue
             self._tried(name, chain)
-            upper = min(cap, *(way.ram_bytes for way in self.ways))
+            upper = min(cap, *(way.ram_bytes for way in self.methods))
 
     def _tried(self, name: str, way: PlanWay) -> StreamingPlan | None:
         """Add the plan of a chain of groups that is new, unless others are as good; return it."""
@@ -186,7 +174,7 @@ class Finding:
         if key in self._planned:
             return None
         self._planned.add(key)
-        known = (one for one in self.ways if one.plan.multiply_accumulates <= way.work)
+        known = (one for one in self.methods if one.plan.multiply_accumulates <= way.work)
         plan = smaller_plan(
             self._course,
             self._table,
@@ -195,7 +183,7 @@ class Finding:
             than=min((one.ram_bytes for one in known), default=ANY_BYTES),
         )
         if plan is not None:
-            self._add_plan(name, plan)
+            self._add(name, plan)
         return plan
 
 
@@ -255,16 +243,16 @@ class TwiceMoves(Moves):
 
     longest_way = 3  # cuts beyond the first behind which the sums have been used
 
-    def __init__(self, course: Course, table: StageTable) -> None:
+    def __init__(self, course: TopologicalOrder, table: StageTable) -> None:
         super().__init__(course, table)
-        self._spans: dict[tuple[int, int], tuple[Again, StageTable] | None] = {}
+        self._spans: dict[tuple[int, int], tuple[Rematerialisation, StageTable] | None] = {}
 
     @property
     def has_spans(self) -> bool:
         """Whether there are layers between two cuts that might work twice."""
         return any(
             self._span(begin, end) is not None
-            for begin in range(len(self.course.cuts))
+            for begin in range(len(self.course.separators))
             for end in self._ends(begin)
         )
 
@@ -275,19 +263,22 @@ class TwiceMoves(Moves):
             found = self._span(begin, end)
             if found is not None:
                 again, table = found
-                section = Section(begin, end, again.layers, table, is_again=True)
+                section = Section(begin, end, again.layers, table, is_rematerialised=True)
                 yield from self.partitions(section)
 
     def _ends(self, begin: int) -> Iterator[int]:
         """Cuts to which layers might work twice from a cut on."""
         left = self.longest_way
-        for end in range(begin + 1, len(self.course.cuts)):
-            if self.course.cuts[end] - self.course.cuts[begin] > LONGEST_SPAN or not left:
+        for end in range(begin + 1, len(self.course.separators)):
+            if (
+                self.course.separators[end] - self.course.separators[begin] > LONGEST_SPAN
+                or not left
+            ):
                 return
             left -= self._span(begin, end) is not None
             yield end
 
-    def _span(self, begin: int, end: int) -> tuple[Again, StageTable] | None:
+    def _span(self, begin: int, end: int) -> tuple[Rematerialisation, StageTable] | None:
         """The layers between two cuts, some of them twice, where the first tensor is thin."""
         if (begin, end) not in self._spans:
             found = done_twice(self.course, begin, end)
@@ -297,56 +288,12 @@ class TwiceMoves(Moves):
             )
         return self._spans[begin, end]
 
-    def _is_thin(self, begin: int, again: Again) -> bool:
+    def _is_thin(self, begin: int, again: Rematerialisation) -> bool:
         """Whether what is computed twice is larger than what it is computed from."""
         widest = max(self.table.tensor_bytes(name) for name in again.copies.values())
         return self.whole_bytes(begin) < widest
 
     def table_of(self, move: Move) -> StageTable:
         """Return the table that has the stages of a move."""
-        found = self._span(move.begin, move.end) if move.is_again else None
+        found = self._span(move.begin, move.end) if move.is_rematerialised else None
         return self.table if found is None else found[1]
-
-
-class PlanTimes:
-    """Predicted times of the plans of a network on a platform."""
-
-    def __init__(
-        self, table: StageTable, platform: Platform, parameter_bytes: int | None = None
-    ) -> None:
-        """Take the bytes of each trained number, if they are not its element's."""
-        self._table = table
-        self._platform = platform
-        self._parameter_bytes = parameter_bytes
-
-    def of(self, plan: StreamingPlan) -> int:
-        """Return the nanoseconds of a frame."""
-        table = self._table
-        if plan.again:
-            table = table.of(worked_network(table.network, plan.again))
-        return sum(self.of_stage(one.stage, table) for group in plan.groups for one in group.stages)
-
-    def of_stage(self, stage: Stage, table: StageTable | None = None) -> int:
-        """Return the nanoseconds of a stage in a frame.
-
-        It starts with each firing, reads its parameters and rows, and writes rows. table: which has
-        the stage, if it is not that of the network.
-        """
-        table = table or self._table
-        network, found = table.network, table.geometry(stage)
-        firings = found.firings.count
-        work, parameters = Fraction(0), 0
-        for name in stage.layers:
-            layer = network.layer(name)
-            inputs = network.input_shapes(layer)
-            parameters += layer_parameter_bytes(layer, inputs, self._parameter_bytes)
-            if found.accumulator:
-                work += operations(layer, inputs)
-            else:
-                of_row = Fraction(operations(layer, inputs), layer.shape.rows)
-                work += of_row * sum(end - first for first, end in found.ranges[name])
-        moved = table.tensor_bytes(stage.result) + sum(
-            table.tensor_bytes(reading.tensor) for reading in found.firings.readings
-        )
-        each = self._platform.nanoseconds(work / firings, Fraction(moved, firings) + parameters)
-        return each * firings

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,10 +45,10 @@ class Together:
         return max((one.best or one.least).ram_bytes for one in self.fits)
 
     @property
-    def is_at_once(self) -> bool:
+    def is_concurrent(self) -> bool:
         """Whether groups of two networks may work at the same time."""
         words = [
-            {group.at_once for group in (one.best or one.least).plan.groups} - {None}
+            {group.concurrent for group in (one.best or one.least).plan.groups} - {None}
             for one in self.fits
         ]
         return any(one & other for one, other in combinations(words, 2))
@@ -87,7 +88,7 @@ class Together:
                 f"a frame of each takes {time} ns in turn, as the platform predicts; "
                 f"there are {int(self.longest)}"
             )
-        if self.is_at_once:
+        if self.is_concurrent:
             return Status.FEASIBLE, "the arena that the plans share sets the RAM"
         return Status.FEASIBLE, "the neediest network sets the RAM"
 
@@ -117,19 +118,34 @@ def run_in_turn(
 def outputs_of(
     model: Model, plan: StreamingPlan, frame: Frame, memory: Array | None = None
 ) -> Outputs:
+    """Return the outputs of one frame, computed as in `run_plan`."""
+    return run_plan(model, plan, frame, memory).outputs
+
+
+class PlanRun(NamedTuple):
+    """The outputs of one frame. high_water_bytes: of the arena, up to the last byte written."""
+
+    outputs: Outputs
+    high_water_bytes: int
+
+
+def run_plan(
+    model: Model, plan: StreamingPlan, frame: Frame, memory: Array | None = None
+) -> PlanRun:
     """Return the outputs of one frame, computed as the plan says, in an array of its bytes.
 
     memory: the array, as others have left it; by default a poisoned one. Raises ExecutionError where
     a byte that is read does not hold what the layer is to read.
     """
     given = checked_frame(model.network, frame)
-    computing = ModelComputing(worked_model(model, plan.again), given)
+    computing = ModelComputing(worked_model(model, plan.rematerialised), given)
     machine = Machine(model.network, plan, computing, memory=memory)
     machine.run()
-    return {
+    outputs = {
         layer.name: _in_dims(machine.output(layer.inputs[0]), layer.shape)
         for layer in model.network.outputs
     }
+    return PlanRun(outputs, machine.arena.most)
 
 
 def _in_dims(rows: Array, shape: Shape) -> Array:

@@ -12,55 +12,40 @@ Spans of rows or columns that firings need of a tensor.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from cnn2csdf import operators as op
+from cnn2csdf.geometry import Range
 from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
 from planners.memory.line_buffers import Keeping, kept_places
 from planners.plan.accumulators import has_wide_sums, sums_over_rows, works_by_channels
-from planners.plan.aliases import inlays_of
+from planners.plan.aliases import aliases_of
 from planners.plan.firing import Firings, Reading
-from planners.plan.plan import ACCUMULATOR_BYTES, Inlay, Manner, Stage
-from planners.plan.tile_ranges import TileRanges
-from planners.tiling.regions import COLUMNS, Needs, Range, can_be_tiled, hull
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Strip:
-    """Rows and columns of a tensor inside a stage that are there at a time."""
-
-    layer: str
-    rows: int
-    columns: int
-    bytes: int
+from planners.plan.plan import ACCUMULATOR_BYTES, Alias, Mode, Stage, Strip
+from planners.plan.regions import COLUMNS, Needs, TileRanges, can_be_tiled, hull
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Geometry:
     """The needs and the work of a stage.
 
-    strips: one for each tensor inside. sums: bytes of the sums over parts, during a firing.
-    accumulator: bytes of sums that stay from the first firing to the last. work: multiply-accumulates
-    of a frame, rows computed again included. ranges: for each layer and firing the rows of its output
-    that are computed.
+    strips: one for each tensor inside. strip_bytes: of strips, and of sums over channel blocks, which
+    come and go with a firing. accumulator: bytes of sums that stay from the first firing to the last.
+    work: multiply-accumulates of a frame, recomputed rows included. ranges: for each layer and firing
+    the rows of its output that are computed.
     """
 
     stage: Stage
     firings: Firings
-    strips: tuple[Strip, ...]
-    sums: int
-    accumulator: int
+    strips: tuple[Strip, ...] = ()
+    strip_bytes: int = 0
+    accumulator: int = 0
     work: int
     ranges: dict[str, tuple[Range, ...]]
-
-    @property
-    def strip_bytes(self) -> int:
-        """Bytes of all strips and sums that come and go with a firing."""
-        return sum(strip.bytes for strip in self.strips) + self.sums
 
 
 class StageTable:
@@ -87,14 +72,14 @@ class StageTable:
         self._found: dict[Stage, Geometry] = {}
         self._row_needs: dict[tuple[str, int], tuple[Range, ...]] = {}
         self._columns: dict[tuple[str, ...], dict[str, int]] = {}
-        self._inlays: Mapping[str, Inlay] | None = None
+        self._aliases: Mapping[str, Alias] | None = None
 
     @property
-    def inlays(self) -> Mapping[str, Inlay]:
+    def aliases(self) -> Mapping[str, Alias]:
         """Tensors of the arena that may lie inside others."""
-        if self._inlays is None:
-            self._inlays = inlays_of(self.network, self.bytes_of, self.outside)
-        return self._inlays
+        if self._aliases is None:
+            self._aliases = aliases_of(self.network, self.bytes_of, self.outside)
+        return self._aliases
 
     def of(self, network: Network) -> StageTable:
         """Return the table of another network, whose tensors have the same elements and places."""
@@ -137,7 +122,7 @@ class StageTable:
 
     def repeats(self, stage: Stage) -> bool:
         """Whether a stage computes rows of a layer more than once."""
-        if stage.manner is not Manner.ROWS or len(stage.layers) == 1:
+        if stage.mode is not Mode.ROWS or len(stage.layers) == 1:
             return False
         ranges = self.geometry(stage).ranges
         return any(
@@ -164,90 +149,57 @@ class StageTable:
 
     def _worked_out(self, stage: Stage) -> Geometry:
         last = self.network.layer(stage.result)
-        if stage.manner is Manner.SUMS:
-            return self._summing(stage, last)
-        if stage.manner is Manner.CHANNELS:
-            return self._by_channels(stage)
-        if stage.manner is Manner.TILES:
-            return self._by_tiles(stage)
+        if stage.mode is Mode.ACCUMULATING:
+            return self._accumulating(stage, last)
+        if stage.mode is not Mode.ROWS:
+            return self._at_once(stage)
         height = last.shape.rows
         ends = (*range(stage.rows, height, stage.rows), height)
-        wanted = tuple(zip((0, *ends[:-1]), ends, strict=True))
-        ranges, outside = self._ranges(stage, wanted)
+        ranges, outside = self._ranges(stage, tuple(pairwise((0, *ends))))
+        readings = tuple(
+            reading_of(name, found, self.height(name)) for name, found in outside.items()
+        )
+        strips = tuple(self._strips(stage, ranges))
         return Geometry(
             stage=stage,
-            firings=Firings(
-                result=stage.result,
-                readings=tuple(
-                    reading_of(tensor, found, self.network.layer(tensor).shape.rows)
-                    for tensor, found in outside.items()
-                ),
-                made=(0, *ends),
-            ),
-            strips=self._strips(stage, ranges),
-            sums=self._sums(stage, ranges),
-            accumulator=0,
+            firings=Firings(result=stage.result, readings=readings, made=(0, *ends)),
+            strips=strips,
+            strip_bytes=sum(self._strip_bytes(stage, one) for one in strips)
+            + self._sums(stage, ranges),
             work=sum(self._work(name, ranges[name]) for name in stage.layers),
             ranges=ranges,
         )
 
-    def _summing(self, stage: Stage, layer: Layer) -> Geometry:
+    def _accumulating(self, stage: Stage, layer: Layer) -> Geometry:
         """A layer that adds up its input row by row, and has its result when the last has come."""
         source = layer.inputs[0]
         needs = self.row_needs(layer, 0)
-        first, end = needs[0][0], needs[-1][1]
-        uptos = tuple(range(first + 1, end + 1))
+        uptos = tuple(range(needs[0][0] + 1, needs[-1][1] + 1))
         reading = Reading(tensor=source, upto=uptos, first=(0, *uptos[:-1], self.height(source)))
         made = (*(0 for _ in uptos), layer.shape.rows)
         return Geometry(
             stage=stage,
             firings=Firings(result=stage.result, readings=(reading,), made=made),
-            strips=(),
-            sums=0,
             accumulator=layer.shape.elements * ACCUMULATOR_BYTES,
             work=multiply_accumulates(layer, self.network.input_shapes(layer)),
             ranges={stage.result: tuple((0, layer.shape.rows) for _ in uptos)},
         )
 
-    def _by_channels(self, stage: Stage) -> Geometry:
-        """Two layers, of which the second sums up each feature map of the first."""
-        layer, last = (self.network.layer(name) for name in stage.layers)
-        readings = tuple(
-            Reading(tensor=source, upto=(self.height(source),), first=(0, self.height(source)))
-            for source in dict.fromkeys(layer.inputs)
-        )
-        return Geometry(
-            stage=stage,
-            firings=Firings(result=stage.result, readings=readings, made=(0, last.shape.rows)),
-            strips=(),
-            sums=0,
-            accumulator=0,
-            work=sum(
-                multiply_accumulates(one, self.network.input_shapes(one)) for one in (layer, last)
-            ),
-            ranges={
-                layer.name: ((0, layer.shape.rows),),
-                last.name: ((0, last.shape.rows),),
-            },
-        )
-
-    def _by_tiles(self, stage: Stage) -> Geometry:
-        """All tiles as one firing, which reads whole tensors."""
-        made = set(stage.layers)
+    def _at_once(self, stage: Stage) -> Geometry:
+        """A single firing that reads whole tensors: all tiles, or all channels of two layers."""
         layers = [self.network.layer(name) for name in stage.layers]
-        sources = dict.fromkeys(name for one in layers for name in one.inputs if name not in made)
+        sources = dict.fromkeys(name for one in layers for name in one.inputs)
         readings = tuple(
             Reading(tensor=name, upto=(self.height(name),), first=(0, self.height(name)))
             for name in sources
+            if name not in stage.layers
         )
-        height = self.height(stage.result)
+        made = (0, self.height(stage.result))
+        works = (multiply_accumulates(one, self.network.input_shapes(one)) for one in layers)
         return Geometry(
             stage=stage,
-            firings=Firings(result=stage.result, readings=readings, made=(0, height)),
-            strips=(),
-            sums=0,
-            accumulator=0,
-            work=TileRanges(self.network, stage).work,
+            firings=Firings(result=stage.result, readings=readings, made=made),
+            work=TileRanges(self.network, stage).work if stage.tiles else sum(works),
             ranges={name: ((0, self.height(name)),) for name in stage.layers},
         )
 
@@ -291,31 +243,29 @@ class StageTable:
             )
         return self._row_needs[key]
 
-    def _strips(self, stage: Stage, ranges: dict[str, tuple[Range, ...]]) -> tuple[Strip, ...]:
-        if len(stage.layers) == 1:
-            return ()
-        columns = self._strip_columns(stage.layers)
-        strips = []
+    def _strips(self, stage: Stage, ranges: dict[str, tuple[Range, ...]]) -> Iterator[Strip]:
+        columns = self._strip_columns(stage.layers) if len(stage.layers) > 1 else {}
         for name in stage.layers[:-1]:
-            rows = max(end - first for first, end in ranges[name])
-            channels = self.network.layer(name).shape.channels
-            if stage.summing and name in stage.layers[: stage.layers.index(stage.summing)]:
-                channels = -(-channels // stage.parts)
-            size = rows * columns[name] * channels * self.bytes_of(name)
-            strips.append(Strip(layer=name, rows=rows, columns=columns[name], bytes=size))
-        return tuple(strips)
+            yield Strip(name, max(end - first for first, end in ranges[name]), columns[name])
+
+    def _strip_bytes(self, stage: Stage, strip: Strip) -> int:
+        channels = self.network.layer(strip.layer).shape.channels
+        summing = stage.accumulating_layer
+        if summing and strip.layer in stage.layers[: stage.layers.index(summing)]:
+            channels = -(-channels // stage.channel_blocks)
+        return strip.rows * strip.columns * channels * self.bytes_of(strip.layer)
 
     def _sums(self, stage: Stage, ranges: dict[str, tuple[Range, ...]]) -> int:
         """Bytes of the sums over parts in the rows of a firing, and to begin them at a word."""
-        if stage.summing is None:
+        if stage.accumulating_layer is None:
             return 0
-        rows = max(end - first for first, end in ranges[stage.summing])
-        shape = self.network.layer(stage.summing).shape
+        rows = max(end - first for first, end in ranges[stage.accumulating_layer])
+        shape = self.network.layer(stage.accumulating_layer).shape
         units = (self.bytes_of(layer.name) for layer in self.network.layers)
         least = min(units, default=ACCUMULATOR_BYTES)
         return rows * shape.row_elements * ACCUMULATOR_BYTES + max(ACCUMULATOR_BYTES - least, 0)
 
-    def summing_layer(self, layers: Sequence[str]) -> str | None:
+    def accumulating_layer(self, layers: Sequence[str]) -> str | None:
         """Return the first layer of a stage that may sum over parts of the channels before it.
 
         The layers before it work channel by channel, each on the one before; only the first, which

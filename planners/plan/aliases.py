@@ -16,7 +16,7 @@ from typing import NamedTuple
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network, Shape
 from planners.arena.problem import loads
-from planners.plan.plan import Inlay
+from planners.plan.plan import Alias
 
 CHANNELS, ROWS, COLUMNS = 0, 1, 2  # axes
 BY_PLACES = (  # that read and write the channels of one place after another
@@ -40,16 +40,16 @@ def channels_of(shape: Shape) -> int:
     return shape.row_elements // shape.width
 
 
-def inlays_of(
+def aliases_of(
     network: Network, element_bytes: Callable[[str], int], barred: Collection[str] = ()
-) -> dict[str, Inlay]:
+) -> dict[str, Alias]:
     """Return for each tensor that may lie inside another where that is, the longest host first.
 
     Hosts are results of concatenations and what slices are cut from. barred: tensors in other memory,
     or that come row by row. Inputs lie by themselves, and results of the network, which go out as they
     lie, are in no host.
     """
-    found: dict[str, Inlay] = {}
+    found: dict[str, Alias] = {}
     for axis in (CHANNELS, ROWS, COLUMNS):
         _Along(network, axis, element_bytes, barred).add_to(found)
     return found
@@ -107,14 +107,14 @@ class _Along:
         lengths = (channels_of(shape), shape.height, shape.width)
         return lengths[self._axis]
 
-    def add_to(self, found: dict[str, Inlay]) -> None:
+    def add_to(self, found: dict[str, Alias]) -> None:
         """Add the tensors that lie in a host, hosts with most elements first."""
         elements = {name: self._network.layer(name).shape.elements for name in self._hosts}
         for host in sorted(elements, key=lambda name: -elements[name]):
             if host not in found and host not in self._barred:
                 self._fill(host, found)
 
-    def _fill(self, host: str, found: dict[str, Inlay]) -> None:
+    def _fill(self, host: str, found: dict[str, Alias]) -> None:
         hosts = {one.host for one in found.values()}
         for layer in self._network.layers:
             if layer.name in found or layer.name in hosts:
@@ -122,7 +122,7 @@ class _Along:
             place = _place_in(self._contents[host], self._contents[layer.name])
             if place is not None and self._may_lie(layer, host):
                 at = [place if axis == self._axis else 0 for axis in (ROWS, COLUMNS, CHANNELS)]
-                found[layer.name] = Inlay(layer.name, host, *at)
+                found[layer.name] = Alias(layer.name, host, *at)
 
     def _may_lie(self, layer: Layer, host: str) -> bool:
         if layer.name in self._barred | self._results or layer.name == host:
@@ -197,16 +197,16 @@ def _place_in(outer: tuple[_Run, ...], inner: tuple[_Run, ...]) -> int | None:
 
 
 def worth_it(
-    inlays: Mapping[str, Inlay],
+    aliases: Mapping[str, Alias],
     lives: Mapping[str, tuple[int, int]],
     sizes: Mapping[str, int],
-) -> dict[str, Inlay]:
+) -> dict[str, Alias]:
     """Return the inlays without those that make the most bytes alive at one time more.
 
     A host lives as long as all that lie in it; lives and sizes are of all tensors by themselves. Takes
     out hosts, then single inlays, as long as that helps.
     """
-    kept = dict(inlays)
+    kept = dict(aliases)
     most = most_bytes(kept, lives, sizes)
     is_less = True
     while is_less:
@@ -219,20 +219,20 @@ def worth_it(
     return kept
 
 
-def _fewer(inlays: Mapping[str, Inlay]) -> Iterator[dict[str, Inlay]]:
-    for host in dict.fromkeys(one.host for one in inlays.values()):
-        yield {name: one for name, one in inlays.items() if one.host != host}
-    for left in inlays:
-        yield {name: one for name, one in inlays.items() if name != left}
+def _fewer(aliases: Mapping[str, Alias]) -> Iterator[dict[str, Alias]]:
+    for host in dict.fromkeys(one.host for one in aliases.values()):
+        yield {name: one for name, one in aliases.items() if one.host != host}
+    for left in aliases:
+        yield {name: one for name, one in aliases.items() if name != left}
 
 
 def most_bytes(
-    inlays: Mapping[str, Inlay],
+    aliases: Mapping[str, Alias],
     lives: Mapping[str, tuple[int, int]],
     sizes: Mapping[str, int],
 ) -> int:
     """Return the most bytes of all tensors that are alive at one time."""
-    joint = joint_lives(inlays, lives)
+    joint = joint_lives(aliases, lives)
     return max(
         loads((*life, sizes[name]) for name, life in joint.items()).values(),
         default=0,
@@ -240,11 +240,11 @@ def most_bytes(
 
 
 def joint_lives(
-    inlays: Mapping[str, Inlay], lives: Mapping[str, tuple[int, int]]
+    aliases: Mapping[str, Alias], lives: Mapping[str, tuple[int, int]]
 ) -> dict[str, tuple[int, int]]:
     """Return the lives of tensors that are in no host; a host's with those of all in it."""
-    joint = {name: life for name, life in lives.items() if name not in inlays}
-    for name, one in inlays.items():
+    joint = {name: life for name, life in lives.items() if name not in aliases}
+    for name, one in aliases.items():
         begin, end = joint[one.host]
         joint[one.host] = min(begin, lives[name][0]), max(end, lives[name][1])
     return joint

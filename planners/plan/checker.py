@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations, pairwise
-from typing import NamedTuple
+from itertools import combinations, pairwise, product
 
 from cnn2csdf.network import Network
 from cnn2csdf.operators import Convolution, FullyConnected, Input, Output
@@ -27,18 +26,17 @@ from planners.plan.aliases import channels_of, is_reached
 from planners.plan.executor import Machine
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
-    Inlay,
+    Alias,
     Kind,
-    Manner,
+    Mode,
     PlannedStage,
     Stage,
     StreamBuffer,
     StreamingPlan,
 )
+from planners.plan.regions import TileRanges, can_be_tiled
 from planners.plan.rematerialisation import worked_network
 from planners.plan.running_stage import RunningStage
-from planners.plan.tile_ranges import TileRanges
-from planners.tiling.regions import can_be_tiled
 
 AGAIN = " again"  # behind the name of a layer: of its copy
 WITH_OTHERS = 2**27  # bytes of an arena that any network may have: larger ones may share it
@@ -49,7 +47,7 @@ def require_carried_out(network: Network, plan: StreamingPlan) -> None:
 
     Every byte that is read is checked, which for large networks takes a while: bytes of all tensors.
     """
-    worked = worked_network(network, plan.again)
+    worked = worked_network(network, plan.rematerialised)
     _require_same(network, worked)
     _Checked(worked, plan).require()
     require_apart([plan])
@@ -109,13 +107,13 @@ class _Checked:
     def require(self) -> None:
         """Raise InvalidPlan for what can be told without carrying the plan out."""
         self._require_layers()
-        self._require_arriving()
+        self._require_streamed_input()
         for _, planned in self._stages():
             self._require_stage(planned)
         for buffer in self._plan.buffers:
             self._require_buffer(buffer)
-        for inlay in self._plan.inlays:
-            self._require_inlay(inlay)
+        for alias in self._plan.aliases:
+            self._require_alias(alias)
         self._require_arena()
         self._require_whole()
         self._require_one_each()
@@ -155,20 +153,20 @@ class _Checked:
             if name not in self._group_of:
                 raise InvalidPlan(f"{of} does not work layer {name!r}")
 
-    def _require_arriving(self) -> None:
+    def _require_streamed_input(self) -> None:
         for number, group in enumerate(self._plan.groups):
-            if group.arriving is None or self._plan.is_copied(number):
+            if group.streamed_input is None or self._plan.is_copied(number):
                 continue
-            if number or self._inputs != {group.arriving}:
+            if number or self._inputs != {group.streamed_input}:
                 raise InvalidPlan(
-                    f"group {number + 1} takes {group.arriving!r} row by row; only the one input "
+                    f"group {number + 1} takes {group.streamed_input!r} row by row; only the one input "
                     "of a network can come so, and only to the first group"
                 )
 
     def _whole(self) -> set[str]:
         """Tensors that lie whole."""
         whole = {one.tensor for one in self._plan.buffers if one.has_all_rows}
-        return whole | {one.tensor for one in self._plan.inlays if one.host in whole}
+        return whole | {one.tensor for one in self._plan.aliases if one.host in whole}
 
     def _require_stage(self, planned: PlannedStage) -> None:
         stage = planned.stage
@@ -177,24 +175,24 @@ class _Checked:
             raise InvalidPlan(
                 f"{named} makes {counted(stage.rows, 'row')} of {self._height(stage.result)}"
             )
-        manners = {
-            Manner.SUMS: len(stage.layers) == 1
+        modes = {
+            Mode.ACCUMULATING: len(stage.layers) == 1
             and sums_over_rows(self._network, self._network.layer(stage.result)),
-            Manner.CHANNELS: self._can_go_by_channels(stage.layers),
-            Manner.ROWS: self._can_be_stage(stage.layers),
-            Manner.TILES: self._can_be_stage(stage.layers) and self._are_tiled(stage.layers),
+            Mode.CHANNELS: self._can_go_by_channels(stage.layers),
+            Mode.ROWS: self._can_be_stage(stage.layers),
+            Mode.TILES: self._can_be_stage(stage.layers) and self._are_tiled(stage.layers),
         }
-        if not manners[stage.manner]:
-            raise InvalidPlan(f"{named} cannot work by {stage.manner.value}")
-        if (stage.manner is Manner.TILES) != (stage.tiles is not None):
-            raise InvalidPlan(f"{named} works by {stage.manner.value}, and tiles are another way")
+        if not modes[stage.mode]:
+            raise InvalidPlan(f"{named} cannot work by {stage.mode.value}")
+        if (stage.mode is Mode.TILES) != (stage.tiles is not None):
+            raise InvalidPlan(f"{named} works by {stage.mode.value}, and tiles are another way")
         if stage.tiles is not None:
             shape = self._network.layer(stage.result).shape
-            ends = stage.tiles.rows[-1], stage.tiles.columns[-1]
+            ends = stage.tiles.row_ends[-1], stage.tiles.column_ends[-1]
             if ends != (shape.height, shape.width) or stage.rows != shape.rows:
                 raise InvalidPlan(f"{named} has tiles that end at {ends}; the result is {shape}")
         self._require_parts(planned, named)
-        is_swept = stage.manner is Manner.ROWS
+        is_swept = stage.mode is Mode.ROWS
         inside = stage.layers[:-1] if is_swept else ()
         if tuple(name for name, _, _ in planned.strips) != inside:
             raise InvalidPlan(f"{named} has strips of other layers than those before its last")
@@ -234,15 +232,15 @@ class _Checked:
             and not isinstance(last.operator, FullyConnected)
         )
 
-    def _may_sum_parts(self, layers: tuple[str, ...], summing: str) -> bool:
+    def _may_sum_parts(self, layers: tuple[str, ...], accumulating_layer: str) -> bool:
         """Whether a layer may sum over parts of the channels that the layers before it make.
 
         Each of these works channel by channel on the one before it alone; the first, which reads
         outside the stage, may need all channels. No other layer reads theirs.
         """
-        if summing not in layers[1:]:
+        if accumulating_layer not in layers[1:]:
             return False
-        place = layers.index(summing)
+        place = layers.index(accumulating_layer)
         chain = [self._network.layer(name) for name in layers[: place + 1]]
         for before, layer in pairwise(chain):
             is_next = self._network.consumers[before.name] == (layer.name,)
@@ -259,18 +257,21 @@ class _Checked:
 
     def _require_parts(self, planned: PlannedStage, named: str) -> None:
         stage = planned.stage
-        if stage.summing is None:
-            if stage.parts != 1:
+        if stage.accumulating_layer is None:
+            if stage.channel_blocks != 1:
                 raise InvalidPlan(
-                    f"{named} works in {counted(stage.parts, 'part')}, but no layer sums them"
+                    f"{named} has {counted(stage.channel_blocks, 'channel block')}, which no layer sums"
                 )
             return
-        if stage.manner is not Manner.ROWS or not self._may_sum_parts(stage.layers, stage.summing):
-            raise InvalidPlan(f"{named} cannot sum parts in {stage.summing!r}")
+        if stage.mode is not Mode.ROWS or not self._may_sum_parts(
+            stage.layers, stage.accumulating_layer
+        ):
+            raise InvalidPlan(f"{named} cannot sum channel blocks in {stage.accumulating_layer!r}")
         channels = self._network.layer(stage.layers[0]).shape.channels
-        if not 2 <= stage.parts <= channels:
+        if not 2 <= stage.channel_blocks <= channels:
             raise InvalidPlan(
-                f"{named} works in {counted(stage.parts, 'part')} of {counted(channels, 'channel')}"
+                f"{named} has {counted(stage.channel_blocks, 'block')} of "
+                f"{counted(channels, 'channel')}"
             )
 
     def _require_buffer(self, buffer: StreamBuffer) -> None:
@@ -284,10 +285,10 @@ class _Checked:
         unit = self._element_bytes(buffer.tensor)
         sizes = {
             Kind.WHOLE: shape.elements * unit,
-            Kind.OUTSIDE: shape.elements * unit,
+            Kind.EXTERNAL: shape.elements * unit,
             Kind.LINE: buffer.rows * shape.row_elements * unit,
             Kind.RING: buffer.rows * shape.row_elements * unit,
-            Kind.SUMS: shape.elements * ACCUMULATOR_BYTES,
+            Kind.ACCUMULATORS: shape.elements * ACCUMULATOR_BYTES,
         }
         for name in buffer.readers if buffer.kind is not Kind.SCRATCH else ():
             if name not in self._network.consumers[buffer.tensor]:
@@ -303,12 +304,12 @@ class _Checked:
             )
         if buffer.has_all_rows and buffer.rows != self._height(buffer.tensor):
             raise InvalidPlan(f"{named} has {counted(buffer.rows, 'row')} of {buffer.tensor!r}")
-        if buffer.kind is Kind.OUTSIDE:
-            self._require_outside(buffer)
+        if buffer.kind is Kind.EXTERNAL:
+            self._require_external(buffer)
         elif buffer.offset + buffer.size > self._plan.arena_bytes:
             raise InvalidPlan(f"{named} leaves the arena of {self._plan.arena_bytes} bytes")
 
-    def _require_outside(self, buffer: StreamBuffer) -> None:
+    def _require_external(self, buffer: StreamBuffer) -> None:
         tensor = buffer.tensor
         readers = buffer.readers or self._network.consumers[tensor]
         is_read = bool(set(readers) & set(self._works))
@@ -319,26 +320,26 @@ class _Checked:
                 "layer reads"
             )
 
-    def _require_inlay(self, inlay: Inlay) -> None:
+    def _require_alias(self, alias: Alias) -> None:
         """Require a place within a host that has the buffer, which maker and readers reach."""
-        named = f"tensor {inlay.tensor!r} lies in {inlay.host!r}"
-        for name in inlay[:2]:
+        named = f"tensor {alias.tensor!r} lies in {alias.host!r}"
+        for name in alias[:2]:
             if name not in self._works:
                 raise InvalidPlan(f"{named}, but no layer makes {name!r}")
-        own = {one.tensor for one in self._plan.buffers if one.kind is not Kind.POOL}
-        twice = [one for one in self._plan.inlays if one.tensor in (inlay.tensor, inlay.host)]
-        if inlay.tensor in own or inlay.tensor == inlay.host or len(twice) > 1:
+        own = {one.tensor for one in self._plan.buffers if one.kind is not Kind.STAGING}
+        twice = [one for one in self._plan.aliases if one.tensor in (alias.tensor, alias.host)]
+        if alias.tensor in own or alias.tensor == alias.host or len(twice) > 1:
             raise InvalidPlan(f"{named}, but also elsewhere, or that one in another")
-        layer, host = self._works[inlay.tensor], self._works[inlay.host]
+        layer, host = self._works[alias.tensor], self._works[alias.host]
         ends = (
-            inlay.row + layer.shape.height - host.shape.height,
-            inlay.column + layer.shape.width - host.shape.width,
-            inlay.channel + channels_of(layer.shape) - channels_of(host.shape),
+            alias.row + layer.shape.height - host.shape.height,
+            alias.column + layer.shape.width - host.shape.width,
+            alias.channel + channels_of(layer.shape) - channels_of(host.shape),
         )
-        sizes = {self._element_bytes(name) for name in inlay[:2]}
+        sizes = {self._element_bytes(name) for name in alias[:2]}
         if max(ends) > 0 or len(sizes) > 1:
             raise InvalidPlan(f"{named}, but does not fit into it")
-        in_one_piece = not any((*ends[1:], inlay.column, inlay.channel))
+        in_one_piece = not any((*ends[1:], alias.column, alias.channel))
         if layer.name in self._results or not is_reached(
             self._network, layer, in_one_piece=in_one_piece
         ):
@@ -359,18 +360,18 @@ class _Checked:
     def _require_whole(self) -> None:
         """Require that tensors which another group reads, and results, lie whole."""
         whole = self._whole()
-        arriving = {
-            group.arriving
+        streamed_input = {
+            group.streamed_input
             for number, group in enumerate(self._plan.groups)
             if not self._plan.is_copied(number)
         }
         going = {name: layer for name, layer in self._outputs.items() if name in self._group_of}
         kept = {one.inputs[0] for name, one in self._outputs.items() if name not in going}
-        wanted = kept | set(going) | (self._inputs - arriving - set(self._group_of))
+        wanted = kept | set(going) | (self._inputs - streamed_input - set(self._group_of))
         for name, number in self._group_of.items():
             for source in self._worked[name].inputs:
                 if self._group_of.get(source, number) != number or (
-                    source in arriving and number > 0
+                    source in streamed_input and number > 0
                 ):
                     wanted.add(source)
         for name in sorted(wanted):
@@ -385,7 +386,7 @@ class _Checked:
         stands alone: rows are staged for one line only. What lies outside is one piece of the
         caller's memory for the whole frame. A host has one buffer.
         """
-        hosts = {one.host for one in self._plan.inlays}
+        hosts = {one.host for one in self._plan.aliases}
         for one, other in combinations(self._plan.buffers, 2):
             if one.tensor != other.tensor or Kind.SCRATCH in (one.kind, other.kind):
                 continue
@@ -394,7 +395,7 @@ class _Checked:
                 kinds = {one.kind, other.kind}
                 if one.tensor in hosts:
                     raise InvalidPlan(f"{both}, in which another tensor lies; expected one buffer")
-                if one.kind is other.kind is Kind.OUTSIDE:
+                if one.kind is other.kind is Kind.EXTERNAL:
                     raise InvalidPlan(f"{both} outside the arena; expected one buffer")
                 if one.begin >= other.end or other.begin >= one.end:
                     continue
@@ -405,7 +406,7 @@ class _Checked:
                 both_read = set(one.readers) & set(other.readers)
                 if both_read or not (one.readers or other.readers or is_unread):
                     raise InvalidPlan(f"{both} for the same readers; expected different readers")
-                if Kind.OUTSIDE in kinds and not (one.readers and other.readers):
+                if Kind.EXTERNAL in kinds and not (one.readers and other.readers):
                     raise InvalidPlan(f"{both}, one of them outside; expected the readers of each")
             elif one.kind is other.kind and one.begin < other.end and other.begin < one.end:
                 raise InvalidPlan(f"{both}, as {one.kind.value}; expected one buffer in a group")
@@ -413,7 +414,7 @@ class _Checked:
     def _is_copied_into(self, ring: StreamBuffer) -> bool:
         """Whether rows of a tensor that lies whole are copied into the ring, for layers to read."""
         return any(
-            self._plan.groups[number].arriving == ring.tensor
+            self._plan.groups[number].streamed_input == ring.tensor
             for number in range(ring.begin, min(ring.end, len(self._plan.groups)))
         )
 
@@ -425,13 +426,13 @@ class _Checked:
         """
         plan = self._plan
         copied = {
-            (group.arriving, number)
+            (group.streamed_input, number)
             for number, group in enumerate(plan.groups)
             if plan.is_copied(number)
         }
         made = dict.fromkeys(self._inputs, 0)
         made |= {planned.stage.result: number for number, planned in self._stages()}
-        self._require_hand_overs(made)
+        self._require_transfers(made)
         for buffer in plan.buffers:
             if not buffer.has_rows:
                 continue
@@ -440,7 +441,7 @@ class _Checked:
                 raise InvalidPlan(f"{named}: its rows lie in the strips of a stage only")
             at = made[buffer.tensor]
             if buffer.has_all_rows:
-                taken = {copy.target for copy in plan.groups[buffer.begin].hand_overs}
+                taken = {copy.target for copy in plan.groups[buffer.begin].transfers}
                 if at < buffer.begin and buffer.name not in taken:
                     raise InvalidPlan(
                         f"buffer {buffer.name!r} begins with group {buffer.begin + 1}, behind the "
@@ -459,27 +460,27 @@ class _Checked:
         """Require one buffer for each input that is there at first; others come into the arena."""
         plan = self._plan
         brought = {name for name in self._group_of if name in self._inputs}
-        if not plan.is_copied(0) and plan.groups[0].arriving is not None:
-            brought.add(plan.groups[0].arriving)
+        if not plan.is_copied(0) and plan.groups[0].streamed_input is not None:
+            brought.add(plan.groups[0].streamed_input)
         for name in sorted(self._inputs):
             here = [one for one in plan.buffers if one.tensor == name and one.has_all_rows]
-            taken = {copy.target for copy in plan.groups[0].hand_overs}
+            taken = {copy.target for copy in plan.groups[0].transfers}
             first = [one for one in here if one.begin == 0 and one.name not in taken]
             if name not in brought and len(first) != 1:
                 raise InvalidPlan(
                     f"input {name!r} lies in {counted(len(first), 'buffer')} before the first group; "
                     "expected one"
                 )
-            if name in brought and any(one.kind is Kind.OUTSIDE for one in here):
+            if name in brought and any(one.kind is Kind.EXTERNAL for one in here):
                 raise InvalidPlan(
                     f"input {name!r} comes row by row, but lies outside the arena, where the plan "
                     "writes no input"
                 )
 
-    def _require_hand_overs(self, made: Mapping[str, int]) -> None:
+    def _require_transfers(self, made: Mapping[str, int]) -> None:
         """Require that each copy is from one buffer of a whole tensor to another one in the arena."""
         for number, group in enumerate(self._plan.groups):
-            for copy in group.hand_overs:
+            for copy in group.transfers:
                 named = f"group {number + 1} takes over {copy.source!r} in {copy.target!r}"
                 source, target = (
                     self._whole_buffer(name, named) for name in (copy.source, copy.target)
@@ -490,7 +491,7 @@ class _Checked:
                     raise InvalidPlan(
                         f"{named}, which lives from group {target.begin + 1} on, or ended"
                     )
-                if target.kind is Kind.OUTSIDE:
+                if target.kind is Kind.EXTERNAL:
                     raise InvalidPlan(f"{named}, which is outside the arena")
                 is_there = target.tensor in self._inputs - set(self._group_of)
                 if made.get(target.tensor, number) >= number and not is_there:
@@ -516,7 +517,7 @@ class _Checked:
         readers += [
             (layer, last, ()) for name, layer in self._outputs.items() if name not in self._group_of
         ]
-        hosts = {one.tensor: one.host for one in self._plan.inlays}
+        hosts = {one.tensor: one.host for one in self._plan.aliases}
         for layer, group, inside in readers:
             for source in layer.inputs:
                 if source in inside:
@@ -548,8 +549,8 @@ class _Checked:
                 one.stage.result: len(RunningStage(one, self._network, None).targets)
                 for one in group.stages
             }
-            if group.arriving is not None:
-                firings[group.arriving] = self._height(group.arriving)
+            if group.streamed_input is not None:
+                firings[group.streamed_input] = self._height(group.streamed_input)
             for name in sorted({*turns, *firings}):
                 if turns[name] != firings.get(name, 0):
                     raise InvalidPlan(
@@ -568,11 +569,11 @@ class _Checked:
     def _work(self, planned: PlannedStage) -> int:
         """Multiply-accumulates of a stage, rows and tiles that are computed again included."""
         stage = planned.stage
-        if stage.manner is Manner.TILES:
+        if stage.mode is Mode.TILES:
             return TileRanges(self._network, stage).work
         layers = [self._network.layer(name) for name in stage.layers]
         every = [multiply_accumulates(one, self._network.input_shapes(one)) for one in layers]
-        if stage.manner is not Manner.ROWS or isinstance(layers[0].operator, Input):
+        if stage.mode is not Mode.ROWS or isinstance(layers[0].operator, Input):
             return sum(every)
         ranges = RunningStage(planned, self._network, None).ranges
         return sum(
@@ -583,79 +584,48 @@ class _Checked:
         )
 
 
-PLACES = "HWC"  # the feature maps of a place side by side, as all planners but one lay them
+PLACES = "HWC"  # the channels of a pixel side by side, as all planners but one lay them
 
 
 def require_layouts(network: Network, plan: StreamingPlan) -> None:
     """Raise InvalidPlan unless tensors lie as the primitives that read and write them want.
 
-    Other stages have places side by side. Primitives work whole layers on tensors that lie whole.
+    Other stages have the channels of a pixel side by side. Primitives work whole layers on whole
+    tensors.
     """
     for buffer in plan.buffers:
         if buffer.layout is not None and buffer.kind is not Kind.WHOLE:
             raise InvalidPlan(f"buffer {buffer.name!r} has a layout, but is no whole tensor")
+
+    def require(buffers: Sequence[StreamBuffer], layout: str, named: str) -> None:
+        for one in buffers:
+            is_map = network.layer(one.tensor).shape.is_map
+            if is_map and (one.layout or PLACES) != layout:
+                raise InvalidPlan(
+                    f"{named} in {layout}, but buffer {one.name!r} has it in {one.layout or PLACES}"
+                )
+
     for number, group in enumerate(plan.groups):
+        whole = [
+            one for one in plan.buffers if one.kind is Kind.WHOLE and one.begin <= number < one.end
+        ]
         for planned in group.stages:
-            _require_whole(network, planned)
-            _require_stage(network, plan, number, planned)
-
-
-def _require_whole(network: Network, planned: PlannedStage) -> None:
-    stage, primitive = planned.stage, planned.primitive
-    rows = network.layer(stage.result).shape.rows
-    if primitive is not None and stage != Stage(layers=(stage.result,), rows=rows):
-        raise InvalidPlan(
-            f"primitive {primitive.name!r} makes {stage.result!r}, which does not work whole"
-        )
-
-
-def _require_stage(
-    network: Network, plan: StreamingPlan, number: int, planned: PlannedStage
-) -> None:
-    primitive = planned.primitive
-    reads = PLACES if primitive is None else primitive.reads
-    writes = PLACES if primitive is None else primitive.writes
-    result = planned.stage.result
-    for buffer in _here(plan, result, number):
-        _require(network, buffer, writes, f"{result!r} is written in {writes}")
-    for name in planned.stage.layers:
-        for source in network.layer(name).inputs:
-            found = _here(plan, source, number)
-            own = [one for one in found if name in one.readers]
-            for buffer in own or [one for one in found if not one.readers]:
-                _require(network, buffer, reads, f"{name!r} reads {source!r} in {reads}")
-
-
-def _here(plan: StreamingPlan, tensor: str, group: int) -> list[StreamBuffer]:
-    """Buffers in a group in which a tensor lies whole."""
-    return [
-        one
-        for one in plan.buffers
-        if one.tensor == tensor and one.kind is Kind.WHOLE and one.begin <= group < one.end
-    ]
-
-
-def _require(network: Network, buffer: StreamBuffer, layout: str, named: str) -> None:
-    is_map = network.layer(buffer.tensor).shape.is_map
-    if is_map and (buffer.layout or PLACES) != layout:
-        raise InvalidPlan(
-            f"{named}, but buffer {buffer.name!r} has it in {buffer.layout or PLACES}"
-        )
-
-
-class _Place(NamedTuple):
-    """A group of a plan."""
-
-    plan: StreamingPlan
-    group: int
-
-    def __str__(self) -> str:
-        return f"group {self.group + 1} of network {self.plan.network!r}"
-
-    @property
-    def buffers(self) -> Iterator[StreamBuffer]:
-        """The buffers with bytes of the arena that the group has."""
-        return (one for one in self.plan.buffers if self.plan.is_live(one, self.group))
+            stage, primitive, result = planned.stage, planned.primitive, planned.stage.result
+            reads = writes = PLACES
+            if primitive is not None:
+                reads, writes = primitive.reads, primitive.writes
+                if stage != Stage(layers=(result,), rows=network.layer(result).shape.rows):
+                    raise InvalidPlan(
+                        f"primitive {primitive.name!r} makes {result!r}, which does not work whole"
+                    )
+            made = [one for one in whole if one.tensor == result]
+            require(made, writes, f"{result!r} is written")
+            for name in stage.layers:
+                for source in network.layer(name).inputs:
+                    found = [one for one in whole if one.tensor == source]
+                    own = [one for one in found if name in one.readers]
+                    read = own or [one for one in found if not one.readers]
+                    require(read, reads, f"{name!r} reads {source!r}")
 
 
 def require_apart(plans: Sequence[StreamingPlan]) -> None:
@@ -663,19 +633,23 @@ def require_apart(plans: Sequence[StreamingPlan]) -> None:
 
     plans: of networks in one arena, with offsets from its first byte. Compares all pairs.
     """
-    places = [_Place(plan, number) for plan in plans for number in range(len(plan.groups))]
+    places = [(plan, number) for plan in plans for number in range(len(plan.groups))]
     for one, other in combinations(places, 2):
-        at_once = one.plan.groups[one.group].at_once
-        if at_once is not None and at_once == other.plan.groups[other.group].at_once:
-            _require_no_byte_in_common(one, other)
-
-
-def _require_no_byte_in_common(one: _Place, other: _Place) -> None:
-    for first in one.buffers:
-        for second in other.buffers:
-            ends = min(first.offset + first.size, second.offset + second.size)
-            if max(first.offset, second.offset) < ends:
+        words = {plan.groups[number].concurrent for plan, number in (one, other)}
+        if None in words or len(words) > 1:
+            continue
+        buffers = [
+            [buffer for buffer in plan.buffers if plan.is_live(buffer, number)]
+            for plan, number in (one, other)
+        ]
+        for first, second in product(*buffers):
+            begin = max(first.offset, second.offset)
+            if begin < min(first.offset + first.size, second.offset + second.size):
+                groups = " and ".join(
+                    f"group {number + 1} of network {plan.network!r}"
+                    for plan, number in (one, other)
+                )
                 raise InvalidPlan(
-                    f"{one} and {other} may work at the same time, but buffers {first.name!r} and "
-                    f"{second.name!r} have byte {max(first.offset, second.offset)} in common"
+                    f"{groups} may work at the same time, but buffers {first.name!r} and "
+                    f"{second.name!r} have byte {begin} in common"
                 )

@@ -15,30 +15,31 @@ Inputs of a firing stay until it has ended: a layer may write at any time while 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from cnn2csdf import operators as op
+from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
-from planners.plan.firing import fire_in_turn, results_in_order
+from planners.plan.firing import results_in_order
 from planners.plan.fused_stages import Sweep, TileWork
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
-    HandOver,
-    Inlay,
+    Alias,
     Kind,
-    Manner,
+    Mode,
     PlannedGroup,
     StreamBuffer,
     StreamingPlan,
+    Transfer,
 )
+from planners.plan.regions import Needs, Region
 from planners.plan.rematerialisation import worked_network
-from planners.plan.running_stage import RunningStage, arriving_stage, rows_of_input
+from planners.plan.running_stage import RunningStage, rows_of_input, streamed_input_stage
 from planners.plan.shadow_arena import Computing, HeldTensor, MarkedArena
-from planners.tiling.regions import Needs, Range, Region
 
 SUMS = -2  # what bytes hold that are sums of the first group, one less for each further group
 
@@ -58,12 +59,12 @@ class Machine:
         memory: Array | None = None,
     ) -> None:
         """Take a plan for the network. memory: bytes that others have used before."""
-        self.network = worked_network(network, plan.again)
+        self.network = worked_network(network, plan.rematerialised)
         self.plan = plan
         self.arena = MarkedArena(plan, self.network, memory)
         self.computing = computing
         self.needs = Needs(self.network)
-        self._inlays = {one.tensor: one for one in plan.inlays}
+        self._aliases = {one.tensor: one for one in plan.aliases}
         self._whole: dict[str, HeldTensor] = {}
         self.group = self.firings = 0  # where it stands; firings that have begun
 
@@ -71,7 +72,7 @@ class Machine:
         """Carry out all groups. Raises ExecutionError where the plan cannot be carried out."""
         made = {one.stage.result for group in self.plan.groups for one in group.stages}
         for layer in self.network.inputs:
-            if layer.name == self.plan.groups[0].arriving and not self.plan.is_copied(0):
+            if layer.name == self.plan.groups[0].streamed_input and not self.plan.is_copied(0):
                 continue
             if layer.name in made:
                 continue
@@ -82,7 +83,7 @@ class Machine:
             tensor.made = layer.shape.rows
         for number, group in enumerate(self.plan.groups):
             self.group = number
-            self._whole |= hand_over(self, group.hand_overs, number, self._whole)
+            self._whole |= transfer(self, group.transfers, number, self._whole)
             _GroupRun(self, group, number).run()
 
     def output(self, name: str) -> Array:
@@ -116,13 +117,13 @@ class Machine:
 
     def held(self, name: str, *buffers: StreamBuffer) -> HeldTensor:
         """Return a tensor in buffers of its own or of its host."""
-        inlay = self._inlays.get(name, Inlay(name, name))
-        layer, host = self.network.layer(name), self.network.layer(inlay.host)
-        return HeldTensor(layer, host, inlay, self.arena.element_bytes(name), *buffers)
+        alias = self._aliases.get(name, Alias(name, name))
+        layer, host = self.network.layer(name), self.network.layer(alias.host)
+        return HeldTensor(layer, host, alias, self.arena.element_bytes(name), *buffers)
 
     def host_of(self, name: str) -> str:
         """The tensor in whose buffer a tensor lies: itself, or another."""
-        return self._inlays[name].host if name in self._inlays else name
+        return self._aliases[name].host if name in self._aliases else name
 
     def _whole_at_start(self, name: str) -> list[StreamBuffer]:
         found = [one for one in self.plan.written(name, 0) if one.has_all_rows]
@@ -175,8 +176,8 @@ class _GroupRun:
         self.number = number
         network = machine.network
         self.stages = [RunningStage(one, network, None) for one in group.stages]
-        if group.arriving is not None:
-            self.stages.insert(0, arriving_stage(network, group.arriving))
+        if group.streamed_input is not None:
+            self.stages.insert(0, streamed_input_stage(network, group.streamed_input))
         self.tensors = dict(machine._whole)
         for stage in self.stages:
             self.tensors[stage.result] = self._new_tensor(stage)
@@ -185,7 +186,7 @@ class _GroupRun:
                 height = machine.network.layer(source).shape.rows
                 self.tensors[source].done[stage.result] = stage.still_needs(source, height)
         self._require_buffers()
-        self.pool = machine._buffer(self.stages[-1].result, Kind.POOL, number)
+        self.pool = machine._buffer(self.stages[-1].result, Kind.STAGING, number)
         self.pending: _Staged | None = None
 
     def _require_buffers(self) -> None:
@@ -204,7 +205,7 @@ class _GroupRun:
 
     def _is_copied(self, stage: RunningStage) -> bool:
         """Whether rows of a tensor that lies whole are copied into rings."""
-        arrives = stage.result == self.group.arriving
+        arrives = stage.result == self.group.streamed_input
         return arrives and self.machine.plan.is_copied(self.number)
 
     def _new_tensor(self, stage: RunningStage) -> HeldTensor:
@@ -223,7 +224,13 @@ class _GroupRun:
         """Fire until every stage has made its result."""
         maker = {stage.result: stage for stage in self.stages}
         for result in results_in_order(self.group.order):
-            fire_in_turn(self, maker.get(result), result)
+            named = f"group {self.number + 1}: {result!r}"
+            stage = maker.get(result)
+            if stage is None or stage.is_done:
+                raise ExecutionError(f"{named} is to be made once more than it can be")
+            if (lacking := self.lacking(stage)) is not None:
+                raise ExecutionError(f"{named} is to be made before {lacking!r} is there")
+            self.fire(stage)
         for last in reversed(self.stages):
             while not last.is_done:
                 stage = last
@@ -296,11 +303,11 @@ class _GroupRun:
         machine, computing = self.machine, self.machine.computing
         tensor = self.tensors[stage.result]
         first, end = stage.targets[stage.fired]
-        if stage.is_arriving:
+        if stage.is_streamed_input:
             for row in range(first, end):
-                machine.put(tensor, row, self._arriving_row(stage, row))
+                machine.put(tensor, row, self._streamed_row(stage, row))
             return
-        if stage.planned.stage.manner is Manner.TILES:
+        if stage.planned.stage.mode is Mode.TILES:
             TileWork(
                 machine,
                 self.tensors,
@@ -311,10 +318,10 @@ class _GroupRun:
             return
         for one in stage.layers:
             machine.spoil_scratch(one.name, self.number)
-        if stage.planned.stage.manner is Manner.SUMS:
+        if stage.planned.stage.mode is Mode.ACCUMULATING:
             self._add(stage, tensor)
             return
-        if stage.planned.stage.manner is Manner.CHANNELS:
+        if stage.planned.stage.mode is Mode.CHANNELS:
             self._sum_channels(stage, tensor)
             return
         if len(stage.layers) > 1:
@@ -329,7 +336,7 @@ class _GroupRun:
         for row in range(first, end):
             machine.put(tensor, row, None if found is None else found[row - first])
 
-    def _arriving_row(self, stage: RunningStage, row: int) -> Array | None:
+    def _streamed_row(self, stage: RunningStage, row: int) -> Array | None:
         machine = self.machine
         if self._is_copied(stage):
             return machine.get(machine._whole[stage.result], row).copy()
@@ -368,7 +375,7 @@ class _GroupRun:
         layer = stage.layers[0]
         row = stage.needs[layer.inputs[0]][stage.fired][0]
         values = machine.get(self.tensors[layer.inputs[0]], row)
-        buffer = machine._buffer(layer.name, Kind.SUMS, self.number)
+        buffer = machine._buffer(layer.name, Kind.ACCUMULATORS, self.number)
         place = slice(buffer.offset, buffer.offset + buffer.size)
         mark = SUMS - self.number
         if buffer.offset % ACCUMULATOR_BYTES or place.stop > len(machine.arena.held):
@@ -388,23 +395,8 @@ class _GroupRun:
                 raise ExecutionError(f"the result of {layer.name!r} lies over its sums")
 
 
-class TransferMemory(Protocol):
-    """A machine: tensors that lie in buffers, and their rows."""
-
-    plan: StreamingPlan
-
-    def held(self, name: str, *buffers: StreamBuffer) -> HeldTensor:
-        """Return a tensor in buffers."""
-
-    def put(self, tensor: HeldTensor, row: int, values: Array | None) -> None:
-        """Write a row to all buffers of a tensor."""
-
-    def get(self, tensor: HeldTensor, row: int, reader: str | None = None) -> Array:
-        """Return a row. Raises ExecutionError where it is not there."""
-
-
-def hand_over(
-    memory: TransferMemory, copies: Sequence[HandOver], group: int, whole: Mapping[str, HeldTensor]
+def transfer(
+    machine: Machine, copies: Sequence[Transfer], group: int, whole: Mapping[str, HeldTensor]
 ) -> dict[str, HeldTensor]:
     """Copy tensors before a group works, and return where they lie for it and for those behind it.
 
@@ -412,22 +404,22 @@ def hand_over(
     """
     found: dict[str, HeldTensor] = {}
     for one in copies:
-        source, target = (_named(memory.plan, name) for name in (one.source, one.target))
+        source, target = (_named(machine.plan, name) for name in (one.source, one.target))
         before = found.get(source.tensor, whole.get(source.tensor))
         if before is None or source.tensor != target.tensor:
             raise ExecutionError(
                 f"group {group + 1} takes over {source.tensor!r} from {one.source!r} to "
                 f"{one.target!r}, where it does not lie whole"
             )
-        old, new = (memory.held(source.tensor, buffer) for buffer in (source, target))
+        old, new = (machine.held(source.tensor, buffer) for buffer in (source, target))
         for row in range(old.layer.shape.rows):
-            memory.put(new, row, memory.get(old, row).copy())
+            machine.put(new, row, machine.get(old, row).copy())
         kept = [
             buffer
             for buffer in before.buffers
             if buffer.has_all_rows and buffer.begin <= group < buffer.end
         ]
-        found[source.tensor] = memory.held(source.tensor, *kept, target)
+        found[source.tensor] = machine.held(source.tensor, *kept, target)
         found[source.tensor].made = before.made
     return found
 
@@ -442,22 +434,15 @@ def _named(plan: StreamingPlan, name: str) -> StreamBuffer:
 ELEMENT_BY_ELEMENT = (op.Elementwise, op.Activation, op.BatchNormalization, op.Identity)
 
 
-class Memory(Protocol):
-    """A machine with the rows of tensors."""
-
-    def get(self, tensor: HeldTensor, row: int, reader: str | None = None) -> Array:
-        """Return a row. Raises ExecutionError where something else lies there."""
-
-
 def require_intact(
-    memory: Memory, tensors: Mapping[str, HeldTensor], stage: RunningStage, made: Range
+    machine: Machine, tensors: Mapping[str, HeldTensor], stage: RunningStage, made: Range
 ) -> None:
     """Raise ExecutionError unless all that a firing read is there behind it.
 
     A layer that works element by element may write each element over the one that it reads. Sums are
     written when all has been read. made: rows of the result.
     """
-    if stage.is_arriving or stage.planned.stage.manner is Manner.SUMS:
+    if stage.is_streamed_input or stage.planned.stage.mode is Mode.ACCUMULATING:
         return
     result = tensors[stage.result]
     inside = {layer.name for layer in stage.layers}
@@ -468,7 +453,7 @@ def require_intact(
             if not _is_in_place(layer, stage, result, tensors[source], made):
                 first, end = stage.ranges[stage.fired][source]
                 for row in range(first, end):
-                    memory.get(tensors[source], row, layer.name)
+                    machine.get(tensors[source], row, layer.name)
 
 
 def _may_meet(result: HeldTensor, source: HeldTensor) -> bool:

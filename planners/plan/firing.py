@@ -13,17 +13,16 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from cnn2csdf.weights import Array
-from csdf.errors import ExecutionError, InvalidPlan
+from csdf.errors import InvalidPlan
 from csdf.kernels import compile as compiler
 from csdf.kernels import firing_rows as kernel
 from csdf.kernels import ranges
 from planners.plan.plan import Turns
-from planners.plan.running_stage import RunningStage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,28 +196,3 @@ def results_in_order(order: Sequence[Turns]) -> Iterator[str]:
     for turns in order:
         for _ in range(turns.times):
             yield from turns.results
-
-
-class Group(Protocol):
-    """The stages that take turns."""
-
-    number: int
-
-    def lacking(self, stage: RunningStage) -> str | None:
-        """Return a tensor of which the next firing lacks rows."""
-
-    def fire(self, stage: RunningStage) -> None:
-        """Carry out the next firing."""
-
-
-def fire_in_turn(group: Group, stage: RunningStage | None, result: str) -> None:
-    """Fire a stage whose turn it is.
-
-    Raises ExecutionError where it has nothing left to make, or what it reads is not there.
-    """
-    named = f"group {group.number + 1}: {result!r}"
-    if stage is None or stage.is_done:
-        raise ExecutionError(f"{named} is to be made once more than it can be")
-    if (lacking := group.lacking(stage)) is not None:
-        raise ExecutionError(f"{named} is to be made before {lacking!r} is there")
-    group.fire(stage)

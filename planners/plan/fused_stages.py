@@ -17,14 +17,14 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
 from planners.plan.plan import ACCUMULATOR_BYTES, Kind, Stage, StreamBuffer
+from planners.plan.regions import COLUMNS, ROWS, Needs, Region, TileRanges
 from planners.plan.running_stage import RunningStage, rows_of_input
 from planners.plan.shadow_arena import Computing, HeldStrip, HeldTensor, MarkedArena
-from planners.plan.tile_ranges import TileRanges
-from planners.tiling.regions import COLUMNS, ROWS, Needs, Range, Region
 
 SUMS_OF_PARTS = -(2**40)  # what bytes hold that are the first sum of a stage, one less for the next
 
@@ -36,6 +36,9 @@ class Surroundings(Protocol):
     arena: MarkedArena
     needs: Needs
     computing: Computing | None
+
+    def spoil_scratch(self, layer: str, group: int) -> None:
+        """Write over what a layer may use while it computes."""
 
 
 class _Sums(NamedTuple):
@@ -71,11 +74,13 @@ class Sweep:
         self._tensors = tensors
         self._stage = stage
         self._ranges = stage.ranges[stage.fired]
-        self._parts = stage.planned.stage.parts
+        self._parts = stage.planned.stage.channel_blocks
         self._inside = {layer.name: layer for layer in stage.layers}
         names = list(self._inside)
-        summing = stage.planned.stage.summing
-        self._sliced = set(names[: names.index(summing)]) if summing else set()
+        accumulating_layer = stage.planned.stage.accumulating_layer
+        self._sliced = (
+            set(names[: names.index(accumulating_layer)]) if accumulating_layer else set()
+        )
         for layer in stage.layers[len(self._sliced) + 1 :]:
             for source in self._sliced.intersection(layer.inputs):
                 raise ExecutionError(
@@ -85,10 +90,10 @@ class Sweep:
         self._strips, end = self._placed_strips(room[0])
         self._sums: _Sums | None = None
         self._collected: dict[tuple[int, int], Array] = {}
-        if summing:
+        if accumulating_layer:
             offset = -(-end // ACCUMULATOR_BYTES) * ACCUMULATOR_BYTES
-            layer = self._inside[summing]
-            self._sums = _Sums(layer, offset, self._ranges[summing])
+            layer = self._inside[accumulating_layer]
+            self._sums = _Sums(layer, offset, self._ranges[accumulating_layer])
             rows = self._sums.rows[1] - self._sums.rows[0]
             end = self._sums.place(self._sums.rows[0] + rows, 0).start
         if end > room[1]:
@@ -236,18 +241,6 @@ class Sweep:
 Room = Callable[[str, Kind], StreamBuffer]  # of a tensor, as the plan has it
 
 
-class TileSurroundings(Protocol):
-    """The surroundings of a stage."""
-
-    network: Network
-    arena: MarkedArena
-    needs: Needs
-    computing: Computing | None
-
-    def spoil_scratch(self, layer: str, group: int) -> None:
-        """Write over what a layer may use while it computes."""
-
-
 class Rectangle(NamedTuple):
     """A region of a tensor, row by row from an offset on."""
 
@@ -317,7 +310,7 @@ class TileWork:
 
     def __init__(
         self,
-        around: TileSurroundings,
+        around: Surroundings,
         tensors: Mapping[str, HeldTensor],
         stage: Stage,
         room: Room,
@@ -330,8 +323,8 @@ class TileWork:
     def run(self) -> None:
         """Carry out all tiles."""
         tiles = self._ranges.tiles
-        for down in range(len(tiles.rows)):
-            for across in range(len(tiles.columns)):
+        for down in range(len(tiles.row_ends)):
+            for across in range(len(tiles.column_ends)):
                 self._work(down, across)
 
     def _work(self, down: int, across: int) -> None:
@@ -400,7 +393,7 @@ class TileWork:
 
     def _restore(self, tile: Rectangle, down: int, across: int) -> None:
         """Put into a tile what tiles before it have computed, where they keep it."""
-        if not self._ranges.tiles.keeps:
+        if not self._ranges.tiles.halo_cached:
             return
         (top, bottom), (left, right) = tile.region
         known = left
@@ -416,7 +409,7 @@ class TileWork:
 
     def _keep(self, tile: Rectangle, down: int, across: int) -> None:
         """Keep what tiles after this one need."""
-        if not self._ranges.tiles.keeps:
+        if not self._ranges.tiles.halo_cached:
             return
         columns, (left, right) = self._ranges.columns[tile.layer.name], tile.region.columns
         begin = max(left, columns[across - 1][1] if across else 0)

@@ -1,40 +1,43 @@
-"""A plan of groups, stages and buffers: which rows are made when, and where every byte lies.
+"""A memory plan: groups of stages, and buffers at offsets in one arena.
 
-Tensors lie row by row, in a row column by column, the feature maps of a place side by side. Row y
-of a tensor that lies whole is its row y; of a line of R rows it is row y mod R, of a strip of K
-columns column x is column x mod K, with the channels of one part. What is staged lies in the pool of
-the group, at its bottom or at its top in turn; strips, and behind them the sums of a firing, lie in
-the pool between the two. A tensor that lies inside another (planners.plan.aliases) has its places where
-that one has them.
+A group is a list of stages that fire interleaved; a stage is a run of layers with a compute mode.
+Groups run one after another. Stages of a group fire on demand of the last one, or in an order that the
+plan gives; with an order rows go at once to where they stay: into ring buffers, of which a tensor may
+have several for different readers.
 
-Stages of a group take turns as they ask for one another, or in an order that the plan gives. Then rows
-go where they stay at once: into rings, of which a tensor may have several for different readers.
+Layout: tensors lie row by row, in a row column by column, the channels of a pixel side by side. Row y
+of a whole tensor is its row y; of a line buffer of R rows it is row y mod R, of a strip of K columns
+column x is column x mod K, with the channels of one channel block. What is staged lies in the staging
+buffer of the group, at its bottom or at its top in turn; strips, and behind them the accumulators of a
+firing, lie between the two. An aliased tensor (planners.plan.aliases) has its pixels where its host
+has them.
 
 Groups of one network, or of several in one arena, may work at the same time, on frames behind one
-another. What passes between two such groups lies in two buffers: when both have finished their
-frames, the one is copied to the other.
-
-A stage of a plan: which layers work together, and how they go through their work.
+another. A tensor between two such groups lies in two buffers: when both groups have finished their
+frames, one buffer is copied to the other.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import NamedTuple
 
-ACCUMULATOR_BYTES = 4  # of a sum: int32 for int8, float for float
-VERSION = 3  # of the JSON form; 1 knew no orders, rings and inlays, 2 nothing at the same time
+from csdf.errors import InvalidPlan
+
+ACCUMULATOR_BYTES = 4  # int32 for int8, float for float
+LAYOUTS = ("CHW", "HWC")  # channel by channel; pixel by pixel
 
 
 class Span(NamedTuple):
-    """The part of a course between two cuts where layers work twice, by the tensors at the cuts."""
+    """The layers between two separators that work twice, by the tensors before and after them."""
 
     source: str
     result: str
 
 
-class Inlay(NamedTuple):
+class Alias(NamedTuple):
     """A tensor inside a host: the row, column and channel of the host where its first element lies."""
 
     tensor: str
@@ -44,15 +47,88 @@ class Inlay(NamedTuple):
     channel: int = 0
 
 
+class Strip(NamedTuple):
+    """Rows and columns that a firing holds of a tensor inside its stage."""
+
+    layer: str
+    rows: int
+    columns: int
+
+
+class Mode(Enum):
+    """How a stage goes through its work.
+
+    ROWS: a firing makes some result rows, along their columns where there are several layers.
+    ACCUMULATING: a firing adds a row of the input to the accumulators of its one layer; the last makes
+    the result.
+    CHANNELS: one firing; for each feature map of the result, the first of two layers computes what
+    the second sums up at once. Its input has to lie whole. TILES: one firing; the result is made
+    rectangle by rectangle, each from the rectangles that it needs of the tensors before it. What the
+    stage reads and its result lie whole.
+    """
+
+    ROWS = "rows"
+    ACCUMULATING = "accumulating"
+    CHANNELS = "channels"
+    TILES = "tiles"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tiles:
+    """The tiles of a result, by the rows and columns where they end.
+
+    halo_cached: whether a tile takes over what those before it made; otherwise it recomputes its halo.
+    Raises InvalidPlan unless both are growing numbers above 0.
+    """
+
+    row_ends: tuple[int, ...]
+    column_ends: tuple[int, ...]
+    halo_cached: bool = False
+
+    def __post_init__(self) -> None:
+        for ends in (self.row_ends, self.column_ends):
+            if not ends or any(end <= before for before, end in pairwise((0, *ends))):
+                raise InvalidPlan(f"tiles end at {ends}; expected growing numbers above 0")
+
+    def __str__(self) -> str:
+        return f"{len(self.row_ends)}x{len(self.column_ends)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """Layers in their order, the last of which writes the result, and result rows a firing.
+
+    channel_blocks: how often a firing goes along the columns, each time with a block of the channels of
+    the layers before the accumulating layer, which holds sums of its rows meanwhile. tiles: of a stage
+    that works tile by tile.
+    """
+
+    layers: tuple[str, ...]
+    rows: int = 1
+    mode: Mode = Mode.ROWS
+    channel_blocks: int = 1
+    accumulating_layer: str | None = None
+    tiles: Tiles | None = None
+
+    def __post_init__(self) -> None:
+        if not self.layers:
+            raise InvalidPlan("expected at least one layer")
+
+    @property
+    def result(self) -> str:
+        """The layer whose tensor the stage makes."""
+        return self.layers[-1]
+
+
 class Kind(Enum):
-    """The contents of a buffer."""
+    """The contents of a buffer: how a tensor is stored, or what a group needs besides."""
 
     WHOLE = "whole"  # all rows of a tensor
-    OUTSIDE = "outside"  # all rows of an input or result, in the caller's memory
-    LINE = "line"  # a window of full rows
-    RING = "ring"  # a window of full rows, with room for those that a firing makes
-    SUMS = "sums"  # a sum for each element of a result
-    POOL = "pool"  # staged batches, and strips
+    EXTERNAL = "external"  # all rows of an input or output, in the caller's memory
+    LINE = "line buffer"  # a window of full rows
+    RING = "ring buffer"  # a window of full rows, with room for those that a firing makes
+    ACCUMULATORS = "accumulators"  # a sum for each element of a result
+    STAGING = "staging"  # row blocks that come and go with a firing, and strips
     TILE = "tile"  # what a tile holds of a tensor, as large as the largest
     TILE_ROWS = "tile rows"  # rows of a tensor that the tiles below a tile need
     TILE_COLUMNS = "tile columns"  # columns of a tensor that the next tile needs
@@ -63,15 +139,15 @@ class Kind(Enum):
 class StreamBuffer:
     """Bytes at an offset, for some groups: begin <= group < end.
 
-    rows: of the tensor, as far as the buffer has room. Zero for a pool, and for what belongs to
-    tiles or scratch. readers: layers that read the tensor here; none where those do that no other
-    buffer of it names. Of scratch, the layers that use it. layout: CHW where the feature maps of a
-    tensor that lies whole follow one another; HWC, or none, where a place has them side by side.
+    rows: of the tensor, as far as the buffer has room; 0 for staging, tiles and scratch. readers:
+    layers that read the tensor here; empty for all that no other buffer of it names. Of scratch, the
+    layers that use it. layout: of a whole tensor, CHW where its channels follow one another; HWC, or
+    none, where those of a pixel lie side by side.
     """
 
     name: str
     kind: Kind
-    tensor: str  # or the result of the group's last stage, for a pool
+    tensor: str  # or the result of the group's last stage, for staging
     rows: int
     size: int
     offset: int
@@ -80,15 +156,23 @@ class StreamBuffer:
     readers: tuple[str, ...] = ()
     layout: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.begin >= self.end:
+            raise InvalidPlan(
+                f"groups {self.begin} to {self.end}; expected a first group and one past the last"
+            )
+        if self.layout not in (None, *LAYOUTS):
+            raise InvalidPlan(f"layout {self.layout!r}; expected one of {', '.join(LAYOUTS)}")
+
     @property
     def has_all_rows(self) -> bool:
-        """Whether each row of the tensor has a place of its own."""
-        return self.kind in (Kind.WHOLE, Kind.OUTSIDE)
+        """Whether it holds the whole tensor."""
+        return self.kind in (Kind.WHOLE, Kind.EXTERNAL)
 
     @property
     def has_rows(self) -> bool:
         """Whether it holds full rows of its tensor, for the layers that read it."""
-        return self.kind in (Kind.WHOLE, Kind.OUTSIDE, Kind.LINE, Kind.RING)
+        return self.kind in (Kind.WHOLE, Kind.EXTERNAL, Kind.LINE, Kind.RING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,16 +183,18 @@ class NamedPrimitive:
     reads: str
     writes: str
 
+    def __post_init__(self) -> None:
+        for layout in (self.reads, self.writes):
+            if layout not in LAYOUTS:
+                raise InvalidPlan(f"layout {layout!r}; expected one of {', '.join(LAYOUTS)}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedStage:
-    """A stage with the rows and columns that its strips hold: layer, rows, columns.
-
-    primitive: of a stage of one layer that works whole, where it is chosen.
-    """
+    """A stage with its strips, and the primitive that is chosen for a stage of one whole layer."""
 
     stage: Stage
-    strips: tuple[tuple[str, int, int], ...]
+    strips: tuple[Strip, ...] = ()
     primitive: NamedPrimitive | None = None
 
 
@@ -119,6 +205,10 @@ class Turns:
     times: int
     results: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        if not self.results:
+            raise InvalidPlan("expected the result of at least one stage")
+
     @property
     def firings(self) -> int:
         """Firings of all times."""
@@ -126,8 +216,8 @@ class Turns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HandOver:
-    """A tensor that lies whole and is copied from one buffer of it to another, by their names."""
+class Transfer:
+    """A copy of a whole tensor from one buffer of it to another, by their names."""
 
     source: str
     target: str
@@ -135,22 +225,25 @@ class HandOver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedGroup:
-    """Stages that work at the same time, and what passes into and out of them.
+    """Stages that work interleaved, and what passes into and out of them.
 
-    arriving: the network's input where it comes row by row, or a tensor that lies whole, whose rows
-    are copied into rings; it is made like a result. A group without stages collects an input, and the
-    groups behind find it whole. Where a network has several inputs, each may be a stage of its own,
-    which brings some rows a firing. order: in which the stages fire; where there is none, firing is
-    driven by the demand of the last stage. hand_overs: copies that are made before the first
-    firing. at_once: groups with the same word, of this plan or of others in the same arena, may work
-    at the same time.
+    streamed_input: the network's input where it comes row by row, or a whole tensor whose rows are
+    copied into ring buffers; it is made like a result. A group without stages collects an input, and
+    the groups behind find it whole. Where a network has several inputs, each may be a stage of its own,
+    which brings some rows a firing. order: in which the stages fire; empty where firing is driven by
+    the demand of the last stage. transfers: copies before the first firing. concurrent: groups with the
+    same word, of this plan or of others in the same arena, may work at the same time.
     """
 
     stages: tuple[PlannedStage, ...]
-    arriving: str | None
+    streamed_input: str | None = None
     order: tuple[Turns, ...] = ()
-    hand_overs: tuple[HandOver, ...] = ()
-    at_once: str | None = None
+    transfers: tuple[Transfer, ...] = ()
+    concurrent: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.stages and self.streamed_input is None:
+            raise InvalidPlan("expected at least one stage, or a streamed input")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,10 +251,10 @@ class StreamingPlan:
     """A network in an arena.
 
     element_bytes: of all tensors; None where each has its own. multiply_accumulates: of a frame,
-    with those that are done again. What is outside begins behind the arena. again: where layers that
-    sums need are there twice; stages and buffers name the copies. inlays: tensors that have no buffer
-    of their own, but lie inside that of another. layers: the first and one past the last of those that
-    are worked, counted without inputs and outputs, where they are not all.
+    recomputation included. External buffers begin behind the arena. rematerialised: where layers that
+    sums need are there twice; stages and buffers name the copies. aliases: tensors that lie inside the
+    buffer of another. layers: the first and one past the last of those that are worked, counted without
+    inputs and outputs, where they are not all.
     """
 
     network: str
@@ -170,9 +263,15 @@ class StreamingPlan:
     buffers: tuple[StreamBuffer, ...]
     arena_bytes: int
     multiply_accumulates: int
-    again: tuple[Span, ...] = ()
-    inlays: tuple[Inlay, ...] = ()
+    rematerialised: tuple[Span, ...] = ()
+    aliases: tuple[Alias, ...] = ()
     layers: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.groups:
+            raise InvalidPlan("expected at least one group")
+        if self.layers is not None and self.layers[0] >= self.layers[1]:
+            raise InvalidPlan(f"layers {self.layers}; expected a first layer and one past the last")
 
     @property
     def collects_input(self) -> bool:
@@ -182,7 +281,7 @@ class StreamingPlan:
     @property
     def all_bytes(self) -> int:
         """Bytes of the arena and of what is outside."""
-        ends = (one.offset + one.size for one in self.buffers if one.kind is Kind.OUTSIDE)
+        ends = (one.offset + one.size for one in self.buffers if one.kind is Kind.EXTERNAL)
         return max((self.arena_bytes, *ends))
 
     def is_copied(self, group: int) -> bool:
@@ -193,7 +292,7 @@ class StreamingPlan:
         here = [
             one
             for one in self.buffers
-            if one.tensor == self.groups[group].arriving and one.begin <= group < one.end
+            if one.tensor == self.groups[group].streamed_input and one.begin <= group < one.end
         ]
         is_there = any(one.has_all_rows and not one.readers for one in here)
         return is_there and any(one.kind is Kind.RING for one in here)
@@ -203,7 +302,7 @@ class StreamingPlan:
 
         First the one outside, or that for the readers which no other buffer names.
         """
-        taken = {copy.target for copy in self.groups[group].hand_overs}
+        taken = {copy.target for copy in self.groups[group].transfers}
         found = [
             one
             for one in self.buffers
@@ -212,139 +311,16 @@ class StreamingPlan:
         return tuple(
             sorted(
                 (one for one in found if one.name not in taken),
-                key=lambda one: (one.kind is not Kind.OUTSIDE, bool(one.readers), _order(one)),
+                key=lambda one: (one.kind is not Kind.EXTERNAL, bool(one.readers), _order(one)),
             )
         )
 
     def is_live(self, buffer: StreamBuffer, group: int) -> bool:
         """Whether a buffer holds bytes of the arena in a group."""
-        is_inside = buffer.kind is not Kind.OUTSIDE and buffer.size > 0
+        is_inside = buffer.kind is not Kind.EXTERNAL and buffer.size > 0
         return is_inside and buffer.begin <= group < buffer.end
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the plan as a JSON value."""
-        return {
-            "version": VERSION,
-            "network": self.network,
-            "layers": None if self.layers is None else list(self.layers),
-            "element_bytes": self.element_bytes,
-            "arena_bytes": self.arena_bytes,
-            "multiply_accumulates": self.multiply_accumulates,
-            "again": [{"from": span.source, "to": span.result} for span in self.again],
-            "inlays": [one._asdict() for one in self.inlays],
-            "groups": [
-                {
-                    "arriving": group.arriving,
-                    "hand_overs": [
-                        {"from": one.source, "to": one.target} for one in group.hand_overs
-                    ],
-                    "at_once": group.at_once,
-                    "order": [
-                        {"times": one.times, "results": list(one.results)} for one in group.order
-                    ],
-                    "stages": [
-                        {
-                            "layers": list(one.stage.layers),
-                            "course": one.stage.manner.value,
-                            "rows": one.stage.rows,
-                            "parts": one.stage.parts,
-                            "summing": one.stage.summing,
-                            "tiles": _tiles_as_json(one.stage.tiles),
-                            "strips": [
-                                {"layer": layer, "rows": rows, "columns": columns}
-                                for layer, rows, columns in one.strips
-                            ],
-                            "primitive": _primitive_as_json(one.primitive),
-                        }
-                        for one in group.stages
-                    ],
-                }
-                for group in self.groups
-            ],
-            "buffers": [
-                {
-                    "name": buffer.name,
-                    "kind": buffer.kind.value,
-                    "tensor": buffer.tensor,
-                    "readers": list(buffer.readers),
-                    "rows": buffer.rows,
-                    "size": buffer.size,
-                    "offset": buffer.offset,
-                    "groups": [buffer.begin, buffer.end],
-                    "layout": buffer.layout,
-                }
-                for buffer in self.buffers
-            ],
-        }
 
 
 def _order(buffer: StreamBuffer) -> int:
     """Whole tensors before lines, and lines before rings."""
-    return (Kind.OUTSIDE, Kind.WHOLE, Kind.LINE, Kind.RING).index(buffer.kind)
-
-
-def _tiles_as_json(tiles: Tiles | None) -> dict[str, Any] | None:
-    if tiles is None:
-        return None
-    return {
-        "row_ends": list(tiles.rows),
-        "column_ends": list(tiles.columns),
-        "keeps": tiles.keeps,
-    }
-
-
-def _primitive_as_json(primitive: NamedPrimitive | None) -> dict[str, Any] | None:
-    if primitive is None:
-        return None
-    return {"name": primitive.name, "reads": primitive.reads, "writes": primitive.writes}
-
-
-class Manner(Enum):
-    """How a stage goes through its work.
-
-    ROWS: a firing makes some result rows, along their columns where there are several layers.
-    SUMS: a firing adds a row of the input to the sums of its one layer; the last makes the result.
-    CHANNELS: one firing; for each feature map of the result, the first of two layers computes what
-    the second sums up at once. Its input has to lie whole. TILES: one firing; the result is made
-    rectangle by rectangle, each from the rectangles that it needs of the tensors before it. What the
-    stage reads and its result lie whole.
-    """
-
-    ROWS = "rows"
-    SUMS = "sums"
-    CHANNELS = "channels"
-    TILES = "tiles"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tiles:
-    """The tiles of a result, by where they end.
-
-    keeps: whether a tile takes over what those before it made.
-    """
-
-    rows: tuple[int, ...]
-    columns: tuple[int, ...]
-    keeps: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """Layers in their order, the last of which writes the result, and result rows a firing.
-
-    parts: how often a firing goes along the columns, with a part of the channels of the layers
-    before the summing layer each time; that layer keeps sums of its rows meanwhile. tiles: of a stage
-    that works tile by tile.
-    """
-
-    layers: tuple[str, ...]
-    rows: int = 1
-    manner: Manner = Manner.ROWS
-    parts: int = 1
-    summing: str | None = None  # the layer that sums over the parts
-    tiles: Tiles | None = None
-
-    @property
-    def result(self) -> str:
-        """The layer whose tensor the stage makes."""
-        return self.layers[-1]
+    return (Kind.EXTERNAL, Kind.WHOLE, Kind.LINE, Kind.RING).index(buffer.kind)

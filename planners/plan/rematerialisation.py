@@ -16,7 +16,7 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import parameter_shapes
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidPlan
-from planners.memory.order import Course, course_of
+from planners.memory.order import TopologicalOrder, topological_order
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.plan import Span
 
@@ -25,7 +25,7 @@ LONGEST_SPAN = 14  # layers between the two tensors, each counted once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Again:
+class Rematerialisation:
     """A network in which the layers of a span that sums need are there twice.
 
     layers: of the span, in an order in which all copies and sums come first. copies: the name of
@@ -37,14 +37,14 @@ class Again:
     copies: Mapping[str, str]
 
 
-def done_twice(course: Course, begin: int, end: int) -> Again | None:
+def done_twice(course: TopologicalOrder, begin: int, end: int) -> Rematerialisation | None:
     """Return the network where sums between two cuts have layers of their own in front of them.
 
     None where nothing between the cuts needs both a map and sums of all its rows, or where sums need
     what other sums have been multiplied with.
     """
     network = course.network
-    inside = course.layers[course.cuts[begin] + 1 : course.cuts[end] + 1]
+    inside = course.layers[course.separators[begin] + 1 : course.separators[end] + 1]
     if len(inside) > LONGEST_SPAN or course.results & set(inside[:-1]):
         return None
     sums = _sums(network, inside)
@@ -62,7 +62,7 @@ def done_twice(course: Course, begin: int, end: int) -> Again | None:
         *(name for name in inside if name in sums),
         *(name for name in inside if name not in sums),
     )
-    return Again(
+    return Rematerialisation(
         network=_written(network, inside, sums, names),
         layers=order,
         copies={copy: name for name, copy in names.items()},
@@ -93,8 +93,8 @@ def _worked(network: Network, spans: tuple[Span, ...]) -> tuple[Network, Mapping
     copies: dict[str, str] = {}
     if not spans:
         return network, copies
-    course = course_of(network)
-    cuts = {course.at(cut): cut for cut in range(len(course.cuts))}
+    course = topological_order(network)
+    cuts = {course.at(cut): cut for cut in range(len(course.separators))}
     for span in spans:
         found = None
         if span.source in cuts and cuts[span.source] < cuts.get(span.result, 0):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Input
-from planners.plan.plan import Manner, PlannedStage, Stage
-from planners.tiling.regions import Range
+from planners.plan.plan import Mode, PlannedStage, Stage
 
 
 class RunningStage:
@@ -16,10 +16,10 @@ class RunningStage:
         self.result = planned.stage.result
         self.layers = [network.layer(name) for name in planned.stage.layers]
         is_input = isinstance(self.layers[0].operator, Input)  # one of several, a stage of its own
-        self.is_arriving = source is not None or is_input
+        self.is_streamed_input = source is not None or is_input
         self.fired = 0
         last = self.layers[-1]
-        if planned.stage.manner is Manner.SUMS:
+        if planned.stage.mode is Mode.ACCUMULATING:
             first, end = rows_of_input(network, last, 0, (0, last.shape.rows))
             self.targets: list[Range] = [(0, 0)] * (end - first - 1) + [(0, last.shape.rows)]
             self.needs = {last.inputs[0]: [(row, row + 1) for row in range(first, end)]}
@@ -28,7 +28,7 @@ class RunningStage:
         self.targets = [
             (begin, min(begin + rows, last.shape.rows)) for begin in range(0, last.shape.rows, rows)
         ]
-        self.needs = {} if self.is_arriving else self._rows_from_outside(network)
+        self.needs = {} if self.is_streamed_input else self._rows_from_outside(network)
 
     def _rows_from_outside(self, network: Network) -> dict[str, list[Range]]:
         inside = {layer.name for layer in self.layers}
@@ -83,7 +83,7 @@ def _hull(one: Range | None, other: Range) -> Range:
     return min(one[0], other[0]), max(one[1], other[1])
 
 
-def arriving_stage(network: Network, name: str) -> RunningStage:
+def streamed_input_stage(network: Network, name: str) -> RunningStage:
     """Return the stage that brings an input, a row a firing."""
     planned = PlannedStage(stage=Stage(layers=(name,), rows=1), strips=())
     return RunningStage(planned, network, name)

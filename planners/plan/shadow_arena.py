@@ -11,11 +11,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from cnn2csdf import operators as op
+from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
-from planners.plan.plan import Inlay, Kind, StreamBuffer, StreamingPlan
-from planners.tiling.regions import Range, Region
+from planners.plan.plan import Alias, Kind, StreamBuffer, StreamingPlan
+from planners.plan.regions import Region
 
 NOTHING = -1
 POISON = 0xFF  # a float of such bytes is no number
@@ -39,13 +40,15 @@ class MarkedArena:
         self._bounds = {
             one.tensor: (plan.arena_bytes, plan.all_bytes)
             for one in plan.buffers
-            if one.kind is Kind.OUTSIDE
+            if one.kind is Kind.EXTERNAL
         }
         self._inside = 0, plan.arena_bytes
         self._network = network
         self._layers = {layer.name: layer for layer in network.layers}
         self._element_bytes = plan.element_bytes
-        self._strides = {one.tensor: _place_elements(self._layers[one.host]) for one in plan.inlays}
+        self._strides = {
+            one.tensor: _place_elements(self._layers[one.host]) for one in plan.aliases
+        }
         self._moved: dict[str, Array] = {}
         self._first: dict[str, int] = {}
         total = 0
@@ -181,7 +184,7 @@ class HeldTensor:
     """A tensor on its way: rows made, rows that readers are done with, and where rows lie."""
 
     def __init__(
-        self, layer: Layer, host: Layer, inlay: Inlay, unit: int, *buffers: StreamBuffer
+        self, layer: Layer, host: Layer, alias: Alias, unit: int, *buffers: StreamBuffer
     ) -> None:
         """Take the buffers in which it lies; each of several is read by some layers.
 
@@ -197,8 +200,8 @@ class HeldTensor:
         self.staged: tuple[int, int] | None = None  # first staged row, and where it lies
         self.place_bytes = _place_elements(host) * unit
         self.row_bytes = host.shape.row_elements * unit
-        self._first_row = inlay.row
-        self._within = inlay.column * self.place_bytes + inlay.channel * unit
+        self._first_row = alias.row
+        self._within = alias.column * self.place_bytes + alias.channel * unit
 
     @property
     def first(self) -> int:

@@ -18,11 +18,11 @@ from enum import Enum
 from cnn2csdf.network import Layer
 from cnn2csdf.operators import Pooling
 from csdf.errors import InvalidPlan
-from planners.fusion.configurations import Chain, Configuration, Group, configuration
-from planners.fusion.tiles import TiledGroup, scratch_elements, tiled_group
-from planners.fusion.tilings import lengths
-from planners.fusion.ways import Scratch
-from planners.tiling.regions import COLUMNS, ROWS, Bands, Needs
+from planners.fusion.search import Configuration, Group, configuration
+from planners.memory.order import TopologicalOrder
+from planners.memory.tiles import Scratch, tiled_stage
+from planners.memory.times import tile_lengths
+from planners.plan.regions import COLUMNS, ROWS, Bands, Needs, TileRanges
 
 MB = 2**20
 ELEMENT_BYTES = 4
@@ -67,41 +67,38 @@ def predicted_group(
     most = 0
     for layer in layers:
         shapes = needs.network.input_shapes(layer)
-        for heights in lengths(needs, layer, rows[layer.name], ROWS):
-            for widths in lengths(needs, layer, columns[layer.name], COLUMNS):
+        for heights in tile_lengths(needs, layer, rows[layer.name], ROWS):
+            for widths in tile_lengths(needs, layer, columns[layer.name], COLUMNS):
                 places = heights[0] * widths[0]
                 read = sum(
                     shape.channels * height * width
                     for shape, height, width in zip(shapes, heights[1:], widths[1:], strict=True)
                 )
                 written = places * layer.shape.channels
-                scratch = scratch_elements(needs.network, layer, places, Scratch.IM2COL)
+                scratch = Scratch.IM2COL.elements(needs.network, layer, places)
                 most = max(most, scratch + written + inputs * read)
     return most * ELEMENT_BYTES
 
 
-def predicted(chain: Chain, groups: Configuration, predictor: Predictor = Predictor.PRINTED) -> int:
+def predicted(
+    chain: TopologicalOrder, groups: Configuration, predictor: Predictor = Predictor.PRINTED
+) -> int:
     """Return the bytes of a configuration by Algorithm 2: the largest group, and the bias."""
     needs = Needs(chain.network)
     tiled = [tiles_of(chain, group) for group in groups]
     return predictor.bias + max(
-        predicted_group(needs, group.layers, group.rows, group.columns, predictor.inputs)
-        for group in tiled
+        predicted_group(needs, one.layers, one.rows, one.columns, predictor.inputs) for one in tiled
     )
 
 
-def tiles_of(chain: Chain, group: Group) -> TiledGroup:
-    """Return a group with what each of its tiles holds."""
-    return tiled_group(
-        chain.network,
-        chain.sections[group.first].source,
-        chain.layers(group.first, group.upto),
-        group.grid,
-    )
+def tiles_of(chain: TopologicalOrder, group: Group) -> TileRanges:
+    """Return what each tile of a group holds; one tile where it works layer by layer."""
+    stage = tiled_stage(chain.between(group.first, group.upto), group.tiles)
+    return TileRanges(chain.network, stage)
 
 
 def paper_configuration(
-    chain: Chain, top: int, cut: int | None, bottom: int = BOTTOM
+    chain: TopologicalOrder, top: int, cut: int | None, bottom: int = BOTTOM
 ) -> Configuration:
     """Return top x top / cut / bottom x bottom, or top x top without a cut, as the paper writes."""
     if cut is None:
@@ -112,11 +109,11 @@ def paper_configuration(
 def paper_name(groups: Configuration) -> str:
     """Return a configuration as the paper writes it: 5x5/8/2x2 or 2x2/NoCut."""
     cuts = [f"/{group.first}/" if group.first else "" for group in groups]
-    text = "".join(f"{cut}{group.grid}" for cut, group in zip(cuts, groups, strict=True))
+    text = "".join(f"{cut}{group.tiles}" for cut, group in zip(cuts, groups, strict=True))
     return text if len(groups) > 1 else f"{text}/{NO_CUT}"
 
 
-def named_configuration(chain: Chain, name: str) -> Configuration:
+def named_configuration(chain: TopologicalOrder, name: str) -> Configuration:
     """Return the configuration that the paper would write so, with any number of cuts.
 
     Raises InvalidPlan for a text that is none, and where it does not fit the chain.
@@ -129,29 +126,29 @@ def named_configuration(chain: Chain, name: str) -> Configuration:
             "5x5/8/2x2 or 3x3/4/2x2/8/2x2"
         )
     cuts = [int(word) for word in words[1::2]]
-    ends = [0, *cuts, len(chain.sections)]
+    ends = [0, *cuts, chain.sections]
     if sorted(set(ends)) != ends:
         raise InvalidPlan(
             f"configuration {name!r}: cuts at {', '.join(map(str, cuts))}; expected growing numbers "
-            f"from 1 to {len(chain.sections) - 1}"
+            f"from 1 to {chain.sections - 1}"
         )
     sides = [(int(grid[1]), int(grid[2])) for grid in grids if grid]
     return configuration(chain, cuts, sides)
 
 
-def cuts_of(chain: Chain) -> tuple[int, ...]:
+def cuts_of(chain: TopologicalOrder) -> tuple[int, ...]:
     """Return the cuts of Algorithm 3 in its order, the end of the chain first: no cut."""
-    end = len(chain.sections)
+    end = chain.sections
     poolings = [
         upto
         for upto in range(1, end)
-        if isinstance(chain.layers(upto - 1, upto)[-1].operator, Pooling)
+        if isinstance(chain.between(upto - 1, upto)[-1].operator, Pooling)
     ]
     return (end, *reversed(poolings[-CUTS:]))
 
 
 def paper_search(
-    chain: Chain, memory: int, predictor: Predictor = Predictor.PRINTED
+    chain: TopologicalOrder, memory: int, predictor: Predictor = Predictor.PRINTED
 ) -> Configuration:
     """Return what Algorithm 3 chooses under a memory limit in bytes, which it stays strictly below.
 

@@ -45,9 +45,9 @@ def reads(name: str) -> bool:
 
 def refuse(options: argparse.Namespace) -> None:
     """Refuse a memory for a graph: it is not known what else lies there. Raises CsdfError."""
-    for name in ("ram", "flash", "memory"):
+    for name, option in (("ram", "ram"), ("flash", "flash"), ("memory", "total-memory")):
         if getattr(options, name) is not None:
-            raise CsdfError(f"--{name} is for networks; the buffers of a graph are on its page")
+            raise CsdfError(f"--{option} is for networks; the buffers of a graph are on its page")
 
 
 def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:

@@ -1,9 +1,4 @@
-"""Networks on the page of a report: what is known about their layers and their memory.
-
-The parts of the page about the memory of a network.
-
-Assumptions of a page about a network: the size of an element, and the times of a platform.
-"""
+"""Networks on the page of a report: their layers, their memory by each method."""
 
 from __future__ import annotations
 
@@ -13,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import attrgetter
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
@@ -26,33 +22,41 @@ from csdf.cli.frame.long_work import limited_part
 from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.markup import Cell, Html, Row, element, joined, sortable
 from csdf.draw.report.sections import Contribution, Figure, Section, Surroundings
-from csdf.errors import GaveUp, counted
+from csdf.errors import CsdfError, counted
 from csdf.model.graph import Graph
-from csdf.outcome import Status
 from csdf.search.pareto import SmallestStorage
 from csdf.time_limit import Progress, Stop
 from csdf.words import bytes_in_words, rate_in_words, time_in_words
-from planners.memory_ways import FIT_ARENA, Limits, MemoryWay
-from planners.parts_memory import MemoryApart, NetworkMemory, memory_apart
+from planners.memory.answer import Limits
+from planners.memory.command.beside import fit_beside
+from planners.memory.plain_plans import (
+    WHOLE_ARENA,
+    MemoryComparison,
+    Method,
+    memory_comparison,
+)
+from planners.memory.several import Together
+from planners.plan.plan import Kind
 from planners.report import findings as words
-from planners.report.findings import LayerFigures, Limit, Mark, NetworkFindings
+from planners.report.findings import FIT, LayerFigures, Limit, Mark, NetworkFindings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkSubject:
-    """A network that works as the options say. apart: None where it was not found in time."""
+    """A network that works as the options say.
+
+    comparison: layer by layer and row by row; None for a reason. fit: what csdf fit finds.
+    """
 
     value: Network
     options: argparse.Namespace
     graph: Graph
-    apart: MemoryApart | None
+    comparison: MemoryComparison | None
+    reason: str
+    fit: Together | None
     unit: str = "bytes"
     time: str = "ns"
-
-    @property
-    def smallest(self) -> SmallestStorage | None:
-        """The smallest buffers by parts: the storage of the graph."""
-        return None if self.apart is None else self.apart.by_parts.smallest
+    smallest: SmallestStorage | None = None
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -66,13 +70,19 @@ class NetworkSubject:
 
     def surroundings(self, graph: GraphFindings, added: Sequence[Contribution]) -> Surroundings:
         """Return what the page says about the memory, before and behind the parts about the graph."""
-        weights = parameter_bytes(self.value, self.options.element_bytes)
-        stored = flash_bytes(self.value, self.options.element_bytes)
+        network, size, found = self.value, self.options.element_bytes, self.comparison
+        weights, stored = parameter_bytes(network, size), flash_bytes(network, size)
+        methods = () if found is None else found.methods
+        if self.fit is not None:
+            methods += (Method(FIT, self.fit.ram_bytes, self.fit.lower_bound, weights),)
+        point = None if graph.smallest is None else graph.smallest.point
         findings = NetworkFindings(
-            name=self.value.name,
-            layers=tuple(_layers(self.value, self.graph, self.apart, self.options.element_bytes)),
+            name=network.name,
+            layers=tuple(_layers(network, self.graph, found, size)),
             parameters=weights,
-            apart=self.apart,
+            methods=methods,
+            nanoseconds=None if found is None else found.nanoseconds,
+            pipelined=None if point is None else point.period,
             added=tuple(added),
             limit=_limit_of(self.options, weights, stored),
             stored=stored,
@@ -80,86 +90,88 @@ class NetworkSubject:
         return network_surroundings(findings, graph)
 
 
+def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
+    """Return the network of the options with its memory layer by layer and row by row."""
+    network = chosen.read(options).network
+    granularity, size = chosen.granularity_of(options), options.element_bytes
+    durations = chosen.durations_of(network, options)
+    graph = lower(network, granularity, durations=durations(granularity), element_bytes=size)
+    comparison, reason = None, ""
+    try:
+        with limited_part(stop, 0.2, _in_words) as part:
+            comparison = memory_comparison(
+                network, granularity, durations, element_bytes=size, budget=part
+            )
+    except CsdfError as refusal:
+        reason = str(refusal)
+    limits = Limits(ram=options.ram, flash=options.flash, memory=options.memory)
+    room = limits.room(parameter_bytes(network, size), flash_bytes(network, size))
+    fit = None
+    if room is None or room >= 0:  # else the parameters alone are too large
+        fit = fit_beside(
+            [network],
+            stop.part(share=0.3),
+            ram=room,
+            element_bytes=size,
+            is_streamed=True,
+            platform=shared.platform_of(options),
+        )
+    shared.remark_on_platform("csdf report", options)
+    return NetworkSubject(
+        value=network, options=options, graph=graph, comparison=comparison, reason=reason, fit=fit
+    )
+
+
+def _in_words(progress: Progress) -> str:
+    return f"{WHOLE_ARENA}: {progress.best} bytes, at least {progress.lower_bound}"
+
+
 def network_surroundings(findings: NetworkFindings, graph: GraphFindings) -> Surroundings:
     """Return the parts of the page about a network."""
     added = findings.added
     layers = layer_table(findings.layers, graph.critical_actors)
+    lead = [
+        element("p", words.headline(findings), class_="lead"),
+        *(element("p", text, class_="verdict-line") for text in words.fitting(findings)),
+        element("ul", *(element("li", text) for text in words.facts(findings))),
+        element("h3", "As a pipeline: a processor for each layer, separate buffers"),
+    ]
+    sections = [section for one in added for section in one.sections]
+    if findings.methods:
+        largest = element("h3", "Layers that read the largest buffers"), largest_layers(findings)
+        content = joined([memory_bars(findings), methods_table(findings), *largest])
+        sections.insert(0, Section("memory", "Memory", content))
+    counts = [("parameters", findings.parameters)]
+    counts += [(one.title, one.total) for one in findings.methods]
     return Surroundings(
         name=findings.name,
         kind=f"network of {counted(len(findings.layers), 'layer')}; as a ",
-        lead=tuple(_lead(findings)),
-        before=(*_memory(findings), *(section for one in added for section in one.sections)),
+        lead=tuple(lead),
+        before=tuple(sections),
         after=(Section("table", "Layers", layers),),
         has_actors=False,
         data={name: value for one in added for name, value in one.data.items()},
         said=(words.headline(findings), *words.fitting(findings)),
         verdict=words.verdict(findings),
-        figures=tuple(_figures(findings)),
+        figures=tuple(
+            Figure(title, Fraction(count), bytes_in_words(count)) for title, count in counts
+        ),
         noun="layer",
         is_no=words.fits(findings) is False,
     )
 
 
-def _figures(findings: NetworkFindings) -> Iterator[Figure]:
-    """Parameters, and the memory of each way."""
-    counts = [("parameters", findings.parameters)]
-    counts += [(way.title, way.total) for way in findings.ways]
-    for title, count in counts:
-        yield Figure(title, Fraction(count), bytes_in_words(count))
-
-
-def _lead(findings: NetworkFindings) -> Iterator[Html]:
-    yield element("p", words.headline(findings), class_="lead")
-    for text in words.fitting(findings):
-        yield element("p", text, class_="verdict-line")
-    yield element("ul", *(element("li", text) for text in words.facts(findings)))
-    yield element("h3", "As a pipeline: a processor for each layer, each buffer apart")
-
-
-def _memory(findings: NetworkFindings) -> Iterator[Section]:
-    if not findings.ways:
-        return
-    content = joined(
-        [
-            memory_bars(findings),
-            ways_table(findings),
-            element("h3", "Layers that read the largest buffers"),
-            largest_layers(findings),
-        ]
-    )
-    yield Section("memory", "Memory", content)
-
-
-def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
-    """Return the network of the options with its memory as a whole and by parts."""
-    network = chosen.read(options).network
-    granularity = chosen.granularity_of(options)
-    durations = chosen.durations_of(network, options)
-    apart = None
-    try:
-        with limited_part(stop, 0.3, _in_words) as part:
-            apart = memory_apart(
-                network, granularity, durations,
-                element_bytes=options.element_bytes, budget=part,
-            )  # fmt: skip
-    except GaveUp:
-        pass  # the page says that the memory was not found
-    graph = lower(
-        network, granularity,
-        durations=durations(granularity), element_bytes=options.element_bytes,
-    )  # fmt: skip
-    shared.remark_on_platform("csdf report", options)
-    return NetworkSubject(value=network, options=options, graph=graph, apart=apart)
-
-
-def _in_words(progress: Progress) -> str:
-    return f"buffers: at least {progress.lower_bound} bytes"
-
-
 def _layers(
-    network: Network, graph: Graph, apart: MemoryApart | None, element_bytes: int | None
+    network: Network, graph: Graph, found: MemoryComparison | None, element_bytes: int | None
 ) -> Iterator[LayerFigures]:
-    whole, parts = ({}, {}) if apart is None else (_read_bytes(memory.graph) for memory in apart)
+    whole, rows = (
+        {
+            one.tensor: one.size
+            for one in (() if found is None else plans(found).plan.buffers)
+            if one.has_rows and one.kind is not Kind.EXTERNAL
+        }
+        for plans in (attrgetter("whole"), attrgetter("rows"))
+    )
     for layer in network.layers:
         durations, inputs = graph.actor(layer.name).durations, network.input_shapes(layer)
         yield LayerFigures(
@@ -170,20 +182,10 @@ def _layers(
             parameters=layer_parameter_bytes(layer, inputs, element_bytes),
             multiply_accumulates=multiply_accumulates(layer, inputs),
             output_bytes=layer.shape.elements * (element_bytes or layer.element_bytes),
-            whole_buffers=whole.get(layer.name, 0),
-            parts_buffers=parts.get(layer.name, 0),
+            whole_buffers=sum(whole.get(name, 0) for name in layer.inputs),
+            row_buffers=sum(rows.get(name, 0) for name in layer.inputs),
             nanoseconds=sum(durations),
         )
-
-
-def _read_bytes(graph: Graph) -> dict[str, int]:
-    """Bytes of the buffers that each layer reads."""
-    found: dict[str, int] = {}
-    for channel in graph.channels:
-        if channel.capacity is not None:
-            before = found.get(channel.consumer, 0)
-            found[channel.consumer] = before + channel.capacity * (channel.token_size or 1)
-    return found
 
 
 def _limit_of(options: argparse.Namespace, weights: int, stored: int) -> Limit | None:
@@ -193,7 +195,7 @@ def _limit_of(options: argparse.Namespace, weights: int, stored: int) -> Limit |
         return None
     room = limits.room(weights, stored)
     marks = (
-        ("--memory", limits.memory, 0),
+        ("--total-memory", limits.memory, 0),
         ("--ram, behind the parameters", limits.ram, weights),
         ("--flash, for parameters", limits.flash, 0),
     )
@@ -215,29 +217,29 @@ LEGIBLE = 20  # the longest bar of a list has at least this part of the full wid
 
 
 def memory_bars(findings: NetworkFindings) -> Html:
-    """Return a bar for each way to lay the network into memory: buffers upon parameters."""
+    """Return a bar for each method to hold the network in memory: buffers upon parameters."""
     most = full_width(findings)
     limit = findings.limit
     rows = [
         element(
             "li",
-            element("span", way.title, class_="bar-title"),
+            element("span", one.title, class_="bar-title"),
             element(
                 "span",
-                element("span", class_="bar weights", style=_width(way.parameters, most)),
-                element("span", class_="bar buffers", style=_width(way.buffers, most)),
+                element("span", class_="bar weights", style=_width(one.parameters, most)),
+                element("span", class_="bar buffers", style=_width(one.buffers, most)),
                 *_marks(limit, most),
                 class_="bar-space", aria_hidden="true",
             ),
             element(
                 "span",
-                f"{bytes_in_words(way.buffers)} + {bytes_in_words(way.parameters)} = "
-                f"{bytes_in_words(way.total)}",
+                f"{bytes_in_words(one.buffers)} + {bytes_in_words(one.parameters)} = "
+                f"{bytes_in_words(one.total)}",
                 class_="bar-number",
             ),
-            _verdict(way, limit),
+            _verdict(one, limit),
         )
-        for way in findings.ways
+        for one in findings.methods
     ]  # fmt: skip
     key = element(
         "p",
@@ -253,7 +255,7 @@ def memory_bars(findings: NetworkFindings) -> Html:
 def full_width(findings: NetworkFindings) -> int:
     """Return the bytes that a bar of full width stands for: one scale for all bars of a page."""
     places = [mark.place for mark in _all_marks(findings.limit)]
-    return max([1, *(way.total for way in findings.ways), *places])
+    return max([1, *(one.total for one in findings.methods), *places])
 
 
 def _all_marks(limit: Limit | None) -> tuple[Mark, ...]:
@@ -269,23 +271,23 @@ def _marks(limit: Limit | None, most: int) -> Iterator[Html]:
         yield element("span", class_="bar-limit", style=f"left:{100 * mark.place / most:.3f}%")
 
 
-def _verdict(way: MemoryWay, limit: Limit | None) -> Html:
-    """Whether a way fits; empty without a limit, so that all rows have the same columns."""
+def _verdict(one: Method, limit: Limit | None) -> Html:
+    """Whether a method fits; empty without a limit, so that all rows have the same columns."""
     if limit is None:
         return element("span", class_="verdict")
-    is_good = way.buffers <= limit.room
+    is_good = one.buffers <= limit.room
     return element(
         "span", "fits" if is_good else "too large", class_=f"verdict {'yes' if is_good else 'no'}"
     )
 
 
 def largest_layers(findings: NetworkFindings) -> Html:
-    """Return bars for the layers that read the largest buffers, by parts beside as a whole.
+    """Return bars for the layers that read the largest buffers, row by row beside whole.
 
     On the scale of the other bars; where they would be too short to see, some times as long.
     """
     chosen = sorted(findings.layers, key=lambda layer: -layer.whole_buffers)[:BARS]
-    longest = max((max(one.whole_buffers, one.parts_buffers) for one in chosen), default=1) or 1
+    longest = max((max(one.whole_buffers, one.row_buffers) for one in chosen), default=1) or 1
     factor = _factor(longest, full_width(findings))
     most = max(full_width(findings), longest) / factor
     rows = [
@@ -295,13 +297,13 @@ def largest_layers(findings: NetworkFindings) -> Html:
             element(
                 "span",
                 element("span", class_="bar whole", style=_width(layer.whole_buffers, most)),
-                element("span", class_="bar buffers", style=_width(layer.parts_buffers, most)),
+                element("span", class_="bar buffers", style=_width(layer.row_buffers, most)),
                 class_="bar-space two", aria_hidden="true",
             ),
             element(
                 "span",
                 f"{bytes_in_words(layer.whole_buffers)} whole, "
-                f"{bytes_in_words(layer.parts_buffers)} by parts",
+                f"{bytes_in_words(layer.row_buffers)} row by row",
                 class_="bar-number",
             ),
             element("span", class_="verdict"),
@@ -312,7 +314,7 @@ def largest_layers(findings: NetworkFindings) -> Html:
     key = element(
         "p",
         element("span", "whole", class_="key whole"),
-        element("span", "by parts", class_="key buffers"),
+        element("span", "row by row", class_="key buffers"),
         element("span", scale if factor == 1 else f"{factor} times {scale}"),
         class_="keys",
     )
@@ -329,23 +331,26 @@ def _factor(longest: int, most: int) -> int:
     return factor
 
 
-def ways_table(findings: NetworkFindings) -> Html:
+def methods_table(findings: NetworkFindings) -> Html:
     """Return the figures of `csdf cnn memory` as a table."""
-    titles = ("", "buffers", "parameters", "total", "frames/s", "pipelined frames/s", "buffers are")
-    rows = [
-        element(
-            "tr",
-            element("th", way.title, scope="row"),
-            *(_bytes(count) for count in (way.buffers, way.parameters, way.total)),
-            *(element("td", text, class_="number") for text in speed),
-            element("td", proof),
+    titles = ("", "buffers", "parameters", "total", "frames/s", "buffers are")
+    rows = []
+    for one in findings.methods:
+        times = findings.nanoseconds
+        speed = "" if times is None or one.title == FIT else words.frames(times[not one.is_whole])
+        rows.append(
+            element(
+                "tr",
+                element("th", one.title, scope="row"),
+                *(_bytes(count) for count in (one.buffers, one.parameters, one.total)),
+                element("td", speed, class_="number"),
+                element("td", _proof(one)),
+            )
         )
-        for way, (speed, proof) in zip(findings.ways, _speeds(findings), strict=True)
-    ]
     head = element(
         "tr",
         *(
-            element("th", title, scope="col", class_="number" if 0 < place < 6 else None)
+            element("th", title, scope="col", class_="number" if 0 < place < 5 else None)
             for place, title in enumerate(titles)
         ),
     )
@@ -355,37 +360,18 @@ def ways_table(findings: NetworkFindings) -> Html:
     )
 
 
-def _speeds(findings: NetworkFindings) -> Iterator[tuple[tuple[str, str], str]]:
-    """Speed and proof of each way; only with buffers apart is there a pipeline of layers."""
-    apart = dict(findings.ways_apart)
-    works = {way.is_whole: work for way, work in findings.ways_apart}
-    for way in findings.ways:
-        work = None if way.title == FIT_ARENA else works.get(way.is_whole)
-        speed = ("", "") if work is None else words.frames(work)
-        if way in apart:
-            yield speed, _proof(apart[way])
-        else:
-            yield (speed[0], ""), _proof_of_arena(way)
-
-
-def _proof_of_arena(way: MemoryWay) -> str:
-    if way.title == FIT_ARENA:
-        bound = f"; no plan is below {bytes_in_words(way.lower_bound)}" if way.lower_bound else ""
+def _proof(one: Method) -> str:
+    if one.title == FIT:
+        bound = f"; no plan is below {bytes_in_words(one.lower_bound)}" if one.lower_bound else ""
         return f"the least found{bound}"
-    if way.buffers == way.lower_bound:
-        return "the smallest arena, proved"
-    gap = (way.buffers - way.lower_bound) / max(way.lower_bound, 1)
+    if one.buffers == one.lower_bound:
+        return "the smallest, proved"
+    gap = (one.buffers - one.lower_bound) / max(one.lower_bound, 1)
     return f"at most {gap:.2%} above the smallest arena"
 
 
 def _bytes(count: int) -> Html:
     return element("td", bytes_in_words(count), class_="number", title=f"{count} bytes")
-
-
-def _proof(way: NetworkMemory) -> str:
-    if way.status is Status.OPTIMAL:
-        return "the smallest, proved"
-    return f"at most {float(way.gap or 0):.2%} above the smallest"
 
 
 def layer_table(layers: Sequence[LayerFigures], critical: Sequence[str]) -> Html:
@@ -402,7 +388,7 @@ def layer_table(layers: Sequence[LayerFigures], critical: Sequence[str]) -> Html
                 Cell(text=str(layer.multiply_accumulates), value=layer.multiply_accumulates),
                 _size(layer.output_bytes),
                 _size(layer.whole_buffers),
-                _size(layer.parts_buffers),
+                _size(layer.row_buffers),
                 Cell(text=f"{layer.nanoseconds / 1000:.1f}", value=layer.nanoseconds),
             ),
             is_marked=layer.name in marked,
@@ -411,7 +397,7 @@ def layer_table(layers: Sequence[LayerFigures], critical: Sequence[str]) -> Html
     ]
     titles = (
         *("layer", "operator", "output", "parts", "parameters", "MACs", "output size"),
-        *("inputs whole", "inputs by parts", "time (µs)"),
+        *("inputs whole", "inputs row by row", "time (µs)"),
     )
     return sortable("layers", "layer", titles, rows)
 

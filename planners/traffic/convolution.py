@@ -1,16 +1,18 @@
-"""A convolution as loops: how far each loop runs, and which elements of three arrays it touches.
+"""A convolution as six loops over three arrays: input, weights and output.
 
-Input, weights and output are the three arrays; bias and what is fused behind the layer move no array
-of their own here. A fully connected layer is a convolution of one place.
+Bias and layers fused behind it move no array of their own. A fully connected layer is a convolution
+with one output place.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from cnn2csdf import operators as op
-from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.geometry import ReceptiveField, Window
+from cnn2csdf.network import Layer, Network
 from csdf.errors import InvalidNetwork, counted
 
 Pair = tuple[int, int]  # along rows, along columns
@@ -37,6 +39,7 @@ class ArrayBytes(NamedTuple):
 
 
 ELEMENTS = ArrayBytes(1, 1, 1)  # so that elements are counted
+CONVOLUTIONS = (op.Convolution, op.FullyConnected)  # the layers that `convolution_of` knows
 
 
 def array_bytes(element_bytes: int | ArrayBytes) -> ArrayBytes:
@@ -67,7 +70,15 @@ class Convolution:
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
 
     def __post_init__(self) -> None:
-        for what, values in self._positive():
+        for what, *values in (
+            ("filters", self.filters),
+            ("channels", self.channels),
+            ("groups", self.groups),
+            ("input size", self.input_rows, self.input_columns),
+            ("kernel", self.kernel_rows, self.kernel_columns),
+            ("stride", *self.stride),
+            ("dilation", *self.dilation),
+        ):
             if min(values) < 1:
                 raise InvalidNetwork(f"convolution {self.name!r}: {what} is {min(values)}, below 1")
         if min(self.padding) < 0:
@@ -84,30 +95,25 @@ class Convolution:
                 f"{self.input_columns} with padding {self.padding}"
             )
 
-    def _positive(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        return (
-            ("filters", (self.filters,)),
-            ("channels", (self.channels,)),
-            ("groups", (self.groups,)),
-            ("input size", (self.input_rows, self.input_columns)),
-            ("kernel", (self.kernel_rows, self.kernel_columns)),
-            ("stride", self.stride),
-            ("dilation", self.dilation),
+    @property
+    def window(self) -> Window:
+        """How the filters move over the maps."""
+        return Window(
+            kernel=(self.kernel_rows, self.kernel_columns),
+            stride=self.stride,
+            dilation=self.dilation,
+            padding=self.padding,
         )
 
     @property
     def output_rows(self) -> int:
         """Rows of an output map."""
-        top, _, bottom, _ = self.padding
-        extent = self.dilation[0] * (self.kernel_rows - 1) + 1
-        return (self.input_rows + top + bottom - extent) // self.stride[0] + 1
+        return self.window.rows.outputs(self.input_rows)
 
     @property
     def output_columns(self) -> int:
         """Columns of an output map."""
-        _, left, _, right = self.padding
-        extent = self.dilation[1] * (self.kernel_columns - 1) + 1
-        return (self.input_columns + left + right - extent) // self.stride[1] + 1
+        return self.window.columns.outputs(self.input_columns)
 
     @property
     def group_filters(self) -> int:
@@ -135,9 +141,12 @@ class Convolution:
         return self.filters * self.output_rows * self.output_columns
 
 
-def is_convolution(layer: Layer) -> bool:
-    """Whether `convolution_of` knows the layer."""
-    return isinstance(layer.operator, op.Convolution | op.FullyConnected)
+@lru_cache(maxsize=10_000)
+def axes_of(convolution: Convolution) -> tuple[ReceptiveField, ReceptiveField]:
+    """Return the dependences of outputs on inputs along rows and along columns."""
+    inputs = convolution.input_rows, convolution.input_columns
+    outputs = convolution.output_rows, convolution.output_columns
+    return convolution.window.fields(inputs, outputs)
 
 
 def convolution_of(network: Network, layer: Layer) -> Convolution:
@@ -146,8 +155,22 @@ def convolution_of(network: Network, layer: Layer) -> Convolution:
     Raises InvalidNetwork, naming the layer, for any other and for a negative padding.
     """
     match layer.operator:
-        case op.Convolution():
-            return _of_maps(layer.name, layer.operator, network.input_shapes(layer)[0])
+        case op.Convolution(filters=filters, groups=groups, window=window):
+            source = network.input_shapes(layer)[0]
+            top, left, bottom, right = window.padding
+            return Convolution(
+                name=layer.name,
+                filters=filters,
+                channels=source.channels,
+                groups=groups,
+                input_rows=source.height,
+                input_columns=source.width,
+                kernel_rows=window.kernel[0],
+                kernel_columns=window.kernel[1],
+                stride=window.stride,
+                dilation=window.dilation,
+                padding=(top, left, bottom + window.overhang[0], right + window.overhang[1]),
+            )
         case op.FullyConnected(units=units):
             elements = network.input_shapes(layer)[0].elements
             return Convolution(
@@ -156,24 +179,6 @@ def convolution_of(network: Network, layer: Layer) -> Convolution:
     raise InvalidNetwork(
         f"layer {layer.name!r} is {type(layer.operator).__name__}; "
         "loop nests are known of Convolution and FullyConnected"
-    )
-
-
-def _of_maps(name: str, operator: op.Convolution, source: Shape) -> Convolution:
-    window = operator.window
-    top, left, bottom, right = window.padding
-    return Convolution(
-        name=name,
-        filters=operator.filters,
-        channels=source.channels,
-        groups=operator.groups,
-        input_rows=source.height,
-        input_columns=source.width,
-        kernel_rows=window.kernel[0],
-        kernel_columns=window.kernel[1],
-        stride=window.stride,
-        dilation=window.dilation,
-        padding=(top, left, bottom + window.overhang[0], right + window.overhang[1]),
     )
 
 

@@ -1,90 +1,26 @@
-"""Numbers of elements that tiles touch along one axis of the maps: rows or columns.
+"""Footprints of tiles along one axis of the maps: how many input places the tiles of a loop read.
 
 Output place o and kernel place k read input place stride * o + dilation * k - padding, if it lies in
 the map. A kernel place is live if it does so for some output. A tile is a range of output places
-times a range of live kernel places.
+times a range of live kernel places; it may lie in a larger tile.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from math import gcd
+from typing import NamedTuple
 
-from planners.traffic.convolution import Convolution
+import numpy as np
+import numpy.typing as npt
 
-Range = tuple[int, int]  # first, and one past the last
+from cnn2csdf.geometry import Range, ReceptiveField
+from csdf.time_limit import Budget, stop_of
+from planners.traffic.convolution import Convolution, axes_of
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
-    """A convolution along its rows or its columns."""
-
-    inputs: int  # places of the input
-    outputs: int
-    kernel: int
-    stride: int
-    dilation: int
-    padding: int  # before the first place
-
-    def pairs(self, outputs: Range, kernel: Range) -> int:
-        """Pairs of an output and a kernel place that read a place in the map."""
-        total = 0
-        for place in range(*kernel):
-            before = self.padding - self.dilation * place
-            first = -(-before // self.stride)
-            end = -(-(self.inputs + before) // self.stride)
-            total += max(0, min(outputs[1], end) - max(outputs[0], first))
-        return total
-
-    def touched(self, outputs: Range, kernel: Range) -> int:
-        """Different input places that a tile reads.
-
-        Pairs that read one place differ by multiples of (dilation / g, -stride / g), where g is the
-        greatest common divisor. Those of them in a tile follow one another without a hole, so the
-        places are the pairs, less those whose successor is in the tile too.
-        """
-        common = gcd(self.stride, self.dilation)
-        step, back = self.dilation // common, self.stride // common
-        if outputs[0] >= outputs[1] or kernel[0] >= kernel[1]:
-            return 0
-        linked = self.pairs((outputs[0], outputs[1] - step), (kernel[0] + back, kernel[1]))
-        return self.pairs(outputs, kernel) - linked
-
-    @property
-    def live(self) -> tuple[int, ...]:
-        """The kernel places that read a place in the map for some output; the others see padding."""
-        whole = (0, self.outputs)
-        return tuple(k for k in range(self.kernel) if self.pairs(whole, (k, k + 1)))
-
-    @property
-    def all_touched(self) -> int:
-        """Input places that are read at all."""
-        return self.touched((0, self.outputs), (0, self.kernel))
-
-
-@lru_cache(maxsize=10_000)
-def axes_of(convolution: Convolution) -> tuple[Axis, Axis]:
-    """Return rows and columns."""
-    return (
-        Axis(
-            inputs=convolution.input_rows,
-            outputs=convolution.output_rows,
-            kernel=convolution.kernel_rows,
-            stride=convolution.stride[0],
-            dilation=convolution.dilation[0],
-            padding=convolution.padding[0],
-        ),
-        Axis(
-            inputs=convolution.input_columns,
-            outputs=convolution.output_columns,
-            kernel=convolution.kernel_columns,
-            stride=convolution.stride[1],
-            dilation=convolution.dilation[1],
-            padding=convolution.padding[1],
-        ),
-    )
+Pair = tuple[int, int]  # the size of a tile, and of the tiles in it
+Numbers = npt.NDArray[np.int64]
 
 
 def used_weights(convolution: Convolution) -> int:
@@ -94,44 +30,172 @@ def used_weights(convolution: Convolution) -> int:
     return convolution.filters * convolution.group_channels * kernel
 
 
-def cut(length: int, tile: int) -> tuple[Range, ...]:
-    """Return the ranges of the tiles of a loop."""
-    return tuple((first, min(first + tile, length)) for first in range(0, length, tile))
+def tile_sizes(length: int) -> tuple[int, ...]:
+    """Return the smallest tile for each number of tiles, largest first.
+
+    Of two with the same number the larger one only takes more room, where tiles do not overlap.
+    O(square root of the length).
+    """
+    tiles = [length]
+    while tiles[-1] > 1:
+        trips = -(-length // (tiles[-1] - 1))  # the next number of tiles that there is
+        tiles.append(-(-length // trips))
+    return tuple(tiles)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reads:
-    """Input places that tiles along one axis read, all tiles together and at most at one time."""
+def one_level(length: int) -> tuple[Pair, ...]:
+    """Return all sizes of tiles that are cut once: the larger tile is the whole, or the tile."""
+    sizes = range(length, 0, -1)
+    return tuple(dict.fromkeys([(length, size) for size in sizes] + [(one, one) for one in sizes]))
+
+
+def two_levels(length: int) -> tuple[Pair, ...]:
+    """Return all tiles, with smaller ones in them, that are the smallest for their number."""
+    return tuple((outer, inner) for outer in tile_sizes(length) for inner in tile_sizes(outer))
+
+
+def tiles_of(length: int, *sizes: int) -> int:
+    """Return how many tiles there are where each tile is cut into tiles of the next size."""
+    if not sizes:
+        return 1
+    whole, rest = divmod(length, sizes[0])
+    inner = tiles_of(sizes[0], *sizes[1:]) if whole else 0
+    return whole * inner + (tiles_of(rest, *sizes[1:]) if rest else 0)
+
+
+def all_touched(axis: ReceptiveField) -> int:
+    """Return the input places that are read at all."""
+    if not axis.live:
+        return 0
+    whole = np.zeros(1, np.int64), np.array([axis.outputs])
+    return int(_touched(axis, *whole, (0, len(axis.live)))[0])
+
+
+class InputReads(NamedTuple):
+    """Input places along an axis: of the largest tile; of all, with no loop, places, kernel sliding."""
 
     largest: int
-    reloaded: int  # every tile whole
-    by_outputs: int  # steps to the next output tile bring what is new, others the whole tile
-    by_kernel: int  # the same of steps to the next kernel tile
+    moved: tuple[int, int, int]
 
 
-@lru_cache(maxsize=100_000)
-def reads(axis: Axis, places: int, kernel: int) -> Reads:
-    """Return what tiles of so many output places and so many live kernel places read."""
-    live = axis.live
-    outputs = cut(axis.outputs, places)
-    kernels = [(live[first], live[end - 1] + 1) for first, end in cut(len(live), kernel)]
-    if not kernels:
-        return Reads(largest=0, reloaded=0, by_outputs=0, by_kernel=0)
-    each = {(o, k): axis.touched(o, k) for o in outputs for k in kernels}
-    reloaded = sum(each.values())
-    shared_by_outputs = sum(
-        each[before, k] + each[after, k] - axis.touched((before[0], after[1]), k)
-        for before, after in pairwise(outputs)
-        for k in kernels
-    )
-    shared_by_kernel = sum(
-        each[o, before] + each[o, after] - axis.touched(o, (before[0], after[1]))
-        for o in outputs
-        for before, after in pairwise(kernels)
-    )
-    return Reads(
-        largest=max(each.values()),
-        reloaded=reloaded,
-        by_outputs=reloaded - shared_by_outputs,
-        by_kernel=reloaded - shared_by_kernel,
+@lru_cache(maxsize=200_000)
+def input_reads(axis: ReceptiveField, places: Pair, kernel: Pair) -> InputReads:
+    """Return what input tiles read along an axis: tiles of places and kernel places, each in a larger.
+
+    The larger ones are those around the tile; a step of them brings a whole tile.
+    """
+    largest, moved = all_input_reads(axis, (places,), (kernel,))
+    none, by_places, by_kernel = moved[:, 0, 0].tolist()
+    return InputReads(int(largest[0, 0]), (none, by_places, by_kernel))
+
+
+class _Reads(NamedTuple):
+    """Input places that tiles of a range of kernel places read, for each pair of output sizes."""
+
+    all: Numbers  # of all tiles
+    largest: Numbers
+    repeated: Numbers  # read by a tile and by the next one in the larger tile
+
+
+def all_input_reads(
+    axis: ReceptiveField, places: tuple[Pair, ...], taps: tuple[Pair, ...], budget: Budget = None
+) -> tuple[Numbers, Numbers]:
+    """Return what input tiles read, for each pair of sizes of output places and of kernel places.
+
+    First the places of the largest tile, (P, K); then those of all tiles, (3, P, K): with no loop
+    sliding, with output places, with kernel places.
+    """
+    if not axis.live:
+        return np.zeros((len(places), len(taps)), int), np.zeros((3, len(places), len(taps)), int)
+    stop, tiles = stop_of(budget), _PlaceTiles(axis, places)
+    by_range: dict[Range, _Reads] = {}
+
+    def of(kernel: Range) -> _Reads:
+        if kernel not in by_range:
+            stop.look()
+            by_range[kernel] = tiles.reads(kernel)
+        return by_range[kernel]
+
+    largest, moved = [], []
+    for pair in taps:
+        chunks = cut_twice(len(axis.live), *pair)
+        ranges = [of(one) for chunk in chunks for one in chunk]
+        whole = sum((one.all for one in ranges), np.int64(0))
+        by_places = sum((one.repeated for one in ranges), np.int64(0))
+        by_kernel = sum(
+            (
+                of(one).all + of(after).all - of((one[0], after[1])).all
+                for chunk in chunks
+                for one, after in pairwise(chunk)
+            ),
+            np.int64(0),
+        )
+        largest.append(np.max([one.largest for one in ranges], axis=0))
+        moved.append([whole, whole - by_places, whole - by_kernel])
+    return np.stack(largest, axis=1), np.array(moved).transpose(1, 2, 0)
+
+
+def cut_twice(length: int, outer: int, inner: int) -> list[list[Range]]:
+    """Return the ranges of the inner tiles, for each of the outer ones."""
+    return [
+        [(one, min(one + inner, end)) for one in range(first, end, inner)]
+        for first in range(0, length, outer)
+        for end in [min(first + outer, length)]
+    ]
+
+
+class _PlaceTiles:
+    """The ranges of output places of all tiles, for one pair of sizes after another."""
+
+    def __init__(self, axis: ReceptiveField, pairs: tuple[Pair, ...]) -> None:
+        self._axis = axis
+        found = [_ranges(axis.outputs, *pair) for pair in pairs]
+        self._first, self._end = (np.concatenate(one) for one in zip(*found, strict=True))
+        counts = np.array([len(first) for first, _ in found])
+        self._begins = np.concatenate([[0], np.cumsum(counts)[:-1]])  # of each pair of sizes
+        outers = np.repeat(np.array([outer for outer, _ in pairs]), counts)
+        # Whether the next range lies in the same larger tile.
+        follows = (self._first[1:] == self._end[:-1]) & (self._first[1:] % outers[1:] != 0)
+        self._follows = np.append(follows, False)
+
+    def reads(self, kernel: Range) -> _Reads:
+        """Return what the tiles read with these live kernel places."""
+        each = _touched(self._axis, self._first, self._end, kernel)
+        together = _touched(self._axis, self._first, np.append(self._end[1:], 0), kernel)
+        repeated = np.where(self._follows, each + np.append(each[1:], 0) - together, 0)
+        return _Reads(
+            np.add.reduceat(each, self._begins),
+            np.maximum.reduceat(each, self._begins),
+            np.add.reduceat(repeated, self._begins),
+        )
+
+
+def _touched(axis: ReceptiveField, first: Numbers, end: Numbers, kernel: Range) -> Numbers:
+    """Different input places that tiles read: ranges of output places, a range of live kernel places.
+
+    Pairs that read one place differ by multiples of (dilation / g, -stride / g), where g is the
+    greatest common divisor. Those of them in a tile follow one another without a hole, so the
+    places are the pairs, less those whose successor is in the tile too.
+    """
+    taps = range(axis.live[kernel[0]], axis.live[kernel[1] - 1] + 1)
+    common = gcd(axis.stride, axis.dilation)
+    step, back = min(axis.dilation // common, axis.outputs), axis.stride // common
+    touched = np.zeros(len(first), dtype=np.int64)
+    for tap in taps:
+        # No more than there are outputs: so the ends fit 64 bits, as the outputs do.
+        least, most = axis.reading(tap)
+        low = np.maximum(first, least)
+        touched += np.maximum(np.minimum(end, most) - low, 0)
+        if tap >= taps[0] + back:
+            touched -= np.maximum(np.minimum(end - step, most) - low, 0)
+    return touched
+
+
+def _ranges(length: int, outer: int, inner: int) -> tuple[Numbers, Numbers]:
+    """First places and ends of the inner tiles."""
+    starts = np.arange(0, outer, inner)
+    first = (np.arange(0, length, outer)[:, None] + starts).ravel()
+    first = first[first < length]
+    return first, np.minimum.reduce(
+        [first + inner, (first // outer + 1) * outer, np.full(len(first), length)]
     )

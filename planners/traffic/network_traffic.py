@@ -6,15 +6,13 @@ branches that part and join. The network is cut into groups by dynamic programmi
 of this order moves less. A tensor that others read outside its group is written to DRAM, and each
 of them reads it there; one that several stages of the group read, or a later one adds, waits in the
 buffer. The input of a group that a later stage adds waits, or is read a second time.
-
-Bytes that a group of a network moves: a stage alone, by its best nest, or several, fused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.network import Network
@@ -25,18 +23,15 @@ from csdf.outcome import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 from planners.traffic.convolution import ArrayBytes
 from planners.traffic.fused.bounds import (
-    least_moved,
     least_of_network,
     least_of_stage,
     seen_elements,
 )
 from planners.traffic.fused.group import FusedGroup
-from planners.traffic.fused.search import FusedTraffic, GroupSearch
-from planners.traffic.fused.stage_groups import groups_of
-from planners.traffic.fused.stages import Stage, stages_of
-from planners.traffic.nest import Halo, LayerTraffic
+from planners.traffic.fused.search import GroupSearch
+from planners.traffic.fused.stages import Stage, groups_of, stages_of
+from planners.traffic.nest import Halo, LayerTraffic, listing
 from planners.traffic.one_layer import MOST_PAIRS, check_lengths, least_traffic
-from planners.traffic.published.pair import PairTraffic
 
 
 class TrafficWhy(Why):
@@ -44,7 +39,7 @@ class TrafficWhy(Why):
 
     ONE_LEVEL = "only nests with one level of tiles were searched"
     LEAST = (
-        "no loop nest of a layer with up to two levels of tiles and no even cut of a group "
+        "no loop nest of a layer with up to two levels of tiles and no uniform tiling of a group "
         "moves less; the bound holds for any schedule"
     )
 
@@ -56,7 +51,7 @@ class NetworkTraffic(Shown):
     bound_bytes: inputs, weights and outputs of the network once; no schedule moves less, fused or
     not, whatever the buffer. element_bytes: of each element and weight; None: as the network stores
     them; element_sizes: those that its tensors have. status: "optimal", of all cuts into groups that
-    were to be considered, loop nests with up to two levels of tiles, and even cuts of groups, or
+    were to be considered, loop nests with up to two levels of tiles, and uniform tilings of groups, or
     "feasible" where the search ended early.
     """
 
@@ -76,12 +71,12 @@ class NetworkTraffic(Shown):
 
     @property
     def parts(self) -> dict[str, int]:
-        """Bytes of all groups by what they are: input, weight, output, border."""
+        """Bytes of all groups by what they are: input, weight, output, halo."""
         return {
             "input": sum(group.input_bytes for group in self.groups),
             "weight": sum(group.weight_bytes for group in self.groups),
             "output": sum(group.output_bytes for group in self.groups),
-            "border": sum(group.border_bytes for group in self.groups),
+            "halo": sum(group.halo_bytes for group in self.groups),
         }
 
     def to_json(self) -> dict[str, Any]:
@@ -222,7 +217,17 @@ class NetworkSearch:
                 best, limit = found, found.total
         if best is None:
             return None
-        return stages_fused(self.stages[first:end], best)
+        moved = best.moved
+        return GroupTraffic(
+            stages=tuple(self.stages[first:end]),
+            input_bytes=moved.input,
+            weight_bytes=moved.weights,
+            output_bytes=moved.output,
+            halo_bytes=moved.halo_written + moved.halo_read,
+            held_bytes=best.held,
+            bound_bytes=best.bound,
+            fused=best,
+        )
 
     def _searches_of(self, first: int, end: int) -> tuple[GroupSearch, ...]:
         """The searches of stages [first, end) as one group; equal groups share one."""
@@ -235,31 +240,43 @@ class NetworkSearch:
         return self._by_stages[first, end]
 
 
+class FusedRun(Protocol):
+    """How stages run fused."""
+
+    def in_short(self) -> str:
+        """Return it in a few words."""
+
+    def listing(self, names: Sequence[str]) -> str:
+        """Return its loops, line by line; names: of the layers."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as a JSON value."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupTraffic:
     """The bytes that a group moves; a group of one stage is a layer on its own.
 
-    input_bytes: of all that is read but for weights. border_bytes: written and read back between
-    parts. held_bytes: the most in the buffer. bound_bytes: no schedule of this group moves less,
-    whatever the buffer (a fused one), or in this buffer (a layer). layer, fused, pair: how it runs, a
-    pair as published; all None where its input and output just stream.
+    input_bytes: of all that is read but for weights. halo_bytes: written and read back between
+    tiles. held_bytes: the most in the buffer. bound_bytes: no schedule of this group moves less,
+    whatever the buffer (a fused one), or in this buffer (a layer). layer, fused: how it runs; both
+    None where its input and output just stream.
     """
 
     stages: tuple[Stage, ...]
     input_bytes: int
     weight_bytes: int
     output_bytes: int
-    border_bytes: int = 0
+    halo_bytes: int = 0
     held_bytes: int
     bound_bytes: int
     layer: LayerTraffic | None = None
-    fused: FusedTraffic | None = None
-    pair: PairTraffic | None = None
+    fused: FusedRun | None = None
 
     @property
     def total_bytes(self) -> int:
         """All that moves between buffer and DRAM."""
-        return self.input_bytes + self.weight_bytes + self.output_bytes + self.border_bytes
+        return self.input_bytes + self.weight_bytes + self.output_bytes + self.halo_bytes
 
     def to_json(self) -> dict[str, Any]:
         """Return what the group moves and holds, and how it runs, as a JSON value."""
@@ -268,17 +285,29 @@ class GroupTraffic:
             "input_bytes": self.input_bytes,
             "weight_bytes": self.weight_bytes,
             "output_bytes": self.output_bytes,
-            "border_bytes": self.border_bytes,
+            "halo_bytes": self.halo_bytes,
             "traffic_bytes": self.total_bytes,
             "bound_bytes": self.bound_bytes,
             "held_bytes": self.held_bytes,
             **({} if self.fused is None else self.fused.to_json()),
-            **({} if self.pair is None else self.pair.to_json()),
         }
+
+    def in_short(self) -> str:
+        """Return in a few words how the group runs."""
+        run = self.fused or self.layer
+        return "streamed once" if run is None else run.in_short()
+
+    def listing(self) -> str:
+        """Return the loops of the group."""
+        if self.fused is not None:
+            return self.fused.listing([stage.layers[0] for stage in self.stages])
+        if self.layer is not None:
+            return listing(self.layer.convolution, self.layer.nest)
+        return "read all inputs once, write the output once"
 
 
 def stage_alone(
-    stage: Stage, buffer_bytes: int, budget: Budget = None, *, halo: Halo = Halo.KEPT
+    stage: Stage, buffer_bytes: int, budget: Budget = None, *, halo: Halo = Halo.CACHED
 ) -> GroupTraffic:
     """Return the least traffic of one stage: its best loop nest, or all that goes in and out once.
 
@@ -346,32 +375,3 @@ def _held_by_window(stage: Stage) -> int:
     row, result = columns.inputs * stage.source_bytes, columns.outputs * stage.element_bytes
     by_window, by_output = extent * row + result, rows.outputs * result + row
     return min(by_window, by_output) + columns.outputs * layer.widest_beside
-
-
-def stages_fused(stages: Sequence[Stage], found: FusedTraffic) -> GroupTraffic:
-    """Return what stages move that run fused."""
-    moved = found.moved
-    return GroupTraffic(
-        stages=tuple(stages),
-        input_bytes=moved.input,
-        weight_bytes=moved.weights,
-        output_bytes=moved.output,
-        border_bytes=moved.borders_written + moved.borders_read,
-        held_bytes=found.held,
-        bound_bytes=found.bound,
-        fused=found,
-    )
-
-
-def pair_fused(stages: Sequence[Stage], found: PairTraffic) -> GroupTraffic:
-    """Return what two stages move that share the buffer as published."""
-    return GroupTraffic(
-        stages=tuple(stages),
-        input_bytes=found.input,
-        weight_bytes=found.weights,
-        output_bytes=found.output,
-        border_bytes=found.borders,
-        held_bytes=max(found.held),
-        bound_bytes=least_moved(found.group),
-        pair=found,
-    )

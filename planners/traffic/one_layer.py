@@ -1,33 +1,56 @@
-"""The least traffic of one layer, over its loop nests with one or two levels of tiles.
+"""The least traffic of one layer: a search over its loop nests, and lower bounds of any schedule.
 
-The loop nests of a convolution up to what they move, whatever their tiles are.
+First nests with one level of tiles, of all sizes; then, where these do not reach the lower bound, with
+two levels, of the sizes that are the smallest for their number of tiles. All orders of the arrays are
+searched. Choices that cannot be better are left out: of a loop whose tiles in an array repeat nothing,
+that array holds one element; where all of its tiles are around the third array, both arrays hold the
+same. With the input, whose tiles overlap, every pair of sizes is looked at.
 
-How much a nest holds and moves depends on its order and levels only through this: which loops lie
-outside the level of each array, and which of those go round it: loops that do not move it, outside
-one that does. Of the orders and levels with the same of these one is enough, and of two where one is
-never better the other one.
-
-Lower bounds of the traffic of a convolution, whatever the loops of its schedule are.
+Why this is every nest with one level of tiles, six loops in any order and each array held at any depth:
+how much such a nest holds and moves depends on its order only through which loops lie around the tile
+of each array. A loop around the outermost array that does not move it may as well stand further in,
+where it repeats less.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
-from itertools import chain, permutations, product
-from math import factorial, isqrt, prod
+from functools import lru_cache
+from itertools import permutations, product
+from math import isqrt
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from cnn2csdf.geometry import ReceptiveField
 from csdf.errors import GaveUp, InvalidPlan
 from csdf.kernels import compile as compiler
-from csdf.outcome import Reason
-from csdf.time_limit import ENDS, Budget, reason_of, stop_of
+from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 from planners.kernels import loop_nests as kernel
 from planners.kernels import ranges
-from planners.traffic.convolution import ELEMENTS, ArrayBytes, Convolution, array_bytes, group_of
-from planners.traffic.footprints import Axis, axes_of, used_weights
+from planners.traffic.convolution import (
+    ELEMENTS,
+    ArrayBytes,
+    Convolution,
+    array_bytes,
+    axes_of,
+    group_of,
+)
+from planners.traffic.footprints import (
+    Numbers,
+    Pair,
+    all_input_reads,
+    all_touched,
+    one_level,
+    tile_sizes,
+    tiles_of,
+    two_levels,
+    used_weights,
+)
 from planners.traffic.nest import (
+    AXES,
     MOVES,
     Array,
     Halo,
@@ -35,15 +58,20 @@ from planners.traffic.nest import (
     Loop,
     LoopNest,
     LowerBound,
-    NestedTiles,
+    Order,
     lengths,
-    nested_transfers,
+    movers,
     transfers,
 )
-from planners.traffic.nested_search import Option, axis_options, nested_search, tile_sizes
 
 MOST_PAIRS = 10**7  # of output places and kernel places along an axis, each of which is looked at
 MOST_TILES = 10**7  # together; maps of 4K with kernels of 3 and 64 filters have half as many
+MOST_OPTIONS = 1_000_000  # pairs of options of rows and columns between looks at the clock
+BLOCK = 256  # options that are compared with the best ones together
+# What slides along rows and along columns: no loop, that of places (1), that of the kernel (2).
+SLIDES: tuple[Pair, ...] = ((0, 0), (1, 0), (2, 0), (0, 1), (0, 2))
+
+Cuts = Callable[[int], tuple[Pair, ...]]  # the sizes of tiles of a loop, by its length
 
 
 def least_traffic(
@@ -51,73 +79,82 @@ def least_traffic(
     *,
     buffer_bytes: int,
     element_bytes: int | ArrayBytes,
-    halo: Halo = Halo.KEPT,
+    halo: Halo = Halo.CACHED,
     budget: Budget = None,
 ) -> LayerTraffic:
     """Return the least traffic of the layer over its loop nests that fit the buffer.
 
-    Two kinds of nests are searched. With one level of tiles (`nest`), all orders, tile sizes and
-    levels: exact, for what is left out is never better than what is looked at, as `structures`,
-    `tilings` and the kernel argue. With two (`nested`), where that does not reach the lower bound:
-    all orders of the arrays, and all tiles that are the smallest for their number. No nest of either
-    kind moves less; whether another schedule does, the lower bound tells, which holds for any.
-    Ties go to one level, and to the first in order. Groups are handled one after another,
+    No nest with one level of tiles of any size moves less, and none with two levels whose tiles are
+    the smallest for their number; whether another schedule does, the lower bound tells, which holds
+    for any. Ties go to one level, and to the first in order. Groups are handled one after another,
     which loses nothing: they share no element, so any schedule of them all holds and moves for each
     group what some schedule of that group alone does.
+    halo: CACHED or RELOADED. element_bytes: of all three arrays, or of each.
     budget: a stop, or seconds, for nests with two levels, whose search starts from the best nest with
     one level; it ends that search with the best nest so far, as Ctrl-C does, and `ended` says why.
-    element_bytes: of all three arrays, or of each.
     Raises InvalidPlan if the buffer cannot hold one element of each array, GaveUp for a layer so
     large that even its tiles are too many to be listed.
     """
     sizes = array_bytes(element_bytes)
-    _check_room(buffer_bytes, sizes)
+    if min(sizes) < 1 or sum(sizes) > buffer_bytes:
+        of_each = " + ".join(map(str, sizes)) if sizes.uniform is None else sizes.uniform
+        raise InvalidPlan(
+            f"a buffer of {buffer_bytes} bytes does not hold one element of {of_each} bytes "
+            "of input, weights and output each"
+        )
     check_lengths(convolution)
     group = replace(group_of(convolution), name="group")  # equal shapes are searched once
-    nest, evaluated = _best_nest(group, min(buffer_bytes, _bytes_of_all(group, sizes)), halo, sizes)
+    arrays = group.input_elements, used_weights(group), group.output_elements
+    of_all = sum(count * size for count, size in zip(arrays, sizes, strict=True))
+    room = min(buffer_bytes, of_all)  # a larger buffer is of no use
+    search = nest_search(group, halo, sizes)
+    *_, nest = search.better(room, search.most(room), one_level, Stop())
     bounds = lower_bounds(convolution, buffer_bytes=buffer_bytes, element_bytes=sizes)
-    nested: NestedTiles | None = None
-    ended: Reason | None = None
-    least = max(bound.bytes for bound in bounds) // convolution.groups
-    most = transfers(group, nest).total_bytes(sizes)
-    if most > least:
+    most, ended = transfers(group, nest).total_bytes(sizes), None
+    if most > max(bound.bytes for bound in bounds) // convolution.groups:
         try:
-            for nested in nested_search(group, halo, sizes).better(  # noqa: B007 (the last is the best)
-                buffer_bytes, most, backend_for=_backend, stop=stop_of(budget)
-            ):
-                pass
+            for nest in search.better(room, most, two_levels, stop_of(budget)):  # noqa: B007
+                pass  # the last is the best
         except ENDS as end:
             ended = reason_of(end)
-    found = (
-        transfers(convolution, nest) if nested is None else nested_transfers(convolution, nested)
-    )
+    nest = _coarsened(group, nest, room, sizes)
+    found = transfers(convolution, nest)
     return LayerTraffic(
         convolution=convolution,
         buffer_bytes=buffer_bytes,
         element_bytes=sizes,
-        nest=nest if nested is None else nested,
+        nest=nest,
         input_bytes=found.input * sizes.input,
         weight_bytes=found.weights * sizes.weights,
         output_bytes=found.output * sizes.output,
         held_bytes=found.held_bytes(sizes),
         bounds=bounds,
-        space=_space(group),
-        evaluated=evaluated,
         ended=ended,
     )
 
 
-def _check_room(buffer_bytes: int, sizes: ArrayBytes) -> None:
-    if min(sizes) < 1 or sum(sizes) > buffer_bytes:
-        of_each = (
-            f"{' + '.join(map(str, sizes))} bytes"
-            if sizes.uniform is None
-            else f"{sizes.uniform} bytes"
+def _coarsened(group: Convolution, nest: LoopNest, room: int, sizes: ArrayBytes) -> LoopNest:
+    """The nest with larger tiles where that moves no more and fits: fewer and longer transfers."""
+    least = transfers(group, nest).total_bytes(sizes)
+    for loop, length in zip(Loop, lengths(group), strict=True):
+        first, second = movers(nest.order, loop)
+        outer, inner = nest.tiles[first][loop], nest.tiles[second][loop]
+        sizes_tried = (
+            tile_sizes(length) if loop in (Loop.FILTERS, Loop.CHANNELS) else (length, outer)
         )
-        raise InvalidPlan(
-            f"a buffer of {buffer_bytes} bytes does not hold one element of {of_each} "
-            "of input, weights and output each"
-        )
+        for pair in (
+            (size, tile) for size in sizes_tried if size >= outer for tile in (size, inner)
+        ):
+            tiles = [list(of_array) for of_array in nest.tiles]
+            tiles[first][loop], tiles[second][loop] = pair
+            one, other, third = map(tuple, tiles)
+            larger = replace(nest, tiles=(one, other, third))
+            found = transfers(group, larger)
+            if found.total_bytes(sizes) <= least and found.held_bytes(sizes) <= room:
+                nest = larger
+                break
+    slid = [loop for loop, *_ in nest.band(group, nest.order.index(Array.INPUT))]
+    return nest if nest.slides in slid else replace(nest, slides=None)
 
 
 def check_lengths(convolution: Convolution) -> None:
@@ -135,187 +172,249 @@ def check_lengths(convolution: Convolution) -> None:
         )
 
 
-def _bytes_of_all(group: Convolution, sizes: ArrayBytes) -> int:
-    """Bytes of all three arrays; a larger buffer is of no use."""
-    elements = group.input_elements, used_weights(group), group.output_elements
-    return sum(count * size for count, size in zip(elements, sizes, strict=True))
+class LoopOption(NamedTuple):
+    """Tiles of filters or channels: in the two arrays, and the rounds of the third."""
+
+    first: int
+    second: int
+    rounds: int
 
 
-def _space(group: Convolution) -> int:
-    """All orders, levels and tile sizes."""
-    orders, levels = factorial(len(Loop)), len(Loop) + 1
-    return orders * prod([levels] * len(Array)) * prod(lengths(group))
+class _Choice(NamedTuple):
+    """An order of arrays and a loop that slides, with the tiles to choose from."""
 
-
-class _Choices(NamedTuple):
-    """The parts from which a nest is put together."""
-
-    ways: tuple[Structure, ...]
-    filters: tuple[int, ...]
-    channels: tuple[int, ...]
-    rows: tuple[Option, ...]
-    columns: tuple[Option, ...]
+    order: Order
+    slides: Pair  # along rows, along columns
+    filters: Sequence[LoopOption]
+    channels: Sequence[LoopOption]
+    rows: AxisOptions
+    columns: AxisOptions
 
 
 @lru_cache(maxsize=10_000)
-def _best_nest(
-    group: Convolution, room: int, halo: Halo, element_bytes: ArrayBytes = ELEMENTS
-) -> tuple[LoopNest, int]:
-    """The first nest with the least traffic, and how many choices were looked at."""
-    sizes = lengths(group)
-    rows, columns = axes_of(group)
-    choices = _Choices(
-        ways=structures(frozenset(loop for loop in Loop if sizes[loop] > 1), halo),
-        filters=tile_sizes(sizes[Loop.FILTERS]),
-        channels=tile_sizes(sizes[Loop.CHANNELS]),
-        rows=axis_options(rows),
-        columns=axis_options(columns),
-    )
-    found = _search(choices, group, room, element_bytes)
-    way = choices.ways[found[kernel.BEST_STRUCTURE]]
-    places, kernel_rows = choices.rows[found[kernel.BEST_ROWS]][:2]
-    across, kernel_columns = choices.columns[found[kernel.BEST_COLUMNS]][:2]
-    filters = choices.filters[found[kernel.BEST_FILTERS]]
-    channels = choices.channels[found[kernel.BEST_CHANNELS]]
-    tiles = (filters, channels, places, across, kernel_rows, kernel_columns)
-    nest = LoopNest(order=way.order, tiles=tiles, levels=way.levels, halo=halo)
-    return nest.canonical(group), found[kernel.LOOKED_AT]
+def nest_search(group: Convolution, halo: Halo, sizes: ArrayBytes = ELEMENTS) -> NestSearch:
+    """Return the search for a layer of one group; equal ones share it."""
+    return NestSearch(group, halo, sizes)
 
 
-def _search(
-    choices: _Choices, group: Convolution, room: int, element_bytes: ArrayBytes
-) -> list[int]:
-    """The answer of the kernel."""
-    sizes = lengths(group)
-    largest = ranges.loop_nests(sizes, element_bytes, room)
-    backend = _backend(largest)
-    answer = backend.array([largest] + [0] * (kernel.ANSWER - 1))
-    columns = (
-        [number for way in choices.ways for number in _numbers(way)],
-        _with_trips(choices.filters, sizes[Loop.FILTERS]),
-        _with_trips(choices.channels, sizes[Loop.CHANNELS]),
-        chain.from_iterable(choices.rows),
-        chain.from_iterable(choices.columns),
-    )
-    backend.kernel(kernel.least_traffic)(
-        backend.kernel(kernel.Choices)(*map(backend.array, columns)),
-        backend.kernel(kernel.Layer)(
-            group.channels,
-            used_weights(group) * element_bytes.weights,
-            group.output_elements * element_bytes.output,
-            room,
-            *element_bytes,
-        ),
-        answer,
-    )
-    return backend.take(answer, range(kernel.ANSWER))
+class NestSearch:
+    """Finds the best nest of one layer for one buffer after another."""
 
+    def __init__(self, group: Convolution, halo: Halo, sizes: ArrayBytes) -> None:
+        self._group = group
+        self._halo = halo
+        self._sizes = sizes
+        self._known: dict[tuple[int, int, Cuts], LoopNest | None] = {}
 
-def _backend(largest: int) -> compiler.Backend:
-    """Compiled where the largest number that the kernel computes is within the limit."""
-    return compiler.backend(fits=largest <= compiler.SAFE)
+    def most(self, room: int) -> int:
+        """Return a number above what any nest moves, and any number of the kernel."""
+        return ranges.loop_nests(lengths(self._group), self._sizes, room)
 
+    def better(self, room: int, below: int, cuts: Cuts, stop: Stop) -> Iterator[LoopNest]:
+        """Yield nests that move less than `below` bytes, and less and less; the last is the best.
 
-def _numbers(way: Structure) -> tuple[int, ...]:
-    """A structure as the kernel wants it."""
-    return (*way.moved_by, *way.rounds, int(way.slides))
+        cuts: the sizes of tiles along rows and columns. stop: may end the search by GaveUp, and no
+        nest that was yielded is then known to be best.
+        """
+        key = room, below, cuts
+        if key not in self._known:
+            best, found = below, None
+            for choice in self._choices(cuts, stop):
+                for total, nest in self._of(choice, room, best, stop):
+                    best, found = total, nest
+                    yield nest
+            self._known[key] = found
+            return
+        known = self._known[key]
+        if known is not None:
+            yield known
 
+    def _choices(self, cuts: Cuts, stop: Stop) -> Iterator[_Choice]:
+        sizes = lengths(self._group)
+        axes = [tiles_along(axis, cuts) for axis in axes_of(self._group)]
+        for one, other, third in permutations(Array):
+            order = one, other, third
+            filters, channels = (
+                loop_options(order, loop, sizes[loop]) for loop in (Loop.FILTERS, Loop.CHANNELS)
+            )
+            for slides in SLIDES if self._halo is Halo.CACHED else SLIDES[:1]:
+                rows, columns = (
+                    axis.options(order, way, stop) for axis, way in zip(axes, slides, strict=True)
+                )
+                yield _Choice(order, slides, filters, channels, rows, columns)
 
-def _with_trips(tiles: Sequence[int], length: int) -> list[int]:
-    return [*tiles, *(-(-length // tile) for tile in tiles)]
-
-
-Loops = int  # a set of loops, bit 1 << loop for each
-NO_LOOP = len(Loop)
-_CHANNELS = 1 << Loop.CHANNELS
-_MOVES = tuple(sum(1 << loop for loop in MOVES[array]) for array in Array)
-
-
-class Structure(NamedTuple):
-    """The meaning of an order and levels for the three arrays.
-
-    moved_by: by array, the loops outside its level that reach other tiles of it. rounds: those that
-    go round it. slides: the innermost loop that moves the input, NO_LOOP where no halo is kept.
-    """
-
-    order: tuple[Loop, ...]
-    levels: tuple[int, int, int]
-    moved_by: tuple[Loops, Loops, Loops]
-    rounds: tuple[Loops, Loops, Loops]
-    slides: int
-
-
-@cache
-def structures(loops: frozenset[Loop], halo: Halo) -> tuple[Structure, ...]:
-    """Return a structure for each way to move the arrays that is not always beaten.
-
-    loops: those longer than one iteration; the others do not matter, and stand innermost. Another
-    way beats one with the same loops that move the input, but for the channels, if no array has
-    more loops going round it, none has fewer loops moving it, and it keeps the same halo:
-    - its tiles are no larger: a loop that moves an array cuts what is held of it;
-    - what one round brings in is as much: tiles of weights, outputs and channels do not overlap;
-    - it has no more rounds.
-    Loops that move the input along rows or columns are not compared, as halos come with them.
-    """
-    found: dict[tuple[object, ...], Structure] = {}
-    for order in permutations(sorted(loops)):
-        for one in _of_order(order, halo):
-            found.setdefault((one.moved_by, one.rounds, one.slides), one)
-    return tuple(_undominated(found.values()))
-
-
-def _of_order(order: tuple[Loop, ...], halo: Halo) -> Iterator[Structure]:
-    """The structures of an order, but for levels that another of the same order beats."""
-    rest = tuple(loop for loop in Loop if loop not in order)
-    deepest = [_deepest(order, array) for array in (Array.WEIGHTS, Array.OUTPUT)]
-    for inputs, weights, outputs in product(_levels(order, Array.INPUT), *deepest):
-        slides = order[inputs[0] - 1] if inputs[0] and halo is Halo.KEPT else NO_LOOP
-        yield Structure(
-            order=order + rest,
-            levels=(inputs[0], weights[0], outputs[0]),
-            moved_by=(inputs[1], weights[1], outputs[1]),
-            rounds=(inputs[2], weights[2], outputs[2]),
-            slides=NO_LOOP if slides == Loop.CHANNELS else slides,  # no halo along channels
+    def _of(
+        self, choice: _Choice, room: int, below: int, stop: Stop
+    ) -> Iterator[tuple[int, LoopNest]]:
+        """Better and better nests of a choice, with what they move: rows of the maps in blocks."""
+        group, sizes = self._group, self._sizes
+        backend = compiler.backend(fits=self.most(room) <= compiler.SAFE)
+        filters, channels = (
+            backend.array(
+                number
+                for one in options
+                # The kernel wants what the weights hold behind what the other array holds.
+                for number in (*(one[1::-1] if is_turned else one[:2]), one.rounds)
+            )
+            for options, loop in ((choice.filters, Loop.FILTERS), (choice.channels, Loop.CHANNELS))
+            for is_turned in [movers(choice.order, loop)[0] is Array.WEIGHTS]
         )
+        columns = backend.view(choice.columns.costs.ravel().tolist())
+        layer = backend.kernel(kernel.Layer)(
+            group.channels,
+            used_weights(group) * sizes.weights,
+            group.output_elements * sizes.output,
+            room,
+            *sizes,
+        )
+        for rows in choice.rows.blocks(MOST_OPTIONS // len(choice.columns.costs) + 1):
+            stop.look()
+            answer = backend.array([below] + [0] * (kernel.ANSWER - 1))
+            choices = backend.kernel(kernel.Choices)(
+                filters, channels, backend.view(rows.costs.ravel().tolist()), columns
+            )
+            backend.kernel(kernel.least_traffic)(choices, layer, answer)
+            total, *places = backend.take(answer, range(kernel.ANSWER))
+            if total < below:
+                below = total
+                yield total, _nest(choice._replace(rows=rows), places)
 
 
-def _levels(order: Sequence[Loop], array: Array) -> list[tuple[int, Loops, Loops]]:
-    """Levels of an array with the loops that move it and those that go round it.
+def _nest(choice: _Choice, places: Sequence[int]) -> LoopNest:
+    """The nest of the options at these places: of filters, channels, rows, columns."""
+    filters, channels, row, column = places
+    pairs: dict[Loop, Sequence[int]] = {
+        Loop.FILTERS: choice.filters[filters][:2],
+        Loop.CHANNELS: choice.channels[channels][:2],
+    }
+    for loops, axis, at in zip(AXES, (choice.rows, choice.columns), (row, column), strict=True):
+        tiles = axis.tiles[at].tolist()
+        pairs |= {loops[0]: tiles[:2], loops[1]: tiles[2:]}
+    held = [[1] * len(Loop) for _ in Array]
+    for loop, pair in pairs.items():
+        for array, size in zip(movers(choice.order, loop), pair, strict=True):
+            held[array][loop] = size
+    sliding = [loops[way - 1] for way, loops in zip(choice.slides, AXES, strict=True) if way]
+    return LoopNest(
+        order=choice.order,
+        tiles=(tuple(held[0]), tuple(held[1]), tuple(held[2])),
+        slides=sliding[0] if sliding else None,
+    )
 
-    Level 0, or right behind a loop that moves it: any other is one of these in effect.
+
+def loop_options(order: Order, loop: Loop, length: int) -> list[LoopOption]:
+    """Return the tiles of filters or channels that are worth a try, the largest first."""
+    bands = bands_around(order, loop)
+    if bands == 0:
+        return [LoopOption(1, 1, 1)]
+    return [
+        LoopOption(tile, tile if bands == 2 else 1, -(-length // tile))
+        for tile in tile_sizes(length)
+    ]
+
+
+def bands_around(order: Order, loop: Loop) -> int:
+    """Return how many of the loop's two bands lie around the array that it does not move."""
+    (third,) = (array for array in order if loop not in MOVES[array])
+    return order.index(third)
+
+
+class AxisOptions(NamedTuple):
+    """Tiles along rows or columns and what they cost, fewest reads first.
+
+    costs: (N, 6), as planners.kernels.loop_nests lays an option out. tiles: (N, 4), those of output
+    places in the two arrays that they move, and those of kernel places.
     """
-    outside, found = 0, [(0, 0, 0)]
-    for level, loop in enumerate(order, start=1):
-        outside |= 1 << loop
-        if loop in MOVES[array]:
-            found.append((level, outside & _MOVES[array], outside & ~_MOVES[array]))
-    return found
+
+    costs: Numbers
+    tiles: Numbers
+
+    def blocks(self, most: int) -> Iterator[AxisOptions]:
+        """Yield the options in order, so many at a time."""
+        for begin in range(0, len(self.costs), most):
+            end = begin + most
+            yield AxisOptions(self.costs[begin:end], self.tiles[begin:end])
 
 
-def _deepest(order: Sequence[Loop], array: Array) -> list[tuple[int, Loops, Loops]]:
-    """For each set of loops that go round, the level with the most loops that move the array."""
-    return list(
-        {rounds: (level, by, rounds) for level, by, rounds in _levels(order, array)}.values()
+@lru_cache(maxsize=1000)
+def tiles_along(axis: ReceptiveField, cuts: Cuts) -> AxisTiles:
+    """Return the tiles along an axis; equal axes share them."""
+    return AxisTiles(axis, cuts)
+
+
+class AxisTiles:
+    """Knows the tiles along one axis that no other ones beat, for one order after another."""
+
+    def __init__(self, axis: ReceptiveField, cuts: Cuts) -> None:
+        self._axis = axis
+        self._places = cuts(axis.outputs)
+        self._taps = cuts(max(1, len(axis.live)))
+        self._known: dict[tuple[Order, int], AxisOptions] = {}
+        self._reads: tuple[Numbers, Numbers] | None = None
+
+    def options(self, order: Order, way: int, stop: Stop) -> AxisOptions:
+        """Return the tiles for an order; way: nothing slides (0), output places (1), kernel places (2).
+
+        Only tiles that no other ones beat or equal. stop: may end the work by GaveUp.
+        """
+        if (order, way) not in self._known:
+            costs, tiles = self.every(order, way, stop)
+            keys = costs[:, 3] * costs[:, 4] * costs[:, 5], *costs.T, *tiles.T
+            ordered = np.lexsort(keys[::-1])
+            kept = np.empty(0, dtype=np.int64)
+            for begin in range(0, len(ordered), BLOCK):
+                stop.look()
+                block = ordered[begin : begin + BLOCK]
+                block = block[~_is_beaten(costs[block], costs[kept]).any(axis=1)]
+                by_another = np.tril(_is_beaten(costs[block], costs[block]), -1).any(axis=1)
+                kept = np.append(kept, block[~by_another])
+            self._known[order, way] = AxisOptions(costs[kept], tiles[kept])
+        return self._known[order, way]
+
+    def every(self, order: Order, way: int, budget: Budget = None) -> AxisOptions:
+        """Return all tiles for an order, those that others beat too."""
+        if self._reads is None:
+            self._reads = all_input_reads(self._axis, self._places, self._taps, budget)
+        place, step = AXES[0]
+        downs, taken = _of_loop(order, place, self._places), _of_loop(order, step, self._taps)
+        downs, taken = downs.repeat(len(taken), axis=0), np.tile(taken, (len(downs), 1))
+        largest, moved = (one[..., downs[:, 2], taken[:, 2]] for one in self._reads)
+        held_output = downs[:, movers(order, place).index(Array.OUTPUT)]
+        held_weights = taken[:, movers(order, step).index(Array.WEIGHTS)]
+        costs = held_output, held_weights, largest, moved[way], downs[:, 3], taken[:, 3]
+        return AxisOptions(np.stack(costs, axis=1), np.hstack([downs[:, :2], taken[:, :2]]))
+
+
+def _of_loop(order: Order, loop: Loop, pairs: tuple[Pair, ...]) -> Numbers:
+    """The pairs of tiles to try, the number of that of the input tile, and rounds of the third array.
+
+    All of them, but for an inner array whose tiles cost nothing: one that is not the input, with no
+    third array inside that would come again for them. It holds one element.
+    """
+    length, bands = pairs[0][0], bands_around(order, loop)
+    _, second = movers(order, loop)
+    numbers = {pair: number for number, pair in enumerate(pairs)}
+    is_free = second is not Array.INPUT and bands < 2
+    tried = [(outer, 1) for outer in dict.fromkeys(pair[0] for pair in pairs)] if is_free else pairs
+    return np.array(
+        [
+            (
+                *pair,
+                numbers[pair if second is Array.INPUT else (length, pair[0])],
+                tiles_of(length, *pair[:bands]),
+            )
+            for pair in tried
+        ],
+        dtype=np.int64,
     )
 
 
-def _undominated(found: Iterable[Structure]) -> Iterator[Structure]:
-    alike: dict[Loops, list[Structure]] = {}
-    for one in found:
-        alike.setdefault(one.moved_by[Array.INPUT] & ~_CHANNELS, []).append(one)
-    for group in alike.values():
-        for one in group:
-            if not any(_beats(other, one) for other in group if other is not one):
-                yield one
-
-
-def _beats(one: Structure, other: Structure) -> bool:
-    """Whether it is never worse; no two structures have all of these the same."""
-    return (
-        other.slides in (one.slides, NO_LOOP)
-        and all(a & ~b == 0 for a, b in zip(one.rounds, other.rounds, strict=True))
-        and all(b & ~a == 0 for a, b in zip(one.moved_by, other.moved_by, strict=True))
-    )
+def _is_beaten(some: Numbers, others: Numbers) -> npt.NDArray[np.bool_]:
+    """Whether each one costs no less than each of the others."""
+    beaten = np.ones((len(some), len(others)), dtype=bool)
+    for one, other in zip(some.T, others.T, strict=True):
+        beaten &= one[:, None] >= other
+    return beaten
 
 
 COMPULSORY = "compulsory"
@@ -358,7 +457,7 @@ def lower_bounds(
 def array_elements(group: Convolution) -> tuple[int, int, int]:
     """Return the elements of input and weights that some multiplication reads, and of the output."""
     rows, columns = axes_of(group)
-    inputs = group.channels * rows.all_touched * columns.all_touched
+    inputs = group.channels * all_touched(rows) * all_touched(columns)
     return inputs, used_weights(group), group.output_elements
 
 
@@ -395,7 +494,7 @@ def communication_elements(group: Convolution, room: int) -> int:
     return max(_reads(weight, limits, room=room, segment=segment) for segment in segments)
 
 
-def _classes(axis: Axis) -> list[tuple[int, int]]:
+def _classes(axis: ReceptiveField) -> list[tuple[int, int]]:
     """For each class of places: pairs of output and kernel places, and the most that read one."""
     counts: dict[int, dict[int, int]] = {}
     for output, tap in product(range(axis.outputs), range(axis.kernel)):

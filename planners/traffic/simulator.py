@@ -1,8 +1,6 @@
 """The checker of loop nests: walks one, with the buffer as sets of elements, and counts what moves.
 
 It knows the rules of the nest, and nothing of how traffic is counted without walking.
-
-The checker of nests with two levels of tiles: walks one, with the buffer as sets of elements.
 """
 
 from __future__ import annotations
@@ -14,10 +12,10 @@ from itertools import product
 
 from csdf.errors import InvalidPlan
 from planners.traffic.convolution import ArrayBytes, Convolution, array_bytes
-from planners.traffic.nest import MOVES, Array, Halo, Loop, LoopNest, NestedTiles
+from planners.traffic.nest import MOVES, Array, Loop, LoopNest
 
 Element = tuple[int, ...]
-Iteration = Mapping[Loop, range]
+Ranges = Mapping[Loop, range]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,34 +41,46 @@ def walk(
     buffer_bytes: int,
     element_bytes: int | ArrayBytes,
 ) -> Walk:
-    """Walk the nest, iteration by iteration of the innermost loop; slow, with every element in a set.
+    """Walk the nest, band by band; slow, with every element in a set.
 
     Raises InvalidPlan, saying where, if the buffer overflows, if an operand of a multiplication is
     not in it, if a multiplication is done twice, or if an output does not end up complete outside.
     """
-    state = _NestState(convolution, nest, buffer_bytes, array_bytes(element_bytes))
+    state = _Buffer(convolution, buffer_bytes, array_bytes(element_bytes))
     for group in range(convolution.groups):
-        for iteration in _iterations(convolution, nest):
-            for array in Array:
-                state.bring(array, iteration, group)
-            state.check_room(iteration)
-            state.multiply(iteration, group)
+        _run(state, nest, 0, whole_loops(convolution), group)
         state.leave()
     state.check_complete()
     return state.result()
 
 
-def _iterations(convolution: Convolution, nest: LoopNest) -> Iterator[Iteration]:
-    """The tile of each loop, for all iterations of one group in their order."""
-    tiles = []
-    for loop in nest.order:
-        length, tile = len(whole_loops(convolution)[loop]), nest.tiles[loop]
-        tiles.append([range(at, min(length, at + tile)) for at in range(0, length, tile)])
-    for ranges in product(*tiles):
-        yield dict(zip(nest.order, ranges, strict=True))
+def _run(state: _Buffer, nest: LoopNest, depth: int, ranges: Ranges, group: int) -> None:
+    """Run the bands from one on, inside the tiles that those around it stand at."""
+    if depth == len(nest.order):
+        state.check_room(ranges)
+        state.multiply(ranges, group)
+        return
+    array = nest.order[depth]
+    for is_step, tile in _band(nest, array, ranges):
+        state.replace(array, tile, group, keeps=is_step and array is Array.INPUT)
+        _run(state, nest, depth + 1, tile, group)
 
 
-def whole_loops(convolution: Convolution) -> Iteration:
+def _band(nest: LoopNest, array: Array, ranges: Ranges) -> Iterator[tuple[bool, Ranges]]:
+    """The tiles of an array, and whether just the sliding loop made a step to reach each."""
+    loops = sorted(MOVES[array], key=lambda loop: loop is nest.slides)
+    cuts = []
+    for loop in loops:
+        size, places = nest.tiles[array][loop], ranges[loop]
+        cuts.append([places[at : at + size] for at in range(0, len(places), size)])
+    before: tuple[range, ...] = ()
+    for tile in product(*cuts):
+        is_step = bool(before) and before[:-1] == tile[:-1] and loops[-1] is nest.slides
+        yield is_step, {**ranges, **dict(zip(loops, tile, strict=True))}
+        before = tile
+
+
+def whole_loops(convolution: Convolution) -> Ranges:
     """Return all iterations of each loop."""
     groups = convolution.groups
     return {
@@ -101,7 +111,7 @@ def _live(layer: Convolution, axis: int) -> tuple[int, ...]:
     )
 
 
-class BufferState:
+class _Buffer:
     """The buffer, and what is known of the output outside.
 
     The terms of an output are the bits of a number: one for each channel and kernel place.
@@ -116,7 +126,7 @@ class BufferState:
         self.most_held = 0
         self._terms = lru_cache(maxsize=None)(self._terms_of)
 
-    def replace(self, array: Array, region: Iteration, group: int, *, keeps: bool) -> None:
+    def replace(self, array: Array, region: Ranges, group: int, *, keeps: bool) -> None:
         """Make the buffer hold just the tile of an array, keeping what of it is there or not."""
         wanted = self._elements(array, region, group)
         kept = self.held[array] & wanted if keeps else set()
@@ -134,7 +144,7 @@ class BufferState:
             multiplications=sum(terms.bit_count() for terms in self.outside.values()),
         )
 
-    def _elements(self, array: Array, region: Iteration, group: int) -> set[Element]:
+    def _elements(self, array: Array, region: Ranges, group: int) -> set[Element]:
         filters, channels, rows, columns, down, across = (region[loop] for loop in Loop)
         places: Iterator[Element]
         match array:
@@ -183,7 +193,7 @@ class BufferState:
             self.moved[array] += len(elements)
             self.outside.update(self.inside)
 
-    def check_room(self, iteration: Iteration) -> None:
+    def check_room(self, iteration: Ranges) -> None:
         """Raise InvalidPlan if the buffer holds more than it can."""
         used = sum(len(elements) * self.sizes[array] for array, elements in self.held.items())
         self.most_held = max(self.most_held, used)
@@ -193,7 +203,7 @@ class BufferState:
                 f"but the buffer has {self.room}"
             )
 
-    def multiply(self, iteration: Iteration, group: int) -> None:
+    def multiply(self, iteration: Ranges, group: int) -> None:
         """Do all multiplications of one iteration; their operands are in the buffer or it raises."""
         for array in Array:
             missing = self._elements(array, iteration, group) - self.held[array]
@@ -238,104 +248,3 @@ class BufferState:
                     f"convolution {self.convolution.name!r}: output {(group, f, y, x)} "
                     "is not complete outside"
                 )
-
-
-class _NestState(BufferState):
-    """The state of a walk through a nest with one level of tiles."""
-
-    def __init__(
-        self, convolution: Convolution, nest: LoopNest, room: int, sizes: ArrayBytes
-    ) -> None:
-        super().__init__(convolution, room, sizes)
-        self.nest = nest
-        self.position: dict[Array, tuple[range, ...]] = {}  # of the loops outside its level
-
-    def bring(self, array: Array, iteration: Iteration, group: int) -> None:
-        """Make the buffer hold just the tile of the array that this iteration is in."""
-        outside = self.nest.outside(array)
-        before = self.position.get(array)
-        after = tuple(iteration[loop] for loop in outside)
-        self.position[array] = after
-        if before is not None and self._changed(array, before, after) is None:
-            return
-        region = {
-            loop: iteration[loop] if loop in outside else places
-            for loop, places in whole_loops(self.convolution).items()
-        }
-        self.replace(array, region, group, keeps=self._keeps(array, before, after))
-
-    def _changed(
-        self, array: Array, before: tuple[range, ...], after: tuple[range, ...]
-    ) -> int | None:
-        """The outermost loop that reached another tile of the array, by place in the order."""
-        for place, loop in enumerate(self.nest.outside(array)):
-            if loop in MOVES[array] and before[place] != after[place]:
-                return place
-        return None
-
-    def _keeps(
-        self, array: Array, before: tuple[range, ...] | None, after: tuple[range, ...]
-    ) -> bool:
-        """Whether just the innermost loop that moves the input made a step, and the halo stays."""
-        if before is None or array is not Array.INPUT or self.nest.halo is Halo.RELOADED:
-            return False
-        whole = whole_loops(self.convolution)
-        moving = [
-            place
-            for place, loop in enumerate(self.nest.outside(array))
-            if loop in MOVES[array] and self.nest.tiles[loop] < len(whole[loop])
-        ]
-        return before[: moving[-1]] == after[: moving[-1]]
-
-    def leave(self) -> None:
-        """Send back what is left of the output and forget the rest."""
-        super().leave()
-        self.position = {}
-
-
-Ranges = Mapping[Loop, range]
-
-
-def walk_nested(
-    convolution: Convolution,
-    nest: NestedTiles,
-    *,
-    buffer_bytes: int,
-    element_bytes: int | ArrayBytes,
-) -> Walk:
-    """Walk the nest, band by band; slow.
-
-    Raises InvalidPlan as `walk` does: where the buffer overflows, or an operand is missing.
-    """
-    state = BufferState(convolution, buffer_bytes, array_bytes(element_bytes))
-    for group in range(convolution.groups):
-        _run(state, nest, 0, whole_loops(convolution), group)
-        state.leave()
-    state.check_complete()
-    return state.result()
-
-
-def _run(state: BufferState, nest: NestedTiles, depth: int, ranges: Ranges, group: int) -> None:
-    """Run the bands from one on, inside the tiles that those around it stand at."""
-    if depth == len(nest.order):
-        state.check_room(ranges)
-        state.multiply(ranges, group)
-        return
-    array = nest.order[depth]
-    for is_step, tile in _band(nest, array, ranges):
-        state.replace(array, tile, group, keeps=is_step and array is Array.INPUT)
-        _run(state, nest, depth + 1, tile, group)
-
-
-def _band(nest: NestedTiles, array: Array, ranges: Ranges) -> Iterator[tuple[bool, Ranges]]:
-    """The tiles of an array, and whether just the sliding loop made a step to reach each."""
-    loops = sorted(MOVES[array], key=lambda loop: loop is nest.slides)
-    cuts = []
-    for loop in loops:
-        size, places = nest.tiles[array][loop], ranges[loop]
-        cuts.append([places[at : at + size] for at in range(0, len(places), size)])
-    before: tuple[range, ...] = ()
-    for tile in product(*cuts):
-        is_step = bool(before) and before[:-1] == tile[:-1] and loops[-1] is nest.slides
-        yield is_step, {**ranges, **dict(zip(loops, tile, strict=True))}
-        before = tile

@@ -66,7 +66,7 @@ def test_no_published_graph_is_unlimited_with_one_firing_at_a_time(name):
 
 
 def test_a_budget_ends_an_analysis_from_a_program():
-    with pytest.raises(GaveUp, match="budget"):
+    with pytest.raises(GaveUp, match="time limit"):
         throughput(random_graph(1), budget=1e-9)
 
 

@@ -32,8 +32,8 @@ def connected(seed, shape):
     """A random graph whose actors all can hold each other back, or None."""
     unbounded = replace(shape, is_strongly_connected=True, is_bounded=False, has_windows=False)
     graph = random_graph(seed, unbounded)
-    parts = cyclic_components(indexed(graph))
-    return graph if len(parts) == 1 and len(parts[0][0]) == len(graph.actors) else None
+    parts = cyclic_components(indexed(graph), list(cycle_vector(graph).values()))
+    return graph if len(parts) == 1 and len(parts[0].actors) == len(graph.actors) else None
 
 
 @pytest.mark.usefixtures("_backend")
@@ -139,11 +139,10 @@ def test_the_cycle_of_an_execution_has_its_period(shape):
         graph = bound_channels(random_graph(seed, shape))
         numbers = indexed(graph)
         cycles = list(cycle_vector(graph).values())
-        for actors, channels in cyclic_components(numbers):
-            own = [cycles[actor] for actor in actors]
-            one = ComponentSearch(numbers, actors, channels, own, Stop())
+        for component in cyclic_components(numbers, cycles):
+            one = ComponentSearch(numbers, component, Stop())
             one.execute()
             if one.period and one.circuit.channels:
-                assert one.repeats * one.circuit.time / one.circuit.height == one.period, seed
+                assert component.repeats * one.circuit.time / one.circuit.height == one.period, seed
                 found += 1
     assert found

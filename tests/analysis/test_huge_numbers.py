@@ -13,8 +13,7 @@ from csdf.kernels import compile as compiler
 from csdf.kernels import ranges
 from csdf.model.builder import GraphBuilder
 from csdf.model.indexed import indexed
-from csdf.search.cuts import Cut, Cuts
-from csdf.search.learned_bounds import Cycle, Cycles
+from csdf.search.learned_bounds import Cut, Cuts, Cycle, Cycles
 from csdf.search.trade_off import smallest_storage
 from tests import both_kernels
 from tests.both_kernels import BOTH

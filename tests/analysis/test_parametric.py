@@ -34,24 +34,24 @@ def turns():
 def test_the_period_bends_where_another_cycle_becomes_critical():
     found = parametric_period(turns(), added_time(turns(), {"a": 1}))
     # max(6, 3 + x + 5) from x = -3 on.
-    assert [(one.start, one.slope) for one in found.pieces] == [(-3, 0), (-2, 1)]
+    assert [(one.start, one.slope) for one in found.segments] == [(-3, 0), (-2, 1)]
     assert [found.period(x) for x in (-3, -2, 0, "1/2")] == [6, 6, 8, Fraction(17, 2)]
-    assert found.pieces[1].cycle.actors == ("a", "b")
+    assert found.segments[1].cycle.actors == ("a", "b")
     assert found.slack == 0
 
 
 def test_a_scale_is_1_today():
     found = parametric_period(turns(), time_scale(turns(), ["a", "b"]))
     # max(6, 8 s): the two pieces meet at 3/4.
-    assert [(one.start, one.slope) for one in found.pieces] == [(0, 0), (Fraction(3, 4), 8)]
-    assert found.parameter.today == 1
+    assert [(one.start, one.slope) for one in found.segments] == [(0, 0), (Fraction(3, 4), 8)]
+    assert found.parameter.nominal == 1
 
 
 def test_weights_say_how_much_of_a_parameter_each_actor_takes():
     parameter = added_time(turns(), {"a": 1, "b": "1/2", "c": 2})
     # max(8 + 3/2 x, 6 + 2 x) from x = -3 on: c takes over at 4.
     found = parametric_period(turns(), parameter)
-    assert [(one.start, one.slope) for one in found.pieces] == [(-3, Fraction(3, 2)), (4, 2)]
+    assert [(one.start, one.slope) for one in found.segments] == [(-3, Fraction(3, 2)), (4, 2)]
 
 
 def test_what_is_below_the_least_value_is_refused():
@@ -135,7 +135,7 @@ def test_pieces_and_slack_are_those_of_the_oracle(oracle):
 
 def assert_same(found, known):
     assert found.slack == (None if known["slack"] is None else Fraction(known["slack"]))
-    assert [(one.start, one.time / one.tokens, one.slope) for one in found.pieces] == [
+    assert [(one.start, one.time / one.tokens, one.slope) for one in found.segments] == [
         (Fraction(one["from"]), Fraction(one["time"]) / one["tokens"],
          Fraction(one["count"], one["tokens"]))
         for one in known["pieces"]
@@ -183,9 +183,9 @@ def assert_pieces_hold(graph):
         ),
     ):
         found = parametric_period(graph, parameter)
-        slopes = [one.slope for one in found.pieces]
+        slopes = [one.slope for one in found.segments]
         assert slopes == sorted(set(slopes))  # convex
-        for one in found.pieces:
+        for one in found.segments:
             end = one.start + 50 if one.end is None else one.end
             for value in (one.start, (one.start + end) / 2, end):
                 changed = change(value)

@@ -34,19 +34,19 @@ def test_the_busiest_actor_has_no_slack_and_the_other_what_is_left():
     # a may take (12 - 10) / 2 longer for each of its two firings.
     assert found.period == 12
     assert (row_of(found, "a").slack, row_of(found, "b").slack) == (1, 0)
-    assert row_of(found, "a").then_critical == ("a",)
+    assert row_of(found, "a").next_critical == ("a",)
 
 
 def test_a_bottleneck_gains_until_another_one_takes_over():
     row = row_of(sensitivity(pipeline()), "b")
     # Three firings, each 2/3 faster: 3 * (4 - 2/3) = 10, what a needs.
-    assert (row.gain, row.until, row.least_period) == (3, Fraction(2, 3), 10)
+    assert (row.reduction, row.valid_up_to, row.min_period) == (3, Fraction(2, 3), 10)
 
 
 def test_two_bottlenecks_gain_nothing_alone():
     builder = GraphBuilder().actor("a", 6, overlap=False).actor("b", 4, overlap=False)
     found = sensitivity(builder.channel("a", 3, "b", 2, name="ab", capacity=12).graph())
-    assert [(one.slack, one.gain) for one in found.actors] == [(0, 0), (0, 0)]
+    assert [(one.slack, one.reduction) for one in found.actors] == [(0, 0), (0, 0)]
 
 
 def test_an_actor_whose_firings_overlap_may_take_as_long_as_it_likes():
@@ -59,7 +59,7 @@ def test_tokens_count_in_the_steps_that_matter():
     builder = GraphBuilder().actor("a", 3, overlap=False).actor("b", 5, overlap=False)
     builder.channel("a", 6, "b", 6, name="ab", initial_tokens=0)
     found = sensitivity(builder.channel("b", 6, "a", 6, name="ba", initial_tokens=7).graph())
-    rows = {one.channel: (one.more, one.period) for one in found.channels}
+    rows = {one.channel: (one.added_tokens, one.period) for one in found.channels}
     assert found.period == 8
     assert rows["ab"] == (6, 5)
     assert rows["ba"] == (5, 5)
@@ -71,9 +71,9 @@ def test_a_place_more_counts_too():
         graph, channels=tuple(replace(one, capacity=4) if one.name == "ab" else one
                               for one in graph.channels)
     )  # fmt: skip
-    row = next(one for one in sensitivity(tight).channels if one.kind == "places")
+    row = next(one for one in sensitivity(tight).channels if one.kind == "capacity")
     larger = replace(
-        tight, channels=tuple(replace(one, capacity=4 + row.more) if one.name == "ab" else one
+        tight, channels=tuple(replace(one, capacity=4 + row.added_tokens) if one.name == "ab" else one
                               for one in tight.channels)
     )  # fmt: skip
     assert row.period == throughput(larger).period < throughput(tight).period
@@ -172,14 +172,17 @@ def expectations(graph, row, period):
     durations = graph.actor(row.actor).durations
     shortest = min(durations) if row.phase is None else durations[row.phase]
     if shortest:
-        yield Fraction(-shortest), lambda new: new == row.least_period
-        if row.gain:
-            yield -row.until, lambda new: new == period - row.gain * row.until
-            yield -row.until / 2, lambda new: new == period - row.gain * row.until / 2
+        yield Fraction(-shortest), lambda new: new == row.min_period
+        if row.reduction:
+            yield -row.valid_up_to, lambda new: new == period - row.reduction * row.valid_up_to
+            yield (
+                -row.valid_up_to / 2,
+                lambda new: new == period - row.reduction * row.valid_up_to / 2,
+            )
 
 
 def assert_tokens_hold(graph, row, period):
-    for more in {1, row.more - 1, row.more}:
+    for more in {1, row.added_tokens - 1, row.added_tokens}:
         channels = tuple(
             replace(
                 one,
@@ -190,7 +193,7 @@ def assert_tokens_hold(graph, row, period):
             else one
             for one in graph.channels
         )
-        expected = row.period if more == row.more else period
+        expected = row.period if more == row.added_tokens else period
         assert period_of(replace(graph, channels=channels)) == expected, (graph.name, row, more)
 
 
@@ -207,7 +210,7 @@ def test_an_actor_gains_where_each_critical_cycle_takes_another_phase_of_it():
     # Each phase alone leaves the other ring at 7; both faster by 1 leave 2 + 4.
     found = sensitivity(two_ways_through())
     assert found.period == 7
-    assert [row_of(found, "a", phase).gain for phase in (None, 0, 1)] == [1, 0, 0]
+    assert [row_of(found, "a", phase).reduction for phase in (None, 0, 1)] == [1, 0, 0]
     assert all(row.period == 7 for row in found.channels)
 
 
@@ -225,7 +228,7 @@ def test_a_smaller_time_unit_changes_no_answer():
     thirds = replace(graph, actors=actors, time_unit=graph.time_unit / 3)
     assert sensitivity(thirds).actors == sensitivity(graph).actors
     weights = {actor.name: Fraction(1, 2) for actor in graph.actors}
-    pieces = [parametric_period(one, added_time(one, weights)).pieces for one in (graph, thirds)]
+    pieces = [parametric_period(one, added_time(one, weights)).segments for one in (graph, thirds)]
     values = [Fraction(at, 4) for at in range(9)]
     for value in values:
         first, second = (
@@ -240,7 +243,7 @@ def test_a_time_unit_above_one_is_divided_exactly():
     name = graph.actors[0].name
     found = parametric_period(graph, added_time(graph, {name: Fraction(1, 2)}))
     for value in (Fraction(1), Fraction(3), Fraction(50)):
-        period = next(one.period(value) for one in reversed(found.pieces) if one.start <= value)
+        period = next(one.period(value) for one in reversed(found.segments) if one.start <= value)
         assert period == throughput(all_phases(graph, name, value / 2)).period
 
 

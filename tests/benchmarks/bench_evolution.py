@@ -9,14 +9,10 @@ and the median of the next five; what is above the sleep is the way there and ba
 The third is a search of a real network: by the clock, which says something on an idle machine only, and
 in time of the processor: what this process takes, and what its worker processes take, their start
 apart. Those of a cluster are other processes, whose time is not known here.
-The fourth is what workers find again that others know: how many answers (rows that a block of layers
-holds, steps of a stretch of layers) are worked out by workers that this process plays, each with a
-memory of its own, with and without news from the others. It is the same on every machine.
 """
 
 import argparse
 import functools
-import pickle
 import resource
 import tempfile
 import time
@@ -30,24 +26,13 @@ from time import perf_counter, process_time
 
 from cnn2csdf.catalogue.networks import from_catalogue
 from csdf.time_limit import Stop
-from planners.reuse.application.application import Application, undivided
-from planners.reuse.cost.evaluation import Evaluator
+from planners.published.nsga2 import SearchLimits, Settings, evolve
+from planners.reuse.application import Application, single_partition
 from planners.reuse.edge_buffers import best_shared
-from planners.reuse.front.nsga2.checkpoint import Checkpoint
-from planners.reuse.front.nsga2.nsga2 import SearchLimits, Settings, evolve
-from planners.reuse.front.places.crew import (
-    FIRST_SHARE,
-    QUEUED,
-    SHARE,
-    Evaluations,
-    parts_of,
-    read_answer,
-    task_text,
-)
-from planners.reuse.front.places.evaluation import Serial
-from planners.reuse.front.places.executors import cluster_place, local_place
-from planners.reuse.front.problem import Problem, Score
-from planners.reuse.front.search_problem import Scoring, search_problem
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.executors import Checkpoint, Serial
+from planners.reuse.problem import Problem, Score, score, search_problem
+from planners.reuse.process_pool import cluster_executor, local_executor
 
 GENERATIONS = 200
 GENES = 300
@@ -56,7 +41,6 @@ ROUNDS = 6
 NETWORK = "densenet121"
 NETWORK_GENERATIONS = 100
 NETWORK_POPULATION = 60
-PLAYED_GENERATIONS = 30
 
 
 @dataclass(frozen=True)
@@ -91,37 +75,6 @@ class Timed:
         yield from found
 
 
-class Played:
-    """Workers that this process plays by turns, and how many answers they worked out in all.
-
-    News are late, as they are where all work at once: a part brings those of earlier generations, and
-    of parts that were answered when it was given out.
-    """
-
-    def __init__(self, workers, *, is_telling):
-        self.evaluator = network_evaluator()
-        self._workers = [Evaluations(Scoring(network_evaluator())) for _ in range(workers)]
-        self._is_telling = is_telling
-        self._untold = [[] for _ in range(workers)]  # news, each with the first part that brings it
-        self.worked_out = 0
-
-    def scores(self, chromosomes, stop):
-        count = len(self._workers)
-        self._untold = [[(0, news) for _, news in untold] for untold in self._untold]
-        share = SHARE if self.worked_out else FIRST_SHARE
-        for number, part in enumerate(parts_of(chromosomes, count, share)):
-            turn = number % count
-            told = [news for first, news in self._untold[turn] if first <= number]
-            self._untold[turn] = [one for one in self._untold[turn] if one[0] > number]
-            answer = read_answer(self._workers[turn].answer(task_text((0, number), part, told)))
-            if answer.learnt:
-                self.worked_out += sum(len(found) for _, found in pickle.loads(answer.learnt))
-                for other, untold in enumerate(self._untold):
-                    if self._is_telling and other != turn:
-                        untold.append((number + QUEUED * count, answer.learnt))
-            yield from answer.scores
-
-
 def main():
     options = parsed_options()
     print(f"{GENERATIONS} generations of 100 x {GENES} genes: {'':19} {'ms each':>8} {'front':>6}")
@@ -136,32 +89,25 @@ def main():
     print(f"\n100 evaluations of {1000 * PAUSE:g} ms: {'':24} {'first ms':>9} {'then ms':>9}")
     evaluate = Weighted(pause=PAUSE)
     places = {
-        "this process": lambda: local_place(evaluate, workers=1),
-        f"{options.workers} processes": lambda: local_place(evaluate, workers=options.workers),
+        "this process": lambda: local_executor(evaluate, workers=1),
+        f"{options.workers} processes": lambda: local_executor(evaluate, workers=options.workers),
     }
     if options.scheduler:
-        places[options.scheduler] = lambda: cluster_place(evaluate, options.scheduler)
+        places[options.scheduler] = lambda: cluster_executor(evaluate, options.scheduler)
     for name, opened in places.items():
         first, then = evaluation_times(opened)
         print(f"{name:50} {first:9.1f} {then:9.1f}", flush=True)
     title = f"{NETWORK}, {NETWORK_GENERATIONS} generations of {NETWORK_POPULATION}"
     print(f"\n{title:50} {'clock, s':>9} {'here, s':>9} {'there, s':>9}")
     for name, workers in (("this process", 1), (f"{options.workers} processes", options.workers)):
-        opened = functools.partial(local_place, workers=workers)
+        opened = functools.partial(local_executor, workers=workers)
         clock, here, there = network_times(opened, NETWORK_GENERATIONS)
         there -= network_times(opened, 1)[2]
         print(f"{name:50} {clock:9.2f} {here:9.2f} {there:9.2f}", flush=True)
     if options.scheduler:
-        opened = functools.partial(cluster_place, address=options.scheduler)
+        opened = functools.partial(cluster_executor, address=options.scheduler)
         clock, here, _ = network_times(opened, NETWORK_GENERATIONS)
         print(f"{options.scheduler:50} {clock:9.2f} {here:9.2f}", flush=True)
-    title = f"{NETWORK}, {PLAYED_GENERATIONS} generations of {NETWORK_POPULATION}"
-    print(f"\n{title:50} {'worked out':>11}")
-    for workers, tells in ((1, False), (options.workers, False), (options.workers, True)):
-        played = Played(workers, is_telling=tells)
-        network_search(played.evaluator, played, PLAYED_GENERATIONS)
-        what = f"{workers} played by this process{', with news' if tells else ''}"
-        print(f"{what:50} {played.worked_out:11}", flush=True)
 
 
 def parsed_options():
@@ -182,14 +128,16 @@ def search_time(evaluate, *, is_kept):
     place = Timed(evaluate)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "state.json"
-        keep = Checkpoint(file, searched).write if is_kept else lambda _: None
+        executor = place
+        if is_kept:
+            executor = Checkpoint(place, file, searched)
+            executor.open(Stop())
         begin = process_time()
         front = evolve(
             searched,
-            place,
+            executor,
             random=Random(1),
             limits=SearchLimits(generations=GENERATIONS),
-            keep=keep,
         )
         seconds = process_time() - begin - place.seconds
     return 1000 * seconds / GENERATIONS, len(front.points)
@@ -211,7 +159,7 @@ def evaluation_times(opened):
 
 
 def network_evaluator():
-    member = undivided(from_catalogue(NETWORK))
+    member = single_partition(from_catalogue(NETWORK))
     return Evaluator(Application(name=NETWORK, members=(member,)), share=best_shared)
 
 
@@ -229,7 +177,7 @@ def network_times(opened, generations):
     """Seconds of a search, and its processor seconds: here, and in processes started and ended."""
     evaluator = network_evaluator()
     before = _children()
-    with opened(Scoring(evaluator)) as place:
+    with opened(functools.partial(score, evaluator)) as place:
         start, begin = perf_counter(), process_time()
         network_search(evaluator, place, generations)
         clock, here = perf_counter() - start, process_time() - begin

@@ -121,7 +121,7 @@ def ours(model, frame, flags, folder):
 
 def whole_layers(network):
     """The plan of whole layers, each computed once."""
-    return next(way.plan for way in fit(network).ways if way.name == "whole layers")
+    return next(way.plan for way in fit(network).methods if way.name == "layer by layer")
 
 
 def shared(sources, flags, folder):

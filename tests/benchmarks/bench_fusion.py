@@ -11,9 +11,9 @@ from cnn2csdf.catalogue.networks import CATALOGUE
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
-from planners.fusion.configurations import chain_of
 from planners.fusion.search import Terms, front, options
-from planners.fusion.ways import Scratch
+from planners.memory.order import chain_of
+from planners.memory.tiles import Scratch
 
 TERMS = Terms(platform=PLATFORMS["cortex-m7"], scratch=Scratch.IM2COL)
 
@@ -24,10 +24,10 @@ def main(names):
         chain = chain_of(simplified(Model(network=CATALOGUE[name]())).network)
         begin = process_time()
         found = list(options(chain, TERMS))
-        points = front(found, len(chain.sections))
+        points = front(found, chain.sections)
         seconds = process_time() - begin
         print(
-            f"{name:<20}{len(chain.sections):>9}{len(found):>9}{len(points):>8}{seconds:>9.2f}",
+            f"{name:<20}{chain.sections:>9}{len(found):>9}{len(points):>8}{seconds:>9.2f}",
             flush=True,
         )
 

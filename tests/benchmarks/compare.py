@@ -106,7 +106,7 @@ def rows(options, known, folder):
     if known["mms_ga"].place is not None:
         generations, population = peers.EVALUATIONS
         network = known["mms_ga"].place / "data" / "json_dnn" / "mobilenetv2.json"
-        words = ("--repair", "--method", "evolution", "--generations", str(generations))
+        words = ("--repair", "--method", "nsga2", "--generations", str(generations))
         asked = ours("plan", "reuse", network, *words, "--population", str(population))
         found[f"plan reuse mobilenetv2, {generations} generations of {population}"] = {
             "here": (asked, always),

@@ -50,7 +50,7 @@ def pages(tmp_path_factory):
     inputs = {
         "small": (str(GRAPHS / "csdf_example.xml"), "--time-limit", "30s"),
         "stuck": (str(GRAPHS / "deadlocked.xml"),),
-        "network": ("person_detection", "--element-bytes", "1", "--memory", "256kB"),
+        "network": ("person_detection", "--element-bytes", "1", "--total-memory", "256kB"),
         "busy": (str(folder / "busy.json"),),
     }
     for name, words in inputs.items():

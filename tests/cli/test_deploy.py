@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from planners.memory.answer import INPUTS, RESULTS
+from planners.memory.answer import INPUTS, OUTPUT_MEMORIES
 from tests.cli.running import run
 
 __all__ = ["run"]
@@ -16,13 +16,13 @@ NETWORK = "keyword_spotting:rows=25"
 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("gcc") or not shutil.which("make"), reason="needs gcc, make")
-@pytest.mark.parametrize("result", RESULTS)
+@pytest.mark.parametrize("result", OUTPUT_MEMORIES)
 @pytest.mark.parametrize("input_", INPUTS)
 def test_what_is_written_compiles_and_gives_the_outputs_of_the_network(
     run, tmp_path, input_, result
 ):
     folder = tmp_path / "firmware"
-    ends = ("--input", input_, "--result", result)
+    ends = ("--input", input_, "--output-memory", result)
     code, output, _ = run("deploy", NETWORK, "--ram", "16kB", *ends, "-o", folder)
     assert code == 0
     assert "make -C" in output
@@ -61,13 +61,13 @@ def test_several_networks_share_one_arena(run, tmp_path):
     sizes = []
     for name in names:
         _, output, _ = run("deploy", name, "-o", tmp_path / name[:6], "--json")
-        sizes.append(json.loads(output)["ways"])
+        sizes.append(json.loads(output)["methods"])
     code, output, _ = run("deploy", *names, "-o", tmp_path / "both", "--json")
     found = json.loads(output)
     assert code == 0
-    assert [one["ways"] for one in found["networks"]] == sizes
+    assert [one["methods"] for one in found["networks"]] == sizes
     used = [
-        next(way["ram_bytes"] for way in one["ways"] if way["name"] == one["way"])
+        next(way["ram_bytes"] for way in one["methods"] if way["name"] == one["method"])
         for one in found["networks"]
     ]
     assert found["ram_bytes"] == max(used)
@@ -91,7 +91,7 @@ def test_the_plan_of_csdf_fit_is_what_is_written(run, tmp_path):
     code, output, _ = run("deploy", *names, *plan, "-o", tmp_path / "c", "--json")
     found = json.loads(output)
     assert code == 0
-    assert [one["ways"][0]["ram_bytes"] for one in found["networks"]] == arenas
+    assert [one["methods"][0]["ram_bytes"] for one in found["networks"]] == arenas
     assert {one["input"] for one in found["networks"]} == {"rows"}
     ended = subprocess.run(
         ["make", "-C", tmp_path / "c", "test"], capture_output=True, text=True, check=False
@@ -117,7 +117,7 @@ def test_the_plan_of_another_network_is_refused(run, tmp_path):
 def test_a_plan_above_the_limit_is_infeasible(run, tmp_path):
     code, remarks = refused(run, tmp_path, NETWORK, "--ram", "1kB")
     assert code == 1
-    assert "the plan that is given takes" in remarks
+    assert "the loaded plan takes" in remarks
 
 
 def test_plans_are_as_many_as_models(run, tmp_path):
@@ -143,7 +143,7 @@ def test_a_plan_whose_bytes_are_other_than_those_computed_is_refused(run, tmp_pa
 def test_nothing_is_written_where_the_tables_themselves_exceed_the_flash(
     run, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("planners.memory.fit.stored_bytes", lambda *_: 1)  # a wrong forecast
+    monkeypatch.setattr("planners.memory.fit.flash_bytes", lambda *_: 1)  # a wrong forecast
     code, _, remarks = run("deploy", NETWORK, "--flash", "1kB", "-o", tmp_path / "c")
     assert code == 1
     assert "the flash has 1000" in remarks

@@ -18,17 +18,16 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 COMMAND = '''
     """`csdf plan stripes`: memory in stripes."""
 
-    import argparse
+    from csdf.cli import parsers
 
 
-    def main(argv):
-        options = command_parser().parse_args(argv)
+    def work(options):
         print(f"{options.model} in stripes")
         return 1
 
 
     def command_parser():
-        parser = argparse.ArgumentParser("csdf plan stripes")
+        parser = parsers.new_parser("csdf plan stripes", "Memory in stripes.", work=work)
         parser.add_argument("model")
         return parser
 '''

@@ -20,7 +20,7 @@ EACH = pytest.mark.parametrize("command", ALL, ids=lambda one: one.name)
 LONG = ("csdf plan primitives",)  # its examples time convolutions for a while
 REQUIRED = {  # options that a command cannot do without
     "csdf latency": ["--source", "a", "--sink", "b"],
-    "csdf plan fusion": ["--memory", "1MB"],
+    "csdf plan fusion": ["--total-memory", "1MB"],
     "csdf plan traffic": ["--buffer", "64kB"],
 }
 EXTRAS = {"plot": "matplotlib"}
@@ -84,7 +84,7 @@ def test_an_option_has_one_meaning_in_all_commands(command):
         "--plot": "FILE",
         "--time-limit": "TIME",
         "--seed": "N",
-        "--memory": "SIZE",
+        "--total-memory": "SIZE",
         "--ram": "SIZE",
         "--flash": "SIZE",
         "--element-bytes": "N",
@@ -98,7 +98,7 @@ def test_an_option_has_one_meaning_in_all_commands(command):
                 assert metavar == ("FOLDER" if metavar == "FOLDER" else takes[name]), name
             if name == "--time-limit":
                 assert action.type is answers.seconds
-            if name in ("--memory", "--ram", "--flash"):
+            if name in ("--total-memory", "--ram", "--flash"):
                 assert action.type is answers.size
 
 

@@ -18,7 +18,7 @@ def disagreement(monkeypatch):
     def disagree(*_):
         raise AssertionError("two analyses disagree about a deadlock")
 
-    monkeypatch.setattr(analysis, "_answer", disagree)
+    monkeypatch.setattr(analysis, "named_cycle", disagree)
 
 
 def test_a_fault_has_an_exit_code_of_its_own_and_asks_for_a_report(run, disagreement):

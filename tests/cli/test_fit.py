@@ -9,7 +9,7 @@ import pytest
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
-from planners.network_arena import whole_arena
+from planners.memory.plain_plans import whole_arena
 from tests.cli.running import answer, run
 from tests.shared_data import SHARED, each
 
@@ -26,24 +26,24 @@ def test_json_has_these_keys_and_no_others(answer):
         "fits",
         "ram_bytes",
         "flash_bytes",
-        "work",
+        "mac_ratio",
         "lower_bound_bytes",
         "status",
         "reason",
         "input",
-        "result",
-        "ways",
+        "output_memory",
+        "methods",
         "seconds",
     }
-    assert set(found["ways"][0]) == {"name", "ram_bytes", "work", "predicted_nanoseconds"}
+    assert set(found["methods"][0]) == {"name", "ram_bytes", "mac_ratio", "predicted_nanoseconds"}
     assert (found["fits"], found["input"]) == (True, "resident")
 
 
 @pytest.mark.slow
 def test_of_the_ways_that_fit_the_least_work_is_taken(answer):
     _, found = answer("fit", "person_detection", *INT8, "--ram", "11kB", "--input", "rows")
-    fitting = [way for way in found["ways"] if way["ram_bytes"] <= 11_000]
-    assert Fraction(found["work"]) == min(Fraction(way["work"]) for way in fitting)
+    fitting = [way for way in found["methods"] if way["ram_bytes"] <= 11_000]
+    assert Fraction(found["mac_ratio"]) == min(Fraction(way["mac_ratio"]) for way in fitting)
     assert found["ram_bytes"] <= 11_000
 
 
@@ -82,8 +82,8 @@ def test_a_rate_that_the_platform_does_not_reach_is_a_no(run):
 def test_whole_layers_need_what_cnn_memory_says_of_one_arena(answer):
     network = simplified(Model(network=from_catalogue("person_detection"))).network
     _, found = answer("fit", "person_detection", *INT8, "--ram", "64kB")
-    whole = next(way for way in found["ways"] if way["name"] == "whole layers")
-    assert whole["ram_bytes"] == whole_arena(network, element_bytes=1).plan.peak
+    whole = next(way for way in found["methods"] if way["name"] == "layer by layer")
+    assert whole["ram_bytes"] == whole_arena(network, element_bytes=1).peak
 
 
 def test_several_networks_work_in_turn_in_one_arena(answer):
@@ -105,7 +105,7 @@ def test_the_plan_is_written_as_json(run, tmp_path):
     file = tmp_path / "plan.json"
     assert run("fit", "keyword_spotting", *INT8, "--ram", "8kB", "-o", file)[0] == 0
     plan = json.loads(file.read_text())
-    assert plan["version"] == 3
+    assert plan["version"] == 4
     assert plan["arena_bytes"] <= 8000
     assert max(one["offset"] + one["size"] for one in plan["buffers"]) == plan["arena_bytes"]
 
@@ -153,7 +153,7 @@ def test_flash_is_shared_by_all_networks(run):
 
 
 def test_frames_of_all_networks_are_worked_in_turn(answer):
-    one = answer("fit", "keyword_spotting", *INT8, "--ram", "16kB")[1]["ways"]
+    one = answer("fit", "keyword_spotting", *INT8, "--ram", "16kB")[1]["methods"]
     time = min(way["predicted_nanoseconds"] for way in one)
     rate = str(1_000_000_000 // (time + time // 2))  # reached once in a period, not twice
     two = ("keyword_spotting", "keyword_spotting:classes=10")
@@ -163,7 +163,7 @@ def test_frames_of_all_networks_are_worked_in_turn(answer):
     assert found["predicted_nanoseconds"] == sum(
         next(
             way["predicted_nanoseconds"]
-            for way in network["ways"]
+            for way in network["methods"]
             if way["ram_bytes"] == network["ram_bytes"]
         )
         for network in found["networks"]
@@ -173,12 +173,20 @@ def test_frames_of_all_networks_are_worked_in_turn(answer):
 def test_input_and_result_outside_the_arena_are_not_counted(answer):
     inside = answer("fit", "resnet8", *INT8, "--ram", "64kB")[1]
     outside = answer(
-        "fit", "resnet8", *INT8, "--ram", "64kB", "--input", "outside", "--result", "outside"
+        "fit",
+        "resnet8",
+        *INT8,
+        "--ram",
+        "64kB",
+        "--input",
+        "external",
+        "--output-memory",
+        "external",
     )[1]
-    assert (outside["lower_bound_bytes"], outside["input"], outside["result"]) == (
+    assert (outside["lower_bound_bytes"], outside["input"], outside["output_memory"]) == (
         0,
-        "outside",
-        "outside",
+        "external",
+        "external",
     )
     assert outside["ram_bytes"] <= inside["ram_bytes"]
 
@@ -187,7 +195,7 @@ def test_input_and_result_outside_the_arena_are_not_counted(answer):
 def test_the_first_layers_of_yolo_v2_need_no_tiles(answer):
     # By rows with tensors between groups whole they need 7.7 MB.
     code, found = answer("fit", "yolo_v2_beginning", "--ram", "5MB")
-    assert (code, found["work"]) == (0, "1")
+    assert (code, found["mac_ratio"]) == (0, "1")
     assert found["ram_bytes"] <= 5_000_000
 
 

@@ -30,7 +30,7 @@ def interrupted(monkeypatch, request):
     [
         (("buffers", EXAMPLE, "--period", "12"), "feasible: interrupted"),
         (("pareto", EXAMPLE), "INCOMPLETE: interrupted"),
-        (("plan", "reuse", "resnet8", "--method", "evolution"), "interrupted"),
+        (("plan", "reuse", "resnet8", "--method", "nsga2"), "interrupted"),
         (("plan", "reuse", "resnet8"), "interrupted"),
         (("plan", "traffic", "resnet8", "--buffer", "32KiB"), "interrupted"),
         (("fit", "resnet8"), "the search ended early: interrupted"),

@@ -63,7 +63,7 @@ GRAPHS_ANSWERED = [
 ]  # fmt: skip
 NETWORKS_ANSWERED = [
     ("cnn", "show"), ("cnn", "memory"), ("cnn", "verify"), ("report", "-o", "page.html"),
-    ("plan", "fusion", "--memory", "100kB"), ("plan", "fusion", "--memory", "1B"),
+    ("plan", "fusion", "--ram", "100kB"), ("plan", "fusion", "--ram", "1B"),
     ("plan", "reuse", "--time-limit", "1s"),
     ("plan", "traffic", "--buffer", "64kB"),
 ]  # fmt: skip
@@ -122,7 +122,7 @@ def test_no_refusal_lets_a_name_act(run, name):
 
 PICTURES = [
     ("pareto", "GRAPH"), ("plan", "arena", "ARENA"), ("cnn", "memory", "NETWORK"),
-    ("plan", "fusion", "NETWORK", "--memory", "100kB"),
+    ("plan", "fusion", "NETWORK", "--ram", "100kB"),
     ("plan", "reuse", "NETWORK", "--time-limit", "1s"),
     ("plan", "traffic", "NETWORK", "--buffer", "64kB"),
 ]  # fmt: skip

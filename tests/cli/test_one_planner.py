@@ -1,8 +1,8 @@
 """Answers of all commands to the same question about memory: none contradicts another.
 
 `csdf fit` looks at all plans, the others at some of them, and report and deploy say what it says.
-With parts, an input comes row by row and a result goes out, as with `csdf fit --input rows --result
-outside`; elsewhere both lie in the arena.
+With parts, an input comes row by row and a result goes out, as with `csdf fit --input rows
+--output-memory external`; elsewhere both lie in the arena.
 """
 
 import os
@@ -14,7 +14,7 @@ from tests.shared_data import SHARED, each
 
 SHARES = (30, 60, 105)  # percent of the RAM that whole layers need
 QUICK = ("samos_example",)
-SMALL = ("keyword_spotting", "person_detection", "resnet8")
+SMALL = ("keyword_spotting", "resnet8")
 ALL = [name for name in CATALOGUE if name not in QUICK]
 SLOW = ALL if os.environ.get("CSDF_CATALOGUE") else SMALL  # all take half an hour
 TFLITE = SHARED / "networks" / "tflite"
@@ -40,7 +40,9 @@ class Answers:
         self.ram = self.arena * share // 100
         limit = ("--ram", self.ram)
         self.fit = ask("fit", network, *limit)
-        self.streamed = ask("fit", network, *limit, "--input", "rows", "--result", "outside")
+        self.streamed = ask(
+            "fit", network, *limit, "--input", "rows", "--output-memory", "external"
+        )
         self.memory = ask("cnn", "memory", network)["networks"][0]
         self.fusion = ask("plan", "fusion", network, *limit)
         self.reuse = ask("plan", "reuse", network, *limit, *SMALL_SEARCH)
@@ -53,15 +55,15 @@ class Answers:
 
 def require_one_answer(said):
     """Fail where two of the answers contradict each other."""
-    whole = next(way for way in said.fit["ways"] if way["name"] == "whole layers")
-    arenas = {said.memory["whole_arena"]["buffer_bytes"], whole["ram_bytes"]}
+    whole = next(way for way in said.fit["methods"] if way["name"] == "layer by layer")
+    arenas = {said.memory["layer_by_layer"]["arena_bytes"], whole["ram_bytes"]}
     assert said.arena <= min(arenas)  # others end their search for offsets after some steps
 
     plan = said.fusion["plan"]
     fitting = {  # a plan of whose kind each command found within the RAM
         "fit": plan is not None or said.arena <= said.ram or said.capacity["problems"][0]["peak"],
         "streamed": said.reuse["arena_bytes"] is not None
-        or said.memory["least"]["buffer_bytes"] <= said.ram
+        or said.memory["min"]["buffer_bytes"] <= said.ram
         or said.fit["fits"],
     }
     for name, is_found in fitting.items():
@@ -70,8 +72,8 @@ def require_one_answer(said):
     if plan is not None:
         assert said.fit["lower_bound_bytes"] <= plan["arena_bytes"] <= said.ram
     else:
-        assert "these ways" in said.fusion["reason"]  # "infeasible" is said of its groups
-    assert said.streamed["lower_bound_bytes"] <= said.memory["least"]["buffer_bytes"]
+        assert "these modes" in said.fusion["reason"]  # "infeasible" is said of its groups
+    assert said.streamed["lower_bound_bytes"] <= said.memory["min"]["buffer_bytes"]
 
     beside = {"fit": (said.fusion, said.capacity), "streamed": (said.reuse,)}
     for name, others in beside.items():
@@ -86,8 +88,8 @@ def require_one_answer(said):
 
 def require_what_fit_finds(said):
     """Fail where an answer has not what csdf fit finds, though all searches had their time."""
-    assert said.arena == said.memory["whole_arena"]["buffer_bytes"]
-    assert said.memory["fit"]["ram_bytes"] <= said.memory["least"]["buffer_bytes"]
+    assert said.arena == said.memory["layer_by_layer"]["arena_bytes"]
+    assert said.memory["fit"]["ram_bytes"] <= said.memory["min"]["buffer_bytes"]
     assert said.fusion["fit"]["ram_bytes"] == said.fit["ram_bytes"]
     assert said.reuse["fit"]["ram_bytes"] == said.streamed["ram_bytes"]
     assert (said.page[0] == 0) == said.streamed["fits"]

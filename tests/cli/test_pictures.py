@@ -21,7 +21,7 @@ PLOTS = [
     ("map", GRAPHS / "csdf_example.xml", "--processors", 2),
     ("plan", "arena", "samos_example"),
     ("plan", "traffic", "samos_example", "--sweep", "1kB:2kB"),
-    ("plan", "fusion", "samos_example", "--memory", "1MB"),
+    ("plan", "fusion", "samos_example", "--ram", "1MB"),
     ("plan", "reuse", "samos_example", "--generations", 1, "--population", 4),
     ("cnn", "memory", "samos_example"),
     ("fit", "samos_example"),

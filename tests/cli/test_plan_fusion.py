@@ -43,14 +43,14 @@ def test_sizes_state_their_unit(text, count):
 
 
 def test_a_plan_fits_runs_and_is_equal(fuse):
-    code, output, _ = fuse(MODEL, "--memory", "600kB", "--verify")
+    code, output, _ = fuse(MODEL, "--ram", "600kB", "--verify")
     assert code == 0
     assert "resnet8: optimal" in output
     assert "resnet8: equal" in output
 
 
 def test_json_has_these_keys_and_no_others(fuse):
-    code, output, _ = fuse(MODEL, "--memory", "600kB", "--json", "--front", "--verify")
+    code, output, _ = fuse(MODEL, "--ram", "600kB", "--json", "--front", "--verify")
     found = json.loads(output)
     assert code == 0
     assert set(found) == {
@@ -67,7 +67,7 @@ def test_json_has_these_keys_and_no_others(fuse):
     assert set(plan) == {
         "groups",
         "arena_bytes",
-        "weight_bytes",
+        "parameter_bytes",
         "nanoseconds",
         "multiply_accumulates",
         "redundant_multiply_accumulates",
@@ -75,19 +75,19 @@ def test_json_has_these_keys_and_no_others(fuse):
     }
     assert plan["arena_bytes"] <= 600_000
     assert max(one["offset"] + one["size"] for one in plan["buffers"]) == plan["arena_bytes"]
-    assert found["verified"]["touched_bytes"] == plan["arena_bytes"]
-    assert {"memory_bytes", "nanoseconds", "multiply_accumulates", "groups"} == set(
+    assert found["verified"]["high_water_bytes"] == plan["arena_bytes"]
+    assert {"arena_bytes", "nanoseconds", "multiply_accumulates", "groups"} == set(
         found["front"][0]
     )
 
 
 def test_what_does_not_fit_is_a_no_with_the_least_bytes(fuse):
-    code, output, remarks = fuse(MODEL, "--memory", 1000, "--json")
-    least = json.loads(fuse(MODEL, "--front", "--json")[1])["front"][0]["memory_bytes"]
+    code, output, remarks = fuse(MODEL, "--ram", 1000, "--json")
+    least = json.loads(fuse(MODEL, "--front", "--json")[1])["front"][0]["arena_bytes"]
     assert code == 1
     assert json.loads(output)["plan"] is None
-    ways = "keep, recompute, rows, whole"
-    wanted = f"infeasible: no groups that work in these ways ({ways}) need less than {least} bytes"
+    modes = "halo-cached, halo-recomputed, rows, whole"
+    wanted = f"infeasible: no groups in these modes ({modes}) need less than {least} bytes"
     assert wanted in remarks
 
 
@@ -97,7 +97,10 @@ def test_a_no_says_of_which_groups_and_what_csdf_fit_finds(fuse, run):
     _, fit, _ = run("fit", *limit, "--json")
     found = json.loads(fit)
     assert code == 1
-    assert "infeasible: no groups that work in these ways (keep, recompute, rows, whole)" in remarks
+    assert (
+        "infeasible: no groups in these modes (halo-cached, halo-recomputed, rows, whole)"
+        in remarks
+    )
     assert "csdf fit            fits: 14.14 kB of RAM" in output
     assert found["ram_bytes"] == 14_144 == json.loads(fuse(*limit, "--json")[1])["fit"]["ram_bytes"]
 
@@ -108,10 +111,10 @@ def test_a_no_says_of_which_groups_and_what_csdf_fit_finds(fuse, run):
         # resnet8 in single precision: 310,824 bytes of parameters, beside the arena.
         (("--ram", "150kB", "--flash", 310_824), True),
         (("--ram", "150kB", "--flash", 310_823), False),
-        (("--ram", "150kB", "--memory", "1MB"), True),
-        (("--ram", "1MB", "--memory", "1kB"), False),
-        (("--ram", "150kB", "--memory", 310_824 + 150_000, "--with-weights"), True),
-        (("--ram", "1MB", "--memory", 310_824, "--with-weights"), False),
+        (("--ram", "150kB", "--total-memory", "1MB"), True),
+        (("--ram", "1MB", "--total-memory", "1kB"), False),
+        (("--ram", "150kB", "--total-memory", 310_824 + 150_000), True),
+        (("--ram", "1MB", "--total-memory", 310_824), False),
     ],
 )
 def test_ram_is_for_the_arena_and_flash_for_parameters(fuse, limits, does_fit):
@@ -124,16 +127,8 @@ def test_ram_is_for_the_arena_and_flash_for_parameters(fuse, limits, does_fit):
         assert "the tables of parameters are 310824 bytes, more than the flash of 310823" in remarks
 
 
-def test_ram_and_memory_choose_the_same_plan(fuse):
-    plans = [
-        json.loads(fuse(MODEL, name, "150kB", "--json")[1])["plan"]
-        for name in ("--ram", "--memory")
-    ]
-    assert plans[0] == plans[1]
-
-
 def test_some_of_the_layers(fuse):
-    code, output, _ = fuse("yolo_v2", "--layers", "0:3", "--memory", "1GB", "--json")
+    code, output, _ = fuse("yolo_v2", "--layers", "0:3", "--ram", "1GB", "--json")
     groups = json.loads(output)["plan"]["groups"]
     assert code == 0
     assert [name for group in groups for name in group["layers"]] == ["conv0", "pool1", "conv2"]
@@ -142,7 +137,7 @@ def test_some_of_the_layers(fuse):
 @pytest.mark.parametrize("layers", ["0:4", "1:12"])
 def test_a_plan_of_some_layers_is_checked_and_run_on_them(fuse, run, tmp_path, layers):
     path = tmp_path / "plan.json"
-    assert fuse(MODEL, "--layers", layers, "--memory", "600kB", "-o", path)[0] == 0
+    assert fuse(MODEL, "--layers", layers, "--ram", "600kB", "-o", path)[0] == 0
     code, output, _ = run("fit", MODEL, "--plan", path, "--verify")
     assert code == 0
     assert f"works layers {layers} of this network" in output
@@ -156,17 +151,17 @@ def test_a_plan_of_some_layers_is_checked_and_run_on_them(fuse, run, tmp_path, l
 
 
 def test_weights_count_where_they_are_asked_to(fuse):
-    plain = json.loads(fuse(MODEL, "--memory", "600kB", "--json")[1])["plan"]
-    weights = plain["weight_bytes"]
+    plain = json.loads(fuse(MODEL, "--ram", "600kB", "--json")[1])["plan"]
+    weights = plain["parameter_bytes"]
     limit = 600_000 + weights
-    joint = json.loads(fuse(MODEL, "--memory", limit, "--with-weights", "--json")[1])["plan"]
+    joint = json.loads(fuse(MODEL, "--total-memory", limit, "--json")[1])["plan"]
     assert joint["arena_bytes"] == plain["arena_bytes"]
 
 
 @pytest.mark.slow
 def test_the_plan_is_written_and_read_back(fuse, tmp_path):
     path = tmp_path / "plan.json"
-    code, output, _ = fuse(MODEL, "--memory", "150kB", "--json", "-o", path)
+    code, output, _ = fuse(MODEL, "--ram", "150kB", "--json", "-o", path)
     (plan,) = parse_plans(path.read_text(), "plan.json")
     require_carried_out(simplified(read_model(MODEL)).network, plan)
     said = json.loads(output)["plan"]
@@ -180,7 +175,7 @@ def test_the_plan_is_written_and_read_back(fuse, tmp_path):
 @pytest.mark.slow
 def test_the_offsets_are_written_for_c(fuse, tmp_path):
     path = tmp_path / "plan.h"
-    _, output, _ = fuse(MODEL, "--memory", "150kB", "--json", "-o", path)
+    _, output, _ = fuse(MODEL, "--ram", "150kB", "--json", "-o", path)
     plan = json.loads(output)["plan"]
     text = path.read_text()
     assert f"#define RESNET8_ARENA_BYTES {plan['arena_bytes']}\n" in text
@@ -189,14 +184,14 @@ def test_the_offsets_are_written_for_c(fuse, tmp_path):
 
 def test_without_a_plan_no_file_is_written(fuse, tmp_path):
     path = tmp_path / "plan.json"
-    code, _, remarks = fuse(MODEL, "--memory", 1000, "-o", path)
+    code, _, remarks = fuse(MODEL, "--ram", 1000, "-o", path)
     assert code == 1
     assert "plan.json is not written: there is no plan" in remarks
     assert not path.exists()
 
 
 def test_a_file_of_another_kind_is_refused_before_the_work(run):
-    code, output, remarks = run("plan", "fusion", MODEL, "--memory", "1MB", "-o", "plan.csv")
+    code, output, remarks = run("plan", "fusion", MODEL, "--ram", "1MB", "-o", "plan.csv")
     assert (code, output) == (2, "")
     assert "plan.csv: expected the suffix .json or .h" in remarks
 
@@ -204,17 +199,17 @@ def test_a_file_of_another_kind_is_refused_before_the_work(run):
 @pytest.mark.parametrize("suffix", ["png", "svg", "html"])
 def test_the_front_can_be_drawn(fuse, tmp_path, suffix):
     target = tmp_path / f"front.{suffix}"
-    assert fuse(MODEL, "--memory", "600kB", "--plot", target)[0] == 0
+    assert fuse(MODEL, "--ram", "600kB", "--plot", target)[0] == 0
     assert target.stat().st_size > 1000
 
 
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ((), "give --ram, --memory, --front or --configuration"),
-        (("--memory", "64 megabytes"), "is not a size such as 64MB"),
-        (("--memory", "1MB", "--layers", "3"), "is not a range such as 0:16"),
-        (("--memory", "1MB", "--ways", "sideways"), "there is no way 'sideways'"),
+        ((), "give --ram, --total-memory, --front or --configuration"),
+        (("--ram", "64 megabytes"), "is not a size such as 64MB"),
+        (("--ram", "1MB", "--layers", "3"), "is not a range such as 0:16"),
+        (("--ram", "1MB", "--modes", "sideways"), "there is no mode 'sideways'"),
     ],
 )
 def test_wrong_usage_is_one_message(fuse, words, complaint):
@@ -227,8 +222,8 @@ def test_an_interrupt_gives_the_best_so_far(fuse, monkeypatch):
     def interrupted(*words):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(search, "_by_rows", interrupted)
-    code, output, remarks = fuse(MODEL, "--memory", "1MB")
+    monkeypatch.setattr(search._Rows, "ending", interrupted)
+    code, output, remarks = fuse(MODEL, "--ram", "1MB")
     assert code == 0
     assert "resnet8: feasible" in output
     assert "interrupted" in remarks
@@ -253,13 +248,13 @@ YOLO = "yolo_v2_beginning"  # the network of MAFAT
 def test_a_configuration_is_planned_as_given(fuse):
     code, output, remarks = fuse(YOLO, "--configuration", "5x5/8/2x2")
     assert code == 0
-    assert "8 layers  5x5 recompute" in output
-    assert "8 layers  2x2 recompute" in output
+    assert "8 layers  5x5 halo-recomputed" in output
+    assert "8 layers  2x2 halo-recomputed" in output
     assert "5x5/8/2x2 as given; MAFAT predicts 42.8 MiB, with the fit 65.9 MiB" in remarks
 
 
 def test_a_configuration_that_is_given_must_fit_a_limit_too(fuse):
-    code, _, remarks = fuse(YOLO, "--configuration", "5x5/8/2x2", "--memory", "10MiB")
+    code, _, remarks = fuse(YOLO, "--configuration", "5x5/8/2x2", "--ram", "10MiB")
     assert code == 1
     assert "needs an arena of 15317504 bytes, more than 10485760" in remarks
 
@@ -268,7 +263,7 @@ def test_a_configuration_that_is_given_must_fit_a_limit_too(fuse):
     ("method", "choice"), [("published", "3x3/8/2x2"), ("fitted", "5x5/8/2x2")]
 )
 def test_the_choice_of_the_paper_is_made_at_64_mb(fuse, method, choice):
-    code, _, remarks = fuse(YOLO, "--method", method, "--memory", "64MiB")
+    code, _, remarks = fuse(YOLO, "--method", method, "--ram", "64MiB")
     assert code == 0
     assert choice in remarks
 
@@ -277,7 +272,7 @@ def test_the_choice_of_the_paper_is_made_at_64_mb(fuse, method, choice):
     "words",
     [
         ["--method", "published"],
-        ["--method", "published", "--configuration", "2x2", "--memory", "1MB"],
+        ["--method", "published", "--configuration", "2x2", "--ram", "1MB"],
         ["--configuration", "2x2", "--front"],
     ],
 )

@@ -35,7 +35,7 @@ def test_one_seed_gives_one_front_wherever_it_is_evaluated(answer):
 def test_a_limit_of_memory_chooses_the_fastest_that_fits(answer):
     _, free = answer("plan", "reuse", APPLICATION, *QUICK)
     limit = free["methods"]["no_reduction"]
-    _, found = answer("plan", "reuse", APPLICATION, *QUICK, "--memory", limit)
+    _, found = answer("plan", "reuse", APPLICATION, *QUICK, "--total-memory", limit)
     assert found["chosen"]["memory_bytes"] > free["chosen"]["memory_bytes"]
 
 
@@ -43,10 +43,10 @@ def test_offsets_may_fit_where_whole_buffers_do_not(answer, run):
     _, free = answer("plan", "reuse", RESIDUAL, *QUICK)
     by_offsets = free["weight_bytes"] + free["smallest_arena_bytes"]
     assert by_offsets < free["front"][0]["memory_bytes"]
-    code, found = answer("plan", "reuse", RESIDUAL, *QUICK, "--memory", by_offsets)
+    code, found = answer("plan", "reuse", RESIDUAL, *QUICK, "--total-memory", by_offsets)
     assert code == 0
     assert found["weight_bytes"] + found["arena_bytes"] <= by_offsets
-    text = run("plan", "reuse", RESIDUAL, *QUICK, "--memory", by_offsets)[1]
+    text = run("plan", "reuse", RESIDUAL, *QUICK, "--total-memory", by_offsets)[1]
     assert "(the limit is met by offsets only)" in text
 
 
@@ -55,12 +55,12 @@ def test_demands_that_no_plan_found_meets(run):
         "plan", "reuse", APPLICATION, *QUICK, "--throughput", "samos_example=1000000000"
     )
     assert code == 3
-    assert "chosen none: no plan that was looked at meets the demands" in output
+    assert "chosen none: no plan that was looked at meets the constraints" in output
 
 
 def test_memory_below_the_bound_is_a_proved_no(run, answer, tmp_path):
     bound = answer("plan", "reuse", APPLICATION, *QUICK)[1]["lower_bound"]
-    words = ("plan", "reuse", APPLICATION, *QUICK, "--memory", bound - 1)
+    words = ("plan", "reuse", APPLICATION, *QUICK, "--total-memory", bound - 1)
     code, output, remarks = run(*words, "-o", tmp_path / "plan.h")
     assert code == 1
     assert "chosen none: proved" in output
@@ -70,10 +70,10 @@ def test_memory_below_the_bound_is_a_proved_no(run, answer, tmp_path):
 
 def test_a_checkpoint_is_resumed_to_the_same_front(answer, run, tmp_path):
     path = tmp_path / "state.json"
-    common = ("--method", "evolution", "--population", "12", "--seed", "4")
+    common = ("--method", "nsga2", "--population", "12", "--seed", "4")
     _, whole = answer("plan", "reuse", APPLICATION, "--generations", "5", *common)
     run("plan", "reuse", APPLICATION, "--generations", "2", *common, "--checkpoint", path)
-    assert json.loads(path.read_text())["generation"] == 2
+    assert len(path.read_text().splitlines()) == 1 + 2 * 12
     resumed = ("--generations", "5", *common, "--checkpoint", path)
     _, found = answer("plan", "reuse", APPLICATION, *resumed)
     assert found["front"] == whole["front"]
@@ -81,21 +81,25 @@ def test_a_checkpoint_is_resumed_to_the_same_front(answer, run, tmp_path):
 
 def test_a_score_edited_in_a_checkpoint_is_not_believed(run, tmp_path):
     path = tmp_path / "state.json"
-    words = ("plan", "reuse", APPLICATION, "--method", "evolution", "--population", "12")
+    words = ("plan", "reuse", APPLICATION, "--method", "nsga2", "--population", "12")
     run(*words, "--generations", "1", "--checkpoint", path)
-    document = json.loads(path.read_text())
-    document["archive"][0]["objectives"][0] = "1"  # byte
-    path.write_text(json.dumps(document))
+    first, edited, *others = path.read_text().splitlines()
+    score = json.loads(edited)
+    score["objectives"][0] = "1"  # byte
+    path.write_text("\n".join([first, json.dumps(score), *others, ""]))
     code, output, remarks = run(*words, "--generations", "2", "--checkpoint", path)
     assert (code, output) == (2, "")
-    assert "state.json: archive[0].objectives: found ['1'," in remarks
+    assert "state.json: [1]: " in remarks
+    assert "the file was changed" in remarks
 
 
-def test_a_checkpoint_is_for_the_evolution(run, tmp_path):
+def test_a_checkpoint_is_for_both_methods(answer, run, tmp_path):
     path = tmp_path / "state.json"
-    code, _, remarks = run("plan", "reuse", APPLICATION, *QUICK, "--checkpoint", path)
-    assert code == 2
-    assert "--checkpoint is for --method evolution" in remarks
+    words = ("plan", "reuse", APPLICATION, "--population", "12")
+    run(*words, "--generations", "2", "--checkpoint", path)
+    _, whole = answer(*words, "--generations", "4")
+    _, found = answer(*words, "--generations", "4", "--checkpoint", path)
+    assert found["front"] == whole["front"]
 
 
 def test_the_front_is_drawn(run, tmp_path):
@@ -124,7 +128,8 @@ def test_bad_input_gets_one_line(run, arguments, message):
 
 
 @pytest.mark.parametrize(
-    "option", [("--memory", "much"), ("--throughput", "5"), ("--rows", "1,1"), ("--rows", "a")]
+    "option",
+    [("--total-memory", "much"), ("--throughput", "5"), ("--rows", "1,1"), ("--rows", "a")],
 )
 def test_options_that_mean_nothing_are_refused(run, option):
     code, _, remarks = run("plan", "reuse", "samos_example", *option)
@@ -137,10 +142,10 @@ def test_one_network_has_one_least_arena_whatever_command_is_asked(answer, name)
     words = ("--element-bytes", 1, "--fuse")
     (memory,) = answer("cnn", "memory", name, *words)[1]["networks"]
     _, found = answer("plan", "reuse", name, "--element-bytes", 1, *QUICK)
-    whole = memory["whole_arena"]["buffer_bytes"]
+    whole = memory["layer_by_layer"]["arena_bytes"]
     assert found["whole_arena_bytes"] == whole
-    assert found["smallest_arena_bytes"] <= memory["least"]["buffer_bytes"]
-    assert found["weight_bytes"] == memory["whole"]["parameter_bytes"]
+    assert found["fit"]["ram_bytes"] <= memory["min"]["buffer_bytes"]  # what is printed beside it
+    assert found["weight_bytes"] == memory["parameter_bytes"]
     assert "csdf plan fusion" in found["kind"]
 
 
@@ -151,8 +156,8 @@ def test_one_network_has_one_least_arena_whatever_command_is_asked(answer, name)
         (("--ram", 49_152, "--flash", 77_706), 0),
         (("--ram", 49_152, "--flash", 77_705), 1),
         (("--flash", 77_706), 0),
-        (("--memory", 49_152 + 77_706), 0),
-        (("--memory", 77_705), 1),
+        (("--total-memory", 49_152 + 77_706), 0),
+        (("--total-memory", 77_705), 1),
         (("--ram", 1000), 1),
     ],
 )
@@ -164,7 +169,7 @@ def test_ram_is_for_buffers_flash_for_parameters_memory_for_both(answer, run, li
     if code:
         output = run(*words, *limits)[1]
         assert "chosen none: the parameters alone are 77.71 kB" in output or "1 kB of RAM" in output
-    elif len(limits) == 4 or limits[0] == "--memory":
+    elif len(limits) == 4 or limits[0] == "--total-memory":
         assert found["arena_bytes"] == 49_152  # the fastest that fits: whole layers
         assert found["chosen"]["rows"] == []
     else:
@@ -175,7 +180,7 @@ def test_a_no_says_of_which_plans_and_names_the_smallest_found(run):
     words = ("plan", "reuse", "resnet8", "--element-bytes", 1, *QUICK, "--ram", "1kB")
     code, output, _ = run(*words)
     assert code == 1
-    assert "each layer whole or by 1 row; by rows each tensor" in output
+    assert "each layer whole or by 1 row; by rows each edge" in output
     assert "chosen none: proved, no plan of this kind fits 1 kB of RAM for buffers" in output
     assert "the smallest found has 17.18 kB of buffers in one arena" in output
 
@@ -199,7 +204,7 @@ def test_an_arena_that_time_left_unproved_says_what_it_cannot_be_below(run):
 
 def test_algorithm_9_searches_nothing_where_all_layers_whole_fit(answer):
     code, found = answer(
-        "plan", "reuse", APPLICATION, *QUICK, "--selection", "published", "--memory", "10MB"
+        "plan", "reuse", APPLICATION, *QUICK, "--selection", "published", "--total-memory", "10MB"
     )
     assert (code, found["evaluations"]) == (0, 1)
     assert found["chosen"]["rows"] == []
@@ -207,10 +212,10 @@ def test_algorithm_9_searches_nothing_where_all_layers_whole_fit(answer):
 
 def test_algorithm_9_takes_the_least_of_all_where_nothing_fits_and_says_so(run):
     code, output, remarks = run(
-        "plan", "reuse", APPLICATION, *QUICK, "--selection", "published", "--memory", "60kB"
+        "plan", "reuse", APPLICATION, *QUICK, "--selection", "published", "--total-memory", "60kB"
     )
     assert code == 1
-    assert "nothing found meets the demands" in remarks
+    assert "nothing found meets the constraints" in remarks
     assert "(more than the limit)" in output
 
 

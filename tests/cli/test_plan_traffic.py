@@ -49,7 +49,7 @@ def test_the_pair_of_the_slides(move):
     # Input, weights and output once: 2 * 802,816 + 2 * 64 * 64 * 9 * 4.
     assert "(1900544 bytes)" in output
     assert "524288 bytes (512 KiB)" in output
-    assert "1x5 parts, borders kept" in output
+    assert "1x5 tiles, halo cached" in output
     assert "from each map of the input in turn, makes 64x56x12" in output
 
 
@@ -68,7 +68,7 @@ def test_json_has_these_keys_and_no_others(move):
         "input_bytes",
         "weight_bytes",
         "output_bytes",
-        "border_bytes",
+        "halo_bytes",
         "groups",
         "sweep",
         "seconds",
@@ -78,7 +78,7 @@ def test_json_has_these_keys_and_no_others(move):
         "input_bytes",
         "weight_bytes",
         "output_bytes",
-        "border_bytes",
+        "halo_bytes",
         "traffic_bytes",
         "bound_bytes",
         "held_bytes",
@@ -146,7 +146,7 @@ def test_a_budget_ends_the_search_with_an_answer(move):
 
 
 def test_a_budget_ends_the_search_for_nests_of_a_layer_too(move):
-    words = "conv:24x24x16,16,3x3,pad=1", "--buffer", "500", "--fuse", "1"
+    words = "conv:1x52x21,22,1x2", "--buffer", "80", "--fuse", "1"
     code, output, remarks = move(*words, "--time-limit", "1us", "--json")
     early = json.loads(output)
     assert (code, early["status"]) == (0, "feasible")
@@ -196,7 +196,7 @@ def test_wrong_usage_is_one_message(move, words, complaint):
 def test_traffic_as_published_is_that_of_the_slides(move):
     code, output, _ = move(PAIR, "--buffer", "512KiB", "--accounting", "published", "--nest")
     assert code == 0
-    # Input 831,488, weights 589,824, borders 57,344, output 2 * 802,816.
+    # Input 831,488, weights 589,824, halo 57,344, output 2 * 802,816.
     assert "(3084288 bytes)" in output
     # 29 columns of the map between, 30 of a map of the input, 64 weights: four bytes each.
     assert "422720 bytes in the buffer" in output

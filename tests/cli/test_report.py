@@ -72,37 +72,36 @@ def test_the_page_holds_the_distribution_of_every_point(report, answer):
     assert list(distributions(page.data["front"])) == [one["capacities"] for one in points]
 
 
-WAYS = ("whole", "whole_arena", "by_parts", "by_parts_arena")
+METHODS = ("layer_by_layer", "row_by_row")
 
 
 def test_the_figures_of_a_network_are_those_of_cnn_memory(report, answer):
     words = ("samos_example", "--element-bytes", 1, "--fuse")
-    code, page, _, _ = report(*words, "--memory", "256kB")
+    code, page, _, _ = report(*words, "--total-memory", "256kB")
     (row,) = answer("cnn", "memory", *words)[1]["networks"]
-    parts = row["by_parts"]
     assert code == 0
     table = [found.get("title") for tag, found in page.tags if tag == "td" and "title" in found]
+    parameters = row["parameter_bytes"]
+    sizes = [row[one][key] for one in METHODS for key in ("separate_bytes", "arena_bytes")]
     assert table[:12] == [
-        f"{row[way][key]} bytes"
-        for way in WAYS
-        for key in ("buffer_bytes", "parameter_bytes", "total_bytes")
+        f"{count} bytes" for size in sizes for count in (size, parameters, size + parameters)
     ]
     arenas = [arena["peak"] for arena in page.data["arenas"]]
-    assert arenas == [row[way]["buffer_bytes"] for way in ("whole_arena", "by_parts_arena")]
+    assert arenas == [row[one]["arena_bytes"] for one in METHODS]
     for command in ("plan reuse", "plan fusion"):
         assert f"(csdf {command})" in page.texts["summary"]
-    assert f"{parts['buffer_bytes']} bytes" in page.card("smallest")
     assert "It fits 256 kB" in page.texts["summary"]
-    smallest = [run for run in page.data["runs"] if run["title"].startswith("smallest")]
-    capacities = {one["n"]: one["c"] for one in smallest[0]["channels"]}
-    assert capacities == parts["capacities"]
-    assert smallest[0]["period"] == parts["pipelined_nanoseconds"]
+
+
+def test_the_smallest_buffers_of_the_graph_of_a_network_are_those_of_samos_2020(report):
+    page = report("samos_example", "--element-bytes", 1, "--fuse")[1]
+    assert "978 bytes" in page.card("smallest")  # Table II
 
 
 def test_an_arena_holds_its_buffers_apart(report):
     page = report("keyword_spotting", "--element-bytes", 1)[1]
     titles = [one["title"] for one in page.data["arenas"]]
-    assert titles == ["whole layers, one arena", "by parts, one arena"]
+    assert titles == ["layer by layer, one arena", "row by row, one arena"]
     for arena in page.data["arenas"]:
         assert max(offset + size for *_, offset, size in arena["boxes"]) == arena["peak"]
         assert arena["bound"] <= arena["peak"]
@@ -142,14 +141,16 @@ def test_an_inconsistent_graph_is_refused_as_elsewhere(run, tmp_path):
 
 
 def test_a_network_that_does_not_fit_has_exit_code_1(report):
-    code, page, output, _ = report("person_detection", "--element-bytes", 1, "--memory", "100kB")
+    code, page, output, _ = report(
+        "person_detection", "--element-bytes", 1, "--total-memory", "100kB"
+    )
     assert code == 1
     assert "It does not fit 100 kB" in output
     assert "parameters alone" in page.texts["summary"]
     assert "csdf plan reuse" not in output  # nothing helps
 
 
-@pytest.mark.parametrize("option", ["--memory", "--ram", "--flash"])
+@pytest.mark.parametrize("option", ["--total-memory", "--ram", "--flash"])
 def test_memory_is_a_question_about_networks(run, tmp_path, option):
     code, _, remarks = run("report", EXAMPLE, option, "1kB", "-o", tmp_path / "x.html")
     assert code == 2
@@ -163,7 +164,9 @@ STORED = 1561  # bytes of parameters
 @pytest.fixture
 def least(answer):
     """Bytes of RAM that csdf fit finds for the example, whose input comes row by row."""
-    return answer("fit", *INT8_SAMOS, "--input", "rows", "--result", "outside")[1]["ram_bytes"]
+    return answer("fit", *INT8_SAMOS, "--input", "rows", "--output-memory", "external")[1][
+        "ram_bytes"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -184,7 +187,7 @@ def test_a_page_says_that_a_network_fits_where_csdf_fit_does(
     limits = {
         "--ram": (ram, least),
         "--flash": (flash, STORED),
-        "--memory": (memory, least + STORED),
+        "--total-memory": (memory, least + STORED),
     }
     words = [
         word
@@ -205,7 +208,7 @@ def test_work_by_parts_is_not_advertised_where_an_arena_of_whole_tensors_is_smal
     assert "5.572 MB" in rows
     assert "1.505 MB" in rows  # 3 * 224 * 224 + 32 * 112 * 112 = 552 kB first; 1.505 MB later
     assert "17.21 MB" not in output  # each tensor apart is never the measure
-    assert "whole layers, one arena" in output
+    assert "layer by layer, one arena" in output
 
 
 def test_a_page_says_command_version_file_and_hash(report, run, tmp_path):
@@ -233,7 +236,7 @@ def test_the_banner_says_how_fast_a_graph_runs_and_which_actor_is_next(report):
     assert "Deadlock" in report(GRAPHS / "deadlocked.xml")[1].texts["verdict"]
 
 
-@pytest.mark.parametrize(("spare", "says"), [(26, "26 B to spare"), (-4, "4 B too much")])
+@pytest.mark.parametrize(("spare", "says"), [(26, "26 B free"), (-4, "4 B too much")])
 def test_the_banner_of_a_network_says_what_is_to_spare(report, least, spare, says):
     banner = report(*INT8_SAMOS, "--ram", least + spare)[1].texts["verdict"]
     assert says in banner
@@ -269,7 +272,7 @@ def test_networks_are_compared_by_their_memory(report):
     page = report("--compare", "keyword_spotting", *words)[1]
     compared = page.texts["compared"]
     assert "parameters22.6 kB210.7 kB" in compared
-    assert "whole layers, one arena" in compared
+    assert "layer by layer, one arena" in compared
     assert "new" in page.texts["differences"]
 
 

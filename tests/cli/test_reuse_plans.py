@@ -45,7 +45,7 @@ def test_a_written_plan_is_checked_run_and_drawn_by_fit(run, answer, tmp_path):
     code, found = answer("fit", *models, "--plan", path, "--verify", "--plot", picture)
     assert code == 0
     assert found["ram_bytes"] == planned["arena_bytes"]
-    assert max(one["verified"]["relative"] for one in found["networks"]) < 1e-5
+    assert max(one["verified"]["relative_difference"] for one in found["networks"]) < 1e-5
     assert "<svg" in picture.read_text()
     code, _, error = run("fit", *reversed(models), "--plan", path)
     assert code == 2
@@ -67,7 +67,7 @@ def test_networks_of_a_plan_that_work_at_once_share_no_byte(run, tmp_path):
     assert code == 0
     assert "2 networks partly at the same time in one arena: fit" in output
     plans = json.loads(path.read_text())
-    assert {group["at_once"] for one in plans for group in one["groups"]} == {
+    assert {group["concurrent"] for one in plans for group in one["groups"]} == {
         "A, B, keyword_spotting"
     }
     inner = next(one for one in plans[1]["buffers"] if one["size"])
@@ -121,8 +121,8 @@ def test_tensors_of_several_types_have_bytes_of_their_own_by_parts(path, answer)
     # The frame is of single precision, 80 x 80 x 3; everything else of int8. The largest are those of
     # the test above.
     assert code == 0
-    assert row["whole_arena"]["buffer_bytes"] == 48 * (40 * 40 + 20 * 20)
-    assert row["by_parts_arena"]["buffer_bytes"] < 161472
+    assert row["layer_by_layer"]["arena_bytes"] == 48 * (40 * 40 + 20 * 20)
+    assert row["row_by_row"]["arena_bytes"] < 161472
 
 
 def test_rates_as_published_are_not_run(run):

@@ -97,7 +97,7 @@ def test_scenarios_of_the_examples_are_as_their_schema_says():
             marks=pytest.mark.slow,
         ),
         ("fit-plan", ("cnn", "memory", "resnet8")),
-        ("fit-plan", ("plan", "fusion", "resnet8", "--memory", "150kB")),
+        ("fit-plan", ("plan", "fusion", "resnet8", "--ram", "150kB")),
     ],
 )
 def test_what_is_written_is_as_its_schema_says(run, tmp_path, name, words):

@@ -31,14 +31,14 @@ def test_a_deadlock_is_a_no(run, answer):
 def test_a_parameter_makes_it_a_function(answer):
     _, found = answer("sensitivity", GRAPHS / "h263decoder.xml", "--parameter", "vld")
     # vld takes 26018 and fires once: it is critical once it takes 332046.
-    assert [one["from"] for one in found["pieces"]] == ["-26018", str(332046 - 26018)]
+    assert [one["from"] for one in found["segments"]] == ["-26018", str(332046 - 26018)]
 
 
 def test_a_phase_a_group_a_scale_and_a_capacity_are_parameters_too(answer):
     for what in ("a:1", "a,b", "a=2,b=1/2"):
         _, found = answer("sensitivity", EXAMPLE, "--parameter", what)
         assert found["parameter"] == what
-    assert answer("sensitivity", EXAMPLE, "--scale", "a,b")[1]["today"] == "1"
+    assert answer("sensitivity", EXAMPLE, "--scale", "a,b")[1]["nominal"] == "1"
     assert answer("sensitivity", EXAMPLE, "--parameter", "alpha")[1]["channel"] == "alpha"
 
 

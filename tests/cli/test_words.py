@@ -36,7 +36,7 @@ def test_the_help_of_simplify_says_what_happens_without_it(run, command, default
 
 
 def test_one_network_one_group_one_point(run):
-    _, fused, _ = run("plan", "fusion", "samos_example", "--memory", "1MB")
+    _, fused, _ = run("plan", "fusion", "samos_example", "--ram", "1MB")
     assert "optimal: 1 group\n" in fused
     _, shared, _ = run("plan", "reuse", "samos_example", "--rows", "0", "--generations", "1")
     assert "samos_example: 1 network, " in shared
@@ -68,7 +68,7 @@ GRAPH = GRAPHS / "csdf_example.xml"
         ("cnn", "verify", "resnet8", "--tolerance", HUGE),
         ("cnn", "verify", "resnet8", "--seed", HUGE),
         ("plan", "arena", "problem.csv", "--capacity", "9" * 200_000),
-        ("plan", "fusion", "resnet8", "--memory", HUGE),
+        ("plan", "fusion", "resnet8", "--ram", HUGE),
         ("plan", "fusion", "resnet8", "--layers", "0:\u00b2"),
         ("plan", "reuse", "resnet8", "--throughput", f"resnet8={HUGE}"),
         ("plan", "reuse", "resnet8", "--rows", "0,\u00b2"),

@@ -88,6 +88,6 @@ def test_the_memory_of_a_file_is_that_of_the_page(name, capsys):
     path = str(FOLDER / f"{name}.tflite")
     assert main(["cnn", "memory", "--fuse", "--time-limit", "5s", "--json", path]) == 0
     (found,) = json.loads(capsys.readouterr().out)["networks"]
-    arenas = [found[one]["buffer_bytes"] for one in ("whole_arena", "by_parts_arena")]
-    parameters = found["whole"]["parameter_bytes"]
+    arenas = [found[one]["arena_bytes"] for one in ("layer_by_layer", "row_by_row")]
+    parameters = found["parameter_bytes"]
     assert [parameters, *arenas] == [number(cell) for cell in READ[name][1:]]

@@ -24,6 +24,7 @@ from csdf.io.fifo_depths import folding_config, parse_depths
 from csdf.io.files import read_bytes
 from csdf.io.graph_files import read_graph
 from csdf.io.json_graph import graph_to_json
+from csdf.time_limit import Stop
 from figures.published.reuse_example import worked_example
 from planners.arena.command.main import read_problems
 from planners.formats.json_problems import format_problems
@@ -31,13 +32,12 @@ from planners.formats.tflite_micro import parse_offline_plan
 from planners.plan.checker import require_carried_out
 from planners.plan.text import format_plans, plans_for
 from planners.primitives.profiling.table import read_profile
-from planners.reuse.application.application_files import read_application
-from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.deployment.deployment import streaming_plans
-from planners.reuse.front.nsga2.checkpoint import Checkpoint
-from planners.reuse.front.nsga2.nsga2 import SearchLimits, Settings, evolve, origin_of
-from planners.reuse.front.places.evaluation import Serial
-from planners.reuse.front.problem import Problem, Score
+from planners.published.nsga2 import SearchLimits, Settings, evolve
+from planners.reuse.application import read_application
+from planners.reuse.deployment import streaming_plans
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.executors import Checkpoint, Serial
+from planners.reuse.problem import Problem, Score
 from tests.cnn2csdf.readers.darknet_texts import TINY
 from tests.fuzz.mutations import json_mutant, mutant, word_mutant
 from tests.fuzz.onnx_mutations import onnx_mutant
@@ -322,7 +322,6 @@ def _preesm_graph(path, random):
 
 
 SEARCHED = Problem(identity="test", alleles=((0, 1, 2),) * 6, objectives=("one", "two"))
-ORIGIN = origin_of(SEARCHED, random=Random(1), settings=Settings(population=6), seeds=())
 
 
 def _score(chromosome):
@@ -332,17 +331,15 @@ def _score(chromosome):
 def _checkpoints(folder):
     def make():
         path = folder / "state.json"
-        kept = []
+        checkpoint = Checkpoint(Serial(_score), path, SEARCHED)
+        checkpoint.open(Stop())
         evolve(
             SEARCHED,
-            Serial(_score),
+            checkpoint,
             random=Random(1),
             limits=SearchLimits(evaluations=20),
             settings=Settings(population=6),
-            seeds=(),
-            keep=kept.append,
         )
-        Checkpoint(path, SEARCHED).write(kept[-1])
         return [path.read_bytes()]
 
     return make
@@ -383,8 +380,7 @@ def readers(folder):
         "checkpoint": Reader(
             ".json",
             _checkpoints(folder),
-            lambda p, r: Checkpoint(p, SEARCHED).read(ORIGIN, Serial(_score)),
-            either,
+            lambda p, r: Checkpoint(Serial(_score), p, SEARCHED).open(Stop()),
         ),
         "offline plan": Reader(
             ".bin",

@@ -11,14 +11,14 @@ import pytest
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.liveness import deadlock
 from csdf.errors import InvalidGraph
-from csdf.generation import SampledShape, Spread, sampled_graph
+from csdf.generation import MeanVariance, SampledShape, sampled_graph
 from tests.generation.test_random_graphs import as_networkx, between_actors
 
 SEEDS = range(60)
 
 
 def spread(average, variance=0, least=1, most=None):
-    return Spread(mean=Fraction(average), variance=Fraction(variance), least=least, most=most)
+    return MeanVariance(mean=Fraction(average), variance=Fraction(variance), least=least, most=most)
 
 
 ACYCLIC = SampledShape(

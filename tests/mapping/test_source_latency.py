@@ -32,7 +32,7 @@ def pipeline():
 
 def test_a_slow_source_is_answered_after_the_work_on_its_way():
     found = source_latency(pipeline(), "a", "c", 10)
-    assert (found.latency, found.wait, found.jitter) == (8, 0, 0)
+    assert (found.latency, found.max_release_delay, found.jitter) == (8, 0, 0)
 
 
 def test_a_source_as_fast_as_the_graph_is_answered_in_the_same_time():
@@ -41,7 +41,7 @@ def test_a_source_as_fast_as_the_graph_is_answered_in_the_same_time():
 
 def test_a_source_faster_than_the_graph_has_no_latency():
     found = source_latency(pipeline(), "a", "c", 4)
-    assert (found.least_period, found.latency, found.jitter) == (5, None, None)
+    assert (found.min_period, found.latency, found.jitter) == (5, None, None)
 
 
 def test_little_room_makes_the_source_wait():
@@ -50,7 +50,7 @@ def test_little_room_makes_the_source_wait():
     # a 0-2, b 2-7, a 7-9, ...: period 7. At that pace nobody waits.
     assert throughput(tight).period == 7
     found = source_latency(tight, "a", "c", 7)
-    assert (found.latency, found.wait) == (8, 0)
+    assert (found.latency, found.max_release_delay) == (8, 0)
     assert source_latency(tight, "a", "c", 6).latency is None
 
 
@@ -89,7 +89,7 @@ def test_static_orders_count():
     mapping = Mapping(binding={"a": "p", "b": "q", "c": "p"}, orders=orders)
     # a 2, over 3, b 5, back 3, c 1: p takes the next a when c has ended.
     found = source_latency(pipeline(), "a", "c", 20, platform=platform, mapping=mapping)
-    assert (found.least_period, found.latency, found.wait) == (14, 14, 0)
+    assert (found.min_period, found.latency, found.max_release_delay) == (14, 14, 0)
 
 
 def test_wheels_that_start_together_count():

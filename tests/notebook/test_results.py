@@ -86,7 +86,7 @@ def results():
         **newer_results(graph),
         "network": network,
         "memory": memory,
-        "whole": memory.whole,
+        "whole": planners.network_memory(network, cnn2csdf.WHOLE),
         "plan": small_plan(),
         "fusion": fused,
         "fused": fused.plan,
@@ -112,13 +112,13 @@ def test_a_result_shows_itself_as_well_formed_html(name):
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("sensitivity", ("slack", "least period", "period 12")),
-        ("parametric", ("period over",)),
-        ("regions", ("period over",)),
-        ("capacity", ("capacity of alpha",)),
-        ("best mapping", ("static orders", "then for ever", "at least")),
-        ("mapped", ("processors", "works")),
-        ("scenarios", ("slowest run", "period alone")),
+        ("sensitivity", ("slack", "min_period", "critical cycle: actors")),
+        ("parametric", ("parametric period", "slope")),
+        ("regions", ("corners",)),
+        ("capacity", ("alpha", "capacity")),
+        ("best mapping", ("orders", "lower bound", "optimal")),
+        ("mapped", ("utilization",)),
+        ("scenarios", ("critical scenarios", "alone")),
         ("latency by dependency", ("distance", "self timed")),
     ],
 )
@@ -170,11 +170,11 @@ def test_rows_are_exact_and_one_each():
     assert len(RESULTS["self-timed"].to_records()) == len(RESULTS["self-timed"].firings)
     assert [row["buffer"] for row in RESULTS["plan"].to_records()] == ["a", "b", "empty"]
     assert len(RESULTS["network"].to_records()) == 5
-    assert [row["way"] for row in RESULTS["memory"].to_records()] == [
-        "whole layers, each tensor apart",
-        "whole layers, one arena",
-        "by parts, each buffer apart",
-        "by parts, one arena",
+    assert [row["method"] for row in RESULTS["memory"].to_records()] == [
+        "layer by layer, separate buffers",
+        "layer by layer, one arena",
+        "row by row, separate buffers",
+        "row by row, one arena",
     ]
 
 

@@ -17,7 +17,7 @@ from planners.memory.placement import ChainGroup, chain_offsets
 from planners.primitives.selection.fronts import added, front_of
 from planners.primitives.selection.objective import Objective
 from planners.traffic.convolution import Convolution
-from planners.traffic.nested_search import tile_sizes
+from planners.traffic.footprints import tile_sizes
 from planners.traffic.one_layer import least_traffic
 from tests.both_kernels import needs_compiled
 from tests.planners.fifo.designs import chain, cluster

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planners.memory_ways import Limits
+from planners.memory.answer import Limits
 
 
 @pytest.mark.parametrize(

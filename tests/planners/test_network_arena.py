@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from cnn2csdf.catalogue.networks import from_catalogue
-from cnn2csdf.granularity import ROWS, WHOLE
+from cnn2csdf.granularity import WHOLE, Granularity
 from cnn2csdf.operators import Output
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
@@ -14,22 +14,27 @@ from cnn2csdf.weights import Model
 from csdf.errors import GaveUp
 from csdf.time_limit import Stop
 from planners.arena.checker import check_plan
-from planners.fusion.configurations import chain_of
 from planners.fusion.planning import best_plan
-from planners.fusion.search import Terms
-from planners.fusion.ways import Scratch, Way
-from planners.memory_ways import (
-    PARTS_APART,
-    PARTS_ARENA,
-    WHOLE_APART,
+from planners.fusion.search import GroupMode, Terms
+from planners.memory.answer import BY_ROWS, EXTERNAL
+from planners.memory.fit import fit
+from planners.memory.order import chain_of
+from planners.memory.plain_plans import (
+    ROWS_ARENA,
+    ROWS_SEPARATE,
     WHOLE_ARENA,
-    MemoryWay,
-    least_way,
+    WHOLE_SEPARATE,
+    Method,
+    least_method,
+    memory_comparison,
     reduction,
+    whole_arena,
+    whole_tensors,
 )
-from planners.network_arena import parts_arena, whole_arena, whole_tensors
-from planners.parts_memory import memory_comparison
+from planners.memory.tiles import Scratch
+from planners.plan.checker import require_carried_out
 from tests.cnn2csdf.execution.random_networks import models
+from tests.planners.memory.plain import ordered_plan
 
 
 def fused(name):
@@ -58,7 +63,7 @@ def most_alive(network):
     ],
 )
 def test_whole_tensors_need_what_is_alive_at_the_worst_layer(name, elements):
-    plan = whole_arena(fused(name), element_bytes=1).plan
+    plan = whole_arena(fused(name), element_bytes=1)
     assert (plan.peak, plan.lower_bound, plan.status) == (elements, elements, "optimal")
     check_plan(plan)
 
@@ -68,9 +73,9 @@ def test_whole_tensors_need_what_is_alive_at_the_worst_layer(name, elements):
 @given(model=models(layers=6))
 def test_an_arena_of_whole_tensors_is_that_of_parts_that_are_whole(model):
     network = model.network
-    whole = whole_arena(network).plan
+    whole = whole_arena(network)
     assert 4 * most_alive(network) <= whole.lower_bound
-    assert parts_arena(network, WHOLE).plan.peak == whole.peak
+    assert ordered_plan(network, WHOLE).arena_bytes == whole.peak
     check_plan(whole)
 
 
@@ -79,10 +84,10 @@ def test_a_search_for_groups_that_may_only_be_whole_finds_the_same_arena(name):
     network = fused(name)
     terms = Terms(
         platform=PLATFORMS["cortex-m7"], scratch=Scratch.NONE, element_bytes=1,
-        ways=frozenset([Way.WHOLE]),
+        modes=frozenset([GroupMode.WHOLE]),
     )  # fmt: skip
     answer = best_plan(chain_of(network), terms, 10**9)
-    assert answer.plan.memory == whole_arena(network, element_bytes=1).plan.peak
+    assert answer.plan.memory == whole_arena(network, element_bytes=1).peak
 
 
 def test_a_tensor_with_two_readers_has_one_buffer():
@@ -91,50 +96,62 @@ def test_a_tensor_with_two_readers_has_one_buffer():
     assert len(problem.buffers) == sum(
         not isinstance(layer.operator, Output) for layer in network.layers
     )
-    parts = parts_arena(network, ROWS, element_bytes=1).plan
-    # Each block reads its input twice, by the convolution and by the shortcut.
-    assert len(parts.problem.buffers) < len(list(network.connections))
-    check_plan(parts)
 
 
 def test_a_watch_that_ends_the_search_leaves_an_arena_with_its_bound():
     def watch(_):
         raise GaveUp("enough")
 
-    plan = whole_arena(fused("densenet121"), budget=Stop(report=watch)).plan
+    plan = whole_arena(fused("densenet121"), budget=Stop(report=watch))
     check_plan(plan)
     assert plan.lower_bound <= plan.peak
 
 
 WAYS = (
-    MemoryWay(WHOLE_APART, 900, 900, 100),
-    MemoryWay(WHOLE_ARENA, 300, 300, 100),
-    MemoryWay(PARTS_APART, 500, 500, 100),
-    MemoryWay(PARTS_ARENA, 200, 200, 100),
+    Method(WHOLE_SEPARATE, 900, 900, 100),
+    Method(WHOLE_ARENA, 300, 300, 100),
+    Method(ROWS_SEPARATE, 500, 500, 100),
+    Method(ROWS_ARENA, 200, 200, 100),
 )
 
 
 def test_a_reduction_is_measured_against_the_least_way_of_whole_layers():
-    assert least_way(WAYS).title == PARTS_ARENA
+    assert least_method(WAYS).title == ROWS_ARENA
     assert reduction(WAYS) == Fraction(1, 4)  # 300 of 400, not of 1000
 
 
 def test_parts_that_need_more_than_an_arena_of_whole_tensors_reduce_nothing():
-    assert least_way(WAYS[:3]).title == WHOLE_ARENA
+    assert least_method(WAYS[:3]).title == WHOLE_ARENA
     assert reduction(WAYS[:3]) == 0
-    level = (*WAYS[:3], MemoryWay(PARTS_ARENA, 300, 300, 100))
-    assert least_way(level).title == WHOLE_ARENA  # of equal ones the one without parts
+    level = (*WAYS[:3], Method(ROWS_ARENA, 300, 300, 100))
+    assert least_method(level).title == WHOLE_ARENA  # of equal ones the one without parts
     assert reduction(WAYS[2:]) == 0  # nothing to compare with
 
 
-def test_efficientnet_by_parts_apart_is_no_reduction():
-    # Issue 10: int8, fused: 5.57 MB by parts against 1.51 MB for whole tensors in one arena.
-    found = memory_comparison(fused("efficientnet_b0"), ROWS, element_bytes=1)
-    assert found.by_parts.buffers == 5_572_300
-    assert found.whole_arena.peak == 1_505_280
+def test_efficientnet_row_by_row_saves_what_the_smaller_arena_saves():
+    # int8, fused: 1.51 MB for whole tensors in one arena.
+    found = memory_comparison(fused("efficientnet_b0"), element_bytes=1)
+    assert found.whole.arena_bytes == 1_505_280
     said = found.to_json()
-    assert said["whole_arena"]["buffer_bytes"] == 1_505_280
-    assert said["least"]["buffer_bytes"] == min(way.buffers for way in found.ways)
-    assert found.least.buffers <= found.whole_arena.peak
-    whole = found.whole_arena.peak + found.whole.parameters
+    assert said["layer_by_layer"]["arena_bytes"] == 1_505_280
+    assert said["min"]["buffer_bytes"] == min(one.buffers for one in found.methods)
+    whole = found.whole.arena_bytes + found.parameters
     assert found.reduction == 1 - Fraction(found.least.total, whole)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_line_buffers_need_no_more_in_one_arena_than_separate_rings(rows):
+    for name in ("resnet8", "keyword_spotting", "samos_example"):
+        found = memory_comparison(fused(name), Granularity(rows=rows)).rows
+        assert found.lower_bound <= found.arena_bytes <= found.separate_bytes
+        require_carried_out(fused(name), found.plan)
+
+
+@pytest.mark.parametrize("name", ["resnet8", "keyword_spotting", "samos_example"])
+def test_rows_in_one_arena_lie_between_those_of_fit_and_its_least(name):
+    # All layers in one group, groups of single layers, and groups of any stages without recomputation.
+    network = fused(name)
+    found = fit(network, input="rows", output=EXTERNAL, searched=())
+    plain = next(one for one in found.methods if one.name == BY_ROWS)
+    rows = memory_comparison(network).rows.arena_bytes
+    assert found.least.ram_bytes <= rows <= plain.ram_bytes

@@ -34,10 +34,10 @@ print(len(profile_network(builder.network(), effort=effort).layers) > 0)
 """
 EVALUATING = """
 from evolution_problems import Knapsack, none
-from planners.reuse.front.places.executors import ProcessPool
+from planners.reuse.process_pool import process_pool
 
 if __name__ == "__main__":
-    with ProcessPool(Knapsack(), workers=1) as pool:
+    with process_pool(Knapsack(), workers=1) as pool:
         print(len(list(pool.scores([(0,) * 8], none))) == 1)
 """
 

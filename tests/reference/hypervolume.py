@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from planners.reuse.front.problem import InvalidSearch, Number
+from planners.reuse.problem import InvalidSearch, Number
 
 
 def hypervolume(values: Iterable[Sequence[Number]], reference: Sequence[Number]) -> Fraction:

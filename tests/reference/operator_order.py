@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from planners.reuse.application.application import Application, Partition
-from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.application import Application, Partition
+from planners.reuse.evaluation import Evaluator
 
 MOST_SETS = 2_000  # of layers, kept after each layer; beyond it those with the least peak
 
@@ -96,7 +96,7 @@ def _partitions(evaluator: Evaluator) -> Iterator[Partition]:
     for number, (_, partition) in enumerate(evaluator.application.partitions):
         flows = [
             _Flow(stay.first, stay.last, edge.elements)
-            for edge, stay in evaluator.residents[number].values()
+            for edge, stay in evaluator.models[number].residents.values()
         ]
         order = _Orders(flows, evaluator.models[number].above).best()
         yield replace(partition, layers=tuple(partition.layers[place] for place in order))

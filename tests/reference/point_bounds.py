@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planners.reuse.cost.bounds import memory_bound
-from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.front.exact.load_front import LoadFront
-from planners.reuse.front.problem import Number, Point, Problem
+from planners.reuse.bounds import memory_bound
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.load_front import LoadFront
+from planners.reuse.problem import Number, Point, Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ def bounded_points(
     """
     genes = tuple(dict.fromkeys(allele or None for some in problem.alleles for allele in some))
     least = memory_bound(evaluator, genes)
-    exact = [front for front in fronts if front.is_exact and front.covers(genes)]
+    exact = [front for front in fronts if front.is_exact and set(genes) <= {None, *front.genes}]
     loads = [load for front in exact for load in _timed_loads(evaluator, front)]
     return tuple(
         BoundedPoint(point=point, lower_bound=max(least, _bound(point, loads))) for point in points

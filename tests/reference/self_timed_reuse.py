@@ -14,8 +14,8 @@ from csdf.analysis.throughput import throughput
 from csdf.errors import InvalidPlan
 from csdf.model.graph import Graph
 from csdf.time_limit import Budget
-from planners.reuse.application.application import Genes
-from planners.reuse.cost.evaluation import Evaluator, ReusePlan
+from planners.reuse.application import Genes
+from planners.reuse.evaluation import Evaluator, ReusePlan
 
 
 def self_timed_periods(

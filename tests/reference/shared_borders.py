@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planners.fusion.tiles import Place, TiledGroup, per_place
-from planners.tiling.regions import Range
+from cnn2csdf.geometry import Range
+from planners.plan.regions import TileRanges, multiply_accumulates_of_pixel
+
+Place = tuple[int, int]  # of a tile: down, across
 
 
 def reuse_order(down: int, across: int) -> list[Place]:
@@ -19,31 +21,31 @@ def reuse_order(down: int, across: int) -> list[Place]:
     return sorted(places, key=lambda place: sum(place) % 2)
 
 
-def shared_elements(group: TiledGroup, name: str) -> int:
+def shared_elements(group: TileRanges, name: str) -> int:
     """Return the elements of a tensor that white tiles take over from black ones."""
     channels = group.network.layer(name).shape.channels
     return channels * sum(
-        group.held(name, place).places - _left_over(group, name, place)
-        for place in reuse_order(group.grid.down, group.grid.across)
+        group.held(name, *place).places - _left_over(group, name, place)
+        for place in reuse_order(len(group.tiles.row_ends), len(group.tiles.column_ends))
         if sum(place) % 2
     )
 
 
-def reuse_multiply_accumulates(group: TiledGroup) -> int:
+def reuse_multiply_accumulates(group: TileRanges) -> int:
     """Return the multiply-accumulates of all tiles when borders are taken over."""
     return sum(
-        per_place(group.network, layer)
+        multiply_accumulates_of_pixel(group.network, layer)
         * sum(
             _left_over(group, layer.name, place)
             if sum(place) % 2
-            else group.held(layer.name, place).places
-            for place in group.places
+            else group.held(layer.name, *place).places
+            for place in reuse_order(len(group.tiles.row_ends), len(group.tiles.column_ends))
         )
         for layer in group.layers
     )
 
 
-def _left_over(group: TiledGroup, name: str, place: Place) -> int:
+def _left_over(group: TileRanges, name: str, place: Place) -> int:
     """Places of a tile that none of its four neighbours holds."""
     rows = _alone(group.rows[name], place[0])
     columns = _alone(group.columns[name], place[1])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planners.reuse.front.problem import InvalidSearch
+from planners.reuse.problem import InvalidSearch
 from tests.reference.hypervolume import hypervolume
 
 SIDE = 5

@@ -29,8 +29,9 @@ from planners.primitives.library import layers as pooling
 from planners.primitives.library.direct import DIRECT
 from planners.primitives.library.primitive import ConvolutionSizes, compiled, contiguous, map_dims
 from planners.primitives.profile import CHW
-from planners.traffic import nested_search, one_layer
+from planners.traffic import one_layer
 from planners.traffic.convolution import ArrayBytes, Convolution
+from planners.traffic.footprints import two_levels
 from planners.traffic.nest import Halo
 from tests.planners.fifo.designs import chain
 
@@ -129,15 +130,12 @@ def nests(random):
     each = ArrayBytes(*(huge(random, bits) for _ in range(3)))
     room = random.choice((sum(each), sum(each) * random.randrange(1, 60), huge(random, 80)))
     room = max(room, sum(each))
-    for one in (one_layer._best_nest, nested_search.nested_search):
-        one.cache_clear()
-    halo = random.choice(list(Halo))
+    one_layer.nest_search.cache_clear()
+    halo = random.choice((Halo.CACHED, Halo.RELOADED))
     found = one_layer.least_traffic(layer, buffer_bytes=room, element_bytes=each, halo=halo)
     # Two levels also where one level reaches the lower bound.
-    more = nested_search.nested_search(layer, halo, each).better(
-        room, found.total_bytes + random.choice((1, huge(random, 8))),
-        backend_for=one_layer._backend, stop=stop_of(None),
-    )  # fmt: skip
+    below = found.total_bytes + random.choice((1, huge(random, 8)))
+    more = one_layer.nest_search(layer, halo, each).better(room, below, two_levels, stop_of(None))
     return [found, list(more)]
 
 

@@ -24,7 +24,7 @@ def test_the_steady_part_has_the_period_of_the_graph(graph):
 
 @drawn
 def test_peaks_stay_within_the_capacities(graph):
-    peaks = self_timed_execution(graph).peaks
+    peaks = self_timed_execution(graph).max_occupancy
     for channel in graph.channels:
         if channel.capacity is not None and not channel.is_self_loop:
             assert channel.initial_tokens <= peaks[channel.name] <= channel.capacity
@@ -35,14 +35,14 @@ def test_peaks_as_capacities_leave_the_period_as_it_is(graph):
     execution = self_timed_execution(graph)
     if execution.period:
         loops = {channel.name for channel in graph.channels if channel.is_self_loop}
-        peaks = {name: peak for name, peak in execution.peaks.items() if name not in loops}
+        peaks = {name: peak for name, peak in execution.max_occupancy.items() if name not in loops}
         assert throughput(with_capacities(graph, peaks)).period == throughput(graph).period
 
 
 def test_peaks_as_capacities_leave_every_firing_as_it_is():
     graph = DRAWN["overlap, seed 1"]
     execution = self_timed_execution(graph)
-    bounded = with_capacities(graph, execution.peaks)
+    bounded = with_capacities(graph, execution.max_occupancy)
     again = self_timed_execution(bounded, iterations=execution.iterations)
     assert again.firings == execution.firings
 
@@ -62,7 +62,7 @@ def test_transient_and_steady_part_of_a_bounded_pipe():
         ("a", 0, 2), ("a", 2, 4), ("b", 2, 5), ("a", 5, 7), ("b", 5, 8), ("a", 8, 10), ("b", 8, 11),
     ]  # fmt: skip
     assert execution.period == 3
-    assert execution.peaks["a to b"] == 2
+    assert execution.max_occupancy["a to b"] == 2
 
 
 def test_space_comes_back_in_the_order_of_the_firings():
@@ -77,7 +77,7 @@ def test_space_comes_back_in_the_order_of_the_firings():
     # a starts at 0, 2, 4, ...; b at 2-7, 4-5, 6-11, 8-9, ...: the space of the firing that ends at 5
     # waits for that of the one that ends at 7. So the fourth firing of a, at 6, makes it 4.
     # (Without the queue, the space would be back at 5 and the peak be 3.)
-    assert self_timed_execution(graph).peaks["c"] == 4
+    assert self_timed_execution(graph).max_occupancy["c"] == 4
 
 
 def test_a_firing_without_duration_needs_its_own_space():
@@ -93,7 +93,7 @@ def test_a_firing_without_duration_needs_its_own_space():
         .channel("b", 1, "clock", 1, initial_tokens=2)
         .graph()
     )
-    assert self_timed_execution(graph).peaks["c"] == 2
+    assert self_timed_execution(graph).max_occupancy["c"] == 2
 
 
 def test_peaks_count_a_consumer_that_lags_behind():
@@ -106,7 +106,7 @@ def test_peaks_count_a_consumer_that_lags_behind():
         .graph()
     )
     # a at 0, 10, 20, ...; c at 10-40, 20-50, ...: at 30, 4 claimed; at 40 the first is back: 5 - 1.
-    assert self_timed_execution(graph).peaks["d"] == 4
+    assert self_timed_execution(graph).max_occupancy["d"] == 4
 
 
 def test_a_producer_that_runs_ahead_for_ever_has_no_steady_part():

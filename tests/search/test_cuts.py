@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from csdf.search.cuts import Cut, Cuts
+from csdf.search.learned_bounds import Cut, Cuts
 from tests import both_kernels
 from tests.both_kernels import BOTH
 

@@ -17,7 +17,7 @@ from csdf.model.builder import GraphBuilder
 from csdf.outcome import Status
 from csdf.search.latency_storage import storage_for_latency
 from csdf.search.trade_off import smallest_storage
-from csdf.search.variables import Choice, least_capacity
+from csdf.search.variables import SearchSpace, least_capacity
 from tests.mapping.test_least_buffers import divided
 
 TRIED = 30  # choices of one token less, where there are more
@@ -65,8 +65,8 @@ def test_no_storage_makes_the_graph_faster_than_it_is():
 
 
 def test_capacities_that_are_given_count():
-    choice = Choice(fixed={"ab": 6})
-    found = storage_for_latency(fork(), "a", "d", period=20, latency=20, choice=choice)
+    choice = SearchSpace(fixed={"ab": 6})
+    found = storage_for_latency(fork(), "a", "d", period=20, latency=20, space=choice)
     assert found.point.capacities["ab"] == 6
     assert found.point.size == 6 + 1 + 2
 
@@ -79,7 +79,7 @@ def test_the_budget_leaves_a_bound():
 
 def test_periodic_schedules_have_no_such_latency():
     with pytest.raises(CsdfError, match="self-timed"):
-        storage_for_latency(fork(), "a", "d", period=9, latency=9, choice=Choice(copies=1))
+        storage_for_latency(fork(), "a", "d", period=9, latency=9, space=SearchSpace(copies=1))
 
 
 def latency_of(graph, source, sink, period, distance):

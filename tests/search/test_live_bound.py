@@ -12,14 +12,14 @@ from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
 from csdf.search import named_search
 from csdf.search.evaluator import Evaluator
-from csdf.search.moments import branching, highs, live_bound
-from csdf.search.moments.branching import Branching, SingleMoment
-from csdf.search.moments.linear_bound import LinearProgram, priced_bound
-from csdf.search.moments.live_bound import exchanges, live_bounds
-from csdf.search.moments.windows import ANY, Box, Firings, Moment
+from csdf.search.liveness_bounds import branching, linear_programs, live_bound
+from csdf.search.liveness_bounds.branching import Branching, SingleMoment
+from csdf.search.liveness_bounds.linear_programs import LinearProgram, priced_bound
+from csdf.search.liveness_bounds.live_bound import exchanges, live_bounds
+from csdf.search.liveness_bounds.windows import ANY, Box, Firings, Moment
 from csdf.search.sequential import SequentialRun, raised
 from csdf.search.trade_off import pareto_front, smallest_storage
-from csdf.search.variables import Choice, prepared, size_of
+from csdf.search.variables import SearchSpace, prepared, size_of
 from csdf.time_limit import Stop
 from tests import both_kernels
 from tests.both_kernels import BOTH
@@ -37,7 +37,7 @@ def _backend(request, monkeypatch):
     both_kernels.use(monkeypatch, request.param)
 
 
-def run_of(graph, choice=Choice()):  # noqa: B008
+def run_of(graph, choice=SearchSpace()):  # noqa: B008
     kept, variables, fixed = prepared(graph, choice)
     evaluator = Evaluator(kept, variables)
     cycles = list(evaluator.cycles.values())
@@ -45,7 +45,7 @@ def run_of(graph, choice=Choice()):  # noqa: B008
     return run, variables, cycles, fixed
 
 
-def latest_bound(graph, choice=Choice()):  # noqa: B008
+def latest_bound(graph, choice=SearchSpace()):  # noqa: B008
     """The last bound, the size of the last capacities, and these by name."""
     run, variables, cycles, fixed = run_of(graph, choice)
     grown = run.grown([variable.least for variable in variables])
@@ -187,7 +187,11 @@ def test_searches_with_moments_find_what_they_find_without(monkeypatch, shape):
 def test_fixed_shared_and_weighted_capacities_are_bounded_alike(monkeypatch):
     graph = two_ways(6)
     monkeypatch.setattr(named_search, "MUCH_WORK", 0)
-    for choice in (Choice(fixed={"b": 3}), Choice(shared=[["a", "b"]]), Choice(excluded=["a"])):
+    for choice in (
+        SearchSpace(fixed={"b": 3}),
+        SearchSpace(shared=[["a", "b"]]),
+        SearchSpace(excluded=["a"]),
+    ):
         bound, size, _ = latest_bound(graph, choice)
         assert bound <= smallest_storage(graph, choice).point.size <= size
 
@@ -259,11 +263,11 @@ def test_an_end_is_answered_while_a_linear_program_runs(monkeypatch, end):
             raise end("enough")
 
     looks = []
-    monkeypatch.setattr(highs, "linprog", endless)
+    monkeypatch.setattr(linear_programs, "linprog", endless)
     program = LinearProgram()
     program.add_column(1, 0, None)
     with pytest.raises(end):
-        highs.solved(program, LONG, look)
+        linear_programs.solved(program, LONG, look)
     assert not done
     is_over.set()
 
@@ -272,19 +276,19 @@ def test_an_error_of_the_solver_reaches_the_caller(monkeypatch):
     def broken(*_, **__):
         raise ValueError("no such method")
 
-    monkeypatch.setattr(highs, "linprog", broken)
+    monkeypatch.setattr(linear_programs, "linprog", broken)
     with pytest.raises(ValueError, match="no such method"):
-        highs.solved(LinearProgram(), LONG, lambda: None)
+        linear_programs.solved(LinearProgram(), LONG, lambda: None)
 
 
 def test_an_interrupt_in_a_linear_program_leaves_the_best_so_far(monkeypatch):
     monkeypatch.setattr(named_search, "MUCH_WORK", 0)
     monkeypatch.setattr(named_search, "WIDE", 0)
 
-    def interrupted(results, look):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(highs, "_awaited", interrupted)
+    monkeypatch.setattr(linear_programs, "linprog", interrupted)
     graph = random_graph(23, LARGER)
     found = smallest_storage(graph)
     assert found.status in ("feasible", "optimal")

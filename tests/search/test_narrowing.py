@@ -9,9 +9,9 @@ from csdf.errors import GaveUp
 from csdf.generation import GraphShape, random_graph
 from csdf.io.graph_files import read_graph
 from csdf.search.evaluator import Evaluator
-from csdf.search.narrowing import sufficient_distribution
+from csdf.search.least import narrowing
 from csdf.search.trade_off import pareto_front, sufficient_capacities
-from csdf.search.variables import Choice, prepared
+from csdf.search.variables import SearchSpace, prepared
 from csdf.time_limit import Stop
 
 EXAMPLE = Path(__file__).parents[2] / "models" / "graphs" / "csdf_example.xml"
@@ -50,10 +50,10 @@ def test_a_period_that_no_capacities_reach_has_none():
 
 def test_without_effort_nothing_is_found():
     graph = read_graph(EXAMPLE)
-    _, variables, _ = prepared(graph, Choice())
+    _, variables, _ = prepared(graph, SearchSpace())
     evaluator = Evaluator(graph, variables)
-    # The least capacities, 5 and 6, do not reach period 12, and no more may be tried.
-    assert sufficient_distribution(evaluator, variables, lambda period: period == 12, 1) is None
+    # The least capacities, 5 and 6, do not reach period 12.
+    assert next(narrowing(evaluator, variables, lambda period: period == 12)) is None
 
 
 def test_a_budget_ends_the_narrowing():

@@ -6,8 +6,8 @@ import pytest
 
 from csdf.model.builder import GraphBuilder
 from csdf.search import named_search
-from csdf.search.cuts import Cut
 from csdf.search.exploration import Known
+from csdf.search.learned_bounds import Cut
 from csdf.search.named_search import PartedExploration, independent_parts
 from csdf.search.trade_off import pareto_front, smallest_storage
 from tests import both_kernels

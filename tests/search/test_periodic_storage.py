@@ -17,7 +17,7 @@ from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError, GaveUp
 from csdf.generation import GraphShape, random_graph
 from csdf.search.trade_off import pareto_front, smallest_storage
-from csdf.search.variables import Choice
+from csdf.search.variables import SearchSpace
 from csdf.time_limit import Stop
 from tests.research_data import Named, graph_of, listed
 from tests.shared_data import each
@@ -34,7 +34,7 @@ def test_sizes_and_periods_are_those_of_the_oracle(oracle):
     assert throughput(graph).period == Fraction(oracle["period"])
     assert periodic_throughput(graph, 1).period == Fraction(oracle["one_periodic_period"])
     for known in oracle["sizes"]:
-        found = smallest_storage(graph, Choice(copies=1), period=known["period"])
+        found = smallest_storage(graph, SearchSpace(copies=1), period=known["period"])
         assert (found.status, found.point.size) == ("optimal", known["smallest"])
         # Kiter counts self-loops too, at 2 each, and has a line for each of its answers.
         if known["kiter_ilp"]:
@@ -49,7 +49,12 @@ def test_sizes_shrink_from_one_cycle_to_several_to_the_self_timed_execution(orac
     for known in oracle["sizes"]:
         sizes = [
             smallest_storage(graph, choice, period=known["period"]).point.size
-            for choice in (Choice(copies=1), Choice(copies=2), Choice(copies=100), Choice())
+            for choice in (
+                SearchSpace(copies=1),
+                SearchSpace(copies=2),
+                SearchSpace(copies=100),
+                SearchSpace(),
+            )
         ]
         # Schedules that repeat 2 cycles need not contain those that repeat 1 where 2 does not divide
         # the cycles of an iteration; those of whole iterations contain all.
@@ -92,7 +97,7 @@ def brute_force_agrees(seed, copies=1):
     if free is None:
         return False
     required = free.period * (1 + seed % 2)
-    found = smallest_storage(graph, Choice(copies=copies), period=required)
+    found = smallest_storage(graph, SearchSpace(copies=copies), period=required)
     assert found.status == "optimal"
     if found.point.size > 24:
         return False
@@ -118,17 +123,17 @@ def runs(graph, copies, capacities, required):
 def test_the_smallest_capacities_have_a_schedule_of_so_many_cycles(seed, copies):
     # The smallest live capacities of these graphs have none, at least with one copy.
     graph = random_graph(seed, RUNS_OTHERWISE)
-    found = smallest_storage(graph, Choice(copies=copies))
+    found = smallest_storage(graph, SearchSpace(copies=copies))
     assert found.status == "optimal"
     assert periodic_schedule(with_capacities(graph, found.point.capacities), copies=copies)
-    first = pareto_front(graph, Choice(copies=copies), points=1).points[0]
+    first = pareto_front(graph, SearchSpace(copies=copies), points=1).points[0]
     assert found.point.size == first.size >= smallest_storage(graph).point.size
 
 
 @pytest.mark.parametrize("seed", [6, 23, 28, 48])
 def test_a_front_that_is_ended_at_once_shows_no_capacities_without_such_a_schedule(seed):
     graph = random_graph(seed, RUNS_OTHERWISE)
-    start = pareto_front(graph, Choice(copies=1), budget=Stop(steps=2)).start
+    start = pareto_front(graph, SearchSpace(copies=1), budget=Stop(steps=2)).start
     if start is not None:
         schedule = periodic_schedule(with_capacities(graph, start.capacities), copies=1)
         assert schedule.period == start.period
@@ -146,7 +151,7 @@ def test_periods_and_sizes_err_in_one_direction(seed):
             continue
         assert found.period >= exact
         assert not found.is_exact or found.period == exact
-        front = pareto_front(graph, Choice(copies=copies), points=4)
+        front = pareto_front(graph, SearchSpace(copies=copies), points=4)
         for point in front.points:
             truth = smallest_storage(graph, period=point.period).point.size
             assert point.size >= truth
@@ -163,7 +168,7 @@ def test_no_such_schedule_is_no_deadlock():
     assert throughput(graph).deadlock is None
     with pytest.raises(GaveUp, match="no schedule repeats 1 cycle"):
         periodic_throughput(graph, 1)
-    found = smallest_storage(graph, Choice(copies=1))
+    found = smallest_storage(graph, SearchSpace(copies=1))
     assert found.status == "infeasible"
     assert "deadlock" not in str(found.reason)
 
@@ -171,6 +176,6 @@ def test_no_such_schedule_is_no_deadlock():
 def test_no_copies_are_refused():
     graph = random_graph(1, SHAPE)
     with pytest.raises(CsdfError, match="at least 1"):
-        Choice(copies=0)
+        SearchSpace(copies=0)
     with pytest.raises(CsdfError, match="at least 1"):
         periodic_throughput(graph, 0)

@@ -12,13 +12,13 @@ from csdf.model.builder import GraphBuilder
 from csdf.search.evaluator import Evaluator
 from csdf.search.sequential import SequentialRun, raised
 from csdf.search.trade_off import pareto_front, smallest_storage
-from csdf.search.variables import Choice, prepared
+from csdf.search.variables import SearchSpace, prepared
 from csdf.time_limit import Stop
 
 SHAPE = GraphShape(actors=6, extra_channels=4, most_repetitions=6)
 
 
-def run_of(graph, choice=Choice()):  # noqa: B008
+def run_of(graph, choice=SearchSpace()):  # noqa: B008
     kept, variables, _ = prepared(graph, choice)
     evaluator = Evaluator(kept, variables)
     cycles = list(evaluator.cycles.values())
@@ -83,7 +83,7 @@ def test_where_more_space_does_not_help_there_are_no_capacities():
     graph = with_a_way_round(3)
     (ab, *others) = graph.channels
     fixed = replace(graph, channels=(replace(ab, capacity=2), *others))
-    run, variables = run_of(fixed, Choice(excluded=("ab",)))
+    run, variables = run_of(fixed, SearchSpace(excluded=("ab",)))
     assert run.grown([variable.least for variable in variables]) is None
 
 

@@ -13,7 +13,7 @@ from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
 from csdf.search.named_search import NamedSearch
 from csdf.search.trade_off import pareto_front, smallest_storage, sufficient_capacities
-from csdf.search.variables import Choice
+from csdf.search.variables import SearchSpace
 from csdf.time_limit import Stop
 from tests.search.front_graphs import SHAPES, Limit, front_of
 from tests.shared_data import each, oracle, shared_graph
@@ -83,8 +83,8 @@ def test_a_deadlock_of_the_graph_itself_is_infeasible():
 def test_a_fixed_capacity_can_make_it_infeasible():
     graph = GraphBuilder().actor("a", 1).actor("b", 1).channel("a", 3, "b", 2, name="ab").graph()
     # 3 + 2 - 1 = 4 is the least that runs.
-    assert smallest_storage(graph, Choice(fixed={"ab": 3})).status == "infeasible"
-    assert smallest_storage(graph, Choice(fixed={"ab": 4})).point.size == 4
+    assert smallest_storage(graph, SearchSpace(fixed={"ab": 3})).status == "infeasible"
+    assert smallest_storage(graph, SearchSpace(fixed={"ab": 4})).point.size == 4
 
 
 @pytest.mark.parametrize("period", [0, -1])
@@ -173,21 +173,25 @@ def two_paths():
     ("choice", "period", "reason"),
     [
         (
-            Choice(fixed={"ab": 2}),
+            SearchSpace(fixed={"ab": 2}),
             None,
             "with 'ab' at 2, and no other bound, the graph deadlocks; 'ab' needs at least 4",
         ),
         (
-            Choice(fixed={"ab": 3, "more": 1}),
+            SearchSpace(fixed={"ab": 3, "more": 1}),
             9,
             "with 'ab' at 3 and 'more' at 1, and no other bound, the graph deadlocks; "
             "'ab' needs at least 4 and 'more' needs at least 4",
         ),
         # Without bounds three firings of b take 9. With 4: a 0-2, b 2-5, a 5-7 beside the one token
         # left, b 7-10 and 10-13; only then there is space for 3 again.
-        (Choice(fixed={"ab": 4}), 9, "with 'ab' at 4, and no other bound, the graph has period 13"),
-        (Choice(fixed={"ab": 4}), 8, "even without bounds the graph has period 9"),
-        (Choice(fixed={"ab": 4}), "1e-9", "even without bounds the graph has period 9"),
+        (
+            SearchSpace(fixed={"ab": 4}),
+            9,
+            "with 'ab' at 4, and no other bound, the graph has period 13",
+        ),
+        (SearchSpace(fixed={"ab": 4}), 8, "even without bounds the graph has period 9"),
+        (SearchSpace(fixed={"ab": 4}), "1e-9", "even without bounds the graph has period 9"),
     ],
 )
 def test_a_given_capacity_is_blamed_only_where_it_is_to_blame(choice, period, reason):
@@ -197,15 +201,15 @@ def test_a_given_capacity_is_blamed_only_where_it_is_to_blame(choice, period, re
 
 def test_a_capacity_of_the_graph_itself_is_blamed_too():
     graph = with_capacities(two_paths(), {"more": 3})
-    found = smallest_storage(graph, Choice(excluded=["more"]))
+    found = smallest_storage(graph, SearchSpace(excluded=["more"]))
     assert str(found.reason).startswith("with 'more' at 3, and no other bound, the graph deadlocks")
     assert str(found.reason).endswith("'more' needs at least 4")
-    front = pareto_front(graph, Choice(excluded=["more"]))
+    front = pareto_front(graph, SearchSpace(excluded=["more"]))
     assert (front.points, front.is_complete, str(front.reason)) == ((), True, str(found.reason))
 
 
 def test_a_deadlock_without_bounds_is_not_blamed_on_a_fixed_capacity():
-    found = smallest_storage(cycle(0), Choice(fixed={"ab": 1}))
+    found = smallest_storage(cycle(0), SearchSpace(fixed={"ab": 1}))
     assert str(found.reason) == "even without bounds the graph deadlocks"
 
 
@@ -243,7 +247,7 @@ def test_a_storage_search_that_is_ended_at_once_has_an_answer_all_the_same():
 @pytest.mark.parametrize("seed", range(20))
 def test_room_for_whole_iterations_runs_and_is_no_less_than_the_smallest(seed):
     graph = random_graph(seed, LARGER)
-    search = NamedSearch(graph, Choice(), Stop())
+    search = NamedSearch(graph, SearchSpace(), Stop())
     capacities = search.whole_iterations()
     assert deadlock(with_capacities(graph, capacities)) is None
     assert sum(capacities.values()) >= smallest_storage(graph).point.size

@@ -7,13 +7,13 @@ import pytest
 from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
 from csdf.search import named_search
-from csdf.search.cuts import Cut
 from csdf.search.evaluator import Evaluator
 from csdf.search.exploration import Exploration
+from csdf.search.learned_bounds import Cut
 from csdf.search.named_search import PartedExploration
 from csdf.search.symmetry import Symmetries, evened, within
 from csdf.search.trade_off import pareto_front, smallest_storage
-from csdf.search.variables import Choice, prepared
+from csdf.search.variables import SearchSpace, prepared, size_of
 from tests.reference import brute_front
 from tests.search.front_graphs import (
     DISTRIBUTIONS,
@@ -47,7 +47,7 @@ def mirrored(graph, times=2):
     return replace(graph, actors=(graph.actors[0], *others), channels=(*own, *rest), origin=None)
 
 
-def symmetries_of(graph, choice=Choice()):  # noqa: B008
+def symmetries_of(graph, choice=SearchSpace()):  # noqa: B008
     kept, variables, _ = prepared(graph, choice)
     return Symmetries(Evaluator(kept, variables).bare, variables), variables
 
@@ -189,11 +189,15 @@ def test_two_sides_change_places_and_one_that_has_a_token_more_does_not():
 
 def test_a_weight_or_a_fixed_capacity_on_one_side_ends_the_symmetry():
     graph = sides(joined=False)
-    assert symmetries_of(graph, Choice(fixed={"la": 7}))[0].generators == []
+    assert symmetries_of(graph, SearchSpace(fixed={"la": 7}))[0].generators == []
     widths = {"la": 3, "ra": 3, "lb": 5, "rb": 5}
-    assert symmetries_of(graph, Choice(unit="bits", widths=widths))[0].generators
-    assert not symmetries_of(graph, Choice(unit="bits", widths=widths | {"rb": 4}))[0].generators
-    assert symmetries_of(graph, Choice(shared=[["la", "ra"], ["lb", "rb"]]))[0].generators == []
+    assert symmetries_of(graph, SearchSpace(unit="bits", widths=widths))[0].generators
+    assert not symmetries_of(graph, SearchSpace(unit="bits", widths=widths | {"rb": 4}))[
+        0
+    ].generators
+    assert (
+        symmetries_of(graph, SearchSpace(shared=[["la", "ra"], ["lb", "rb"]]))[0].generators == []
+    )
 
 
 def test_sides_that_are_alike_are_searched_once(monkeypatch):
@@ -216,10 +220,10 @@ def test_joined_sides_are_one_part_in_which_one_of_two_distributions_is_looked_a
     graph = sides(joined=True)
 
     def looked_at(symmetries):
-        kept, variables, _ = prepared(graph, Choice())
+        kept, variables, _ = prepared(graph, SearchSpace())
         exploration = Exploration(Evaluator(kept, variables), variables, lambda: None, symmetries)
         best = exploration.cheapest(lambda period: period is not None and period <= 8)
-        return exploration.size(best), exploration.evaluator.count
+        return size_of(variables, best), exploration.evaluator.count
 
     generators = symmetries_of(graph)[0].generators
     assert len(generators) == 1
@@ -230,7 +234,7 @@ def test_joined_sides_are_one_part_in_which_one_of_two_distributions_is_looked_a
 
 def test_a_cut_is_learned_with_its_images():
     graph = sides(joined=False)
-    kept, variables, _ = prepared(graph, Choice())
+    kept, variables, _ = prepared(graph, SearchSpace())
     exploration = Exploration(Evaluator(kept, variables), variables, lambda: None, [(2, 3, 0, 1)])
     exploration.learn(Cut({0: 4, 3: 2}))
     exploration.learn(Cut({2: 4, 1: 2}))  # the image, which is known

@@ -14,7 +14,6 @@ from csdf.cli import answers, parsers
 from csdf.cli.frame import commands, entries
 from csdf.cli.frame.entries import Entry
 from csdf.cli.frame.output import remark
-from csdf.cli.frame.root import ROOT
 from csdf.io.files import write_text
 
 HEADS = {  # what stands before the script
@@ -106,8 +105,10 @@ class Leaf(NamedTuple):
 def parser_tree() -> argparse.ArgumentParser:
     """Return the parser of `csdf` with the parsers of all commands below it; it is not for parsing."""
     root = argparse.ArgumentParser("csdf")
-    root.add_argument("--version", action="version", help="the version", version=ROOT.version)
-    _grow(root, "", ROOT.order)
+    root.add_argument(
+        "--version", action="version", help="the version", version=commands.ROOT.version
+    )
+    _grow(root, "", commands.ROOT.order)
     return root
 
 

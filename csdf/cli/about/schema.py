@@ -22,7 +22,9 @@ def work(options: argparse.Namespace) -> int:
     if options.name:
         print(_text("-".join(options.name)), end="")
     else:
-        print("\n".join(_listed()))
+        names = schema_names()
+        width = max(map(len, names), default=0)
+        print("\n".join(f"{name:<{width}}  {schema(name)['title']}" for name in names))
     return answers.ANSWERED
 
 
@@ -72,9 +74,3 @@ def _homes() -> dict[str, Traversable]:
             if file.name.endswith(SUFFIX):
                 found.setdefault(file.name.removesuffix(SUFFIX), file)
     return found
-
-
-def _listed() -> list[str]:
-    names = schema_names()
-    width = max(map(len, names), default=0)
-    return [f"{name:<{width}}  {schema(name)['title']}" for name in names]

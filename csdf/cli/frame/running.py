@@ -11,15 +11,14 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from types import FrameType, ModuleType, TracebackType
 
 from csdf.cli.frame import entries
-from csdf.cli.frame.commands import Found, below, find, listing_of
+from csdf.cli.frame.commands import ROOT, Found, below, find, listing_of
 from csdf.cli.frame.output import ANSWERED, FAULT, NO, UNKNOWN, UNUSABLE, remark
-from csdf.cli.frame.root import ROOT
 from csdf.cli.frame.streams import Answers, Remarks, own_streams
 from csdf.errors import CsdfError, Deadlocked, GaveUp, InconsistentGraph
 
@@ -93,8 +92,6 @@ def _exit_code(words: Sequence[str], output: Answers, interrupts: InterruptsBetw
 
 def _done(module: ModuleType, words: Sequence[str]) -> int:
     """Parse the words, and do the work that the parser names; return the exit code."""
-    if hasattr(module, "main"):
-        return int(module.main(words))
     parser = module.command_parser()
     options, work = parser.parse_args(words), parser.work
     options.words = words
@@ -105,14 +102,6 @@ def _done(module: ModuleType, words: Sequence[str]) -> int:
     return int(work(options))
 
 
-def _meant(word: str, known: Iterable[str]) -> str:
-    """Return the command that a wrong word may have meant, else all that there are."""
-    from difflib import get_close_matches  # slow to import, and seldom needed
-
-    near = get_close_matches(word, known, 1)
-    return f"did you mean {near[0]}?" if near else f"one of {', '.join(known)}"
-
-
 def _without_command(found: Found) -> int:
     """Say which commands there are; nothing else can be answered."""
     listing = ROOT if found.entry is None else listing_of(found.entry)
@@ -121,9 +110,11 @@ def _without_command(found: Found) -> int:
         return ANSWERED
     known = below("" if found.entry is None else found.entry.name, listing.order)
     if found.rest and found.rest[0] not in HELP:
-        remark(
-            found.program, f"there is no command {found.rest[0]!r}; {_meant(found.rest[0], known)}"
-        )
+        from difflib import get_close_matches  # slow to import, and seldom needed
+
+        near = get_close_matches(found.rest[0], known, 1)
+        meant = f"did you mean {near[0]}?" if near else f"one of {', '.join(known)}"
+        remark(found.program, f"there is no command {found.rest[0]!r}; {meant}")
         return UNUSABLE
     listed = "\n".join(f"  {word:<12}{entries.purpose(entry)}" for word, entry in known.items())
     print(
@@ -154,28 +145,18 @@ def errors_as_json(words: Sequence[str], output: Answers, remarks: Remarks) -> I
         ended.exit_code = int(end.code or ANSWERED)
         raise
     finally:
-        if ended.exit_code != ANSWERED and not output.last and _asks_for_json(words):
-            _print(_message(remarks.last), ended.exit_code, output)
+        options = words[: words.index("--")] if "--" in words else words
+        if ended.exit_code != ANSWERED and not output.last and "--json" in options:
+            import json  # slow to import, and seldom needed
 
-
-def _asks_for_json(words: Sequence[str]) -> bool:
-    options = words[: words.index("--")] if "--" in words else words
-    return "--json" in options
-
-
-def _message(remark: str) -> str:
-    """The remark without the command that it begins with, and the `error` of argparse."""
-    command, _, text = remark.partition(": ")
-    return text.removeprefix("error: ") if command.startswith("csdf") and text else remark
-
-
-def _print(message: str, exit_code: int, output: Answers) -> None:
-    import json  # slow to import, and seldom needed
-
-    try:
-        print(json.dumps({"error": message, "exit_code": exit_code}), file=output, flush=True)
-    except OSError:  # nothing can be printed; the remark says the same
-        output.silence()
+            command, _, text = remarks.last.partition(": ")
+            is_named = command.startswith("csdf") and text
+            message = text.removeprefix("error: ") if is_named else remarks.last  # as of argparse
+            said = json.dumps({"error": message, "exit_code": ended.exit_code})
+            try:
+                print(said, file=output, flush=True)
+            except OSError:  # nothing can be printed; the remark says the same
+                output.silence()
 
 
 IMPORTING = "<frozen importlib"

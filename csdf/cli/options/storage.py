@@ -9,7 +9,7 @@ from csdf.cli.options import concurrency
 from csdf.io.files import read_bytes, require_plain
 from csdf.model.graph import Graph
 from csdf.search.memory_cost import OBJECTIVES
-from csdf.search.variables import UNITS, Choice
+from csdf.search.variables import UNITS, SearchSpace
 from csdf.time_limit import Progress
 
 
@@ -76,9 +76,9 @@ def read(path: str, options: argparse.Namespace) -> Graph:
     return limited
 
 
-def choice_of(options: argparse.Namespace) -> Choice:
+def choice_of(options: argparse.Namespace) -> SearchSpace:
     """Return what the options say about the capacities."""
-    return Choice(
+    return SearchSpace(
         fixed=dict(options.fixed),
         excluded=options.exclude,
         shared=options.share,

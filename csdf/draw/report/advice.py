@@ -20,7 +20,6 @@ from csdf.outcome import Status
 from csdf.search.pareto import ParetoFront, ParetoPoint
 from csdf.words import exact, listed, percent, size
 
-NAMED = 3  # most actors that are named once more
 MOST_WAITING = 30  # of a cycle that blocks itself
 
 
@@ -31,10 +30,8 @@ def headline(findings: GraphFindings) -> str:
         low, high = findings.period_bounds
         if low is None:
             return "The period was not found within the time limit."
-        above = "" if high is None else f" and at most {exact(high)}"
-        return (
-            f"The period was not found within the time limit: it is at least {exact(low)}{above}."
-        )
+        above = "" if high is None else f", upper bound {exact(high)}"
+        return f"The period was not found within the time limit: lower bound {exact(low)}{above}."
     if result.deadlock is not None:
         names = listed(tuple(one.actor for one in result.deadlock.cycle))
         return f"The graph deadlocks: {names} wait for one another and can never go on."
@@ -113,10 +110,8 @@ def _faster(findings: GraphFindings) -> Iterator[str]:
 def _next_limit(faster: FasterActor, findings: GraphFindings) -> str:
     """Return the limit of the graph when an actor is faster."""
     if set(faster.actors) != set(findings.critical_actors):
-        return f"then limited by {listed(faster.actors)}"
-    if len(faster.actors) > NAMED:
-        return "still limited by the same actors"
-    return f"still limited by {listed(faster.actors)}"
+        return f"then the critical cycle is {listed(faster.actors)}"
+    return "the critical cycle stays the same"
 
 
 def _period(findings: GraphFindings, value: Fraction | int) -> str:

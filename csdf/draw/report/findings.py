@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from csdf.analysis.liveness import Blocked
 from csdf.analysis.throughput import Throughput
 from csdf.model.graph import Graph
 from csdf.search.pareto import ParetoFront, SmallestStorage
@@ -79,21 +80,30 @@ class GraphFindings:
     left_out: Mapping[str, str]
 
     @property
+    def work(self) -> dict[str, Fraction]:
+        """Time that the firings of each actor take in one iteration, in units of the user."""
+        return {
+            one.name: self.repetitions[one.name]
+            // one.phases
+            * sum(one.durations)
+            * self.graph.time_unit
+            for one in self.graph.actors
+        }
+
+    @property
     def critical_actors(self) -> tuple[str, ...]:
         """The actors that limit the graph, or that block one another."""
-        if self.result is None:
-            return ()
-        if self.result.deadlock is not None:
-            return tuple(one.actor for one in self.result.deadlock.cycle)
-        cycle = self.result.critical_cycle
-        return () if cycle is None else cycle.actors
+        cycle = None if self.result is None else self.result.critical_cycle
+        return tuple(one.actor for one in self.blocked) if cycle is None else cycle.actors
 
     @property
     def critical_channels(self) -> tuple[str, ...]:
         """The channels on that cycle; the space of a channel is named after it."""
-        if self.result is None:
-            return ()
-        if self.result.deadlock is not None:
-            return tuple(one.channel for one in self.result.deadlock.cycle)
-        cycle = self.result.critical_cycle
-        return () if cycle is None else cycle.channels
+        cycle = None if self.result is None else self.result.critical_cycle
+        return tuple(one.channel for one in self.blocked) if cycle is None else cycle.channels
+
+    @property
+    def blocked(self) -> tuple[Blocked, ...]:
+        """The cycle of a deadlock; empty where there is none."""
+        found = None if self.result is None else self.result.deadlock
+        return () if found is None else found.cycle

@@ -28,7 +28,12 @@ class Html(str):
     __slots__ = ()
 
 
-def element(tag: str, *content: str | int, **attributes: object) -> Html:
+Part = (
+    str | int | None | Iterable[Any]
+)  # of an element; None is left out, of others each entry stands
+
+
+def element(tag: str, *content: Part, **attributes: object) -> Html:
     """Return an element with its content.
 
     An underscore in the name of an attribute is a hyphen; one behind it keeps it off Python's words.
@@ -45,9 +50,20 @@ def element(tag: str, *content: str | int, **attributes: object) -> Html:
     return Html(f"<{tag}{written}>{joined(content)}</{tag}>")
 
 
-def joined(parts: Iterable[str | int]) -> Html:
+def joined(parts: Iterable[Part]) -> Html:
     """Return the parts one after another, escaped where they are not HTML."""
-    return Html("".join(part if isinstance(part, Html) else _clean(str(part)) for part in parts))
+    return Html("".join(_written(part) for part in parts if part is not None))
+
+
+def _written(part: Part) -> str:
+    if isinstance(part, Html):
+        return part
+    return _clean(str(part)) if isinstance(part, str | int) else joined(part or ())
+
+
+def tools(identifier: str) -> Html:
+    """Return the room for the buttons of a chart."""
+    return element("div", class_="tools", id=identifier)
 
 
 def json_element(identifier: str, value: Any) -> Html:
@@ -112,33 +128,11 @@ def sortable(identifier: str, what: str, titles: Sequence[str], rows: Sequence[R
         ),
     )  # fmt: skip
     shown = rows[:MOST_ROWS]
-    body = element("tbody", *_rows(shown, numeric))
+    body = element("tbody", _rows(shown, numeric))
     table = element(
         "table", element("thead", head), body,
         class_="sortable", id=identifier, data_noun=what,
     )  # fmt: skip
-    return joined(
-        [
-            _tools(identifier, has_marked=any(row.is_marked for row in rows)),
-            element(
-                "p", _count(len(shown), len(rows), what),
-                class_="count", role="status", id=f"{identifier}-count",
-            ),
-            element(
-                "div", table,
-                class_="scroller", tabindex=0, role="region", aria_label=f"table of every {what}",
-            ),
-        ]
-    )  # fmt: skip
-
-
-def _count(shown: int, total: int, what: str) -> str:
-    if shown == total:
-        return counted(total, what)
-    return f"The {shown} {what}s with most work; {total - shown} more are left out of the page"
-
-
-def _tools(identifier: str, *, has_marked: bool) -> Html:
     field = element(
         "label", "Filter: ",
         element(
@@ -151,7 +145,18 @@ def _tools(identifier: str, *, has_marked: bool) -> Html:
         element("input", type="checkbox", data_marked=identifier, aria_controls=identifier),
         " only the critical cycle",
     )
-    return element("div", field, *([only] if has_marked else []), class_="tools")
+    count, more = counted(len(rows), what), len(rows) - len(shown)
+    if more:
+        count = f"The {len(shown)} {what}s with most work; {more} more are left out of the page"
+    has_marked = any(row.is_marked for row in rows)
+    label = f"table of every {what}"
+    return joined(
+        [
+            element("div", field, only if has_marked else None, class_="tools"),
+            element("p", count, class_="count", role="status", id=f"{identifier}-count"),
+            element("div", table, class_="scroller", tabindex=0, role="region", aria_label=label),
+        ]
+    )
 
 
 def _rows(rows: Sequence[Row], numeric: Sequence[bool]) -> Iterator[Html]:
@@ -178,13 +183,12 @@ def _sort_key(value: int | Fraction) -> str:
 
 def actor_table(findings: GraphFindings) -> Html:
     """Return the actors of a graph, busiest first."""
-    critical = set(findings.critical_actors)
+    critical, works = set(findings.critical_actors), findings.work
     graph = findings.graph
     period = findings.result.period if findings.result is not None else None
     rows = []
     for actor in graph.actors:
-        count = findings.repetitions[actor.name]
-        work = count // actor.phases * sum(actor.durations) * graph.time_unit
+        count, work = findings.repetitions[actor.name], works[actor.name]
         busy = work / period if period else None
         rows.append(
             Row(

@@ -1,14 +1,7 @@
 """A page about a graph, and about what it was made of; the page needs no other file.
 
-The banner of a page: the answer, and how much is left until it changes.
-
-Surroundings of each actor, as data for the page: its channels, and its work.
-
-The parts of the page about a graph: summary, drawing, schedule, channels, front, actors.
-
-Two pages in one: the figures of another graph or network beside those of this one.
-
-The origin of a page: all that somebody needs to make it again.
+It has a banner with the answer, a summary, the drawing, schedule, channels, front and actors, the
+figures of another graph or network beside those of this one, and all that is needed to make it again.
 """
 
 from __future__ import annotations
@@ -26,6 +19,7 @@ from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.markup import (
     Cell,
     Html,
+    Part,
     Row,
     actor_table,
     element,
@@ -33,6 +27,7 @@ from csdf.draw.report.markup import (
     json_element,
     quoted_data,
     sortable,
+    tools,
 )
 from csdf.draw.report.sections import Figure, Section, Surroundings, Verdict, left_out
 from csdf.draw.report.timeline import run_data
@@ -72,23 +67,23 @@ def report_page(
     around = around or Surroundings(name=graph.graph.name)
     name = around.name
     sections = [
-        _summary(graph, around),
-        *([] if other is None else [_compared(graph, around, other)]),
+        _summary(graph, around.lead),
+        *([] if other is None else [_comparison(graph, around, other)]),
         *around.before,
-        *graph_sections(graph, with_table=around.has_actors),
+        *_sections(graph, with_table=around.has_actors),
         *around.after,
-        *([] if origin is None else [origin_section(origin)]),
+        *([] if origin is None else [_origin(origin)]),
     ]
+    summary = element("a", "Skip to the summary", href="#summary", class_="skip")
+    found = around.verdict or verdict(graph)
+    answer = [element("strong", found.answer), found.headroom and element("span", found.headroom)]
     body = element(
         "body",
-        element("a", "Skip to the summary", href="#summary", class_="skip"),
+        summary,
         _header(name, _subtitle(graph, around), sections),
-        banner(around.verdict or verdict(graph)),
-        element("main", *(_section(one) for one in sections)),
-        element(
-            "footer",
-            element("p", FOOTER),
-        ),
+        element("div", answer, class_=f"banner {found.kind}", id="verdict", role="status"),
+        element("main", map(_section, sections)),
+        element("footer", element("p", FOOTER)),
         element("noscript", element("p", WITHOUT_SCRIPTS)),
         element("div", class_="tooltip", id="tooltip", role="tooltip", hidden=True),
         json_element("data", quoted_data(_data(graph, around, other))),
@@ -107,10 +102,6 @@ def report_page(
     return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
 
 
-def _compared(graph: GraphFindings, around: Surroundings, other: Compared) -> Section:
-    return comparison(other.names, graph, around, other.graph, other.around)
-
-
 def _asset(name: str) -> str:
     return (ASSETS / name).read_text(encoding="utf-8")
 
@@ -122,16 +113,12 @@ def _script() -> Html:
 
 def _header(name: str, subtitle: str, sections: list[Section]) -> Html:
     links = [element("a", one.title, href=f"#{one.identifier}") for one in sections]
+    titles = [element("h1", name), element("p", subtitle, class_="subtitle")]
     return element(
         "header",
-        element(
-            "div",
-            element("h1", name),
-            element("p", subtitle, class_="subtitle"),
-            class_="titles",
-        ),
+        element("div", titles, class_="titles"),
         element("button", "Dark", type="button", id="theme", aria_pressed="false", hidden=True),
-        element("nav", *links, aria_label="parts of this page"),
+        element("nav", links, aria_label="parts of this page"),
         element("div", id="finder", class_="tools", role="search"),
     )
 
@@ -146,44 +133,45 @@ def _subtitle(graph: GraphFindings, around: Surroundings) -> str:
 
 
 def _section(one: Section) -> Html:
+    title = f"{one.identifier}-title"
+    link = element("a", one.title, href=f"#{one.identifier}")
     return element(
         "section",
-        element(
-            "h2",
-            element("a", one.title, href=f"#{one.identifier}"),
-            id=f"{one.identifier}-title",
-        ),
+        element("h2", link, id=title),
         one.content,
         id=one.identifier,
-        aria_labelledby=f"{one.identifier}-title",
+        aria_labelledby=title,
     )
 
 
-def _summary(graph: GraphFindings, around: Surroundings) -> Section:
-    own = graph_summary(graph)
-    return own._replace(content=joined([*around.lead, own.content]))
-
-
-def _data(graph: GraphFindings, around: Surroundings, other: Compared | None) -> dict[str, Any]:
-    beside = {} if other is None else comparison_data(graph, other.graph, other.names[0])
+def _data(findings: GraphFindings, around: Surroundings, other: Compared | None) -> dict[str, Any]:
+    """The data for the scripts: names and facts of all actors, and so many channels; runs, fronts."""
+    graph, front = findings.graph, findings.front
+    before = None if other is None or other.graph.unit != findings.unit else other.graph.front
+    beside = {}
+    if other is not None and front is not None and before is not None:  # can share an axis
+        beside["before"] = {"name": other.names[0], "points": step_data(before)}
     return {
         **beside,
-        "time": graph.time,
-        **neighbourhood_data(graph, around.noun, MOST_CHANNELS),
-        "critical": list(graph.critical_actors),
-        "runs": [run_data(run) for run in graph.runs],
-        "front": None if graph.front is None else front_data(graph.front, graph.unit),
+        "time": findings.time,
+        "noun": around.noun,
+        "names": [actor.name for actor in graph.actors],
+        "facts": [
+            actor_in_words(graph, actor, findings.repetitions[actor.name]) for actor in graph.actors
+        ],
+        "channels": [
+            [
+                *(one.name, one.producer, one.consumer, rates(one.production)),
+                *(rates(one.consumption), one.initial_tokens, one.capacity),
+            ]
+            for one in graph.channels[:MOST_CHANNELS]
+        ],
+        "critical": list(findings.critical_actors),
+        "runs": [run_data(run) for run in findings.runs],
+        "front": None if front is None else front_data(front, findings.unit),
         "arenas": [],
         **around.data,
     }
-
-
-def banner(found: Verdict) -> Html:
-    """Return the element at the top of the page."""
-    parts = [element("strong", found.answer)]
-    if found.headroom:
-        parts.append(element("span", found.headroom))
-    return element("div", *parts, class_=f"banner {found.kind}", id="verdict", role="status")
 
 
 def verdict(findings: GraphFindings) -> Verdict:
@@ -203,63 +191,32 @@ def verdict(findings: GraphFindings) -> Verdict:
 
 def _headroom(findings: GraphFindings, period: Fraction) -> str:
     """The busiest actor outside the critical cycle: a faster bottleneck soon meets it."""
-    graph, critical = findings.graph, set(findings.critical_actors)
-    busy = [
-        (
-            findings.repetitions[one.name]
-            // one.phases
-            * sum(one.durations)
-            * graph.time_unit
-            / period,
-            one.name,
-        )
-        for one in graph.actors
-        if one.name not in critical
-    ]
+    critical = set(findings.critical_actors)
+    busy = [(work, name) for name, work in findings.work.items() if name not in critical]
     if not busy:
         return "every actor belongs to the critical cycle"
-    share, name = max(busy, key=lambda one: one[0])
-    return f"headroom: the busiest other actor is “{name}”, {percent(share)} of the period"
+    work, name = max(busy, key=lambda one: one[0])
+    return f"headroom: the busiest other actor is “{name}”, {percent(work / period)} of the period"
 
 
-def neighbourhood_data(findings: GraphFindings, noun: str, most: int) -> dict[str, Any]:
-    """Return names and facts of all actors, and at most so many channels, for the scripts."""
-    graph = findings.graph
-    return {
-        "noun": noun,
-        "names": [actor.name for actor in graph.actors],
-        "facts": [
-            actor_in_words(graph, actor, findings.repetitions[actor.name]) for actor in graph.actors
-        ],
-        "channels": [
-            [
-                *(one.name, one.producer, one.consumer, rates(one.production)),
-                *(rates(one.consumption), one.initial_tokens, one.capacity),
-            ]
-            for one in graph.channels[:most]
-        ],
-    }
-
-
-def graph_summary(findings: GraphFindings) -> Section:
-    """Return what limits the graph and what to change."""
-    parts = [element("p", advice.headline(findings), class_="lead"), _cards(findings)]
+def _summary(findings: GraphFindings, lead: Sequence[Html]) -> Section:
+    """The section on what limits the graph and what to change."""
+    parts = [*lead, element("p", advice.headline(findings), class_="lead"), _cards(findings)]
     blocked = findings.result.deadlock if findings.result is not None else None
     if blocked is not None:
-        parts += [
-            element("h3", "The cycle that blocks itself"),
-            element("ol", *(element("li", text) for text in advice.waiting(blocked))),
-        ]
+        waiting = [element("li", text) for text in advice.waiting(blocked)]
+        parts += [element("h3", "The cycle that blocks itself"), element("ol", waiting)]
     lists = [
-        element("div", element("h3", title), element("ul", *(element("li", one) for one in texts)))
+        element("div", element("h3", title), element("ul", [element("li", one) for one in texts]))
         for title, texts in (
             ("What limits it", advice.limits(findings)),
             ("What to change", advice.changes(findings)),
         )
         if texts
     ]
-    parts.append(element("div", *lists, class_="two"))
-    parts += [left_out(findings.left_out[key]) for key in ("smallest",) if key in findings.left_out]
+    parts.append(element("div", lists, class_="two"))
+    if "smallest" in findings.left_out:
+        parts.append(left_out(findings.left_out["smallest"]))
     return Section("summary", "Summary", joined(parts))
 
 
@@ -277,13 +234,13 @@ def _cards(findings: GraphFindings) -> Html:
         element(
             "div",
             element("dt", one.title),
-            element("dd", one.text, *([element("small", one.remark)] if one.remark else [])),
+            element("dd", one.text, one.remark and element("small", one.remark)),
             class_="card",
             id=f"card-{one.identifier}",
         )
         for one in (*_speed_cards(findings), *_storage_cards(findings))
     ]
-    return element("dl", *cards, class_="cards")
+    return element("dl", cards, class_="cards")
 
 
 def _speed_cards(findings: GraphFindings) -> Iterator[_Card]:
@@ -313,45 +270,39 @@ def _storage_cards(findings: GraphFindings) -> Iterator[_Card]:
         count = smallest.point.size
         bound = (
             "proved" if smallest.status is Status.OPTIMAL
-            else f"found; at least {size(smallest.lower_bound, unit)}"
+            else f"found; lower bound {size(smallest.lower_bound, unit)}"
         )  # fmt: skip
-        yield _Card("smallest", "Smallest buffers", size(count, unit), _remark(count, unit, bound))
+        said = f"{count} bytes, {bound}" if unit == "bytes" else bound
+        yield _Card("smallest", "Smallest buffers", size(count, unit), said)
     if front is not None and front.is_complete and front.points:
         count = front.points[-1].size
-        remark = _remark(count, unit, "proved")
-        yield _Card("full", "Buffers for full speed", size(count, unit), remark)
+        said = f"{count} bytes, proved" if unit == "bytes" else "proved"
+        yield _Card("full", "Buffers for full speed", size(count, unit), said)
 
 
-def _remark(count: int, unit: str, proof: str) -> str:
-    return f"{count} bytes, {proof}" if unit == "bytes" else proof
-
-
-def graph_sections(findings: GraphFindings, *, with_table: bool) -> Iterator[Section]:
-    """Return the other parts; with_table: also that of the actors."""
+def _sections(findings: GraphFindings, *, with_table: bool) -> Iterator[Section]:
+    """The sections behind the summary; with_table: also that of the actors."""
     yield Section("graph", "Graph", _drawing(findings))
-    if findings.result is not None and findings.result.deadlock is not None:
-        if with_table:
-            yield Section("table", "Actors", actor_table(findings))
-        return
-    yield Section("schedule", "Schedule", _schedule(findings))
-    if findings.runs:
-        yield Section("channels", "Channels over time", _occupancy(findings))
-    yield Section("front", "Storage against throughput", _front(findings))
+    if not findings.blocked:
+        yield Section("schedule", "Schedule", _schedule(findings))
+        if findings.runs:
+            yield Section("channels", "Channels over time", _occupancy(findings))
+        yield Section("front", "Storage against throughput", _front(findings))
     if with_table:
         yield Section("table", "Actors", actor_table(findings))
 
 
 def _drawing(findings: GraphFindings) -> Html:
     shown = excerpt(findings.graph, findings.critical_actors)
-    said = "" if shown.is_all else (
+    said = None if shown.is_all else element("p",
         f"The graph has {counted(len(findings.graph.actors), 'actor')}; drawn are the "
-        f"{len(shown.actors)} on and around the critical cycle."
+        f"{len(shown.actors)} on and around the critical cycle.", class_="left-out",
     )  # fmt: skip
     return joined(
         [
-            *([element("p", said, class_="left-out")] if said else []),
+            said,
             element("p", legend(findings), class_="keys"),
-            element("div", class_="tools", id="graph-tools"),
+            tools("graph-tools"),
             element("div", graph_drawing(findings, shown), class_="chart", id="graph-chart"),
             element("div", id="focus", class_="focus", role="status", hidden=True),
         ]
@@ -359,17 +310,18 @@ def _drawing(findings: GraphFindings) -> Html:
 
 
 def _schedule(findings: GraphFindings) -> Html:
+    reason = findings.left_out.get("schedule")
     if not findings.runs:
-        return left_out(findings.left_out.get("schedule", "no execution was made"))
+        return left_out(reason or "no execution was made")
+    said = (
+        "Every actor fires as soon as tokens and room allow. Pale firings are transient, "
+        "full ones belong to the part that repeats for ever."
+    )
     return joined(
         [
-            element(
-                "p",
-                "Every actor fires as soon as tokens and room allow. Pale firings are transient, "
-                "full ones belong to the part that repeats for ever.",
-            ),
-            *([left_out(findings.left_out["schedule"])] if "schedule" in findings.left_out else []),
-            element("div", class_="tools", id="gantt-tools"),
+            element("p", said),
+            None if reason is None else left_out(reason),
+            tools("gantt-tools"),
             element("p", class_="detail", id="gantt-facts"),
             element("div", class_="chart", id="gantt-chart"),
             element("p", class_="detail", id="gantt-window", role="status"),
@@ -386,61 +338,56 @@ def _occupancy(findings: GraphFindings) -> Html:
     if loops:
         left = counted(loops, "self-loop")
         said += f" {left} left out: they hold the state of an actor."
+    name = element("input", type="search", id="occupancy-filter", placeholder="part of a name")
+    sparks = {"class_": "sparks", "id": "occupancy-list", "role": "listbox"}
     return joined(
         [
             element("p", said),
-            element("div", class_="tools", id="occupancy-tools"),
+            tools("occupancy-tools"),
             element("div", class_="chart", id="occupancy-chart"),
             element("p", class_="detail", id="occupancy-detail", role="status"),
-            element(
-                "label", "Filter: ",
-                element("input", type="search", id="occupancy-filter", placeholder="part of a name"),
-            ),
-            element(
-                "div",
-                class_="sparks", id="occupancy-list", role="listbox", aria_label="channels",
-            ),
+            element("label", "Filter: ", name),
+            element("div", **sparks, aria_label="channels"),
         ]
-    )  # fmt: skip
+    )
 
 
 def _front(findings: GraphFindings) -> Html:
     front = findings.front
     if front is None:
         return left_out(findings.left_out.get("front", "it was not searched"))
-    parts = [element("p", status_in_words(front, findings.unit), id="front-status", class_=(
-        "complete" if front.is_complete else "incomplete"
-    ))]  # fmt: skip
-    if front.points:
-        parts += [
-            element(
-                "p",
-                "No execution reaches a point above the steps. Left and right arrow keys go from point "
-                "to point.",
-            ),
-            element("div", class_="tools", id="front-tools"),
-            element(
-                "div",
-                element("div", class_="chart", id="front-chart"),
-                element("div", id="front-detail", class_="panel", role="status"),
-                class_="beside",
-            ),
-            element(
-                "details", element("summary", "All points as a table"),
-                front_table(front, findings.unit),
-            ),
-        ]  # fmt: skip
-    return joined(parts)
+    state = "complete" if front.is_complete else "incomplete"
+    text = status_in_words(front, findings.unit)
+    status = element("p", text, id="front-status", class_=state)
+    if not front.points:
+        return status
+    said = (
+        "No execution reaches a point above the steps. Left and right arrow keys go from point "
+        "to point."
+    )
+    chart = element("div", class_="chart", id="front-chart")
+    detail = element("div", id="front-detail", class_="panel", role="status")
+    points = front_table(front, findings.unit)
+    return joined(
+        [
+            status,
+            element("p", said),
+            tools("front-tools"),
+            element("div", chart, detail, class_="beside"),
+            element("details", element("summary", "All points as a table"), points),
+        ]
+    )
 
 
-def graph_figures(findings: GraphFindings) -> Iterator[Figure]:
-    """Return the figures of a graph that can stand beside those of another."""
-    graph, unit = findings.graph, findings.unit
-    yield Figure("actors", Fraction(len(graph.actors)), str(len(graph.actors)))
-    yield Figure("channels", Fraction(len(graph.channels)), str(len(graph.channels)))
-    firings = sum(findings.repetitions.values())
-    yield Figure("firings per iteration", Fraction(firings), str(firings))
-    result = findings.result
+def _figures(findings: GraphFindings) -> Iterator[Figure]:
+    """The figures of a graph that can stand beside those of another."""
+    graph, unit, result = findings.graph, findings.unit, findings.result
+    for title, count in (
+        ("actors", len(graph.actors)),
+        ("channels", len(graph.channels)),
+        ("firings per iteration", sum(findings.repetitions.values())),
+    ):
+        yield Figure(title, Fraction(count), str(count))
     if result is not None:
         period = result.period
         text = "deadlock" if period is None else f"{exact(period)} {findings.time}"
@@ -454,36 +401,23 @@ def graph_figures(findings: GraphFindings) -> Iterator[Figure]:
         yield Figure("buffers for full speed", Fraction(full), size(full, unit))
 
 
-def comparison(
-    names: tuple[str, str],
-    graph: GraphFindings,
-    around: Surroundings,
-    other: GraphFindings,
-    other_around: Surroundings,
-) -> Section:
-    """Return figures beside figures, and what differs actor by actor.
-
-    names: of the other and of this, as they were given.
-    """
-    figures = [*graph_figures(graph), *around.figures]
-    others = {one.title: one for one in (*graph_figures(other), *other_around.figures)}
-    rows = [_row(one, others.get(one.title)) for one in figures]
-    shown = {one.title for one in figures}
-    rows += [_row(None, one) for title, one in others.items() if title not in shown]
-    parts = [
-        _table("compared", ("figure", *names, "change"), rows),
-        *_actors(graph, other, names, around.noun),
-    ]
-    return Section("comparison", "Comparison", joined(parts))
-
-
-def _row(now: Figure | None, before: Figure | None) -> tuple[str, ...]:
-    one = now or before
-    title = one.title if one is not None else ""
-    texts = tuple("" if figure is None else figure.text for figure in (before, now))
-    if now is None or before is None:
-        return (title, *texts, "")
-    return (title, *texts, change(before.value, now.value))
+def _comparison(graph: GraphFindings, around: Surroundings, other: Compared) -> Section:
+    """Figures beside figures, and what differs actor by actor."""
+    now = {one.title: one for one in (*_figures(graph), *around.figures)}
+    before = {one.title: one for one in (*_figures(other.graph), *other.around.figures)}
+    none = Figure("", None, "")
+    rows = []
+    for title in dict.fromkeys([*now, *before]):
+        old, new = before.get(title, none), now.get(title, none)
+        cells = [element("td", text) for text in (old.text, new.text, change(old.value, new.value))]
+        rows.append(element("tr", element("th", title, scope="row"), cells))
+    titles = ("figure", *other.names, "change")
+    head = element("tr", [element("th", title, scope="col") for title in titles])
+    table = element("table", element("thead", head), element("tbody", rows), id="compared")
+    label = "figures compared"
+    shown = element("div", table, class_="scroller", tabindex=0, role="region", aria_label=label)
+    differing = _differing_actors(graph, other, around.noun)
+    return Section("comparison", "Comparison", joined([shown, differing]))
 
 
 def change(before: Fraction | None, now: Fraction | None) -> str:
@@ -498,80 +432,35 @@ def change(before: Fraction | None, now: Fraction | None) -> str:
     return f"{'+' if more > 0 else '-'}{percent(abs(more))}"
 
 
-def _table(identifier: str, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Html:
-    head = element("tr", *(element("th", title, scope="col") for title in titles))
-    body = [
-        element("tr", element("th", row[0], scope="row"), *(element("td", one) for one in row[1:]))
-        for row in rows
-    ]
-    table = element("table", element("thead", head), element("tbody", *body), id=identifier)
-    return element(
-        "div", table, class_="scroller", tabindex=0, role="region", aria_label="figures compared"
-    )
-
-
-def _actors(
-    graph: GraphFindings, other: GraphFindings, names: tuple[str, str], noun: str
-) -> Iterator[Html]:
+def _differing_actors(graph: GraphFindings, other: Compared, noun: str) -> Iterator[Html]:
     """Actors of which work, phases or firings differ, or that only one of both has."""
-    before, now = _works(other), _works(graph)
-    rows = []
-    for name in (*now, *(one for one in before if one not in now)):
-        if before.get(name) != now.get(name):
-            work = [found.get(name) for found in (before, now)]
-            rows.append(
-                Row(
-                    cells=(
-                        Cell(text=name),
-                        *(_cell(one) for one in work),
-                        Cell(text=_change_of(*work)),
-                    ),
-                    is_marked=name in graph.critical_actors,
-                )
+    before, now = (
+        {name: (work, one.repetitions[name]) for name, work in one.work.items()}
+        for one in (other.graph, graph)
+    )
+    rows, same = [], 0
+    for name in dict.fromkeys([*now, *before]):
+        old, new = before.get(name), now.get(name)
+        if old == new:
+            same += 1
+            continue
+        cells = [Cell(text=name)]
+        for work in (old, new):
+            cells.append(
+                Cell(text="not there")
+                if work is None
+                else Cell(text=f"{exact(work[0])} in {counted(work[1], 'firing')}", value=work[0])
             )
-    same = len(now.keys() & before.keys()) - sum(_is_in_both(row, before, now) for row in rows)
+        said = "new" if old is None else "gone" if new is None else change(old[0], new[0])
+        cells.append(Cell(text=said))
+        rows.append(Row(cells=tuple(cells), is_marked=name in graph.critical_actors))
     yield element("h3", f"What differs, {noun} by {noun}")
     if not rows:
         yield element("p", f"Nothing: all {counted(same, noun)} do the same work.")
         return
     yield element("p", f"{counted(same, noun)} did not change.")
-    titles = (noun, *(f"work in {name}" for name in names), "change")
+    titles = (noun, *(f"work in {name}" for name in other.names), "change")
     yield sortable("differences", noun, titles, rows)
-
-
-def _is_in_both(row: Row, before: dict[str, Any], now: dict[str, Any]) -> bool:
-    name = row.cells[0].text
-    return name in before and name in now
-
-
-def _works(findings: GraphFindings) -> dict[str, tuple[Fraction, int]]:
-    """Time of an iteration, and firings, of each actor."""
-    graph = findings.graph
-    found = {}
-    for actor in graph.actors:
-        count = findings.repetitions[actor.name]
-        work = count // actor.phases * sum(actor.durations) * graph.time_unit
-        found[actor.name] = (work, count)
-    return found
-
-
-def _cell(work: tuple[Fraction, int] | None) -> Cell:
-    if work is None:
-        return Cell(text="not there")
-    return Cell(text=f"{exact(work[0])} in {counted(work[1], 'firing')}", value=work[0])
-
-
-def _change_of(before: tuple[Fraction, int] | None, now: tuple[Fraction, int] | None) -> str:
-    if before is None:
-        return "new"
-    return "gone" if now is None else change(before[0], now[0])
-
-
-def comparison_data(graph: GraphFindings, other: GraphFindings, name: str) -> dict[str, Any]:
-    """Return the front of the other for the picture of this one, where both can share an axis."""
-    if graph.front is None or other.front is None or graph.unit != other.unit:
-        return {}
-    return {"before": {"name": name, "points": step_data(other.front)}}
 
 
 class Source(NamedTuple):
@@ -592,24 +481,14 @@ class Origin:
     terms: tuple[tuple[str, str], ...] = ()
 
 
-def origin_section(origin: Origin) -> Section:
+def _origin(origin: Origin) -> Section:
     """Command, version, files and terms: what it takes to make the page again."""
-    rows = [
+    rows: list[tuple[str, Part]] = [
         ("command", element("code", origin.command)),
         ("version", f"csdf {origin.version}"),
-        *(
-            (
-                "input file",
-                joined(
-                    [
-                        f"{one.name}, {counted(one.size, 'byte')}, SHA-256 ",
-                        element("code", one.digest),
-                    ]
-                ),
-            )
-            for one in origin.sources
-        ),
-        *origin.terms,
     ]
-    cells = [part for name, text in rows for part in (element("dt", name), element("dd", text))]
-    return Section("origin", "Made from", element("dl", *cells, class_="origin"))
+    for one in origin.sources:
+        said = f"{one.name}, {counted(one.size, 'byte')}, SHA-256 "
+        rows.append(("input file", [said, element("code", one.digest)]))
+    cells = [(element("dt", name), element("dd", text)) for name, text in (*rows, *origin.terms)]
+    return Section("origin", "Made from", element("dl", cells, class_="origin"))

@@ -23,7 +23,7 @@ from math import lcm
 from csdf.errors import InvalidGraph, UnreadableFile
 from csdf.io import files
 from csdf.io.preesm.document import INTERFACES, PiGraph, found_file, parse_document
-from csdf.io.preesm.flattening import Flattening, Path
+from csdf.io.preesm.flattening import Flattening
 from csdf.io.preesm.scenario import PiScenario, parse_scenario_document
 from csdf.model.exact import shown
 from csdf.model.graph import Actor, Channel, Graph, Processor
@@ -138,9 +138,5 @@ def _channels(flat: Flattening, scenario: PiScenario) -> Iterator[Channel]:
             production=(production,),
             consumption=(consumption,),
             initial_tokens=path.tokens,
-            token_size=_token_size(path, scenario),
+            token_size=scenario.token_bytes.get(path.type),
         )
-
-
-def _token_size(path: Path, scenario: PiScenario) -> int | None:
-    return scenario.token_bytes.get(path.type)

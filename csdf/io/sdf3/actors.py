@@ -107,8 +107,13 @@ def _actor_text(
         _require_equal_starts(document, name, element, parts)
     phases = 1
     for part in parts:
-        if not part.sequence.isdigit():  # else its length is 1
-            phases = math.lcm(phases, _length(document, name, element, part))
+        if part.sequence.isdigit():  # its length is 1
+            continue
+        try:
+            phases = math.lcm(phases, sequences.sequence_length(part.sequence))
+        except MalformedText as error:
+            said = f"actor {name!r}, {part.label}: {error}"
+            raise document.refusal(_element_of(element, part), said) from None
     if phases > sequences.LARGEST_PHASE_COUNT:
         raise document.refusal(
             element,
@@ -155,17 +160,6 @@ def _element_of(actor: Element, part: Port | ProcessorTimes) -> Element:
     return port_elements(actor)[part.name] if isinstance(part, Port) else part.element
 
 
-def _length(
-    document: Sdf3Document, actor: str, element: Element, part: Port | ProcessorTimes
-) -> int:
-    try:
-        return sequences.sequence_length(part.sequence)
-    except MalformedText as error:
-        raise document.refusal(
-            _element_of(element, part), f"actor {actor!r}, {part.label}: {error}"
-        ) from None
-
-
 def port_elements(actor: Element) -> dict[str, Element]:
     """Return the ports of an actor by name, where they are known to have names that differ."""
     return {child.get("name", ""): child for child in actor if child.tag == "port"}
@@ -210,34 +204,20 @@ def _processors(
         return ()
     found = []
     for name, element in document.keyed(properties, "processor", "type").items():
+        owner = f"actor {actor!r}, processor {name!r}"
         time = document.only_child(element, "executionTime")
-        text = "0" if time is None else time.get("time")
-        if (time is None and not assume_zero_times) or text is None:
-            raise _without_time(document, element if time is None else time, actor, name)
+        if time is None and not assume_zero_times:
+            raise document.refusal(element, f"{owner} has no execution time")
+        text = "0" if time is None else document.attribute(time, "time", owner)
         initial, cycle = sequences.split_initial(text) if ";" in text else ("", text)
-        is_default = _is_default(document, element, actor, name)
+        default = element.get("default", "false")
+        if default not in DEFAULTS:
+            said = f"{owner}: default is {shown(default)}; expected true or false"
+            raise document.refusal(element, said)
         stated = element if time is None else time
+        is_default = DEFAULTS[default]
         found.append(ProcessorTimes(intern(name), is_default, initial, intern(cycle), stated))
     return tuple(found)
-
-
-def _without_time(
-    document: Sdf3Document, element: Element, actor: str, processor: str
-) -> UnreadableFile:
-    owner = f"actor {actor!r}, processor {processor!r}"
-    if element.tag == "executionTime":
-        return document.without(element, "time", owner)
-    return document.refusal(element, f"{owner} has no execution time")
-
-
-def _is_default(document: Sdf3Document, element: Element, actor: str, processor: str) -> bool:
-    default = element.get("default", "false")
-    if default not in DEFAULTS:
-        owner = f"actor {actor!r}, processor {processor!r}"
-        raise document.refusal(
-            element, f"{owner}: default is {shown(default)}; expected true or false"
-        )
-    return DEFAULTS[default]
 
 
 Time = int | Fraction
@@ -246,18 +226,16 @@ Times = dict[str, list[tuple[Time, ...]]]  # of an actor on each of its processo
 
 def read_times(document: Sdf3Document, texts: dict[str, ActorText]) -> Times:
     """Return the times of each actor on each processor, in units of the user."""
-    return {
-        name: [_times(document, text, processor) for processor in text.processors]
-        for name, text in texts.items()
-    }
-
-
-def _times(document: Sdf3Document, text: ActorText, processor: ProcessorTimes) -> tuple[Time, ...]:
-    try:
-        return sequences.parse_times(processor.sequence, text.phases)
-    except MalformedText as error:
-        where = f"actor {text.name!r}, {processor.label}"
-        raise document.refusal(processor.element, f"{where}: execution time {error}") from None
+    found: Times = {}
+    for name, text in texts.items():
+        own = found[name] = []
+        for one in text.processors:
+            try:
+                own.append(sequences.parse_times(one.sequence, text.phases))
+            except MalformedText as error:
+                where = f"actor {name!r}, {one.label}"
+                raise document.refusal(one.element, f"{where}: execution time {error}") from None
+    return found
 
 
 def time_scale(document: Sdf3Document, times: Times) -> int:

@@ -178,7 +178,13 @@ def _quick_root(text: str) -> Element:
 
 def framed(root: Element, name: str, text: str, tree: Any) -> Sdf3Document:
     """Return the frame around the root of a document. Raises UnreadableFile, or Unlocated."""
-    kind = _kind(root, name)
+    kind = root.get("type")
+    if root.tag != "sdf3" or kind not in KINDS:
+        where = f"{name}:{line_of(root)}:"
+        if root.tag != "sdf3":
+            raise UnreadableFile(f"{where} the root is <{root.tag}>; expected <sdf3>")
+        said = "no attribute 'type'" if kind is None else f"the type {shown(kind)}"
+        raise UnreadableFile(f"{where} <sdf3> has {said}; expected sdf or csdf")
     application = only_of(root, ("applicationGraph",), name)
     structure = only_of(application, KINDS, name)
     properties = children(application, "sdfProperties", "csdfProperties")
@@ -195,20 +201,6 @@ def framed(root: Element, name: str, text: str, tree: Any) -> Sdf3Document:
         structure=structure,
         properties=properties[0] if properties else None,
     )
-
-
-def _kind(root: Element, name: str) -> str:
-    if root.tag != "sdf3":
-        where = f"{name}:{line_of(root)}:"
-        raise UnreadableFile(f"{where} the root is <{root.tag}>; expected <sdf3>")
-    kind: str | None = root.get("type")
-    if kind is None:
-        where = f"{name}:{line_of(root)}:"
-        raise UnreadableFile(f"{where} <sdf3> has no attribute 'type'; expected sdf or csdf")
-    if kind not in KINDS:
-        where = f"{name}:{line_of(root)}:"
-        raise UnreadableFile(f"{where} <sdf3> has the type {shown(kind)}; expected sdf or csdf")
-    return kind
 
 
 def only_of(parent: Element, tags: tuple[str, ...], name: str) -> Element:

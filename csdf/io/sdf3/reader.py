@@ -10,8 +10,8 @@ from fractions import Fraction
 from importlib import import_module
 from typing import NamedTuple
 
-from csdf.collecting import uncollected
 from csdf.errors import InvalidGraph, Suspicious, UncountedSizes, UnreadableFile, counted
+from csdf.gc_pause import gc_paused
 from csdf.io import files, sequences
 from csdf.io.sdf3 import actors as sdf3_actors
 from csdf.io.sdf3 import document as sdf3_document
@@ -82,9 +82,7 @@ def parse_sdf3(
     Raises UnreadableFile, whose message names file, line and object; StuckStart for a deadlock in the
     initial phases.
     """
-    with (
-        uncollected()
-    ):  # a reader makes no cycles, and of a large file it makes millions of objects
+    with gc_paused():  # a reader makes no cycles, and of a large file it makes millions of objects
         files.require_size(text, name, most)
         options = {"assume_zero_times": assume_zero_times, "buffer_sizes": buffer_sizes}
         graph, remarks = _quickly_read(text, name, options) or _read(
@@ -134,7 +132,8 @@ def _read(
         *_short_sequences(actors),
     ]
     graph = _graph(document, actors, channels, buffer_sizes=buffer_sizes)
-    if not _has_initial_phases(actors):
+    ports = any(port.initial for one in actors.values() for port in one.ports.values())
+    if not ports and not any(part.initial for one in actors.values() for part in one.processors):
         return graph if buffer_sizes is False else _with_space(graph, channels), remarks
     ends = {
         one.name: ((one.producer, one.source), (one.consumer, one.destination))
@@ -142,15 +141,6 @@ def _read(
     }
     graph = sdf3_start.without_initial_phases(document, graph, ends)
     return graph, [*remarks, sdf3_start.REMARK]
-
-
-def _has_initial_phases(actors: Mapping[str, ActorText]) -> bool:
-    for actor in actors.values():
-        parts: tuple[Port | ProcessorTimes, ...] = (*actor.ports.values(), *actor.processors)
-        for part in parts:
-            if part.initial:
-                return True
-    return False
 
 
 def read_channel_texts(

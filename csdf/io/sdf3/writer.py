@@ -22,7 +22,6 @@ from csdf.io.sdf3 import actors as sdf3_actors
 from csdf.io.sdf3 import document as sdf3_document
 from csdf.io.sdf3 import reader as sdf3_reader
 from csdf.io.sdf3 import source
-from csdf.io.sdf3 import source as sdf3_source
 from csdf.io.sdf3.document import Sdf3Document
 from csdf.model.exact import MalformedText, natural
 from csdf.model.graph import Actor, Channel, Graph, with_space_channels
@@ -55,9 +54,17 @@ def format_sdf3(
 
     Raises InvalidGraph for several phases in kind sdf, and for names that XML cannot hold.
     """
-    if kind == "sdf":
-        _require_one_phase(graph)
-    _require_xml_names(graph)
+    for actor in graph.actors if kind == "sdf" else ():
+        if actor.phases > 1:
+            raise InvalidGraph(
+                f"graph {graph.name!r} cannot be written as sdf: actor {actor.name!r} has "
+                f"{actor.phases} phases; write csdf"
+            )
+    names = [graph.name, *(channel.name for channel in graph.channels)]
+    for actor in graph.actors:
+        names += [actor.name, *(processor.name for processor in actor.processors)]
+    for name in filter(_NOT_XML.search, names):
+        raise InvalidGraph(f"the name {name!r} holds a character that XML cannot hold")
     if capacities == "reverse":
         written = without_capacities(graph)
     elif capacities == "property":
@@ -66,7 +73,7 @@ def format_sdf3(
         raise ValueError(f"capacities is {capacities!r}; expected 'property' or 'reverse'")
     is_new = graph.origin is None
     text = NEW_DOCUMENT.format(kind=kind or graph.kind) if is_new else graph.origin
-    document = sdf3_source.reopen_document(text or "")
+    document = source.reopen_document(text or "")
     if kind is None and document.kind == "sdf" and graph.kind == "csdf":
         kind = "csdf"
     patch = Sdf3Patch(document)
@@ -86,24 +93,6 @@ def _text(tree: etree._ElementTree) -> str:
     return DECLARATION + "".join(f"{text}\n" for text in texts)
 
 
-def _require_one_phase(graph: Graph) -> None:
-    for actor in graph.actors:
-        if actor.phases > 1:
-            raise InvalidGraph(
-                f"graph {graph.name!r} cannot be written as sdf: actor {actor.name!r} has "
-                f"{actor.phases} phases; write csdf"
-            )
-
-
-def _require_xml_names(graph: Graph) -> None:
-    names = [graph.name, *(channel.name for channel in graph.channels)]
-    for actor in graph.actors:
-        names += [actor.name, *(processor.name for processor in actor.processors)]
-    for name in names:
-        if _NOT_XML.search(name):
-            raise InvalidGraph(f"the name {name!r} holds a character that XML cannot hold")
-
-
 UNNAMED_PROCESSOR = "p"
 
 Elements = dict[str, etree._Element]  # by name, in document order
@@ -117,7 +106,10 @@ class Sdf3Patch:
         channels = sdf3_reader.read_channel_texts(document, actors)
         self._document = document
         self._structure = document.structure
-        self._properties = _properties(document)
+        known, tag = document.properties, f"{document.structure.tag}Properties"
+        self._properties: etree._Element = (
+            source.append_child(document.application, tag) if known is None else known
+        )
         self._actors: Elements = {name: text.element for name, text in actors.items()}
         self._channels: Elements = {name: text.element for name, text in channels.items()}
         self._ports: dict[str, Elements] = {
@@ -335,13 +327,6 @@ class Sdf3Patch:
             element.text = sequences.format_decimal(constraint)
 
 
-def _properties(document: Sdf3Document) -> etree._Element:
-    known: etree._Element | None = document.properties
-    if known is not None:
-        return known
-    return source.append_child(document.application, f"{document.structure.tag}Properties")
-
-
 def _chosen(actor: Actor) -> str | None:
     chosen = sdf3_actors.chosen_processor([p.is_default for p in actor.processors])
     return None if chosen is None else actor.processors[chosen].name
@@ -377,15 +362,11 @@ def _set_time(processor: etree._Element, values: tuple[Fraction, ...]) -> None:
 def _set_sequence(
     element: etree._Element, key: str, values: tuple[int, ...] | tuple[Fraction, ...]
 ) -> None:
-    text = element.get(key)
-    if text is None or not _repeats_to(text, values):
+    text, count = element.get(key), len(values)
+    if text is None or count % sequences.sequence_length(text) or (
+        sequences.parse_times(text, count) != values
+    ):  # fmt: skip
         element.set(key, sequences.format_sequence(values))
-
-
-def _repeats_to(text: str, values: tuple[int, ...] | tuple[Fraction, ...]) -> bool:
-    if len(values) % sequences.sequence_length(text):
-        return False
-    return sequences.parse_times(text, len(values)) == values
 
 
 def _says(text: str | None, value: int | None) -> bool:
@@ -402,7 +383,12 @@ SUFFIX = "_space"
 
 def without_release_rates(graph: Graph) -> Graph:
     """Return the graph with each bounded sliding window as a channel and its reverse channel."""
-    return _with_reverse_channels(graph, [one.name for one in graph.channels if _is_window(one)])
+    windows = [
+        one.name
+        for one in graph.channels
+        if one.capacity is not None and one.release_rates != one.consumption
+    ]
+    return _with_reverse_channels(graph, windows)
 
 
 def without_capacities(graph: Graph) -> Graph:
@@ -420,7 +406,3 @@ def _with_reverse_channels(graph: Graph, names: Collection[str]) -> Graph:
     found = with_space_channels(graph, {*names} - kept.keys(), suffix=SUFFIX)
     channels = tuple(kept.get(one.name, one) for one in found.channels)
     return replace(found, channels=channels)
-
-
-def _is_window(channel: Channel) -> bool:
-    return channel.capacity is not None and channel.release_rates != channel.consumption

@@ -9,7 +9,7 @@ from cnn2csdf.commands.cnn import chosen
 from csdf.cli.frame.long_work import stop_after
 from planners.arena.problem import Problem
 from planners.memory.command.beside import as_json, fit_beside, in_words
-from planners.network_arena import whole_tensors
+from planners.memory.plain_plans import whole_tensors
 
 
 class FitAnswer(NamedTuple):

@@ -102,18 +102,18 @@ class LayerCalls:
         return one.element.bytes // self.unit
 
     def of_stage(
-        self, manner: str, ones: Sequence[Described], slices: Mapping[str, Slice]
+        self, mode: str, ones: Sequence[Described], slices: Mapping[str, Slice]
     ) -> list[Call]:
         """Return the calls of the layers of a stage. slices: the parts of layers in stages in parts."""
-        if manner == "BY_PARTS":
+        if mode == "BY_PARTS":
             cuts = [slices.get(one.layer.name) for one in ones]
             found: Sequence[Call] = [
                 self._call(one) if cut is None else self._share_call(one, cut)
                 for one, cut in zip(ones, cuts, strict=True)
             ]
-        elif manner == "INTO_SUMS":
+        elif mode == "INTO_SUMS":
             found = ((sums_call if ones[0].is_real else integer_sums_call)(ones[0]),)
-        elif manner == "BY_CHANNELS":
+        elif mode == "BY_CHANNELS":
             found = (channels_calls if ones[0].is_real else integer_channels_calls)(*ones[:2])
         else:
             found = [self._call(one) for one in ones]
@@ -259,16 +259,16 @@ class Slice:
 
 def slices_of(network: Network, stage: Stage) -> dict[str, Slice]:
     """Return the parts of the layers of a stage, as far as they have one; none without parts."""
-    if stage.summing is None:
+    if stage.accumulating_layer is None:
         return {}
-    place = stage.layers.index(stage.summing)
+    place = stage.layers.index(stage.accumulating_layer)
     found = {}
     for position, name in enumerate(stage.layers[: place + 1]):
         channels = network.layer(stage.layers[min(position, place - 1)]).shape.channels
         found[name] = Slice(
             channels=channels,
-            share=-(-channels // stage.parts),
-            parts=stage.parts,
+            share=-(-channels // stage.channel_blocks),
+            parts=stage.channel_blocks,
             summing=place,
             adds_up=position == place,
         )

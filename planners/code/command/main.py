@@ -32,7 +32,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     shared.add_reading_options(parser)
     add_plan_options(parser)
-    parser.set_defaults(input=None, result=None)  # which with --plan are the plan's
+    parser.set_defaults(input=None, output_memory=None)  # which with --plan are the plan's
     parser.add_argument(
         "--plan",
         metavar="FILE",

@@ -31,7 +31,7 @@ from planners.code.library import library as library_of
 from planners.code.parts import source
 from planners.code.sources import Written, library_sources
 from planners.code.vectors import Frame, shared_test
-from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitWay
+from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
 from planners.memory.fit import fit, fit_of
 from planners.plan.plan import StreamingPlan
 from planners.plan.text import plans_for, worked_part
@@ -44,7 +44,7 @@ class Planned(NamedTuple):
 
     model: Model
     fit: Fit
-    way: FitWay
+    way: FitMethod
 
 
 def work(options: argparse.Namespace) -> int:
@@ -110,8 +110,8 @@ def _plans(options: argparse.Namespace) -> tuple[StreamingPlan, ...]:
     """The plans of the file that is given, one for each model; none where no file is."""
     if options.plan is None:
         return ()
-    for name in ("input", "result"):
-        if getattr(options, name) is not None:
+    for name in ("input", "output-memory"):
+        if getattr(options, name.replace("-", "_")) is not None:
             raise CsdfError(f"--{name}: the plan says where it is; leave out --{name} or --plan")
     return plans_for(options.plan, len(options.models))
 
@@ -132,10 +132,10 @@ def _fitted(model: Model, options: argparse.Namespace) -> Fit:
         ram=options.ram,
         flash=options.flash,
         input=options.input or RESIDENT,
-        result=options.result or RESIDENT,
+        output=options.output_memory or RESIDENT,
         searched=SEARCHED,
         platform=PLATFORMS[USUAL_PLATFORM],  # so that it takes what csdf fit shows
-        budget=stop_after(options.time_limit, f"{model.network.name}: lines and strips"),
+        budget=stop_after(options.time_limit, f"{model.network.name}: line buffers and strips"),
     )
 
 
@@ -187,7 +187,7 @@ def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
 def _planned_line(one: Planned, written: Written) -> str:
     return (
         f"{one.fit.network}: {one.way.name}: {bytes_in_words(one.way.ram_bytes)} of RAM "
-        f"({one.way.ram_bytes} bytes), {float(one.way.work):.4g} times the work, "
+        f"({one.way.ram_bytes} bytes), {float(one.way.mac_ratio):.4g}x MACs, "
         f"{bytes_in_words(written.weight_bytes)} of flash for parameters"
     )
 
@@ -196,7 +196,7 @@ def _planned_json(one: Planned, written: Written) -> dict[str, Any]:
     return {
         **one.fit.to_json(),
         "flash_bytes": written.weight_bytes,
-        "way": one.way.name,
+        "method": one.way.name,
         "library": written.name,
         "state_bytes": written.state_bytes,
         "weight_bytes": written.weight_bytes,

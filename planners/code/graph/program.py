@@ -415,7 +415,7 @@ def _header(texts: _GraphProgram) -> str:
     name, capitals, planned = texts.name, texts.capitals, texts.planned
     channels, words = max(len(texts.channels), 1), in_words(planned.schedule)
     return texts.header_with(
-        f": {counted(planned.firings, 'firing')} an iteration",
+        f": {counted(planned.firings, 'firing')} per iteration",
         state=f"""    uint32_t faults;
     uint32_t first[{channels}];
     uint32_t held[{channels}];

@@ -1,4 +1,4 @@
-"""`csdf cnn memory`: whole layers against work by parts."""
+"""`csdf cnn memory`: layer by layer against row by row."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf cnn memory",
-        "What a network needs when each layer works as a whole, and when it works by "
-        "parts: the smallest buffers in which it runs, apart (one for each input of each layer, the "
-        "published baseline) and in one arena (as any runtime lays them), its parameters, the time "
-        "of a frame on one processor, and the period when each layer has a processor of its own. "
-        "The reduction is that of the least way by parts over the least way of whole layers.",
+        "What a network needs layer by layer, and row by row: its buffers, separate (as the literature "
+        "counts) and in one arena (as any runtime lays them), its parameters, the time of a frame on "
+        "one processor, and the period when each layer has a processor of its own. The reduction is "
+        "that of the least method over the least that works layer by layer.",
         "csdf cnn memory samos_example resnet8",
         "csdf cnn memory resnet8 --plot memory.svg",
         "csdf cnn memory resnet8 -o plan.json",
@@ -31,7 +30,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--whole-durations",
         metavar="FILE",
-        help="such a table for whole layers; by default the sums over the parts of --durations",
+        help="such a table for whole layers; by default the sums over the rows of --durations",
     )
     shared.add_time_limit(parser)
     form = parser.add_mutually_exclusive_group()

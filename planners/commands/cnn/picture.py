@@ -1,4 +1,4 @@
-"""Memory of networks as bars: whole layers beside work by parts, apart and in one arena."""
+"""Memory of networks as bars: layer by layer and row by row, separate and in one arena."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from csdf.draw.picture import axis_unit, named_ticks, rendered
 
 
 class MemoryBar(NamedTuple):
-    """Bytes of one network that works in one way."""
+    """Bytes of one network by one method."""
 
     network: str
     label: str

@@ -10,9 +10,10 @@ from typing import Any
 
 from csdf.cli import answers
 from csdf.cli.frame import terminal
+from csdf.model import shown
 from csdf.outcome import Status
 from csdf.words import rate_in_words
-from planners.fifo.cores import Core, cost
+from planners.fifo.cores import Cost, cost
 from planners.fifo.design import LEAST_DEPTH, Design
 from planners.fifo.event_graph import CriticalCycle
 from planners.fifo.finn.reading import Folding, fifo_depths
@@ -55,16 +56,16 @@ def as_text(
         if others:
             lines.append(f"  {answers.counted(others, 'other FIFO')}: depth 2")
     order = sorted(range(len(found.periods)), key=lambda one: -found.periods[one])
-    shown = order if all_layers else order[:SHOWN_LAYERS]
+    listed = order if all_layers else order[:SHOWN_LAYERS]
     layers = [("layer", "cycles", "estimate", "slack", "folding")]
-    for one in shown:
+    for one in listed:
         layer, period = found.design.layers[one], found.periods[one]
         estimate = "" if layer.estimate is None else str(layer.estimate)
         slack = f"{float(1 - period / found.least_period):.0%}"
         layers.append((layer.name, str(period), estimate, slack, layer.folding))
     lines += ["", *table(layers)]
-    if len(order) > len(shown):
-        lines.append(f"  {answers.counted(len(order) - len(shown), 'faster layer')}")
+    if len(order) > len(listed):
+        lines.append(f"  {answers.counted(len(order) - len(listed), 'faster layer')}")
     lines += [f"  remark     {one}" for one in found.design.remarks]
     groups: dict[str, list[str]] = {}
     for layer in found.design.layers:
@@ -92,10 +93,10 @@ def _facts(
     yield "max rate", _rate(found.least_period, megahertz)
     yield "bottleneck", _layer(design, found.bottleneck)
     if found.estimate is not None:
-        cycles, name = found.estimate
-        off = cycles - found.periods[design.layer(name)]
+        cycles, layer = found.estimate
+        off = cycles - found.periods[layer]
         verdict = f"{abs(off)} too {'many' if off > 0 else 'few'}" if off else "exact"
-        yield "estimate", f"FINN {cycles}, by {name}: {verdict}"
+        yield "estimate", f"FINN {cycles}, by {design.layers[layer].name}: {verdict}"
     yield "depth 2", _compared(design, found.shallow, megahertz)
     if found.given is not None:
         yield "as given", _compared(design, found.given, megahertz)
@@ -135,8 +136,8 @@ def _facts(
         total = found.cost
         yield (
             "cores",
-            f"{sum(map(len, found.cores))} FIFO cores: {total.luts} LUTs, {total.blocks} BRAM_18K, "
-            f"{total.ultra} URAM by FINN's estimate",
+            f"{sum(map(len, found.cores))} FIFO cores: {total.luts} LUTs, {total.blocks} BRAM_18K "
+            "by FINN's estimate",
         )
         if found.written is not None and found.written.cycle is not None:
             period = found.written.cycle.period
@@ -218,68 +219,64 @@ def front_text(
     return answers.one_text([_head(design), *table(rows)])
 
 
-def front_json(design: Design, points: Sequence[Sizing], objective: str = "bits") -> dict[str, Any]:
+def front_json(design: Design, points: Sequence[Sizing], objective: str = "bits") -> Any:
     """Return the trade-off as a JSON value."""
-    return {
-        "design": design.name,
-        "objective": objective,
-        "front": [_sizing_json(design, point) for point in points],
-    }
+    front = [_sizing_json(design, point) for point in points]
+    return shown.as_json({"design": design.name, "objective": objective, "front": front})
 
 
-def as_json(found: Study, megahertz: Fraction) -> dict[str, Any]:
+def as_json(found: Study, megahertz: Fraction) -> Any:
     """Return the answer as a JSON value; fractions as texts, names as FINN has them."""
-    design, estimate = found.design, found.estimate
-    return {
+    design, estimate = found.design, None
+    names = [layer.name for layer in design.layers]
+    if found.estimate is not None:
+        cycles, number = found.estimate
+        estimate = {"max_cycles": cycles, "layer": names[number]}
+    fifos = [
+        {
+            "name": fifo.name,
+            "width": fifo.bits,
+            "elements_per_frame": fifo.words,
+            "depth": depth,
+            "cores": [
+                {"impl_style": core.style, "depth": core.depth, **_resources(cost(core, fifo.bits))}
+                for core in row
+            ],
+        }
+        for fifo, depth, row in zip(design.fifos, found.sizing.depths, found.cores, strict=False)
+    ]
+    layers = [
+        {
+            "name": layer.name,
+            "operator": layer.kind,
+            "period": period,
+            "cycles_estimate": layer.estimate,
+            "slack": found.least_period - period,
+            "assumed": layer.cluster.assumed,
+        }
+        for layer, period in zip(design.layers, found.periods, strict=True)
+    ]
+    value = {
         "design": design.name,
-        "clock_mhz": str(megahertz),
-        "bottleneck": {
-            "period": str(found.least_period),
-            "layer": design.layers[found.bottleneck].name,
-        },
-        "estimate": None if estimate is None else {"max_cycles": estimate[0], "layer": estimate[1]},
+        "clock_mhz": megahertz,
+        "bottleneck": {"period": found.least_period, "layer": names[found.bottleneck]},
+        "estimate": estimate,
         "depth_2": _depths_json(design, found.shallow),
         "given": _depths_json(design, found.given),
         "largefifo_rtlsim": _depths_json(design, found.automatic),
         "smallest": _sizing_json(design, found.sizing),
         "deadlock_fix": None if found.fix is None else _sizing_json(design, found.fix),
         "written": _depths_json(design, found.written),
-        "resources": _resources(found.cost.luts, found.cost.blocks, found.cost.ultra),
-        "fifos": [
-            {
-                "name": fifo.name,
-                "width": fifo.bits,
-                "elements_per_frame": fifo.words,
-                "depth": depth,
-                "cores": [_core_json(core, fifo.bits) for core in row],
-            }
-            for fifo, depth, row in zip(
-                design.fifos, found.sizing.depths, found.cores, strict=False
-            )
-        ],
-        "layers": [
-            {
-                "name": layer.name,
-                "operator": layer.kind,
-                "period": str(period),
-                "cycles_estimate": layer.estimate,
-                "slack": str(found.least_period - period),
-                "assumed": list(layer.cluster.assumed),
-            }
-            for layer, period in zip(design.layers, found.periods, strict=True)
-        ],
-        "remarks": list(design.remarks),
+        "resources": _resources(found.cost),
+        "fifos": fifos,
+        "layers": layers,
+        "remarks": design.remarks,
     }
+    return shown.as_json(value)
 
 
-def _resources(luts: int, blocks: int, ultra: int) -> dict[str, int]:
-    return {"LUT": luts, "BRAM_18K": blocks, "URAM": ultra}
-
-
-def _core_json(core: Core, bits: int) -> dict[str, Any]:
-    own = cost(core, bits)
-    resources = _resources(own.luts, own.blocks, own.ultra)
-    return {"impl_style": core.style, "depth": core.depth, **resources}
+def _resources(of: Cost) -> dict[str, int]:
+    return {"LUT": of.luts, "BRAM_18K": of.blocks}
 
 
 def _depths_json(design: Design, found: Depths | None) -> dict[str, Any] | None:
@@ -292,25 +289,25 @@ def _depths_json(design: Design, found: Depths | None) -> dict[str, Any] | None:
         layers = [one.name for one in design.layers]
         value |= {
             "deadlock": cycle.period is None,
-            "period": None if cycle.period is None else str(cycle.period),
+            "period": cycle.period,
             "is_bound": cycle.is_bound,
             "full_fifos": [fifos[one] for one in cycle.fifos if one < len(fifos)],
             "waiting": [layers[one] for one in cycle.layers if one < len(layers)],
         }
     if len(found.depths) == len(design.fifos):
-        value["depths"] = dict(design.named(found.depths))
+        value["depths"] = design.named(found.depths)
     return value
 
 
 def _sizing_json(design: Design, sizing: Sizing) -> dict[str, Any]:
     return {
         "status": sizing.status,
-        "reason": str(sizing.reason),
-        "period": None if sizing.period is None else str(sizing.period),
+        "reason": sizing.reason,
+        "period": sizing.period,
         "bits": design.bits(sizing.depths) if sizing.depths else sizing.bits,
         "cost": sizing.bits,  # what was to be small; lower_bound is of it
         "lower_bound": sizing.lower_bound,
-        "depths": dict(design.named(sizing.depths)) if sizing.depths else {},
+        "depths": design.named(sizing.depths) if sizing.depths else {},
         "evaluations": sizing.evaluations,
     }
 

@@ -325,7 +325,7 @@ def folding_text(
         ends[fifo.producer][1][fifo.output] = ends[fifo.consumer][0][fifo.input] = depth
         for name, core in zip(fifo.nodes, _shared(row, len(fifo.nodes)), strict=False):
             entry = found.setdefault(name, {})
-            entry.update(depth=core.depth, impl_style=core.style, ram_style=core.ram)
+            entry.update(depth=core.depth, impl_style=core.style, ram_style="auto")
     return json.dumps(found, indent=2) + "\n"
 
 
@@ -335,11 +335,7 @@ def _shared(row: Sequence[Core], nodes: int) -> list[Core]:
         least = Core(style="rtl", depth=2)
         return [*row, *[least] * (nodes - len(row))]
     rest = sum(core.depth for core in row[nodes - 1 :])
-    last = row[nodes - 1]
-    return [
-        *row[: nodes - 1],
-        Core(style="vivado", depth=1 << (rest - 1).bit_length(), ram=last.ram),
-    ]
+    return [*row[: nodes - 1], Core(style="vivado", depth=1 << (rest - 1).bit_length())]
 
 
 def fifo_depths(folding: Folding) -> dict[str, int]:

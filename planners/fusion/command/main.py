@@ -7,8 +7,10 @@ import argparse
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
 from csdf.cli.parsers import add_limit_options
-from planners.fusion.ways import Scratch, Way
 
+# Values of GroupMode and Scratch, whose modules load NumPy.
+MODES = ("whole", "halo-recomputed", "halo-cached", "rows")
+SCRATCHES = ("im2col", "none")
 EXACT = "exact"
 PUBLISHED = "published"
 FITTED = "fitted"
@@ -18,9 +20,9 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf plan fusion",
-        "Cut a network into groups of layers, and each group into tiles or rows, such "
-        "that all maps, tiles and scratch fit a memory; of what fits, the fastest by the platform's "
-        "figures. Exact over all cuts, even grids, recomputed or kept overlaps, and row streaming.",
+        "Cut a network into groups of layers that work layer by layer, tile by tile or row by row, "
+        "such that all tensors, tiles and scratch fit an arena; of what fits, the fastest by the "
+        "platform's figures. Exact over all groups, even tilings, recomputed or cached halos.",
         "csdf plan fusion resnet8 --ram 150kB --flash 512kB --verify",
         "csdf plan fusion resnet8 --front --plot front.svg",
         work="planners.fusion.command.work",
@@ -29,19 +31,12 @@ def command_parser() -> argparse.ArgumentParser:
         "and plain bytes too.",
     )
     shared.add_model_options(parser)
-    add_limit_options(
-        parser,
-        "at most, of the arena alone, as in MAFAT; with --with-weights of arena and parameters; "
-        "e.g. 64MB, 16MiB",
-    )
-    parser.add_argument(
-        "--with-weights", action="store_true", help="--memory holds for arena and weights together"
-    )
+    add_limit_options(parser, "at most, of arena and parameters together; e.g. 64MB, 16MiB")
     parser.add_argument(
         "--layers", type=_layers, metavar="FIRST:END", default=(0, None), help="only these, from 0"
     )
     add_chosen_options(parser)
-    parser.add_argument("--front", action="store_true", help="all pairs of memory and time")
+    parser.add_argument("--front", action="store_true", help="all pairs of arena bytes and time")
     parser.add_argument(
         "--verify", action="store_true", help="run the plan in its arena, compare with the whole"
     )
@@ -56,15 +51,15 @@ def command_parser() -> argparse.ArgumentParser:
         help="most along a side; default 5",
     )
     parser.add_argument(
-        "--ways",
-        type=_ways,
-        metavar="WAY,..",
-        default=frozenset(Way),
-        help=f"what groups may do, of {','.join(way.value for way in Way)}; default all",
+        "--modes",
+        type=_modes,
+        metavar="MODE,..",
+        default=MODES,
+        help=f"how groups may work, of {','.join(MODES)}; default all",
     )
     parser.add_argument(
         "--scratch",
-        choices=[one.value for one in Scratch],
+        choices=SCRATCHES,
         help="of convolutions; default none, as all commands count; im2col, as in Darknet, is the "
         "default with --configuration and with --method published or fitted",
     )
@@ -86,12 +81,12 @@ def _layers(text: str) -> tuple[int, int | None]:
     return answers.from_zero(first or "0"), answers.from_zero(upto) if upto else None
 
 
-def _ways(text: str) -> frozenset[Way]:
-    known = {way.value: way for way in Way}
-    unknown = [name for name in text.split(",") if name not in known]
+def _modes(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    unknown = [name for name in names if name not in MODES]
     if unknown:
-        raise argparse.ArgumentTypeError(f"there is no way {unknown[0]!r}; {','.join(known)}")
-    return frozenset(known[name] for name in text.split(","))
+        raise argparse.ArgumentTypeError(f"there is no mode {unknown[0]!r}; {','.join(MODES)}")
+    return names
 
 
 def add_chosen_options(parser: argparse.ArgumentParser) -> None:
@@ -100,14 +95,14 @@ def add_chosen_options(parser: argparse.ArgumentParser) -> None:
         "--configuration",
         metavar="TILES[/CUT/TILES..]",
         help="plan this one instead of searching, as MAFAT writes it: 2x2/NoCut, or 5x5/8/2x2 for 5x5 "
-        "tiles up to layer 8 and 2x2 from there; overlaps are computed again",
+        "tiles up to layer 8 and 2x2 from there; halos are recomputed",
     )
     parser.add_argument(
         "--method",
         choices=(EXACT, PUBLISHED, FITTED),
         default=EXACT,
         help="exact (default): the search; published: Algorithm 3 of MAFAT with its predictor as "
-        "printed, of which --memory is then the limit; fitted: with a predictor that is fitted to "
+        "printed, of which --ram is then the limit; fitted: with a predictor that is fitted to "
         "its Table 4.1",
     )
 
@@ -117,14 +112,14 @@ def require_question(options: argparse.Namespace) -> None:
     has_limit = (options.memory, options.ram) != (None, None)
     if not is_chosen(options):
         if not has_limit and not options.front:
-            options.refuse("give --ram, --memory, --front or --configuration")
+            options.refuse("give --ram, --total-memory, --front or --configuration")
         return
     if options.front or options.plot:
         options.refuse("--front and --plot show a search; --configuration and --method make none")
     if options.configuration is not None and options.method != EXACT:
         options.refuse("--configuration is a choice, and --method makes one; give one of them")
     if options.configuration is None and not has_limit:
-        options.refuse("--method needs a limit: give --memory or --ram")
+        options.refuse("--method needs a limit: give --ram or --total-memory")
 
 
 def is_chosen(options: argparse.Namespace) -> bool:

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from cnn2csdf.execution.compare import Difference
+from cnn2csdf.execution.compare import Difference, difference, random_frames, worst_of
+from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.network import Network
 from cnn2csdf.quantized_layers import stores_integers
+from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.outcome import Status
 from csdf.words import bytes_in_words, nanoseconds_in_words, time_in_words
-from planners.memory.answer import BY_ROWS, OUTSIDE, RESIDENT, ROWS, Fit, FitWay
+from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, Fit, FitMethod
 from planners.memory.fit import GIVEN
-from planners.memory.several import Together
-from planners.memory_ways import RINGS
+from planners.memory.several import Together, run_plan
 from planners.plan.plan import StreamingPlan
 
-HEADER = ("way", "RAM", "work", "predicted")
-BY_PARTS = f"  others   in csdf cnn memory by parts {RINGS}, so its bytes differ from these by rows"
+HEADER = ("method", "RAM", "MACs", "predicted")
 REAL_BYTES = 4  # of an element of a network of real numbers, in C
-WHERE = {RESIDENT: "in the arena", ROWS: "row by row", OUTSIDE: "elsewhere"}
+WHERE = {RESIDENT: "in the arena", ROWS: "row by row", EXTERNAL: "external"}
 
 
 def remark_on_elements(
@@ -47,23 +48,58 @@ def remark_on_elements(
                 break
 
 
-def as_text(
-    all_of: Together, checks: Sequence[Difference], seconds: float, tolerance: float
-) -> str:
-    """Return the answer in one line, then the ways, for each network; then what runs showed."""
+TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
+
+
+class Check(NamedTuple):
+    """A run of a plan beside the network as a whole."""
+
+    difference: Difference
+    high_water_bytes: int
+    seconds: float
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether the outputs are those of the network as a whole."""
+        return self.difference.relative <= TOLERANCE
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the findings as a JSON value."""
+        return {
+            "equal": self.is_equal,
+            "largest_difference": self.difference.largest,
+            "relative_difference": self.difference.relative,
+            "high_water_bytes": self.high_water_bytes,
+            "seconds": round(self.seconds, 6),
+        }
+
+
+def verified(model: Model, plan: StreamingPlan, seed: int) -> Check:
+    """Run a plan in its arena on a random frame, and the network as a whole."""
+    (frame,) = random_frames(model.network, 1, seed)
+    begin = time.perf_counter()
+    with answers.working(f"running {model.network.name} in {plan.arena_bytes} bytes"):
+        run = run_plan(model, plan, frame)
+        seconds = time.perf_counter() - begin
+        wanted = run_whole(model, frame)
+    found = [{name: difference(run.outputs[name], wanted[name]) for name in wanted}]
+    return Check(worst_of(found), run.high_water_bytes, seconds)
+
+
+def as_text(all_of: Together, checks: Sequence[Check], seconds: float) -> str:
+    """Return the answer in one line, then the methods, for each network; then what runs showed."""
     lines: list[str] = []
     fits = all_of.fits
     for one in fits:
-        lines += [_headline(one), *_table(one), f"  because  {one.reason}", _counted(one)]
-        lines += [BY_PARTS] if any(way.name == BY_ROWS for way in one.ways) else []
+        lines += [_headline(one), *_table(one), f"  reason   {one.reason}", _counted(one)]
     if len(fits) > 1:
         lines += _together(all_of)
     for one, check in zip(fits, checks, strict=False):
         way = one.best or one.least
-        verdict = "equal" if check.relative <= tolerance else "DIFFERENT"
+        verdict = "equal" if check.is_equal else "DIFFERENT"
         lines.append(
             f"{one.network}: {verdict}: the whole network and its run in {way.ram_bytes} bytes, "
-            f"largest difference {check.relative:.3g} of the largest output"
+            f"largest difference {check.difference.relative:.3g} of the largest output"
         )
     return answers.one_text([*lines, f"  time     {time_in_words(seconds)}"])
 
@@ -71,15 +107,15 @@ def as_text(
 def _headline(one: Fit) -> str:
     way = one.best or one.least
     figures = (
-        f"{bytes_in_words(way.ram_bytes)} of RAM, {float(way.work):.4g} times the work, "
+        f"{bytes_in_words(way.ram_bytes)} of RAM, {float(way.mac_ratio):.4g}x MACs, "
         f"{bytes_in_words(one.flash_bytes)} of flash"
     )
     if one.ram is None and one.status == Status.FEASIBLE:
-        words = "as planned" if way.name == GIVEN else "with the least work"
+        words = "as planned" if way.name == GIVEN else "with the fewest MACs"
         return f"{one.network}: {words}: {figures}"
     if one.status == Status.FEASIBLE:
         spare = bytes_in_words((one.ram or 0) - way.ram_bytes)
-        return f"{one.network}: fits: {figures}; {spare} of RAM to spare"
+        return f"{one.network}: fits: {figures}; {spare} of RAM free"
     verdict = "does not fit" if one.status == Status.INFEASIBLE else "unknown"
     if one.flash is not None and one.flash_bytes > one.flash:
         verdict += (
@@ -95,13 +131,13 @@ def _counted(one: Fit) -> str:
     collects = (one.best or one.least).plan.collects_input
     source = WHERE[one.input] + (", collected before the first layer" if collects else "")
     return (
-        f"  counted  tensors, sums and staged rows; input {source}, result "
-        f"{WHERE[one.result]}; no plan needs less than {bytes_in_words(one.lower_bound)}"
+        f"  counted  tensors, accumulators, staging; input {source}, output {WHERE[one.output]}; "
+        f"lower bound {bytes_in_words(one.lower_bound)}"
     )
 
 
 def _table(one: Fit) -> list[str]:
-    rows = [HEADER, *(_cells(way) for way in one.ways)]
+    rows = [HEADER, *(_cells(way) for way in one.methods)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(HEADER))]
     return [
         "  "
@@ -110,15 +146,15 @@ def _table(one: Fit) -> list[str]:
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         + (" <" if row is not HEADER and way is one.best else "")
-        for row, way in zip(rows, (None, *one.ways), strict=True)
+        for row, way in zip(rows, (None, *one.methods), strict=True)
     ]
 
 
-def _cells(way: FitWay) -> tuple[str, ...]:
+def _cells(way: FitMethod) -> tuple[str, ...]:
     return (
         way.name,
         bytes_in_words(way.ram_bytes),
-        f"{float(way.work):.4g}",
+        f"{float(way.mac_ratio):.4g}x",
         "" if way.nanoseconds is None else nanoseconds_in_words(way.nanoseconds),
     )
 
@@ -132,20 +168,20 @@ def _together(all_of: Together) -> list[str]:
     }[status]
     time = all_of.nanoseconds
     each = "" if time is None else f", {nanoseconds_in_words(time)} for a frame of each"
-    how = "partly at the same time" if all_of.is_at_once else "in turn"
+    how = "partly at the same time" if all_of.is_concurrent else "in turn"
     return [
         f"{answers.counted(len(all_of.fits), 'network')} {how} in one arena: {word}: "
         f"{bytes_in_words(all_of.ram_bytes)} of RAM, {bytes_in_words(all_of.flash_bytes)} of flash"
         f"{each}",
-        f"  because  {reason}",
+        f"  reason   {reason}",
     ]
 
 
-def as_json(all_of: Together, checks: Sequence[Difference], seconds: float) -> dict[str, Any]:
+def as_json(all_of: Together, checks: Sequence[Check], seconds: float) -> dict[str, Any]:
     """Return one object: that of the network, or of several with each in `networks`."""
     values = [one.to_json() for one in all_of.fits]
     for value, check in zip(values, checks, strict=False):
-        value["verified"] = {"largest": check.largest, "relative": check.relative}
+        value["verified"] = check.to_json()
     if len(values) == 1:
         return {**values[0], "seconds": round(seconds, 6)}
     status, reason = all_of.verdict

@@ -17,14 +17,14 @@ from csdf.errors import GaveUp, InvalidNetwork
 from csdf.outcome import Status
 from csdf.time_limit import Stop
 from csdf.words import bytes_in_words, nanoseconds_in_words
-from planners.memory.answer import OUTSIDE, RESIDENT, ROWS, SEARCHED
+from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, SEARCHED
 from planners.memory.fit import fit
 from planners.memory.search import WIDTHS
 from planners.memory.several import Together
 
 SECONDS = 9.0  # for all networks, as csdf fit has by default for one
 PLACES = {RESIDENT: "input in the arena", ROWS: "--input rows"}
-ENDS = {RESIDENT: "", OUTSIDE: " --result outside"}
+ENDS = {RESIDENT: "", EXTERNAL: " --output-memory external"}
 
 
 def fit_beside(
@@ -55,7 +55,7 @@ def fit_beside(
                     element_bytes=element_bytes,
                     parameter_bytes=parameter_bytes,
                     input=ROWS if is_streamed else RESIDENT,
-                    result=OUTSIDE if is_streamed else RESIDENT,
+                    output=EXTERNAL if is_streamed else RESIDENT,
                     searched=() if ram is None else SEARCHED,
                     labels=WIDTHS[:1] if ram is None else WIDTHS,
                     platform=platform,
@@ -72,13 +72,13 @@ def in_words(found: Together) -> str:
     """Return the answer in one line, with the words of `csdf fit`."""
     status, _ = found.verdict
     shown = [one.best or one.least for one in found.fits]
-    work = max(way.work for way in shown)
+    work = max(way.mac_ratio for way in shown)
     ways = list(dict.fromkeys(way.name for way in shown))
-    places = list(dict.fromkeys(PLACES[one.input] + ENDS[one.result] for one in found.fits))
+    places = list(dict.fromkeys(PLACES[one.input] + ENDS[one.output] for one in found.fits))
     time = "" if found.nanoseconds is None else f", {nanoseconds_in_words(found.nanoseconds)}"
     each = "" if len(shown) == 1 else f" for {answers.counted(len(shown), 'network')} in turn"
     figures = (
-        f"{bytes_in_words(found.ram_bytes)} of RAM{each}, {float(work):.4g} times the work{time} "
+        f"{bytes_in_words(found.ram_bytes)} of RAM{each}, {float(work):.4g}x MACs{time} "
         f"({', '.join(ways)}; {' or '.join(places)})"
     )
     limits = {one.ram for one in found.fits}
@@ -105,10 +105,10 @@ def as_json(found: Together | None) -> dict[str, Any] | None:
             {
                 "network": one.network,
                 "input": one.input,
-                "result": one.result,
-                "way": way.name,
+                "output_memory": one.output,
+                "method": way.name,
                 "ram_bytes": way.ram_bytes,
-                "work": str(way.work),
+                "mac_ratio": str(way.mac_ratio),
             }
             for one in found.fits
             for way in (one.best or one.least,)

@@ -10,24 +10,24 @@ import argparse
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
 from csdf.cli.parsers import add_limit_options
-from planners.memory.answer import INPUTS, OUTSIDE, RESIDENT, RESULTS, ROWS
+from planners.memory.answer import EXTERNAL, INPUTS, OUTPUT_MEMORIES, RESIDENT, ROWS
 
 
 def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf fit",
-        "Does a network fit into some RAM and flash, and how? Whole layers, all layers by rows, and "
-        "groups of lines and strips are planned in one arena; of the ways that fit the one with the "
-        "least work is taken, and of several the fastest. Without --ram, every trade-off between RAM "
-        "and work. Several networks work in turn in one arena. Ctrl-C and the time limit "
-        "give the best by then.",
+        "Does a network fit into some RAM and flash, and how? Layer by layer, row by row, and groups "
+        "of line buffers and strips are planned in one arena; of the methods that fit the one with the "
+        "fewest multiply-accumulates (MACs) is taken, and of several the fastest. Without --ram, every "
+        "trade-off between RAM and MACs. Several networks work in turn in one arena. Ctrl-C and the "
+        "time limit give the best by then.",
         "csdf fit person_detection --element-bytes 1 --ram 16kB --input rows",
         "csdf fit keyword_spotting --plot front.svg -o plan.json",
         work="planners.memory.command.work",
-        notes="Work counts multiply-accumulates; 1 is the network computed once. Strips repeat rows "
-        "of the layers inside them, lines repeat nothing. The bytes are those of the arena: all "
-        "tensors, sums and what is staged, the input included where it is resident.",
+        notes="1x MACs is the network computed once. Strips recompute rows of the layers inside them, "
+        "line buffers recompute nothing. The bytes are those of the arena: all tensors, accumulators "
+        "and what is staged, the input included where it is resident.",
     )
     shared.add_model_argument(
         parser,
@@ -37,7 +37,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     shared.add_reading_options(parser)
     add_plan_options(parser)
-    parser.set_defaults(input=None, result=None)  # which with --plan are the plan's
+    parser.set_defaults(input=None, output_memory=None)  # which with --plan are the plan's
     parser.add_argument(
         "--plan",
         metavar="FILE",
@@ -66,7 +66,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parsers.add_time_limit(parser, "for each network; then the best by then", 9.0)
     parsers.add_json_option(parser)
-    parsers.add_plot_option(parser, "RAM against work; of --plan, offsets over time")
+    parsers.add_plot_option(parser, "RAM against MACs; of --plan, offsets over time")
     parsers.add_output_option(parser, "the plan, in JSON", "json")
     return parser
 
@@ -74,12 +74,12 @@ def command_parser() -> argparse.ArgumentParser:
 WHERE_INPUTS_ARE = {
     RESIDENT: "resident: whole in the arena before the first layer",
     ROWS: "rows: row by row, as a camera sends it",
-    OUTSIDE: "outside: whole in other memory, which layers may read as they like",
+    EXTERNAL: "external: whole in other memory, which layers may read as they like",
 }
 
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
-    """Add --ram, --flash, --input and --result."""
+    """Add --ram, --flash, --input and --output-memory."""
     add_limit_options(parser)
     parser.add_argument(
         "--input",
@@ -88,8 +88,8 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         help="; ".join(WHERE_INPUTS_ARE[one] for one in INPUTS) + "; default: resident",
     )
     parser.add_argument(
-        "--result",
-        choices=RESULTS,
+        "--output-memory",
+        choices=OUTPUT_MEMORIES,
         default=RESIDENT,
-        help="resident: whole in the arena; outside: written to other memory; default: resident",
+        help="resident: whole in the arena; external: written to other memory; default: resident",
     )

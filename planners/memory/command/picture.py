@@ -1,28 +1,20 @@
-"""RAM against work, for the ways that `csdf fit` knows; and a plan over time.
-
-The times at which a plan uses the bytes of its buffers, in firings: found by carrying it out.
-"""
+"""RAM against MACs, for the methods that `csdf fit` knows; and a plan over time."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate
-from typing import NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cnn2csdf.network import Network
-from cnn2csdf.weights import Array
 from csdf.draw.picture import rendered
 from csdf.words import bytes_in_words
 from planners.arena.command.picture import Box, arena_picture
 from planners.memory.answer import Fit
-from planners.plan.executor import Machine
-from planners.plan.plan import Kind, StreamBuffer, StreamingPlan
-from planners.plan.shadow_arena import MarkedArena
+from planners.memory.command.lifetimes import firings_and_lives
 
 LEAST_SPAN = Fraction(1, 10)  # of the axis of work, so that 1 alone is no magnified axis
 NARROW = 4  # ends of the axis of RAM this far apart have all digits beside their marks
@@ -38,9 +30,9 @@ def plan_picture(networks: Sequence[Network], fits: Sequence[Fit], suffix: str) 
     boxes: list[Box] = []
     for network, one in zip(networks, fits, strict=True):
         begin = max((box.end for box in boxes), default=0)
-        for life in lifetimes(network, one.ways[0].plan):
+        for life in firings_and_lives(network, one.methods[0].plan)[1]:
             boxes.append(Box(*life)._replace(start=begin + life.start, end=begin + life.end))
-    ram = max(one.ways[0].plan.arena_bytes for one in fits)
+    ram = max(one.methods[0].plan.arena_bytes for one in fits)
     names = ", ".join(one.network for one in fits)
     title = f"{names}: {ram} bytes over the firings of a frame"
     return arena_picture(
@@ -55,9 +47,9 @@ def plan_picture(networks: Sequence[Network], fits: Sequence[Fit], suffix: str) 
 
 def _draw_ways(axes: Axes, found: Fit, colour: str) -> None:
     """Draw the ways of a network as dots, and the least work that fits as steps."""
-    ways = sorted(found.ways, key=lambda way: way.ram_bytes)
+    ways = sorted(found.methods, key=lambda way: way.ram_bytes)
     sizes = [way.ram_bytes / 1000 for way in ways]
-    works = [float(way.work) for way in ways]
+    works = [float(way.mac_ratio) for way in ways]
     axes.plot(sizes, works, "o", color=colour, markersize=4, label=found.network, clip_on=False)
     best = list(accumulate(works, min))
     axes.step(sizes, best, where="post", color=colour, linewidth=1.2)
@@ -97,78 +89,9 @@ def fit_picture(fits: Sequence[Fit], suffix: str) -> str | bytes:
     if limits:  # one option: the same for all
         label = f"--ram: {bytes_in_words(limits[0])}"
         axes.axvline(limits[0] / 1000, color="#777", linewidth=1.1, linestyle="--", label=label)
-    axes.set_ylim(*work_axis([way.work for one in fits for way in one.ways]))
+    axes.set_ylim(*work_axis([way.mac_ratio for one in fits for way in one.methods]))
     _mark_sizes(axes)
-    axes.set_ylabel("work (1: the network computed once)")
+    axes.set_ylabel("MACs (1: the network computed once)")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8)
-    return rendered(figure, "RAM against work", suffix)
-
-
-class Life(NamedTuple):
-    """A buffer from the firing that first touches it to behind the one that last does."""
-
-    name: str
-    start: int
-    end: int
-    offset: int
-    size: int
-
-
-def lifetimes(network: Network, plan: StreamingPlan) -> tuple[Life, ...]:
-    """Return the lives of the buffers of the arena that a frame touches, in their order.
-
-    A stage of tiles is one firing. Raises ExecutionError where the plan cannot be carried out.
-    """
-    machine = Machine(network, plan)
-    watched = _WatchedArena(plan, machine)
-    machine.arena = watched
-    machine.run()
-    for layer in network.outputs:
-        machine.output(layer.inputs[0])
-    return tuple(
-        Life(one.name, *watched.touched[number], one.offset, one.size)
-        for number, one in enumerate(plan.buffers)
-        if number in watched.touched and one.size and one.kind is not Kind.OUTSIDE
-    )
-
-
-class _WatchedArena(MarkedArena):
-    """An arena that knows when each buffer is touched."""
-
-    def __init__(self, plan: StreamingPlan, machine: Machine) -> None:
-        super().__init__(plan, machine.network)
-        self._machine = machine
-        self.touched: dict[int, tuple[int, int]] = {}
-        self._of_tensor: dict[str, list[tuple[int, StreamBuffer]]] = defaultdict(list)
-        self._others: list[tuple[int, StreamBuffer]] = []  # whose bytes no single tensor has
-        for number, one in enumerate(plan.buffers):
-            if one.kind in (Kind.POOL, Kind.SCRATCH, Kind.SUMS):
-                self._others.append((number, one))
-            else:
-                self._of_tensor[one.tensor].append((number, one))
-
-    def write(self, offset: int, tensor: str, first: int, values: Array | None, count: int) -> None:
-        """Write, and note it."""
-        super().write(offset, tensor, first, values, count)
-        self._note(offset, tensor)
-
-    def read(self, offset: int, tensor: str, first: int, count: int) -> Array:
-        """Read, and note it."""
-        self._note(offset, tensor)
-        return super().read(offset, tensor, first, count)
-
-    def spoil(self, offset: int, size: int) -> None:
-        """Write over bytes, and note it."""
-        super().spoil(offset, size)
-        self._note(offset, "")
-
-    def _note(self, offset: int, tensor: str) -> None:
-        now = max(self._machine.firings - 1, 0)  # the firing at work, from 0 on
-        for candidates in (self._of_tensor.get(tensor, []), self._others):
-            for number, one in candidates:
-                is_now = one.begin <= self._machine.group < one.end
-                if is_now and one.offset <= offset < one.offset + one.size:
-                    first, _ = self.touched.get(number, (now, now))
-                    self.touched[number] = first, now + 1
-                    return
+    return rendered(figure, "RAM against MACs", suffix)

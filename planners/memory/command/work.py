@@ -12,24 +12,19 @@ from typing import NamedTuple
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.chosen import with_weights
-from cnn2csdf.execution.compare import Difference, difference, random_frames, worst_of
-from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.network import Network
 from cnn2csdf.platforms import NANOSECONDS, PLATFORMS
-from cnn2csdf.weights import Model
 from csdf.cli import answers, loading
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError, InvalidPlan
 from csdf.outcome import Status
-from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitWay
-from planners.memory.command.answer import as_json, as_text, remark_on_elements
+from planners.memory.answer import RESIDENT, SEARCHED, Fit
+from planners.memory.command.answer import Check, as_json, as_text, remark_on_elements, verified
 from planners.memory.fit import fit, fit_of
-from planners.memory.several import Together, outputs_of
+from planners.memory.several import Together
 from planners.plan.plan import StreamingPlan
 from planners.plan.text import format_plans, plans_for, worked_part
-
-TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
 
 
 class Fitted(NamedTuple):
@@ -37,7 +32,7 @@ class Fitted(NamedTuple):
 
     network: Network
     fit: Fit
-    check: Difference | None
+    check: Check | None
 
 
 def work(options: argparse.Namespace) -> int:
@@ -55,7 +50,7 @@ def work(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(as_json(all_of, checks, seconds), indent=2))
     else:
-        print(as_text(all_of, checks, seconds, TOLERANCE))
+        print(as_text(all_of, checks, seconds))
     if options.output:
         _write(options.output, fits)
         plans = [(one.network, (one.fit.best or one.fit.least).plan) for one in found]
@@ -69,8 +64,8 @@ def _given_plans(options: argparse.Namespace) -> Sequence[StreamingPlan | None]:
     """The plans of the file that is given, one for each model; of each model none where no file is."""
     if options.plan is None:
         return [None for _ in options.models]
-    for name in ("input", "result", "fps"):
-        if getattr(options, name) is not None:
+    for name in ("input", "output-memory", "fps"):
+        if getattr(options, name.replace("-", "_")) is not None:
             raise CsdfError(f"--{name} is for the search; leave out --{name} or --plan")
     if options.is_element_given or options.parameter_bytes is not None:
         name = "--element-bytes" if options.is_element_given else "--parameter-bytes"
@@ -104,7 +99,10 @@ def _fitted(source: str, plan: StreamingPlan | None, options: argparse.Namespace
         found = _checked(model.network, plan, options)
     else:
         found = _searched(model.network, options)
-    check = _verified(model, found.best or found.least, options) if options.verify else None
+    if not options.verify:
+        return Fitted(model.network, found, None)
+    known = with_weights("csdf fit", model, options.seed)
+    check = verified(known, (found.best or found.least).plan, options.seed)
     return Fitted(model.network, found, check)
 
 
@@ -125,30 +123,19 @@ def _searched(network: Network, options: argparse.Namespace) -> Fit:
         element_bytes=options.element_bytes,
         parameter_bytes=options.parameter_bytes,
         input=options.input or RESIDENT,
-        result=options.result or RESIDENT,
+        output=options.output_memory or RESIDENT,
         searched=SEARCHED,
         platform=PLATFORMS[options.platform],
-        budget=stop_after(options.time_limit, f"{options.model}: lines and strips"),
+        budget=stop_after(options.time_limit, f"{options.model}: line buffers and strips"),
     )
-
-
-def _verified(model: Model, way: FitWay, options: argparse.Namespace) -> Difference:
-    """Run the plan in one arena on a random frame, and the network as a whole."""
-    network = model.network
-    known = with_weights("csdf fit", model, options.seed)
-    frame = random_frames(network, 1, options.seed)[0]
-    with answers.working(f"running {network.name} in {way.ram_bytes} bytes"):
-        found = outputs_of(known, way.plan, frame)
-        wanted = run_whole(known, frame)
-    return worst_of([{name: difference(found[name], wanted[name]) for name in wanted}])
 
 
 def _write(path: str, fits: Sequence[Fit]) -> None:
     output.write("csdf fit", path, format_plans([(one.best or one.least).plan for one in fits]))
 
 
-def _exit_code(all_of: Together, checks: Sequence[Difference]) -> int:
-    if any(check.relative > TOLERANCE for check in checks):
+def _exit_code(all_of: Together, checks: Sequence[Check]) -> int:
+    if not all(check.is_equal for check in checks):
         return answers.NO
     status, _ = all_of.verdict
     if status == Status.UNKNOWN:

@@ -26,7 +26,6 @@ from planners.arena.allocation import ArenaWhy, plan_arena
 from planners.arena.problem import Buffer, MemoryPlan, Problem
 from planners.plan.checker import require_carried_out
 from planners.plan.plan import (
-    HandOver,
     Kind,
     NamedPrimitive,
     PlannedGroup,
@@ -34,6 +33,7 @@ from planners.plan.plan import (
     Stage,
     StreamBuffer,
     StreamingPlan,
+    Transfer,
 )
 from planners.primitives.execution.selected import (
     ALIGNMENT,
@@ -79,8 +79,8 @@ class _Run:
             self._view(self._buffer(layer.name, 0))[...] = self._laid(layer, frame[layer.name])
         for number, group in enumerate(plan.groups):
             self._spoil_all_but(number)
-            for copy in group.hand_overs:
-                self._hand_over(copy)
+            for copy in group.transfers:
+                self._transfer(copy)
             for planned in group.stages:
                 self._work(number, planned)
         return {layer.name: self._found(layer) for layer in network.outputs}
@@ -102,7 +102,7 @@ class _Run:
                 kept[self._cells_of(one)] = True
         self._cells.view(np.uint32)[~kept] = POISON
 
-    def _hand_over(self, copy: HandOver) -> None:
+    def _transfer(self, copy: Transfer) -> None:
         buffers = {one.name: one for one in self._plan.buffers}
         source, target = buffers[copy.source], buffers[copy.target]
         if source.layout in (None, target.layout):
@@ -261,9 +261,9 @@ class _Writing:
         primitive = NamedPrimitive(name=name, reads=reads, writes=writes)
         return PlannedGroup(
             stages=(PlannedStage(stage=stage, strips=(), primitive=primitive),),
-            arriving=None,
-            hand_overs=tuple(
-                HandOver(
+            streamed_input=None,
+            transfers=tuple(
+                Transfer(
                     source=map_name(one.connection.producer), target=change_name(one.connection)
                 )
                 for one in self._changes
@@ -288,7 +288,7 @@ class _Writing:
             yield replace(self._buffer(own, Kind.SCRATCH, name, at, at + 1, size), readers=(name,))
         for layer in self._works:
             at = self._group[layer.name]
-            yield self._buffer("pool", Kind.POOL, layer.name, at, at + 1, 0)
+            yield self._buffer("staging", Kind.STAGING, layer.name, at, at + 1, 0)
 
     def _last(self, layer: Layer) -> int:
         """The end of the groups that read a layer; an output stays to the end."""

@@ -10,14 +10,15 @@ from cnn2csdf.fixed_point.flash import and_in_flash
 from csdf.cli import answers, loading
 from csdf.cli.frame import output
 from csdf.words import bytes_in_words, rate_in_words, time_in_words
+from planners.memory.answer import Limits
 from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import in_words
 from planners.memory.several import Together
-from planners.memory_ways import RINGS, Limits
-from planners.reuse.application.application import Application
-from planners.reuse.cost.evaluation import Comparison, Evaluator
-from planners.reuse.deployment.deployment import Deployment
-from planners.reuse.front.problem import Front, FrontWhy, Point
+from planners.published.todaes import Comparison
+from planners.reuse.application import Application
+from planners.reuse.deployment import Deployment
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.problem import Front, FrontWhy, Point
 
 TOLERANCE = 1e-4  # of the largest output: single precision, sums in another order
 METHODS = {  # fields of Comparison, and what they are called
@@ -74,8 +75,8 @@ class ReusePlans(NamedTuple):
         if len(rows) > 1:
             parts = f" or by {', '.join(rows[:-1])} or {rows[-1]} rows"
         return (
-            f"each layer whole{parts}; by rows {RINGS}; csdf plan fusion cuts tiles, csdf fit lays "
-            "lines and strips into one arena"
+            f"each layer whole{parts}; by rows each edge has a ring buffer of its own, input "
+            "streamed; csdf plan fusion (tiles) and csdf fit (line buffers, strips) may need less"
         )
 
     @property
@@ -96,29 +97,23 @@ def as_text(answer: ReusePlans) -> str:
     for field, label in METHODS.items():
         total = weights + getattr(answer.methods, field)
         lines.append(f"    {label:<32} {bytes_in_words(total):>10}")
-    points = answer.front.points
-    least = int(points[0].score.objectives[0])
+    points, reason = answer.front.points, answer.front.reason
+    after = f" after {answers.counted(answer.front.evaluations, 'evaluation')}"
+    if reason.has(FrontWhy.EVALUATIONS):
+        after = ""  # the reason says it
     lines += [
         _arena_line("whole tensors in one arena", answer.whole),
-        f"    {'smallest of the front':<32} {bytes_in_words(least):>10}",
+        f"    {'smallest of the front':<32} {bytes_in_words(points[0].memory):>10}",
         _arena_line("smallest, offsets in one arena", answer.smallest),
-        f"    {'no plan of this kind has less':<32} {bytes_in_words(answer.bound):>10}",
+        f"    {'lower bound of this kind':<32} {bytes_in_words(answer.bound):>10}",
         f"  kind   {answer.kind}",
-        f"  front  {answers.counted(len(points), 'point')}{_after(answer.front)}; "
-        f"{answer.front.reason}",
+        f"  front  {answers.counted(len(points), 'point')}{after}; {reason}",
     ]
     lines += _chosen_lines(answer)
     if answer.fit is not None:
         lines.append(f"  fit    csdf fit, without parameters: {in_words(answer.fit)}")
     lines += [f"  time   {time_in_words(answer.seconds)}"]
     return answers.one_text(lines)
-
-
-def _after(front: Front) -> str:
-    """After how many evaluations the search ended, where its reason does not say so."""
-    if front.reason.has(FrontWhy.EVALUATIONS):
-        return ""
-    return f" after {answers.counted(front.evaluations, 'evaluation')}"
 
 
 def _arena_line(label: str, plan: Deployment) -> str:
@@ -138,10 +133,14 @@ def _chosen_lines(answer: ReusePlans) -> list[str]:
             f"{answer.limits}"
         ]
     if answer.chosen is None:
-        why = "no plan that was looked at meets the demands"
+        why = "no plan that was looked at meets the constraints"
         if answer.is_below_bound:
             why = f"proved, no plan of this kind fits {answer.limits}"
-        found = f"         the smallest found has {_split(weights, answer.smallest)}"
+        arena = answer.smallest.arena_bytes
+        found = (
+            f"         the smallest found has {bytes_in_words(arena)} of buffers in one arena + "
+            f"{bytes_in_words(weights)} of parameters = {bytes_in_words(weights + arena)}"
+        )
         return [f"  chosen none: {why}", *([found] if answer.limits.is_given else [])]
     memory, *periods = answer.chosen.score.objectives
     by_parts = [gene for gene in answer.chosen.chromosome if gene]
@@ -169,13 +168,6 @@ def _chosen_lines(answer: ReusePlans) -> list[str]:
             f"{answer.difference:.3g} of the largest output"
         )
     return lines
-
-
-def _split(weights: int, plan: Deployment) -> str:
-    return (
-        f"{bytes_in_words(plan.arena_bytes)} of buffers in one arena + {bytes_in_words(weights)} of "
-        f"parameters = {bytes_in_words(weights + plan.arena_bytes)}"
-    )
 
 
 def _point_as_json(answer: ReusePlans, point: Point) -> dict[str, Any]:
@@ -239,13 +231,10 @@ def plot(path: str, answer: ReusePlans) -> None:
             "whole tensors, one arena",
         ),
     ]
-    front = [
-        draw.DrawnPlan(int(point.score.objectives[0]), float(sum(point.score.objectives[1:])))
-        for point in answer.front.points
-    ]
+    front = [draw.DrawnPlan(point.memory, float(point.time)) for point in answer.front.points]
     chosen = None
     if answer.chosen is not None and answer.deployment is not None:
-        seconds = float(sum(answer.chosen.score.objectives[1:]))
+        seconds = float(answer.chosen.time)
         total = answer.evaluator.weights + answer.deployment.arena_bytes
         chosen = draw.DrawnPlan(total, seconds, "chosen, one arena")
     picture = draw.tradeoff_picture(

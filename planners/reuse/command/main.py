@@ -1,7 +1,4 @@
-"""`csdf plan reuse`: memory of several networks against throughput.
-
-Options of `csdf plan reuse`: what shares the memory, and what is done as published.
-"""
+"""`csdf plan reuse`, memory of several networks against throughput: its options."""
 
 from __future__ import annotations
 
@@ -13,6 +10,9 @@ from csdf.cli import answers, parsers
 from csdf.cli.loading import suffix_of
 from csdf.cli.parsers import add_limit_options
 from csdf.errors import CsdfError
+
+PUBLISHED = "published"
+LOCAL, NSGA2 = "local-search", "nsga2"  # methods
 
 
 def _require_possible(options: argparse.Namespace) -> None:
@@ -34,15 +34,23 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf plan reuse",
         "Memory of several networks that share one device: which layers work by parts, "
         "and which buffers share their bytes (Minakova and Stefanov, TODAES 2022). The front of "
-        "memory against the throughput of every network, and the plan that meets your demands: the "
-        "fastest within --ram, --flash or --memory, else the smallest that is fast enough. All layers "
-        "whole in one arena is always a candidate. Tiles are for csdf plan fusion.",
+        "memory against the throughput of every network, and the plan that meets your constraints: the "
+        "fastest within --ram, --flash or --total-memory, else the smallest that is fast "
+        "enough. All layers whole in one arena is always a candidate. Tiles are for csdf plan fusion.",
         "csdf plan reuse resnet8+keyword_spotting --generations 5",
         "csdf plan reuse resnet8+keyword_spotting --generations 5 --ram 90kB -o plan.h",
         work="planners.reuse.command.work",
         check=_require_possible,
     )
-    add_application_options(parser)
+    shared.add_model_argument(
+        parser,
+        "models",
+        nargs="+",
+        help="a model file (.onnx, .tflite, .cfg, .json) or networks of the catalogue, several "
+        "behind one another or with + between them; or an application in a .json, .yaml or .yml file",
+    )
+    parser.add_argument("--entry", metavar="NAME", help="one of a table of published applications")
+    shared.add_reading_options(parser)
     add_limit_options(
         parser, "at most, of buffers and parameters together, as published; e.g. 15MB, 256KiB"
     )
@@ -70,9 +78,10 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--method",
-        choices=("beyond", "evolution"),
-        default="beyond",
-        help="evolution: NSGA-II as published; beyond: exact seeds, a descent and walks",
+        choices=(LOCAL, NSGA2),
+        default=LOCAL,
+        help=f"{NSGA2}: NSGA-II as published; {LOCAL}: exact seeds, hill climbing, threshold "
+        "accepting",
     )
     parser.add_argument(
         "--generations",
@@ -99,7 +108,30 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
         help="of one parameter; default: as --element-bytes",
     )
     shared.add_platform_option(parser)
-    add_published_options(parser)
+    parser.add_argument(
+        "--durations",
+        action="append",
+        type=_named_file,
+        metavar="NET=FILE",
+        default=[],
+        help="measured times of the phases of a network (CSV of csdf cnn measure), instead of those of "
+        "the platform; once for each number of rows that --rows allows",
+    )
+    parser.add_argument(
+        "--accounting",
+        choices=("own", PUBLISHED),
+        default="own",
+        help="own (default): rates with which the networks run; published: those that Algorithm 1 "
+        "prints, without padding, and no parameters of normalisations",
+    )
+    parser.add_argument(
+        "--selection",
+        choices=("fastest", PUBLISHED),
+        default="fastest",
+        help="fastest (default): the fastest that fits, with offsets; published: Algorithm 9 with "
+        "whole buffers: all layers whole if that fits, else the least memory that meets the "
+        "constraints, else the least of all",
+    )
     parser.add_argument(
         "--workers", type=answers.positive, metavar="N", default=1, help="processes; default 1"
     )
@@ -108,7 +140,7 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
         "--checkpoint",
         type=parsers.output_file(),
         metavar="FILE",
-        help="kept after each generation; resumed if it is there",
+        help="of scores, kept as the search goes on; resumed if it is there",
     )
     parsers.add_time_limit(parser, "for the search; then the front found by then")
 
@@ -147,50 +179,6 @@ def _alleles(text: str) -> tuple[int, ...]:
     if len(set(values)) != len(values):
         raise answers.unfit(text, "a list such as 0,1,2,4, each number once")
     return values
-
-
-PUBLISHED = "published"
-
-
-def add_application_options(parser: argparse.ArgumentParser) -> None:
-    """Add what shares the memory."""
-    shared.add_model_argument(
-        parser,
-        "models",
-        nargs="+",
-        help="a model file (.onnx, .tflite, .cfg, .json) or networks of the catalogue, several "
-        "behind one another or with + between them; or an application in a .json, .yaml or .yml file",
-    )
-    parser.add_argument("--entry", metavar="NAME", help="one of a table of published applications")
-    shared.add_reading_options(parser)
-
-
-def add_published_options(parser: argparse.ArgumentParser) -> None:
-    """Add what is done as published."""
-    parser.add_argument(
-        "--durations",
-        action="append",
-        type=_named_file,
-        metavar="NET=FILE",
-        default=[],
-        help="measured times of the phases of a network (CSV of csdf cnn measure), instead of those of "
-        "the platform; once for each number of rows that --rows allows",
-    )
-    parser.add_argument(
-        "--accounting",
-        choices=("own", PUBLISHED),
-        default="own",
-        help="own (default): rates with which the networks run; published: those that Algorithm 1 "
-        "prints, without padding, and no parameters of normalisations",
-    )
-    parser.add_argument(
-        "--selection",
-        choices=("fastest", PUBLISHED),
-        default="fastest",
-        help="fastest (default): the fastest that fits, with offsets; published: Algorithm 9 with "
-        "whole buffers: all layers whole if that fits, else the least memory that meets the "
-        "demands, else the least of all",
-    )
 
 
 def _named_file(text: str) -> tuple[str, str]:

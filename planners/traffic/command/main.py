@@ -26,9 +26,9 @@ def command_parser() -> argparse.ArgumentParser:
         "The least that layers read from and write to DRAM, with a buffer on the chip "
         "of a given size: each layer alone, pairs of layers that keep what is between them in the "
         "buffer, or groups of any length. Of a layer it finds the best of the loop nests with one or "
-        "two levels of tiles; of a group the best of the even cuts, with borders kept, sent to DRAM "
-        "or computed again, and weights that stay. Other schedules may move less, but none moves "
-        "less than the lower bound that stands beside every answer.",
+        "two levels of tiles; of a group the best of the uniform tilings, with the halo cached, "
+        "spilled to DRAM or recomputed, and weights stationary. Other schedules may move less, but "
+        "none moves less than the lower bound that stands beside every answer.",
         "csdf plan traffic resnet8 --buffer 64KiB --fuse 2",
         work="planners.traffic.command.work",
         check=_check,
@@ -59,8 +59,8 @@ def command_parser() -> argparse.ArgumentParser:
         default="own",
         help="own (default): each byte that crosses; published: by the formulas of Liao et al., "
         "T = T_I + T_W + 2 T_O for a layer, T_I + T_W and T_W + 2 T_O for a pair of convolutions, "
-        "with input that tiles share read again, borders between parts sent to DRAM and all "
-        "weights once for each part",
+        "with the input halo reloaded, the halo between tiles spilled to DRAM and all "
+        "weights once for each tile",
     )
     parser.add_argument("--layer", metavar="NAME", help="this layer of the model alone")
     shared.add_element_bytes_option(parser, is_by_tensor=True)

@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from csdf.draw.picture import axis_unit, named_ticks, rendered
 
-COLOURS = {"input": "#357", "weights": "#9ab", "output": "#c63", "borders": "#a33"}
+COLOURS = {"input": "#357", "weights": "#9ab", "output": "#c63", "halo": "#a33"}
 WAYS = {"1": "layer by layer", "2": "pairs", "chain": "groups"}
 LINES = {"1": "#c63", "2": "#585", "chain": "#357"}
 
@@ -23,7 +23,7 @@ class TrafficBar(NamedTuple):
     input: int
     weights: int
     output: int
-    borders: int
+    halo: int
     bound: int
 
 

@@ -22,14 +22,10 @@ from csdf.errors import InvalidPlan
 from csdf.outcome import Reason, Status
 from csdf.time_limit import Progress, Stop
 from csdf.words import bytes_in_words, time_in_words
+from planners.published.liao import PublishedSearch, PublishedWhy
 from planners.traffic.command.main import LONGEST, PUBLISHED
-from planners.traffic.fused.listing import in_short
-from planners.traffic.fused.listing import listing as fused_listing
 from planners.traffic.layer_text import is_layer_text, layers_from_text, single_layer
-from planners.traffic.nest import LayerTraffic, NestedTiles, band_loops, listing, nested_loop
 from planners.traffic.network_traffic import GroupTraffic, NetworkSearch, NetworkTraffic
-from planners.traffic.published import network as published
-from planners.traffic.published.network import PublishedSearch, PublishedWhy
 
 
 def work(options: argparse.Namespace) -> int:
@@ -155,7 +151,7 @@ def _plot(
                     one.input_bytes,
                     one.weight_bytes,
                     one.output_bytes,
-                    one.border_bytes,
+                    one.halo_bytes,
                     one.bound_bytes,
                 )
                 for one in found.groups
@@ -165,8 +161,9 @@ def _plot(
     output.write("csdf plan traffic", path, picture)
 
 
-COLUMNS = ("input", "weights", "output", "borders", "total", "bound", "ratio")
-PARTS = {"input": "input", "weight": "weights", "output": "output", "border": "borders"}  # in words
+WAYS = {"1": "layer by layer", "2": "pairs", "chain": "groups"}  # by --fuse
+COLUMNS = ("input", "weights", "output", "halo", "total", "bound", "ratio")
+PARTS = {"input": "input", "weight": "weights", "output": "output", "halo": "halo"}  # in words
 
 
 class Point(NamedTuple):
@@ -183,9 +180,9 @@ def as_text(found: NetworkTraffic, alone: NetworkTraffic | None, *, shows_nest: 
     head = "  ".join(f"{word:>9}" for word in COLUMNS)
     lines = [f"  {'kB':<{width}}  {head}"]
     for name, one in zip(names, found.groups, strict=True):
-        lines.append(f"  {name:<{width}}  {_row(one)}  {schedule_in_short(one)}")
+        lines.append(f"  {name:<{width}}  {_row(one)}  {one.in_short()}")
         if shows_nest:
-            lines += [f"      {line}" for line in schedule_listing(one).splitlines()]
+            lines += [f"      {line}" for line in one.listing().splitlines()]
     fused = sum(len(one.stages) > 1 for one in found.groups)
     lines += [
         f"{found.name}: {_status(found)}: {answers.counted(len(found.groups), 'group')}, "
@@ -216,9 +213,9 @@ def _element_bytes(found: NetworkTraffic) -> str:
 def _status(found: NetworkTraffic) -> str:
     """Return what is proved, with the schedules that were searched."""
     if found.reason.has(PublishedWhy.LEAST):
-        return "optimal as published, of loop nests with halos reloaded and of even cuts of pairs"
+        return "optimal as published, of loop nests with halos reloaded and of uniform tilings of pairs"
     if found.status == Status.OPTIMAL:
-        return "optimal of loop nests with up to two levels of tiles and of even cuts"
+        return "optimal of loop nests with up to two levels of tiles and of uniform tilings"
     return found.status
 
 
@@ -233,7 +230,7 @@ def _row(one: GroupTraffic) -> str:
         one.input_bytes,
         one.weight_bytes,
         one.output_bytes,
-        one.border_bytes,
+        one.halo_bytes,
         one.total_bytes,
         one.bound_bytes,
     )
@@ -245,53 +242,10 @@ def _ratio(one: int, other: int) -> str:
     return f"{one / other:.3f}x" if other else "-"
 
 
-def schedule_in_short(one: GroupTraffic) -> str:
-    """Return in a few words how a group runs."""
-    if one.fused is not None:
-        return in_short(one.fused.schedule)
-    if one.pair is not None:
-        return f"{published.in_short(one.pair)}, {one.held_bytes} bytes in the buffer"
-    if one.layer is not None:
-        return _nest_in_short(one.layer)
-    return "streamed once"
-
-
-def _nest_in_short(layer: LayerTraffic) -> str:
-    """The loops that run more than once, from the outermost."""
-    groups = [f"{layer.convolution.groups} groups"] if layer.convolution.groups > 1 else []
-    if isinstance(layer.nest, NestedTiles):
-        bands = range(len(layer.nest.order))
-        steps = [
-            step for place in bands for step in band_loops(layer.convolution, layer.nest, place)
-        ]
-        words = [nested_loop(*step).removeprefix("for ").removeprefix("each of ") for step in steps]
-        return ", ".join(groups + words)
-    nest, trips = layer.nest, layer.nest.trips(layer.convolution)
-    loops = [
-        f"{trips[loop]} {loop.words}"
-        if nest.tiles[loop] == 1
-        else f"{trips[loop]} tiles of {nest.tiles[loop]} {loop.words}"
-        for loop in nest.order
-        if trips[loop] > 1
-    ]
-    return ", ".join(groups + loops) or "all at once"
-
-
-def schedule_listing(one: GroupTraffic) -> str:
-    """Return the loops of a group."""
-    if one.fused is not None:
-        return fused_listing(one.fused.schedule, [stage.layers[0] for stage in one.stages])
-    if one.pair is not None:
-        return published.nests(one.pair, [stage.layers[0] for stage in one.stages])
-    if one.layer is not None:
-        return listing(one.layer.convolution, one.layer.nest)
-    return "read all inputs once, write the output once"
-
-
 def sweep_as_text(points: Sequence[Point]) -> list[str]:
     """Return a line a buffer, with what each way moves and how far that is above the bound."""
     ways = list(points[0].by_way)
-    head = "  ".join(f"{_way_name(way):>24}" for way in ways)
+    head = "  ".join(f"{WAYS[way]:>24}" for way in ways)
     lines = [f"  {'buffer':>12}  {head}"]
     for point in points:
         cells = [
@@ -303,19 +257,15 @@ def sweep_as_text(points: Sequence[Point]) -> list[str]:
     return [*lines, f"  bytes, and ratio to the lower bound of {bound} bytes"]
 
 
-def _way_name(way: str) -> str:
-    return {"1": "layer by layer", "2": "pairs", "chain": "groups"}[way]
-
-
 def as_json(found: NetworkTraffic, *, shows_nest: bool) -> dict[str, Any]:
     """Return all of the answer."""
-    groups = [_group_as_json(one, shows_nest=shows_nest) for one in found.groups]
+    groups = [
+        one.to_json()
+        | {"schedule": one.in_short()}
+        | ({"nest": one.listing().splitlines()} if shows_nest else {})
+        for one in found.groups
+    ]
     return {**found.to_json(), "groups": groups}
-
-
-def _group_as_json(one: GroupTraffic, *, shows_nest: bool) -> dict[str, Any]:
-    listed = {"nest": schedule_listing(one).splitlines()} if shows_nest else {}
-    return {**one.to_json(), "schedule": schedule_in_short(one), **listed}
 
 
 def sweep_as_json(points: Sequence[Point]) -> list[dict[str, Any]]:

@@ -5,10 +5,10 @@ The tilings of one group, each computed once, with the bytes that its tiles need
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from planners.tiling.regions import COLUMNS, ROWS
+from planners.plan.regions import COLUMNS, ROWS
 from planners.traffic.fused.axis_cuts import (
     AxisCut,
     AxisTotals,
@@ -23,20 +23,21 @@ from planners.traffic.fused.axis_cuts import (
     weights_of,
 )
 from planners.traffic.fused.group import FusedGroup, FusedLayer
-from planners.traffic.fused.schedule import AGAIN, KEPT, SENT, Border, FusedSchedule, Hold
+from planners.traffic.fused.schedule import CACHED, RELOADED, SPILLED, FusedSchedule, Hold
+from planners.traffic.nest import Halo
 
 
 class Moved(NamedTuple):
     """Bytes that cross between buffer and DRAM.
 
-    input: read, with operands that come from beside the group. borders: written and read back.
+    input: read, with operands that come from beside the group. halo: written and read back.
     """
 
     input: int
     weights: int
     output: int
-    borders_written: int
-    borders_read: int
+    halo_written: int
+    halo_read: int
 
     @property
     def total(self) -> int:
@@ -55,18 +56,18 @@ class Need(NamedTuple):
 
 
 class Axes(NamedTuple):
-    """The two axes of a schedule as keys of its tables: axis, parts, borders, of the input."""
+    """The two axes of a schedule as keys of its tables: axis, tiles, halo, of the input."""
 
-    outer: tuple[int, int, Border, Border]
-    inner: tuple[int, int, Border, Border]
+    outer: _AxisKey
+    inner: _AxisKey
 
 
 def axes_of(schedule: FusedSchedule) -> Axes:
-    """Return which axis is the outer one, with its parts and borders."""
+    """Return which axis is the outer one, with its tiles and halo."""
     outer, inner = (ROWS, COLUMNS) if schedule.columns_first else (COLUMNS, ROWS)
     return Axes(
-        (outer, schedule.parts[outer], schedule.borders[0], schedule.input_borders[0]),
-        (inner, schedule.parts[inner], schedule.borders[1], schedule.input_borders[1]),
+        (outer, schedule.tiles[outer], schedule.halo[0], schedule.input_halo[0]),
+        (inner, schedule.tiles[inner], schedule.halo[1], schedule.input_halo[1]),
     )
 
 
@@ -78,13 +79,13 @@ def moved(schedule: FusedSchedule, tables: CutTables) -> Moved:
         sum(layer.beside_bytes) * layer.filters * outer[number].made * inner[number].made
         for number, layer in enumerate(group.layers, 1)
     )
-    written, read = _borders(schedule, tables.sizes, outer, inner)
+    written, read = _halo(schedule, tables.sizes, outer, inner)
     return Moved(
         input=tables.sizes.maps[0] * outer[0].made * inner[0].made + beside,
         weights=_weights_moved(schedule, tables),
         output=tables.outputs,
-        borders_written=written,
-        borders_read=read,
+        halo_written=written,
+        halo_read=read,
     )
 
 
@@ -93,17 +94,17 @@ def _weights_moved(schedule: FusedSchedule, tables: CutTables) -> int:
     return schedule.count * sum(tables.weights) - (schedule.count - 1) * kept
 
 
-def _borders(
+def _halo(
     schedule: FusedSchedule, sizes: Sizes, outer: Sequence[AxisTotals], inner: Sequence[AxisTotals]
 ) -> tuple[int, int]:
-    """Bytes of borders that go to DRAM, and that come back."""
-    if SENT not in schedule.borders:
+    """Bytes of halo that go to DRAM, and that come back."""
+    if SPILLED not in schedule.halo:
         return 0, 0
     written = read = 0
     for number in sizes.inner:
         maps = sizes.maps[number]
         one, other = outer[number], inner[number]
-        if schedule.borders[1] is KEPT:
+        if schedule.halo[1] is CACHED:
             written += maps * one.shared * other.distinct
             read += maps * (one.needed - one.distinct) * other.distinct
         else:
@@ -114,7 +115,7 @@ def _borders(
 
 
 def operations(schedule: FusedSchedule, tables: CutTables) -> int:
-    """Return the products of all layers, those of borders computed again too."""
+    """Return the products of all layers, those of halo computed again too."""
     axes = axes_of(schedule)
     outer, inner = tables.totals(*axes.outer), tables.totals(*axes.inner)
     return sum(
@@ -123,19 +124,21 @@ def operations(schedule: FusedSchedule, tables: CutTables) -> int:
     )
 
 
-def least_need(parts: tuple[int, int], tables: CutTables) -> int:
-    """Return bytes that the part around the middle holds of the maps between layers, at least.
+def least_need(tiles: tuple[int, int], tables: CutTables) -> int:
+    """Return bytes that the tile around the middle holds of the maps between layers, at least.
 
-    Whatever the borders, with all maps of a layer at a time: what a part needs of a map is there
+    Whatever the halo, with all maps of a layer at a time: what a tile needs of a map is there
     while a layer reads it, and nobody needs less than where each place is made once. A finer cut
-    needs no more, for its part around the middle is inside this one; a group with more layers in
+    needs no more, for its tile around the middle is inside this one; a group with more layers in
     front of these needs no less.
     """
-    rows, columns = (tables.cut(axis, count, KEPT, KEPT).needed for axis, count in enumerate(parts))
+    rows, columns = (
+        tables.cut(axis, count, CACHED, CACHED).needed for axis, count in enumerate(tiles)
+    )
     sizes, lengths = tables.sizes, tables.group.dims(tables.group.length)[1:]
     row, column = (
         ((length // 2 + 1) * count - 1) // length
-        for length, count in zip(lengths, parts, strict=True)
+        for length, count in zip(lengths, tiles, strict=True)
     )
     there = [0] * (len(sizes.layers) + 1)  # while each layer works
     for number in (0, *sizes.inner) if sizes.input_waits else sizes.inner:
@@ -152,8 +155,8 @@ def needs(schedule: FusedSchedule, tables: CutTables, limit: int) -> tuple[Need,
     is one number that is needed at least.
     """
     most = [Need(0, 0)] * schedule.group.length
-    for part in _parts(schedule, tables):
-        for number, need in enumerate(part):
+    for tile in _tiles(schedule, tables):
+        for number, need in enumerate(tile):
             if need.full > limit:
                 return need.full
             worst = most[number]
@@ -166,101 +169,102 @@ def layer_needs(schedule: FusedSchedule, tables: CutTables) -> tuple[Need, ...]:
     """Return for each layer the most bytes that must find room while it works."""
     return tuple(
         Need(max(need.streamed for need in of_layer), max(need.full for need in of_layer))
-        for of_layer in zip(*_parts(schedule, tables), strict=True)
+        for of_layer in zip(*_tiles(schedule, tables), strict=True)
     )
 
 
-def _parts(schedule: FusedSchedule, tables: CutTables) -> Iterator[Iterator[Need]]:
-    """Return what each layer needs, for each part that differs from others."""
+def _tiles(schedule: FusedSchedule, tables: CutTables) -> Iterator[Iterator[Need]]:
+    """Return what each layer needs, for each tile that differs from others."""
     axes = axes_of(schedule)
     steps = _one_map_steps if schedule.hold is Hold.ONE_MAP else _all_maps_steps
     for outer in tables.outer(*axes.outer):
         for inner in tables.inner(*axes.inner):
-            yield steps(tables.sizes, _Part(schedule, outer, inner))
+            yield steps(tables.sizes, _Tile(schedule, outer, inner))
 
 
-class _Part:
-    """A part: what it finds, holds and leaves of each map."""
+class _Tile:
+    """A tile: what it finds, holds and leaves of each map."""
 
     def __init__(
         self, schedule: FusedSchedule, outer: Sequence[Outer], inner: Sequence[Inner]
     ) -> None:
         self.maps = list(map(present, outer, inner))
-        self.reads_rows = schedule.input_borders == (AGAIN, AGAIN)
+        self.reads_rows = schedule.input_halo == (RELOADED, RELOADED)
         self._across = inner if schedule.columns_first else outer
         self._down = outer if schedule.columns_first else inner
 
     def row(self, number: int) -> int:
-        """Elements of one row that a part makes of a map."""
+        """Elements of one row that a tile makes of a map."""
         return self._across[number].made if self._down[number].made else 0
 
 
-def _all_maps_steps(sizes: Sizes, part: _Part) -> Iterator[Need]:
+def _all_maps_steps(sizes: Sizes, tile: _Tile) -> Iterator[Need]:
     for step, layer in enumerate(sizes.layers, 1):
-        fixed = part.row(step) * layer.widest_beside
+        fixed = tile.row(step) * layer.widest_beside
         for number in sizes.inner:
-            one = part.maps[number]
+            one = tile.maps[number]
             if step < number:
                 there = one.before
             else:
                 there = one.held if step <= sizes.last_readers[number] else one.after
             fixed += sizes.maps[number] * there
-        first = part.maps[0]
+        first = tile.maps[0]
         if sizes.input_waits:
             fixed += sizes.maps[0] * (first.held if step <= sizes.last_readers[0] else first.after)
         elif step == 1:
-            yield _first(layer, sizes, part, fixed)
+            yield _first(layer, sizes, tile, fixed)
             continue
         else:
             fixed += sizes.maps[0] * first.after
         if sizes.last_readers[step] == step:
-            yield _end(layer, step, sizes, part, fixed)
+            yield _end(layer, step, sizes, tile, fixed)
         else:
             yield Need(fixed + sizes.vectors[step - 1], fixed)
 
 
-def _first(layer: FusedLayer, sizes: Sizes, part: _Part, fixed: int) -> Need:
+def _first(layer: FusedLayer, sizes: Sizes, tile: _Tile, fixed: int) -> Need:
     """The input comes map by map past one vector, or row by row past all vectors of its map."""
-    one, each, vector = part.maps[0], sizes.elements[0], sizes.vectors[0]
-    tile = ((layer.channels - 1) * max(one.before, one.after) + one.held) * each
-    if not part.reads_rows:
-        return Need(fixed + tile + vector, fixed + tile)
-    row = part.row(0) * each
+    one, each, vector = tile.maps[0], sizes.elements[0], sizes.vectors[0]
+    through = ((layer.channels - 1) * max(one.before, one.after) + one.held) * each
+    if not tile.reads_rows:
+        return Need(fixed + through + vector, fixed + through)
+    row = tile.row(0) * each
     by_row = row + layer.filters // layer.groups * vector
-    return Need(fixed + min(tile + vector, by_row), fixed + row)
+    return Need(fixed + min(through + vector, by_row), fixed + row)
 
 
-def _end(layer: FusedLayer, number: int, sizes: Sizes, part: _Part, fixed: int) -> Need:
+def _end(layer: FusedLayer, number: int, sizes: Sizes, tile: _Tile, fixed: int) -> Need:
     """The output leaves map by map past one vector, or row by row past all vectors of its filter."""
     each, vector = sizes.elements[number], sizes.vectors[number - 1]
-    row = part.row(number) * each
+    row = tile.row(number) * each
     by_row = row + layer.channels // layer.groups * vector
-    return Need(fixed + min(part.maps[number].held * each + vector, by_row), fixed + row)
+    return Need(fixed + min(tile.maps[number].held * each + vector, by_row), fixed + row)
 
 
-def _one_map_steps(sizes: Sizes, part: _Part) -> Iterator[Need]:
+def _one_map_steps(sizes: Sizes, tile: _Tile) -> Iterator[Need]:
     last = len(sizes.layers)
     maps = [
         (one.before * each, one.held * each, one.after * each)
-        for one, each in zip(part.maps[1:last], sizes.elements[1:last], strict=True)
+        for one, each in zip(tile.maps[1:last], sizes.elements[1:last], strict=True)
     ]
     waiting = max(sum(before for before, _, _ in maps), sum(after for _, _, after in maps))
-    fixed = sizes.maps[0] * part.maps[0].held + sizes.maps[last] * part.maps[last].held
+    fixed = sizes.maps[0] * tile.maps[0].held + sizes.maps[last] * tile.maps[last].held
     fixed += (sizes.layers[0].filters - 1) * waiting
     for step, layer in enumerate(sizes.layers, 1):
         of_map = sum(
             before if number > step else held if number >= step - 1 else after
             for number, (before, held, after) in enumerate(maps, 1)
         )
-        beside = part.row(last) * layer.widest_beside
+        beside = tile.row(last) * layer.widest_beside
         yield Need(fixed + of_map + sizes.vectors[step - 1] + beside, fixed + of_map + beside)
 
 
 Profile = TypeVar("Profile", Outer, Inner)
+_AxisKey = tuple[int, int, Halo, Halo]  # axis, tiles, halo of maps, halo of the input
 
 
 class Sizes(NamedTuple):
-    """The needs of every part of a group.
+    """The needs of every tile of a group.
 
     maps: bytes at one place of all feature maps of each map; elements: bytes of one element of
     each map; vectors: bytes of a kernel of each layer that take part. inner: maps that layers of the
@@ -297,59 +301,45 @@ class CutTables:
         self.weights = weights_of(group)
         self._cuts: dict[tuple[int, int, bool, bool], AxisCut] = {}
         self._totals: dict[tuple[int, int, bool, bool], tuple[AxisTotals, ...]] = {}
-        self._outer: dict[tuple[int, int, Border, Border], list[tuple[Outer, ...]]] = {}
-        self._inner: dict[tuple[int, int, Border, Border], list[tuple[Inner, ...]]] = {}
+        self._outer: dict[_AxisKey, list[tuple[Outer, ...]]] = {}
+        self._inner: dict[_AxisKey, list[tuple[Inner, ...]]] = {}
 
-    def cut(self, axis: int, parts: int, border: Border, input_border: Border) -> AxisCut:
+    def cut(self, axis: int, tiles: int, halo: Halo, input_halo: Halo) -> AxisCut:
         """Return the cut of an axis."""
-        key = axis, parts, border.is_made_once, input_border.is_made_once
+        key = axis, tiles, halo.is_once, input_halo.is_once
         if key not in self._cuts:
             self._cuts[key] = axis_cut(
-                self.group, axis, parts, makes_once=key[2], reads_once=key[3]
+                self.group, axis, tiles, makes_once=key[2], reads_once=key[3]
             )
         return self._cuts[key]
 
-    def totals(
-        self, axis: int, parts: int, border: Border, input_border: Border
-    ) -> tuple[AxisTotals, ...]:
+    def totals(self, axis: int, tiles: int, halo: Halo, input_halo: Halo) -> tuple[AxisTotals, ...]:
         """Return the totals of every map."""
-        key = axis, parts, border.is_made_once, input_border.is_made_once
+        key = axis, tiles, halo.is_once, input_halo.is_once
         if key not in self._totals:
-            cut = self.cut(axis, parts, border, input_border)
-            self._totals[key] = tuple(
-                axis_totals(cut, number) for number in range(self.group.length + 1)
-            )
+            cut = self.cut(axis, tiles, halo, input_halo)
+            numbers = range(self.group.length + 1)
+            self._totals[key] = tuple(axis_totals(cut, number) for number in numbers)
         return self._totals[key]
 
-    def outer(
-        self, axis: int, parts: int, border: Border, input_border: Border
-    ) -> list[tuple[Outer, ...]]:
-        """Return what differs between parts along the outer axis, for all maps at once."""
-        key = axis, parts, border, input_border
+    def outer(self, *key: *_AxisKey) -> list[tuple[Outer, ...]]:
+        """Return what differs between tiles along the outer axis, for all maps at once."""
         if key not in self._outer:
-            cut = self.cut(*key)
-            maps = [
-                outer_profiles(cut, number, keeps=(border if number else input_border) is KEPT)
-                for number in range(self.group.length + 1)
-            ]
-            self._outer[key] = _largest_first(zip(*maps, strict=True))
+            self._outer[key] = self._profiles(key, outer_profiles)
         return self._outer[key]
 
-    def inner(
-        self, axis: int, parts: int, border: Border, input_border: Border
-    ) -> list[tuple[Inner, ...]]:
-        """Return what differs between parts along the inner axis, for all maps at once."""
-        key = axis, parts, border, input_border
+    def inner(self, *key: *_AxisKey) -> list[tuple[Inner, ...]]:
+        """Return what differs between tiles along the inner axis, for all maps at once."""
         if key not in self._inner:
-            cut = self.cut(*key)
-            maps = [
-                inner_profiles(cut, number, keeps=(border if number else input_border) is KEPT)
-                for number in range(self.group.length + 1)
-            ]
-            self._inner[key] = _largest_first(zip(*maps, strict=True))
+            self._inner[key] = self._profiles(key, inner_profiles)
         return self._inner[key]
 
-
-def _largest_first(parts: Iterable[tuple[Profile, ...]]) -> list[tuple[Profile, ...]]:
-    """Parts that differ, those that probably hold most in front."""
-    return sorted(dict.fromkeys(parts), key=lambda maps: -sum(map(sum, maps)))
+    def _profiles(
+        self, key: _AxisKey, of_map: Callable[[AxisCut, int, Halo], list[Profile]]
+    ) -> list[tuple[Profile, ...]]:
+        """The tiles that differ, those that probably hold most in front."""
+        cut, numbers = self.cut(*key), range(self.group.length + 1)
+        *_, halo, input_halo = key
+        maps = [of_map(cut, number, halo if number else input_halo) for number in numbers]
+        tiles = dict.fromkeys(zip(*maps, strict=True))
+        return sorted(tiles, key=lambda one: -sum(map(sum, one)))

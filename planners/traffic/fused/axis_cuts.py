@@ -1,4 +1,4 @@
-"""A group cut into parts along one axis: what each part needs of every map, and what it makes."""
+"""A group cut into tiles along one axis: what each tile needs of every map, and what it makes."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from functools import lru_cache
 from operator import or_
 from typing import NamedTuple
 
-from planners.tiling.regions import COLUMNS, ROWS, cut_back
-from planners.traffic.fused.group import Boxes, FusedGroup, Places, Reach, shares
+from cnn2csdf.geometry import Places, ReceptiveField
+from planners.plan.regions import COLUMNS, ROWS, cut_back
+from planners.traffic.fused.group import Boxes, FusedGroup, shares
+from planners.traffic.nest import Halo
 
-Cut = tuple[Places, ...]  # places of each part
+Cut = tuple[Places, ...]  # places of each tile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AxisCut:
-    """needed, made: of each map (0 is the input) and each part, places along the axis.
+    """needed, made: of each map (0 is the input) and each tile, places along the axis.
 
-    What is made of the input is what arrives of it. Places are made once, by the first part that
-    needs them, or by every part that needs them.
+    What is made of the input is what arrives of it. Places are made once, by the first tile that
+    needs them, or by every tile that needs them.
     """
 
     needed: tuple[Cut, ...]
@@ -27,9 +29,9 @@ class AxisCut:
 
 
 def axis_cut(
-    group: FusedGroup, axis: int, parts: int, *, makes_once: bool, reads_once: bool
+    group: FusedGroup, axis: int, tiles: int, *, makes_once: bool, reads_once: bool
 ) -> AxisCut:
-    """Return what `parts` even parts of the output need and make, along one axis."""
+    """Return what `tiles` uniform tiles of the output need and make, along one axis."""
 
     def asks(number: int, made: Cut) -> Iterator[tuple[int, Cut]]:
         if number:
@@ -42,7 +44,7 @@ def axis_cut(
         return _fresh(needed) if (makes_once if number else reads_once) else needed
 
     numbers = range(group.length + 1)
-    ends = {end: shares(group.dims(end)[1 + axis], parts) for end in group.ends}
+    ends = {end: shares(group.dims(end)[1 + axis], tiles) for end in group.ends}
     needed, made = cut_back(ends, reversed(numbers), asks, union=or_, makes=makes)
     return AxisCut(
         needed=tuple(needed[number] for number in numbers),
@@ -52,10 +54,16 @@ def axis_cut(
 
 @lru_cache(maxsize=10_000)
 def made_of(group: FusedGroup) -> tuple[Boxes, ...]:
-    """Return rows and columns that a schedule makes of each map, whatever its parts and borders."""
+    """Return rows and columns that a schedule makes of each map, whatever its tiles and halo."""
     cuts = [axis_cut(group, axis, 1, makes_once=True, reads_once=True) for axis in (ROWS, COLUMNS)]
     areas = zip(*(cut.made for cut in cuts), strict=True)
     return tuple(((rows[0], columns[0]),) for rows, columns in areas)
+
+
+def makes_what_it_writes(group: FusedGroup) -> bool:
+    """Whether all of each map that others read is made: no window skips a place of it."""
+    made = made_of(group) if group.written else ()
+    return all(made[number] == group.layers[number - 1].whole for number in group.written)
 
 
 def weights_of(group: FusedGroup) -> tuple[int, ...]:
@@ -65,14 +73,14 @@ def weights_of(group: FusedGroup) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=100_000)
-def _seen(reach: Reach, made: Cut) -> Cut:
-    """Of each part, what the windows of a layer see; groups with the same end ask alike."""
+def _seen(reach: ReceptiveField, made: Cut) -> Cut:
+    """Of each tile, what the windows of a layer see; groups with the same end ask alike."""
     return tuple(map(reach.needed, made))
 
 
 @lru_cache(maxsize=100_000)
 def _fresh(needed: Cut) -> Cut:
-    """Of each part, what no part before it needs."""
+    """Of each tile, what no tile before it needs."""
     found, seen = [], 0
     for one in needed:
         found.append(one & ~seen)
@@ -81,9 +89,9 @@ def _fresh(needed: Cut) -> Cut:
 
 
 class AxisTotals(NamedTuple):
-    """Places of one map, over all parts.
+    """Places of one map, over all tiles.
 
-    shared: those that several parts need.
+    shared: those that several tiles need.
     """
 
     needed: int
@@ -93,7 +101,7 @@ class AxisTotals(NamedTuple):
 
 
 def axis_totals(cut: AxisCut, number: int) -> AxisTotals:
-    """Return how many places of a map the parts need and make."""
+    """Return how many places of a map the tiles need and make."""
     distinct = shared = 0
     for one in cut.needed[number]:
         shared |= distinct & one
@@ -107,11 +115,11 @@ def axis_totals(cut: AxisCut, number: int) -> AxisTotals:
 
 
 class Outer(NamedTuple):
-    """Places of one map and part along the outer axis, by how long they stay.
+    """Places of one map and tile along the outer axis, by how long they stay.
 
-    old: places made by earlier parts. new: places that come with this part. stay: some later part
-    along the axis needs these places as well. go: no later part does. made: how many of the new
-    places this part makes itself.
+    old: places made by earlier tiles. new: places that come with this tile. stay: some later tile
+    along the axis needs these places as well. go: no later tile does. made: how many of the new
+    places this tile makes itself.
     """
 
     old_stay: int
@@ -122,11 +130,11 @@ class Outer(NamedTuple):
 
 
 class Inner(NamedTuple):
-    """Places of one map and part along the inner axis.
+    """Places of one map and tile along the inner axis.
 
-    before, upto: made by earlier parts; with this one. wanted, later: needed from this part on;
+    before, upto: made by earlier tiles; with this one. wanted, later: needed from this tile on;
     after it. old, left: of `before` those wanted; of `upto` those needed later. new: come now.
-    made: of the new those that this part makes.
+    made: of the new those that this tile makes.
     """
 
     all: int
@@ -140,16 +148,16 @@ class Inner(NamedTuple):
     made: int
 
 
-def outer_profiles(cut: AxisCut, number: int, *, keeps: bool) -> list[Outer]:
-    """Return the places of a map for each part; where borders are not kept, all is new."""
+def outer_profiles(cut: AxisCut, number: int, halo: Halo) -> list[Outer]:
+    """Return the places of a map for each tile; where the halo is not cached, all is new."""
     needed, made = cut.needed[number], cut.made[number]
-    if not keeps:
+    if halo is not Halo.CACHED:
         pairs = zip(needed, made, strict=True)
         return [Outer(0, 0, 0, one.bit_count(), new.bit_count()) for one, new in pairs]
     later = _later(needed)
     found, before = [], 0
-    for part, (need, new) in enumerate(zip(needed, made, strict=True)):
-        stay = later[part + 1]
+    for tile, (need, new) in enumerate(zip(needed, made, strict=True)):
+        stay = later[tile + 1]
         found.append(
             Outer(
                 (before & stay).bit_count(),
@@ -163,24 +171,24 @@ def outer_profiles(cut: AxisCut, number: int, *, keeps: bool) -> list[Outer]:
     return found
 
 
-def inner_profiles(cut: AxisCut, number: int, *, keeps: bool) -> list[Inner]:
-    """Return the places of a map for each part; where borders are not kept, all is new."""
+def inner_profiles(cut: AxisCut, number: int, halo: Halo) -> list[Inner]:
+    """Return the places of a map for each tile; where the halo is not cached, all is new."""
     needed, made = cut.needed[number], cut.made[number]
-    if not keeps:
+    if halo is not Halo.CACHED:
         pairs = zip(needed, made, strict=True)
         return [Inner(0, 0, 0, 0, 0, 0, 0, one.bit_count(), new.bit_count()) for one, new in pairs]
     later = _later(needed)
     found, before = [], 0
-    for part, new in enumerate(made):
+    for tile, new in enumerate(made):
         upto = before | new
         counts = (
             later[0],
-            later[part],
-            later[part + 1],
+            later[tile],
+            later[tile + 1],
             before,
             upto,
-            before & later[part],
-            upto & later[part + 1],
+            before & later[tile],
+            upto & later[tile + 1],
             new,
             new,
         )
@@ -190,7 +198,7 @@ def inner_profiles(cut: AxisCut, number: int, *, keeps: bool) -> list[Inner]:
 
 
 def _later(needed: Sequence[Places]) -> list[Places]:
-    """For each part, the places that it or a later one needs; none at the end."""
+    """For each tile, the places that it or a later one needs; none at the end."""
     found = [0]
     for one in reversed(needed):
         found.append(found[-1] | one)
@@ -198,9 +206,9 @@ def _later(needed: Sequence[Places]) -> list[Places]:
 
 
 class Present(NamedTuple):
-    """Elements of one feature map that are in the buffer for a part.
+    """Elements of one feature map that are in the buffer for a tile.
 
-    before: kept from earlier parts; held: while it works; after: kept for later ones.
+    before: kept from earlier tiles; held: while it works; after: kept for later ones.
     """
 
     before: int

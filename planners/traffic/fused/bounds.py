@@ -6,18 +6,16 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from cnn2csdf import operators as op
+from cnn2csdf.geometry import ReceptiveField, places
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import ElementSizes
-from planners.traffic.fused.axis_cuts import made_of
 from planners.traffic.fused.group import (
     INPUT,
     PART_OF_OTHERS,
     Boxes,
     FusedGroup,
     FusedLayer,
-    Reach,
     count,
-    places,
     union,
 )
 from planners.traffic.fused.reading import parameters_read, read_of, whole_of
@@ -101,18 +99,12 @@ def least_of_stage(stage: Stage) -> tuple[int, int]:
     return least + stage.output_bytes + apart, apart
 
 
-def makes_what_it_writes(group: FusedGroup) -> bool:
-    """Whether all of each map that others read is made: no window skips a place of it."""
-    made = made_of(group) if group.written else ()
-    return all(made[number] == group.layers[number - 1].whole for number in group.written)
-
-
 def seen_elements(layer: FusedLayer) -> int:
     """Return the elements of the input that some window of a layer sees."""
     return layer.channels * _seen(layer.rows) * _seen(layer.columns)
 
 
-def _seen(reach: Reach) -> int:
+def _seen(reach: ReceptiveField) -> int:
     return reach.needed(places(0, reach.outputs)).bit_count()
 
 

@@ -18,8 +18,9 @@ from itertools import pairwise
 from math import prod
 from operator import or_
 
-from csdf.errors import InvalidNetwork, InvalidPlan, counted
-from planners.tiling.regions import even_ends
+from cnn2csdf.geometry import Places, ReceptiveField, places
+from csdf.errors import InvalidPlan, counted
+from planners.plan.regions import even_ends
 
 INPUT = 0  # an operand that is the input of the group once more
 PART_OF_OTHERS = -1  # an operand that shares elements with the input or another operand
@@ -39,8 +40,8 @@ class FusedLayer:
 
     channels: int
     filters: int
-    rows: Reach
-    columns: Reach
+    rows: ReceptiveField
+    columns: ReceptiveField
     groups: int = 1
     has_weights: bool = True
     beside: int = 0
@@ -70,7 +71,7 @@ class FusedLayer:
     def live_kernels(self, made: Boxes) -> int:
         """Return the elements of a kernel over one map that take part in some of what is made.
 
-        made: rows and columns of the output. Elements that see padding alone take no part.
+        made: rows and columns of the output. Elements that see padding alone take no tile.
         """
         if not self.has_weights:
             return 0
@@ -234,80 +235,9 @@ class FusedGroup:
         return prod(self.dims(number))
 
 
-Places = int  # bit k: place k
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
-    """How the outputs of a layer reach into its input along one axis.
-
-    padding: places before the first; those behind the last follow from the lengths.
-    """
-
-    inputs: int
-    outputs: int
-    kernel: int = 1
-    stride: int = 1
-    dilation: int = 1
-    padding: int = 0
-
-    def __post_init__(self) -> None:
-        if min(self.inputs, self.outputs, self.kernel, self.stride, self.dilation) < 1:
-            raise InvalidNetwork(f"{self}: lengths, kernel, stride and dilation are at least 1")
-
-    def window(self, output: int) -> Places:
-        """Return the places under the window of one output; padding is none."""
-        start = output * self.stride - self.padding
-        found = 0
-        for step in range(self.kernel):
-            place = start + step * self.dilation
-            if 0 <= place < self.inputs:
-                found |= 1 << place
-        return found
-
-    def live_kernel(self, outputs: Places) -> Places:
-        """Return the places of the kernel that lie on the input for some of these outputs.
-
-        The others see padding alone.
-        """
-        found = 0
-        for step in range(self.kernel):
-            before = self.padding - step * self.dilation
-            first = max(0, -(-before // self.stride))
-            upto = max(first, -(-(self.inputs + before) // self.stride))
-            if outputs & places(first, upto):
-                found |= 1 << step
-        return found
-
-    def needed(self, outputs: Places) -> Places:
-        """Return the places that these outputs need."""
-        if not outputs:
-            return 0
-        first, upto = (outputs & -outputs).bit_length() - 1, outputs.bit_length()
-        if self._leaves_no_gap() and outputs == places(first, upto):
-            start = first * self.stride - self.padding
-            end = (upto - 1) * self.stride - self.padding + self.kernel
-            start, end = min(max(start, 0), self.inputs), min(max(end, 0), self.inputs)
-            return places(start, max(start, end))
-        found = 0
-        for output in range(first, upto):
-            if outputs >> output & 1:
-                found |= self.window(output)
-        return found
-
-    def _leaves_no_gap(self) -> bool:
-        """Whether windows side by side see all places between them."""
-        return self.kernel >= self.stride and self.dilation == 1
-
-
-def places(first: int, upto: int) -> Places:
-    """Return the places of a range."""
-    return (1 << upto) - (1 << first)
-
-
-def shares(length: int, parts: int) -> tuple[Places, ...]:
-    """Return `parts` even shares of an axis, in order. Raises InvalidPlan if one would be empty."""
-    return tuple(places(first, upto) for first, upto in pairwise((0, *even_ends(length, parts))))
+def shares(length: int, tiles: int) -> tuple[Places, ...]:
+    """Return `tiles` even shares of an axis, in order. Raises InvalidPlan if one would be empty."""
+    return tuple(places(first, upto) for first, upto in pairwise((0, *even_ends(length, tiles))))
 
 
 Box = tuple[Places, ...]
@@ -347,8 +277,8 @@ def count(boxes: Boxes) -> int:
     if not boxes[0]:
         return 1
     total = 0
-    for places, members in _slabs(boxes):
-        total += places.bit_count() * count(union(box[1:] for box in members))
+    for shared, members in _slabs(boxes):
+        total += shared.bit_count() * count(union(box[1:] for box in members))
     return total
 
 
@@ -357,15 +287,15 @@ def _slabs(boxes: Boxes) -> list[tuple[Places, list[Box]]]:
     slabs: list[tuple[Places, list[Box]]] = []
     for box in boxes:
         left, cut = box[0], []
-        for places, members in slabs:
-            cut += [(places & box[0], [*members, box]), (places & ~box[0], members)]
-            left &= ~places
-        slabs = [(places, members) for places, members in [*cut, (left, [box])] if places]
+        for shared, members in slabs:
+            cut += [(shared & box[0], [*members, box]), (shared & ~box[0], members)]
+            left &= ~shared
+        slabs = [(shared, members) for shared, members in [*cut, (left, [box])] if shared]
     return slabs
 
 
 def _size(box: Box) -> int:
     size = 1
-    for places in box:
-        size *= places.bit_count()
+    for shared in box:
+        size *= shared.bit_count()
     return size

@@ -12,8 +12,9 @@ from __future__ import annotations
 from itertools import product
 
 from cnn2csdf import operators as op
+from cnn2csdf.geometry import Places, places
 from cnn2csdf.network import Layer, Network, Shape
-from planners.traffic.fused.group import Box, Boxes, FusedLayer, Places, Reach, count, places, union
+from planners.traffic.fused.group import Box, Boxes, FusedLayer, count, union
 
 _SAME_PLACES = (
     op.Activation,
@@ -177,17 +178,7 @@ def fused_layer(
     """Return a window over a tensor; without weights where no groups are named."""
     channels, *sizes = maps_of(source)
     filters, *outputs = maps_of(result)
-    rows, columns = (
-        Reach(
-            inputs=sizes[axis],
-            outputs=outputs[axis],
-            kernel=window.kernel[axis],
-            stride=window.stride[axis],
-            dilation=window.dilation[axis],
-            padding=window.padding[axis],
-        )
-        for axis in (0, 1)
-    )
+    rows, columns = window.fields((sizes[0], sizes[1]), (outputs[0], outputs[1]))
     return FusedLayer(
         channels=channels,
         filters=filters,

@@ -1,50 +1,51 @@
-"""The schedule of a group that moves least: all cuts, borders and holds of the model.
+"""The schedule of a group that moves least: all cuts, halo and holds of the model.
 
-Cuts are even. Along one axis all of them are looked at; along both, of those whose largest part is
-equally long only the one of the fewest parts, for there are too many. What each schedule moves
+Tilings are uniform. Along one axis all of them are looked at; along both, of those whose largest tile
+is equally long only the one of the fewest tiles, for there are too many. What each schedule moves
 without its weights is counted first; what it holds, only where it could move less than the best one
 found.
-
-Answers of a search for the least traffic of a group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from typing import Any, NamedTuple
 
 from csdf.time_limit import Budget, stop_of
-from planners.tiling.regions import COLUMNS, ROWS
+from planners.plan.regions import COLUMNS, ROWS
 from planners.traffic.fused.accounting import (
     CutTables,
     Moved,
     Need,
+    axes_of,
     layer_needs,
     least_need,
     moved,
     needs,
     operations,
 )
+from planners.traffic.fused.axis_cuts import weights_of
 from planners.traffic.fused.bounds import least_moved
 from planners.traffic.fused.group import FusedGroup
 from planners.traffic.fused.schedule import (
-    AGAIN,
-    INPUT_BORDERS,
-    KEPT,
-    MAP_BORDERS,
+    CACHED,
+    INPUT_HALOS,
+    MAP_HALOS,
+    RELOADED,
     FusedSchedule,
+    Halos,
     Hold,
     can_hold_one_map,
 )
 
-Parts = tuple[int, int]  # along rows, along columns
+Tiles = tuple[int, int]  # along rows, along columns
 
 
 class Room(NamedTuple):
-    """The elements that a schedule holds, and the weights of each layer that stay between parts."""
+    """The elements that a schedule holds, and the weights of each layer that stay between tiles."""
 
     held: int
     kept_weights: tuple[int, ...]
@@ -54,7 +55,7 @@ def room_for_weights(
     wanted: tuple[Need, ...],
     weights: tuple[int, ...],
     buffer: int,
-    parts: int,
+    tiles: int,
     sizes: tuple[int, ...] = (),
 ) -> Room | None:
     """Return the weights that can stay in a buffer, as many as save something; None if none fits.
@@ -76,7 +77,7 @@ def room_for_weights(
         left = buffer - level - sum(kept)
         if left < 0:
             continue
-        _fill(kept, left, weights if parts > 1 else (), sizes)
+        _fill(kept, left, weights if tiles > 1 else (), sizes)
         if best is None or sum(kept) > sum(best.kept_weights):
             best = Room(level + sum(kept), tuple(kept))
         if len(set(sizes)) == 1:
@@ -117,10 +118,10 @@ class GroupSearch:
         self._tables = CutTables(group)
         self._weights = sum(self._tables.weights)
         self._sizes = tuple(layer.weight_bytes for layer in group.layers)
-        self._grids = sorted(grids(group), key=lambda parts: (parts[0] * parts[1], parts))
-        self._finest: Parts = group.dims(group.length)[1:]
-        self._candidates: dict[Parts, list[_Candidate]] = {}
-        self._least_needs: dict[Parts, int] = {}
+        self._grids = sorted(grids(group), key=lambda tiles: (tiles[0] * tiles[1], tiles))
+        self._finest: Tiles = group.dims(group.length)[1:]
+        self._candidates: dict[Tiles, list[_Candidate]] = {}
+        self._least_needs: dict[Tiles, int] = {}
 
     def best(
         self, buffer: int, below: int | None = None, budget: Budget = None
@@ -133,15 +134,15 @@ class GroupSearch:
         stop = stop_of(budget)
         least, found = below, None
         most_room = buffer - self._least_need(self._finest)
-        for parts in self._grids:
+        for tiles in self._grids:
             stop.look()
-            if not self._could_be_less(parts, most_room, least):
+            if not self._could_be_less(tiles, most_room, least):
                 continue
-            left = buffer - self._least_need(parts)
-            if not self._could_be_less(parts, left, least):
+            left = buffer - self._least_need(tiles)
+            if not self._could_be_less(tiles, left, least):
                 continue
-            weights = self._least_weights(parts, left)
-            for one in self._of(parts):
+            weights = self._least_weights(tiles, left)
+            for one in self._of(tiles):
                 if least is not None and one.maps_moved + weights >= least:
                     break
                 room = self._room(one, buffer, least)
@@ -172,32 +173,32 @@ class GroupSearch:
             wanted, self._tables.weights, buffer, one.schedule.count, self._sizes
         )
 
-    def _could_be_less(self, parts: Parts, room: int, least: int | None) -> bool:
+    def _could_be_less(self, tiles: Tiles, room: int, least: int | None) -> bool:
         """Whether this cut could move less with so much room for weights."""
         if room < 0 or least is None:
             return room >= 0
-        return self.bound - self._weights + self._least_weights(parts, room) < least
+        return self.bound - self._weights + self._least_weights(tiles, room) < least
 
-    def _least_weights(self, parts: Parts, room: int) -> int:
+    def _least_weights(self, tiles: Tiles, room: int) -> int:
         """Bytes of weights that this cut moves with so much room for them."""
         again = self._weights - min(room, self._weights)
-        return self._weights + (parts[0] * parts[1] - 1) * again
+        return self._weights + (tiles[0] * tiles[1] - 1) * again
 
-    def _least_need(self, parts: Parts) -> int:
+    def _least_need(self, tiles: Tiles) -> int:
         """Bytes that the maps between the layers need with this cut, at least."""
-        if parts not in self._least_needs:
+        if tiles not in self._least_needs:
             is_known = not can_hold_one_map(self.group)
-            self._least_needs[parts] = least_need(parts, self._tables) if is_known else 0
-        return self._least_needs[parts]
+            self._least_needs[tiles] = least_need(tiles, self._tables) if is_known else 0
+        return self._least_needs[tiles]
 
-    def _of(self, parts: Parts) -> list[_Candidate]:
-        if parts not in self._candidates:
+    def _of(self, tiles: Tiles) -> list[_Candidate]:
+        if tiles not in self._candidates:
             found = [
                 _Candidate(one, moved(one, self._tables).total - self._weights * one.count)
-                for one in _schedules(self.group, parts)
+                for one in _schedules(self.group, tiles)
             ]
-            self._candidates[parts] = sorted(found, key=lambda one: one.maps_moved)
-        return self._candidates[parts]
+            self._candidates[tiles] = sorted(found, key=lambda one: one.maps_moved)
+        return self._candidates[tiles]
 
 
 def answer_of(
@@ -222,39 +223,39 @@ def answer_of(
     )
 
 
-def part_counts(length: int) -> tuple[int, ...]:
-    """Return for each size of the largest even part the fewest parts of it, fewest first."""
+def tile_counts(length: int) -> tuple[int, ...]:
+    """Return for each size of the largest even tile the fewest tiles of it, fewest first."""
     fewest: dict[int, int] = {}
-    for parts in range(1, length + 1):
-        fewest.setdefault(-(-length // parts), parts)
+    for tiles in range(1, length + 1):
+        fewest.setdefault(-(-length // tiles), tiles)
     return tuple(fewest.values())
 
 
-def grids(group: FusedGroup) -> set[Parts]:
-    """Return the cuts that are looked at: along one axis all, along both those of `part_counts`."""
+def grids(group: FusedGroup) -> set[Tiles]:
+    """Return the cuts that are looked at: along one axis all, along both those of `tile_counts`."""
     _, rows, columns = group.dims(group.length)
-    both = set(product(part_counts(rows), part_counts(columns)))
-    down = {(parts, 1) for parts in range(1, rows + 1)}
-    return both | down | {(1, parts) for parts in range(1, columns + 1)}
+    both = set(product(tile_counts(rows), tile_counts(columns)))
+    down = {(tiles, 1) for tiles in range(1, rows + 1)}
+    return both | down | {(1, tiles) for tiles in range(1, columns + 1)}
 
 
-def _schedules(group: FusedGroup, parts: Parts) -> Iterator[FusedSchedule]:
+def _schedules(group: FusedGroup, tiles: Tiles) -> Iterator[FusedSchedule]:
     """Every schedule with that cut that differs from the others."""
-    is_cut = [count > 1 for count in parts]
+    is_cut = [count > 1 for count in tiles]
     orders = (True, False) if all(is_cut) else (is_cut[COLUMNS] or not is_cut[ROWS],)
     holds = tuple(Hold) if can_hold_one_map(group) else (Hold.ALL_MAPS,)
     is_outer_cut = all(is_cut)
-    borders = [one for one in MAP_BORDERS if is_outer_cut or one[0] is one[1]]
-    of_input = [one for one in INPUT_BORDERS if is_outer_cut or one[0] is one[1]]
+    halos = [one for one in MAP_HALOS if is_outer_cut or one[0] is one[1]]
+    of_input = [one for one in INPUT_HALOS if is_outer_cut or one[0] is one[1]]
     if not any(is_cut):
-        borders, of_input = borders[:1], [(KEPT, KEPT), (AGAIN, AGAIN)]
-    for order, border, input_border, hold in product(orders, borders, of_input, holds):
+        halos, of_input = halos[:1], [(CACHED, CACHED), (RELOADED, RELOADED)]
+    for order, halo, input_halo, hold in product(orders, halos, of_input, holds):
         yield FusedSchedule(
             group=group,
-            parts=parts,
+            tiles=tiles,
             columns_first=order,
-            borders=border,
-            input_borders=input_border,
+            halo=halo,
+            input_halo=input_halo,
             hold=hold,
         )
 
@@ -289,12 +290,87 @@ class FusedTraffic:
         """Return how the group runs, and what it makes twice, as a JSON value."""
         schedule = self.schedule
         return {
-            "parts": list(schedule.parts),
+            "tiles": list(schedule.tiles),
             "columns_first": schedule.columns_first,
-            "borders": [border.value for border in schedule.borders],
-            "input_borders": [border.value for border in schedule.input_borders],
+            "halo": [halo.value for halo in schedule.halo],
+            "input_halo": [halo.value for halo in schedule.input_halo],
             "hold": schedule.hold.value,
             "kept_weights": list(schedule.kept_elements),
             "multiply_accumulates": self.operations,
             "redundant_multiply_accumulates": self.operations - self.necessary,
         }
+
+    def in_short(self) -> str:
+        """Return the tiling, what becomes of halos, and how much of the weights is stationary."""
+        one, weights = self.schedule, sum(weights_of(self.schedule.group))
+        hold = ", map by map" if one.hold is Hold.ONE_MAP else ""
+        if one.count == 1:
+            return f"in one tile{hold}"
+        kept = sum(one.kept_weights)
+        share = "all" if kept == weights else f"{kept / weights:.0%} of the" if kept else "no"
+        return (
+            f"{one.tiles[0]}x{one.tiles[1]} tiles, halo {_halo(one.halo)}, "
+            f"input halo {_halo(one.input_halo)}, {share} weights stationary{hold}"
+        )
+
+    def listing(self, names: Sequence[str]) -> str:
+        """Return the loops, a line a layer; names: of the layers."""
+        return listing(self.schedule, names)
+
+
+def _halo(halo: Halos) -> str:
+    return " and ".join(dict.fromkeys(one.value for one in halo))
+
+
+def listing(schedule: FusedSchedule, names: Sequence[str]) -> str:
+    """Return the loops of a schedule, a line a layer; sizes are those of the largest tile."""
+    group, tables = schedule.group, CutTables(schedule.group)
+    rows, columns = schedule.tiles
+    lines = [
+        f"{kept} of {weights // layer.weight_bytes} weights of {name} stationary"
+        for kept, weights, layer, name in zip(
+            schedule.kept_elements, tables.weights, group.layers, names, strict=False
+        )
+        if kept
+    ]
+    order = "next to each other first" if schedule.columns_first else "below each other first"
+    is_cut = schedule.count > 1
+    lines.append(
+        f"for each of {rows}x{columns} tiles of the output, {order}" if is_cut else "in one tile"
+    )
+    sizes, outputs = list(_sizes(schedule, tables)), group.outputs
+    if schedule.hold is Hold.ONE_MAP:
+        lines += [f"  load the input {sizes[0]}", f"  for each map of {names[0]}"]
+        lines += [
+            f"    {name}: one map of {size}" for name, size in zip(names, sizes[1:-1], strict=False)
+        ]
+        lines += [f"    {names[-1]}: add it to all of {sizes[-1]}", "  write them"]
+        return "\n".join(lines)
+    lines += [
+        f"  {name}: {_reads(group, number, names)}"
+        f"{'makes and writes' if number in outputs else 'makes'} {size}"
+        for number, (name, size) in enumerate(zip(names, sizes[1:], strict=True), 1)
+    ]
+    return "\n".join(lines)
+
+
+def _reads(group: FusedGroup, number: int, names: Sequence[str]) -> str:
+    """Return where a layer finds what it reads; nothing where the layer before it makes that."""
+    read = group.read_by(number)
+    if number == 1:
+        waits = group.input_waits
+        return "from the input, which waits, " if waits else "from each map of the input in turn, "
+    if read == (number - 1,):
+        return ""
+    return f"from {' and '.join(names[one - 1] if one else 'the input' for one in read)}, "
+
+
+def _sizes(schedule: FusedSchedule, tables: CutTables) -> Iterator[str]:
+    """Maps x rows x columns of what the largest tile makes of each map."""
+    axes = axes_of(schedule)
+    cuts = {key[0]: tables.cut(*key) for key in axes}
+    for number in range(tables.group.length + 1):
+        rows, columns = (
+            max(one.bit_count() for one in cuts[axis].made[number]) for axis in sorted(cuts)
+        )
+        yield f"{tables.group.dims(number)[0]}x{rows}x{columns}"

@@ -4,7 +4,7 @@ It knows what a schedule says, and shares no code with what predicts or chooses 
 that is not in the buffer is NaN, and so is every result computed from it. Numbers are
 small integers modulo a prime: their sums are exact.
 
-The parts of a schedule as the checker sees them: places that are needed and made, as arrays.
+The tiles of a schedule as the checker sees them: places that are needed and made, as arrays.
 
 The arithmetic of the checker: what a layer makes of numbers, at some places.
 """
@@ -19,7 +19,15 @@ import numpy as np
 
 from csdf.errors import ExecutionError
 from planners.traffic.fused.group import FusedGroup, FusedLayer
-from planners.traffic.fused.schedule import AGAIN, KEPT, SENT, Borders, FusedSchedule, Hold
+from planners.traffic.fused.schedule import (
+    CACHED,
+    RECOMPUTED,
+    RELOADED,
+    SPILLED,
+    FusedSchedule,
+    Halos,
+    Hold,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -31,8 +39,8 @@ class FusedRun:
     input: int
     weights: int
     output: int
-    borders_written: int
-    borders_read: int
+    halo_written: int
+    halo_read: int
     peak: int
 
 
@@ -43,8 +51,8 @@ def run_schedule(schedule: FusedSchedule, buffer: int, seed: int = 0) -> FusedRu
     wrong, missing or written twice.
     """
     run = _Run(schedule, buffer, np.random.default_rng(seed))
-    for number in range(len(run.parts)):
-        run.run_part(number)
+    for number in range(len(run.tiles)):
+        run.run_tile(number)
     run.check()
     return FusedRun(peak=run.peak, **run.moved)
 
@@ -55,15 +63,15 @@ class _Run:
     def __init__(self, schedule: FusedSchedule, buffer: int, random: np.random.Generator) -> None:
         group = schedule.group
         self.schedule, self.group, self.buffer = schedule, group, buffer
-        self.parts = parts_of(schedule)
+        self.tiles = tiles_of(schedule)
         sizes = [group.dims(number) for number in range(group.length + 1)]
         self.maps = [np.full(size, np.nan) for size in sizes]  # in the buffer
         self.dram = [np.full(size, np.nan) for size in sizes]
         self.written = {number: np.full(sizes[number], np.nan) for number in group.written}
         self.dram[0] = random.integers(0, PRIME, sizes[0]).astype(float)
         self.trained = [random_kernel(one, random) for one in group.layers]
-        parts = zip(*(part.made for part in self.parts), strict=True)
-        made = [np.any(maps, axis=0) for maps in parts]
+        tiles = zip(*(tile.made for tile in self.tiles), strict=True)
+        made = [np.any(maps, axis=0) for maps in tiles]
         live = list(map(live_places, group.layers, made[1:]))
         self.sizes = [group.input_bytes, *(layer.output_bytes for layer in group.layers)]
         self.vectors = [
@@ -81,7 +89,7 @@ class _Run:
         self.present = 0
         self.peak = 0
         self.slot = 0  # beside the maps: weights in passing, rows in passing
-        counters = ("input", "weights", "output", "borders_written", "borders_read")
+        counters = ("input", "weights", "output", "halo_written", "halo_read")
         self.moved = dict.fromkeys(counters, 0)
 
     def look(self) -> None:
@@ -108,17 +116,17 @@ class _Run:
         change = int(np.count_nonzero(~np.isnan(held))) - before
         self.present += change * self.sizes[number]
 
-    def stays(self, number: int, part: PartOfMaps) -> Array:
-        """Which places of a map wait for later parts."""
-        borders = self._borders(number)
-        if borders == (KEPT, KEPT):
-            return part.later[number]
-        if borders[1] is KEPT:
-            return part.inside[number]
-        return np.zeros_like(part.later[number])
+    def stays(self, number: int, tile: TileOfMaps) -> Array:
+        """Which places of a map wait for later tiles."""
+        halo = self._halo(number)
+        if halo == (CACHED, CACHED):
+            return tile.later[number]
+        if halo[1] is CACHED:
+            return tile.inside[number]
+        return np.zeros_like(tile.later[number])
 
-    def _borders(self, number: int) -> Borders:
-        return self.schedule.borders if number else self.schedule.input_borders
+    def _halo(self, number: int) -> Halos:
+        return self.schedule.halo if number else self.schedule.input_halo
 
     def fetch(self, number: int, maps: slice, where: Array, counter: str) -> None:
         """Read elements from DRAM that are not in the buffer."""
@@ -130,93 +138,93 @@ class _Run:
         self.put(number, maps, missing, values)
 
     def load_weights(self, layer: int) -> bool:
-        """Count the weights that a part brings in; return whether all of them stay."""
+        """Count the weights that a tile brings in; return whether all of them stay."""
         filters, width, _ = self.weights[layer].shape
         total, kept = filters * width * self.vectors[layer], self.kept[layer]
         self.moved["weights"] += total - (kept if self.loaded[layer] else 0)
         self.loaded[layer] = True
         return bool(kept >= total)
 
-    def run_part(self, number: int) -> None:
-        """Run one part."""
-        part = self.parts[number]
+    def run_tile(self, number: int) -> None:
+        """Run one tile."""
+        tile = self.tiles[number]
         if self.schedule.hold is Hold.ONE_MAP:
-            self._run_by_map(part)
+            self._run_by_map(tile)
             return
         for layer in range(self.group.length):
-            self._run_layer(layer, part)
+            self._run_layer(layer, tile)
             for one in range(layer + 1):
                 if self.last_readers[one] == layer + 1:
-                    self.drop(one, slice(None), self.stays(one, part))
+                    self.drop(one, slice(None), self.stays(one, tile))
 
-    def _run_layer(self, layer: int, part: PartOfMaps) -> None:
-        """Run a layer of a part: all feature maps."""
+    def _run_layer(self, layer: int, tile: TileOfMaps) -> None:
+        """Run a layer of a tile: all feature maps."""
         one, every = self.group.layers[layer], slice(None)
         is_full = self.load_weights(layer)
         is_end = layer + 1 in self.ends
         streams_input = layer == 0 and not self.group.input_waits
-        row = longest_row(part.made[layer + 1])
+        row = longest_row(tile.made[layer + 1])
         self.slot = row * one.widest_beside
         if layer == 0 and not streams_input:
-            self.fetch(0, every, part.needed[0], "input")
+            self.fetch(0, every, tile.needed[0], "input")
         if not is_end:
-            self._arrive(layer + 1, every, part)
+            self._arrive(layer + 1, every, tile)
         if streams_input:
-            sums = self._stream_input(part, is_full=is_full)
+            sums = self._stream_input(tile, is_full=is_full)
         else:
             vector = 0 if is_full else self.vectors[layer]
             if is_end:
                 size = one.output_bytes
                 by_row = row * size + vector * (one.channels // one.groups)
-                by_map = int(part.made[layer + 1].sum()) * size + vector
+                by_map = int(tile.made[layer + 1].sum()) * size + vector
                 self.slot += by_row if is_full else min(by_row, by_map)
             else:
                 self.slot += vector
             self.look()
             source = self._source(layer + 1, self.maps)
-            sums = sums_of(one, self.weights[layer], source, part.made[layer + 1])
-        values = self._with_operands(layer, every, part, sums)
+            sums = sums_of(one, self.weights[layer], source, tile.made[layer + 1])
+        values = self._with_operands(layer, every, tile, sums)
         self.slot = 0
-        self._finish(layer + 1, every, part, values)
+        self._finish(layer + 1, every, tile, values)
 
     def _source(self, layer: int, maps: Sequence[Array]) -> Array:
         """Return the places that a layer slides over."""
         return np.concatenate([maps[one] for one in self.group.read_by(layer)])
 
-    def _arrive(self, number: int, maps: slice, part: PartOfMaps) -> None:
-        """Make room for what the part makes of a map, and read back what was sent."""
-        if self._borders(number)[0] is SENT:
-            old = part.needed[number] & ~part.made[number]
-            self.fetch(number, maps, old, "borders_read")
-        self.put(number, maps, part.made[number], 0.0)
+    def _arrive(self, number: int, maps: slice, tile: TileOfMaps) -> None:
+        """Make room for what the tile makes of a map, and read back what was sent."""
+        if self._halo(number)[0] is SPILLED:
+            old = tile.needed[number] & ~tile.made[number]
+            self.fetch(number, maps, old, "halo_read")
+        self.put(number, maps, tile.made[number], 0.0)
 
-    def _stream_input(self, part: PartOfMaps, *, is_full: bool) -> Array:
+    def _stream_input(self, tile: TileOfMaps, *, is_full: bool) -> Array:
         """The sums of the first layer, its input passing by map, or by row of a map."""
         one, vector = self.group.layers[0], 0 if is_full else self.vectors[0]
-        row = longest_row(part.needed[0])
+        row = longest_row(tile.needed[0])
         by_row = row * self.sizes[0] + vector * (one.filters // one.groups)
-        by_map = int(part.needed[0].sum()) * self.sizes[0] + vector
-        is_by_row = self.schedule.input_borders == (AGAIN, AGAIN) and by_row < by_map
-        sums = np.zeros((one.filters, int(part.made[1].sum())))
+        by_map = int(tile.needed[0].sum()) * self.sizes[0] + vector
+        is_by_row = self.schedule.input_halo == (RELOADED, RELOADED) and by_row < by_map
+        sums = np.zeros((one.filters, int(tile.made[1].sum())))
         room = self.slot
         for channel in range(one.channels):
             maps = slice(channel, channel + 1)
             self.slot = room + vector * (one.filters // one.groups if is_by_row else 1)
-            pieces = rows_of(part.needed[0]) if is_by_row else [part.needed[0]]
+            pieces = rows_of(tile.needed[0]) if is_by_row else [tile.needed[0]]
             for piece in pieces:
                 self.fetch(0, maps, piece, "input")
                 sums += sums_of_map(
-                    one, self.weights[0], self.maps[0], part.made[1], channel, piece
+                    one, self.weights[0], self.maps[0], tile.made[1], channel, piece
                 )
                 if is_by_row:
-                    self.drop(0, maps, self.stays(0, part))
-            self.drop(0, maps, self.stays(0, part))
+                    self.drop(0, maps, self.stays(0, tile))
+            self.drop(0, maps, self.stays(0, tile))
         self.slot = room
         return sums
 
-    def _with_operands(self, layer: int, maps: slice, part: PartOfMaps, sums: Array) -> Array:
+    def _with_operands(self, layer: int, maps: slice, tile: TileOfMaps, sums: Array) -> Array:
         """The sums with what is added element by element."""
-        made = part.made[layer + 1]
+        made = tile.made[layer + 1]
         sizes = self.group.layers[layer].beside_bytes
         for operand, size in zip(self.beside[layer], sizes, strict=True):
             values = operand[maps][:, made]
@@ -227,11 +235,11 @@ class _Run:
                 sums = sums + self.maps[source][maps][:, made]
         return sums % PRIME
 
-    def _finish(self, number: int, maps: slice, part: PartOfMaps, values: Array) -> None:
+    def _finish(self, number: int, maps: slice, tile: TileOfMaps, values: Array) -> None:
         """Leave what was made of a map in the buffer, in DRAM, or both."""
         if np.isnan(values).any():
             raise ExecutionError(f"layer {number} read elements that were not in the buffer")
-        made = part.made[number]
+        made = tile.made[number]
         if number in self.ends:
             if not np.isnan(self.dram[number][maps][:, made]).all():
                 raise ExecutionError("an output was written twice")
@@ -239,62 +247,60 @@ class _Run:
             self.dram[number][maps][:, made] = values
             return
         self.put(number, maps, made, values)
-        borders = self._borders(number)
-        if borders[0] is SENT:
-            leaves = part.beyond[number] if borders[1] is KEPT else part.later[number]
+        halo = self._halo(number)
+        if halo[0] is SPILLED:
+            leaves = tile.beyond[number] if halo[1] is CACHED else tile.later[number]
             leaves = made & leaves
             self.dram[number][maps][:, leaves] = self.maps[number][maps][:, leaves]
-            self.moved["borders_written"] += (
-                values.shape[0] * int(leaves.sum()) * self.sizes[number]
-            )
+            self.moved["halo_written"] += values.shape[0] * int(leaves.sum()) * self.sizes[number]
         if number in self.group.written:
             self._write_inside(number, maps, made)
 
     def _write_inside(self, number: int, maps: slice, made: Array) -> None:
-        """Write a map that others read, each element once, whatever its borders did."""
+        """Write a map that others read, each element once, whatever its halo did."""
         copy = self.written[number]
         fresh = made & np.isnan(copy[maps][0])
         copy[maps][:, fresh] = self.maps[number][maps][:, fresh]
         self.moved["output"] += (copy[maps].shape[0]) * int(fresh.sum()) * self.sizes[number]
 
-    def _run_by_map(self, part: PartOfMaps) -> None:
-        """Run a part: all layers for one feature map, then for the next."""
+    def _run_by_map(self, tile: TileOfMaps) -> None:
+        """Run a tile: all layers for one feature map, then for the next."""
         last, every = self.group.length, slice(None)
-        self.fetch(0, every, part.needed[0], "input")
+        self.fetch(0, every, tile.needed[0], "input")
         is_full = [self.load_weights(layer) for layer in range(last)]
-        self.put(last, every, part.made[last], 0.0)
-        sums = np.zeros((self.group.layers[-1].filters, int(part.made[last].sum())))
+        self.put(last, every, tile.made[last], 0.0)
+        sums = np.zeros((self.group.layers[-1].filters, int(tile.made[last].sum())))
         for one in range(self.group.dims(1)[0]):
-            sums += self._run_map(one, part, is_full)
-        values = self._with_operands(last - 1, every, part, sums)
-        self._finish(last, every, part, values)
+            sums += self._run_map(one, tile, is_full)
+        values = self._with_operands(last - 1, every, tile, sums)
+        self._finish(last, every, tile, values)
         self.slot = 0
-        self.drop(last, every, np.zeros_like(part.made[last]))
-        self.drop(0, every, self.stays(0, part))
+        self.drop(last, every, np.zeros_like(tile.made[last]))
+        self.drop(0, every, self.stays(0, tile))
 
-    def _run_map(self, one: int, part: PartOfMaps, is_full: list[bool]) -> Array:
+    def _run_map(self, one: int, tile: TileOfMaps, is_full: list[bool]) -> Array:
         """Run a feature map through all layers; return what it adds to the last one's sums."""
         last, maps = self.group.length, slice(one, one + 1)
         sums = np.zeros(0)
         for number, layer in enumerate(self.group.layers, 1):
             self.slot = 0
             made, source, weights = (
-                part.made[number],
+                tile.made[number],
                 self.maps[number - 1],
                 self.weights[number - 1],
             )
             if number < last:
-                self._arrive(number, maps, part)
+                self._arrive(number, maps, tile)
             self.slot = 0 if is_full[number - 1] else self.vectors[number - 1]
             self.slot += longest_row(made) * layer.widest_beside
             self.look()
             if number < last:
                 values = sums_of(layer, weights, source, made, one)
-                self._finish(number, maps, part, values % PRIME)
+                self._finish(number, maps, tile, values % PRIME)
             else:
                 sums = sums_of_map(layer, weights, source, made, one)
             if number > 1:
-                self.drop(number - 1, maps, self.stays(number - 1, part))
+                self.drop(number - 1, maps, self.stays(number - 1, tile))
         return sums
 
     def check(self) -> None:
@@ -307,10 +313,10 @@ class _Run:
 
 
 @dataclass(frozen=True, slots=True)
-class PartOfMaps:
-    """Of each map, which places a part needs and makes, and which later parts need.
+class TileOfMaps:
+    """Of each map, which places a tile needs and makes, and which later tiles need.
 
-    later: any; inside: those in the same row or column of parts; beyond: the others.
+    later: any; inside: those in the same row or column of tiles; beyond: the others.
     """
 
     outer: int
@@ -336,8 +342,8 @@ def rows_of(where: Array) -> list[Array]:
     return found
 
 
-def parts_of(schedule: FusedSchedule) -> list[PartOfMaps]:
-    """Return all parts in their order: what they need and make is a rectangle of rows and columns."""
+def tiles_of(schedule: FusedSchedule) -> list[TileOfMaps]:
+    """Return all tiles in their order: what they need and make is a rectangle of rows and columns."""
     outer, inner = (0, 1) if schedule.columns_first else (1, 0)
     along_outer, along_inner = _along(schedule, outer, 0), _along(schedule, inner, 1)
     found = []
@@ -356,25 +362,25 @@ def parts_of(schedule: FusedSchedule) -> list[PartOfMaps]:
 
 
 def _along(schedule: FusedSchedule, axis: int, place: int) -> list[tuple[list[Array], list[Array]]]:
-    """The elements of each map that each part along one axis needs and makes."""
-    group, count = schedule.group, schedule.parts[axis]
+    """The elements of each map that each tile along one axis needs and makes."""
+    group, count = schedule.group, schedule.tiles[axis]
     sizes = [group.dims(number)[1 + axis] for number in range(group.length + 1)]
     seen, ends = [np.zeros(size, dtype=bool) for size in sizes], group.ends
     found = []
-    for part in range(count):
+    for tile in range(count):
         needed: dict[int, Array] = {}
         made: dict[int, Array] = {}
         for number in range(group.length, -1, -1):
             wanted = np.zeros(sizes[number], dtype=bool)
             if number in ends:
-                wanted[sizes[-1] * part // count : sizes[-1] * (part + 1) // count] = True
+                wanted[sizes[-1] * tile // count : sizes[-1] * (tile + 1) // count] = True
             for reader, layer in enumerate(group.layers, 1):
                 if number in group.read_by(reader):
                     wanted |= _windows(layer, axis, made[reader])
                 if (number, reader) in group.skips:
                     wanted |= made[reader]
-            borders = schedule.borders if number else schedule.input_borders
-            is_again = borders[place] is AGAIN
+            halo = schedule.halo if number else schedule.input_halo
+            is_again = halo[place] in (RECOMPUTED, RELOADED)
             needed[number], made[number] = wanted, wanted if is_again else wanted & ~seen[number]
             seen[number] |= wanted
         found.append(([needed[one] for one in sorted(needed)], [made[one] for one in sorted(made)]))
@@ -393,20 +399,20 @@ def _windows(layer: FusedLayer, axis: int, made: Array) -> Array:
 
 def _with_later(
     group: FusedGroup, found: Sequence[tuple[int, list[Array], list[Array]]]
-) -> list[PartOfMaps]:
+) -> list[TileOfMaps]:
     maps = range(group.length + 1)
     inside = [np.zeros(group.dims(number)[1:], dtype=bool) for number in maps]
     beyond = [np.zeros(group.dims(number)[1:], dtype=bool) for number in maps]
-    parts, row = [], -1
+    tiles, row = [], -1
     for outer, needed, made in reversed(found):
         if outer != row:
             beyond = [one | other for one, other in zip(beyond, inside, strict=True)]
             inside = [np.zeros_like(one) for one in inside]
             row = outer
         later = [one | other for one, other in zip(beyond, inside, strict=True)]
-        parts.append(PartOfMaps(outer, needed, made, later, inside, beyond))
+        tiles.append(TileOfMaps(outer, needed, made, later, inside, beyond))
         inside = [one | other for one, other in zip(inside, needed, strict=True)]
-    return parts[::-1]
+    return tiles[::-1]
 
 
 PRIME = 251

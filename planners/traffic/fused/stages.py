@@ -5,20 +5,29 @@ all of its input). What works element by element behind it, an addition with its
 is of the same stage where nothing else reads what it works on. Concatenations, slices and reshapes
 move nothing: the stage that produces their input writes it to its place in the result. Other layers are
 stages of their own.
-Trained numbers beside weights of windows and matrices, such as biases, are not counted.
+Trained numbers beside weights of windows and matrices, such as biases, are not counted. Runs of
+stages that can run fused are groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import ElementSizes
-from planners.traffic.convolution import Convolution, convolution_of, is_convolution
-from planners.traffic.fused.group import INPUT, PART_OF_OTHERS, FusedLayer, count
+from planners.traffic.convolution import CONVOLUTIONS, Convolution, convolution_of
+from planners.traffic.fused.axis_cuts import makes_what_it_writes
+from planners.traffic.fused.group import (
+    INPUT,
+    PART_OF_OTHERS,
+    FusedGroup,
+    FusedLayer,
+    Skip,
+    count,
+)
 from planners.traffic.fused.reading import (
     fused_layer,
     maps_of,
@@ -191,7 +200,7 @@ def _windowed(network: Network, layer: Layer, source: str, sizes: ElementSizes) 
             weight_bytes=sizes.of_weights(layer) if window.has_weights else 1,
         ),
         convolution=None
-        if is_single or not is_convolution(layer)
+        if is_single or not isinstance(layer.operator, CONVOLUTIONS)
         else convolution_of(network, layer),
         outputs=layer.shape.elements,
     )
@@ -309,3 +318,86 @@ def _consumers(network: Network, name: str) -> Iterator[str]:
             yield from _consumers(network, consumer)
         else:
             yield consumer
+
+
+def groups_of(stages: Sequence[Stage], first: int, end: int) -> Iterator[FusedGroup]:
+    """Return the ways in which stages [first, end) can be one group; none where they cannot be.
+
+    They differ in whether an input that is added later waits for that or is read twice.
+    """
+    chosen = stages[first:end]
+    if len(chosen) < 2:
+        return
+    place = {stage.name: number for number, stage in enumerate(chosen, 1)}
+    sources = tuple(_sources_in(place, stage, chosen[0]) for stage in chosen)
+    if not all(sources) or any(name in place for stage in chosen for name in stage.in_views):
+        return
+    skips = tuple(_skips(chosen, place))
+    read = {one for numbers in sources for one in numbers} | {one for one, _ in skips}
+    if not _are_cut_alike(stage for number, stage in enumerate(chosen, 1) if number not in read):
+        return
+    written = frozenset(
+        number
+        for number, stage in enumerate(chosen, 1)
+        if number in read and _is_read_beyond(stage, first, end)
+    )
+    if any(stage.window is None for stage in chosen):
+        return
+    window, apart = chosen[0].window, chosen[0].maps_apart
+    repeats_maps = window is not None and apart < window.channels
+    added = tuple(_skips(chosen, {chosen[0].source: 0}))
+    for waiting in ((), added) if added else ((),):
+        inside = {*place, chosen[0].source} if waiting else place.keys()
+        operands = operands_of(chosen, inside)
+        group = FusedGroup(
+            layers=tuple(_layers(chosen, inside)),
+            sources=sources,
+            skips=(*skips, *waiting),
+            written=written,
+            operands=operands if any(operands) else (),
+            maps_apart=apart if repeats_maps else None,
+            input_bytes=chosen[0].source_bytes,
+        )
+        if makes_what_it_writes(group):
+            yield group
+
+
+def _sources_in(place: Mapping[str, int], stage: Stage, start: Stage) -> tuple[int, ...]:
+    """The maps of a group that the window of a stage slides over; none where others are needed."""
+    left, found = stage.sources, []
+    while left:
+        if left[0] in place:
+            found.append(place[left[0]])
+            left = left[1:]
+        elif left[: len(start.sources)] == start.sources:
+            found.append(0)
+            left = left[len(start.sources) :]
+        else:
+            return ()
+    return tuple(found)
+
+
+def _skips(chosen: Sequence[Stage], place: Mapping[str, int]) -> Iterator[Skip]:
+    """The tensors with a place that stages read element by element."""
+    for number, stage in enumerate(chosen, 1):
+        yield from ((place[name], number) for name in stage.beside if name in place)
+
+
+def _are_cut_alike(ends: Iterable[Stage]) -> bool:
+    """Whether all of these make equally many rows and columns."""
+    windows = [stage.window for stage in ends]
+    return len({one and (one.rows.outputs, one.columns.outputs) for one in windows}) == 1
+
+
+def _is_read_beyond(stage: Stage, first: int, end: int) -> bool:
+    """Whether someone outside stages [first, end) reads what a stage leaves."""
+    return stage.leaves or any(not first <= reader < end for reader in stage.readers)
+
+
+def _layers(chosen: Sequence[Stage], inside: Collection[str]) -> Iterator[FusedLayer]:
+    """The layers with their operands from DRAM; inside: tensors that are in the buffer."""
+    for stage in chosen:
+        if stage.window is not None:
+            outside = [place for place, name in enumerate(stage.beside) if name not in inside]
+            sizes = tuple(stage.window.beside_bytes[place] for place in outside)
+            yield replace(stage.window, beside=len(sizes), operand_bytes=sizes)

@@ -57,7 +57,9 @@ def with_peaks(graph):
     }
     roomy = with_capacities(graph, {name: 2 * size for name, size in frame.items()})
     execution = self_timed_execution(roomy, iterations=FRAMES)
-    return with_capacities(graph, {name: execution.peaks[name] for name in frame}), execution
+    return with_capacities(
+        graph, {name: execution.max_occupancy[name] for name in frame}
+    ), execution
 
 
 granularities = st.sampled_from([Granularity(), Granularity(rows=2), Granularity(rows=None)])
@@ -101,7 +103,7 @@ def test_one_row_less_than_the_peak_is_found(model, data):
     graph, execution = with_peaks(lower(model.network))
     names = [channel.name for channel in graph.channels if not channel.is_self_loop]
     name = data.draw(st.sampled_from(names))
-    short = with_capacities(graph, {name: execution.peaks[name] - 1})
+    short = with_capacities(graph, {name: execution.max_occupancy[name] - 1})
     with pytest.raises(ExecutionError, match=f"channel '{name}'"):
         run_by_parts(model, short, execution.firings, frames(model, FRAMES))
 

@@ -72,8 +72,7 @@ def by_rows(model, frames):
     return run_by_parts(model, bounded, firings, frames).outputs
 
 
-@pytest.mark.parametrize("per_channel", [False, True])
-@pytest.mark.parametrize("form", ["QDQ", "QOperator"])
+@pytest.mark.parametrize(("form", "per_channel"), [("QDQ", True), ("QOperator", False)])
 @pytest.mark.parametrize("name", QUICK_AND_SLOW)
 def test_a_quantised_network_by_rows_gives_the_runtimes_outputs(name, form, per_channel, tmp_path):
     activations = quantization.QuantType.QInt8 if per_channel else quantization.QuantType.QUInt8

@@ -53,7 +53,7 @@ def test_its_highest_step_is_the_peak_of_the_execution(seed):
         steps = occupancy_steps(
             one, own[one.producer], graph.actor(one.consumer), own[one.consumer]
         )
-        assert max(steps.tokens) == execution.peaks[one.name]
+        assert max(steps.tokens) == execution.max_occupancy[one.name]
 
 
 @pytest.mark.parametrize("count", [0, 1, 5])

@@ -95,7 +95,7 @@ def test_what_was_left_out_is_said_with_its_reason():
 
 def test_a_period_that_was_not_found_has_its_bounds():
     known = findings(ring(), result=None, period_bounds=(Fraction(7), Fraction(9)))
-    assert "at least 7 and at most 9" in ReadPage(report_page(known)).texts["summary"]
+    assert "lower bound 7, upper bound 9" in ReadPage(report_page(known)).texts["summary"]
 
 
 def test_a_front_that_is_not_complete_says_from_where_on():

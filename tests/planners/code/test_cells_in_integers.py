@@ -119,7 +119,7 @@ def test_random_cells_give_the_bytes_of_the_whole_network(tmp_path):
 def test_the_flash_of_cells_is_that_of_the_library(seed):
     model = quantised(network(seed), seed)
     found = fit(model.network, searched=())
-    written = library(model, found.ways[0].plan, name="net", frames=[]).written
+    written = library(model, found.methods[0].plan, name="net", frames=[]).written
     assert found.flash_bytes == written.weight_bytes
 
 

@@ -23,7 +23,7 @@ DEPLOYED = ("ad01_int8", "kws_int8", "micro_speech_int8", "person_detect_int8", 
 
 def found_and_written(model):
     found = fit(model.network, searched=())
-    return found, library_sources(model, found.ways[0].plan, "net")
+    return found, library_sources(model, found.methods[0].plan, "net")
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -37,7 +37,7 @@ def between(operator):
 def by_rows(model, element_bytes):
     """A plan in which the tensor before the resize has a line of fewer rows than there are."""
     name = model.network.layers[1].name
-    for way in fit(model.network, element_bytes=element_bytes).ways:
+    for way in fit(model.network, element_bytes=element_bytes).methods:
         lines = [one for one in way.plan.buffers if one.tensor == name and one.kind is Kind.LINE]
         if lines and lines[0].rows < model.network.layers[1].shape.rows:
             return model, way.plan

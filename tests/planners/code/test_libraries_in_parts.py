@@ -10,7 +10,7 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from planners.code.library import library, write_library
-from planners.memory.answer import IN_PARTS, OUTSIDE, ROWS
+from planners.memory.answer import EXTERNAL, IN_PARTS, ROWS
 from planners.memory.fit import fit
 from planners.plan.plan import Kind
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
@@ -77,7 +77,7 @@ def in_parts(model, seed, **options):
     """A plan of the space in which a stage works in parts, of some dozens that are drawn; or none."""
     for attempt in range(60):
         plan = random_plan(model.network, 100 * seed + attempt, parts=(2, 3, 4, 16), **options)
-        if any(one.stage.summing for group in plan.groups for one in group.stages):
+        if any(one.stage.accumulating_layer for group in plan.groups for one in group.stages):
             return plan
     return None
 
@@ -152,7 +152,7 @@ def test_what_lies_outside_is_read_and_written_there(tmp_path):
     for seed in range(4):
         model = quantised((everything(), wide())[seed % 2], seed)
         cases.append((model, outside(model.network, seed, element_bytes=1)))
-    assert all(any(one.kind is Kind.OUTSIDE for one in plan.buffers) for _, plan in cases)
+    assert all(any(one.kind is Kind.EXTERNAL for one in plan.buffers) for _, plan in cases)
     assert run_all(libraries(cases), tmp_path) == []
 
 
@@ -163,7 +163,7 @@ def test_rows_come_in_and_results_go_out_to_the_caller(tmp_path):
         model = expanded(seed)
         cases += [
             (model, way.plan)
-            for way in fit(model.network, input=ROWS, result=OUTSIDE, element_bytes=4).ways
+            for way in fit(model.network, input=ROWS, output=EXTERNAL, element_bytes=4).methods
         ]
     assert run_all(libraries(cases), tmp_path) == []
 

@@ -24,7 +24,7 @@ REALS, INTEGERS = range(10), range(100, 108)
 @pytest.fixture(autouse=True)
 def everywhere(monkeypatch):
     """Plans in which every tensor that may lies in another, whether that helps or not."""
-    monkeypatch.setattr(making, "worth_it", lambda inlays, lives, sizes: dict(inlays))
+    monkeypatch.setattr(making, "worth_it", lambda aliases, lives, sizes: dict(aliases))
     monkeypatch.setattr(rings, "pays", lambda ring, apart: True)
     monkeypatch.setattr(making, "_tried", eager_alone)
 
@@ -38,7 +38,7 @@ def cases(models, element_bytes):
             model.network, seed, is_streamed=seed % 2 == 0, element_bytes=element_bytes
         )
         found += [(model, one) for one in (plan, drawn)]
-    assert sum(bool(plan.inlays) for _, plan in found) > len(found) // 2
+    assert sum(bool(plan.aliases) for _, plan in found) > len(found) // 2
     return found
 
 

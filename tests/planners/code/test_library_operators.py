@@ -10,7 +10,7 @@ from csdf.errors import UnsupportedOperator
 from planners.code.library import library
 from planners.memory.making import plan_of
 from planners.memory.moves import WHOLE, GroupWay
-from planners.plan.plan import Manner
+from planners.plan.plan import Mode
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.memory.streamed import random_plan, space
 
@@ -257,13 +257,13 @@ SUMS = [
 ]
 
 
-def with_manner(model, manner):
+def with_mode(model, mode):
     """A plan whose last move goes in that manner; none where there is no such move."""
     moves = space(model.network)
-    last = len(moves.course.cuts) - 1
+    last = len(moves.course.separators) - 1
     for begin in range(last):
         for move in moves.from_cut(begin, WHOLE):
-            if move.end == last and move.stages[-1].manner is manner:
+            if move.end == last and move.stages[-1].mode is mode:
                 before = [GroupWay(0, 0, 0, begin, moves_to(moves, begin))] if begin else []
                 groups = [*before, GroupWay(0, 0, begin, last, (move,))]
                 return plan_of(moves.course, moves.table, groups, is_streamed=False)
@@ -307,7 +307,7 @@ def cases():
     found += streamed(fused(), 1, 2, 3)
     for operators in SUMS:
         model = summing(*operators)
-        plans = [with_manner(model, manner) for manner in (Manner.SUMS, Manner.CHANNELS)]
+        plans = [with_mode(model, mode) for mode in (Mode.ACCUMULATING, Mode.CHANNELS)]
         found += [(model, plan) for plan in plans if plan is not None]
     return found
 
@@ -318,9 +318,9 @@ def test_every_operator_gives_what_the_whole_network_gives(tmp_path):
 
 
 def test_sums_and_channels_are_among_the_plans():
-    plans = [with_manner(summing(*operators), Manner.CHANNELS) for operators in SUMS]
+    plans = [with_mode(summing(*operators), Mode.CHANNELS) for operators in SUMS]
     assert sum(plan is not None for plan in plans) == 6  # all but fully connected
-    plans = [with_manner(summing(*operators), Manner.SUMS) for operators in SUMS]
+    plans = [with_mode(summing(*operators), Mode.ACCUMULATING) for operators in SUMS]
     assert all(plans)
 
 

@@ -109,7 +109,7 @@ def test_every_way_of_a_float_head_runs_in_the_planned_arena(arithmetic, tmp_pat
     made = {}
     for input_ in INPUTS:
         found = fit(model.network, input=input_)
-        for number, way in enumerate(found.ways):
+        for number, way in enumerate(found.methods):
             name = f"net{number}_{input_}"
             made[name] = library(model, way.plan, name=name, frames=frames)
             written = made[name].written

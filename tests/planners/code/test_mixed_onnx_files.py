@@ -114,7 +114,7 @@ def test_integers_with_a_scale_of_the_frame_give_what_their_network_gives(weight
     planned = fit(
         model.network, input="rows" if kind == quantization.QuantType.QInt8 else "resident"
     )
-    (least, *_, last) = planned.ways
+    (least, *_, last) = planned.methods
     made = [
         library(model, way.plan, name=f"net{number}") for number, way in enumerate((least, last))
     ]

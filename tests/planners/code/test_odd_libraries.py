@@ -14,7 +14,7 @@ from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.c_text import identifier
 from planners.code.library import library
-from planners.memory.answer import INPUTS, RESULTS, SEARCHED
+from planners.memory.answer import INPUTS, OUTPUT_MEMORIES, SEARCHED
 from planners.memory.fit import fit
 from tests.cnn2csdf.execution.random_networks import _added, operators
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
@@ -85,7 +85,7 @@ def drawn(count):
 
 def gives_back(network, plan):
     """Whether an output is the input itself, which comes row by row: the one thing that cannot be."""
-    return any(layer.inputs == (plan.groups[0].arriving,) for layer in network.outputs)
+    return any(layer.inputs == (plan.groups[0].streamed_input,) for layer in network.outputs)
 
 
 @needs_compiler
@@ -126,10 +126,10 @@ def test_all_ways_to_work_maps_of_one_place_or_one_row_run(tmp_path):
         for kernel in ((1, 1), (3, 3)):
             model = tiny(dims, kernel)
             for input_ in INPUTS:
-                for result in RESULTS:
+                for result in OUTPUT_MEMORIES:
                     options = {"input": input_, "result": result, "searched": SEARCHED}
                     found = fit(model.network, element_bytes=4, **options)
-                    cases.append((model, Random(len(cases)).choice(found.ways).plan))
+                    cases.append((model, Random(len(cases)).choice(found.methods).plan))
     assert len(cases) == 36
     assert run_all(libraries(cases), tmp_path) == []
 

@@ -27,8 +27,8 @@ def test_a_quantised_onnx_file_in_c_gives_the_bytes_of_its_network(name, form, i
     kind = quantization.QuantType.QInt8 if is_signed else quantization.QuantType.QUInt8
     path, _ = quantized_file(name, tmp_path, form, per_channel=is_signed, activation_type=kind)
     model = simplified(read_onnx(path, with_weights=True))
-    ways = fit(model.network, input="rows", budget=3).ways
-    plans = [ways[0].plan, next(way.plan for way in ways if way.name == "whole layers")]
+    ways = fit(model.network, input="rows", budget=3).methods
+    plans = [ways[0].plan, next(way.plan for way in ways if way.name == "layer by layer")]
     folder = tmp_path / "libraries"
     folder.mkdir()
     made = libraries([(model, plan) for plan in plans])

@@ -6,14 +6,14 @@ from hypothesis import given
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.weights import Model
-from planners.fusion.configurations import chain_of
 from planners.fusion.planning import best_plan
-from planners.fusion.search import Terms
-from planners.fusion.ways import Scratch, Way
+from planners.fusion.search import GroupMode, Terms
+from planners.memory.order import chain_of
+from planners.memory.tiles import Scratch
 from planners.plan.plan import Kind
 from planners.plan.text import format_plans, parse_plans
-from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.deployment.deployment import streaming_plans
+from planners.reuse.deployment import streaming_plans
+from planners.reuse.evaluation import Evaluator
 from tests.planners.code.calibrated import real_model
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.code.drawing import same_in_each_run
@@ -44,17 +44,17 @@ def deployed(count):
 def test_partitions_and_pipelines_give_in_c_what_the_whole_gives(tmp_path):
     cases = deployed(16)
     plans = [plan for _, plan in cases]
-    assert any(group.hand_overs for plan in plans for group in plan.groups)
+    assert any(group.transfers for plan in plans for group in plan.groups)
     assert any(len(plan.groups) > 2 for plan in plans)
-    assert any(one.kind is Kind.OUTSIDE for plan in plans for one in plan.buffers)
+    assert any(one.kind is Kind.EXTERNAL for plan in plans for one in plan.buffers)
     assert run_all(libraries(cases), tmp_path) == []
 
 
 @needs_compiler
 def test_groups_of_rows_among_whole_layers_give_in_c_what_the_whole_gives(tmp_path):
     model = real_model(from_catalogue("resnet8:resolution=16"))
-    ways = frozenset({Way.WHOLE, Way.ROWS})
-    terms = Terms(platform=PLATFORMS["jetson-tx2"], scratch=Scratch.NONE, ways=ways)
+    ways = frozenset({GroupMode.WHOLE, GroupMode.ROWS})
+    terms = Terms(platform=PLATFORMS["jetson-tx2"], scratch=Scratch.NONE, modes=ways)
     found = best_plan(chain_of(model.network), terms, 37_500).plan
     cases = [(model, found.plan)]
     assert any(len(plan.groups) > 1 and any(g.stages[1:] for g in plan.groups) for _, plan in cases)

@@ -53,7 +53,7 @@ def test_ways_that_fit_prints_are_libraries(tmp_path):
         network = simplified(Model(network=from_catalogue(name))).network
         model = Model(network=network, weights=random_weights(network, 0))
         for input_ in INPUTS:
-            ways = {way.name: way for way in fit(network, element_bytes=4, input=input_).ways}
+            ways = {way.name: way for way in fit(network, element_bytes=4, input=input_).methods}
             cases += [(model, way.plan) for way in ways.values()][::2]
     assert len(cases) >= 12
     assert run_all(libraries(cases), tmp_path) == []

@@ -7,10 +7,10 @@ import pytest
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from csdf.errors import InvalidPlan
-from planners.network_arena import whole_arena, whole_plan
 from planners.plan.checker import require_carried_out
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.code.compiling import FLAGS, libraries, needs_compiler, run_all
+from tests.planners.memory.plain import whole_plan
 
 
 def over(make, function, operand, inputs=2):
@@ -22,7 +22,7 @@ def over(make, function, operand, inputs=2):
     result = builder.add(op.Elementwise(function=function), *names)
     builder.output(result)
     model = make(builder.network())
-    plan = whole_plan(model.network, whole_arena(model.network))
+    plan = whole_plan(model.network)
     size = plan.buffers[0].size
     places = {"input": 0, **{name: size * (n + 1) for n, name in enumerate(names)}}
     places[result] = places[names[operand]]

@@ -174,7 +174,7 @@ def halves():
 def test_halves_are_rounded_alike_whatever_the_compiler_fuses(tmp_path):
     model = halves()
     frame = {model.network.inputs[0].name: np.arange(-128, 128, dtype=np.int8).reshape(1, 16, 16)}
-    plan = fit(model.network, searched=()).ways[0].plan
+    plan = fit(model.network, searched=()).methods[0].plan
     made = library(model, plan, name="halves", frames=[frame])
     assert run_all([made], tmp_path, FUSING) == []
     # without a rounding of its own for each operation the same compiler gives other bytes

@@ -16,12 +16,13 @@ from planners.code.c_text import Tables
 from planners.code.library import write_library
 from planners.code.schedule import tiling_of
 from planners.code.vectors import placed, random_frame
-from planners.fusion.configurations import Way, chain_of, configuration
 from planners.fusion.planning import fusion_plan
-from planners.fusion.tiles import Scratch
+from planners.fusion.search import GroupMode, configuration
+from planners.memory.order import chain_of
+from planners.memory.tiles import Scratch
 from planners.plan.computing import ModelComputing
 from planners.plan.executor import Machine
-from planners.plan.plan import Kind, Manner, Stage, Tiles
+from planners.plan.plan import Kind, Mode, Stage, Tiles
 from planners.plan.text import format_plans, parse_plans
 from tests.planners.code import compiling
 from tests.planners.code.calibrated import integer_model, real_model
@@ -66,7 +67,9 @@ def written(chain, groups, terms=DIRECT):
 def with_way(groups, way):
     """The groups, those in tiles with this way of the overlap."""
     return tuple(
-        replace(group, way=way) if group.way in (Way.RECOMPUTE, Way.KEEP) else group
+        replace(group, mode=way)
+        if group.mode in (GroupMode.RECOMPUTED, GroupMode.CACHED)
+        else group
         for group in groups
     )
 
@@ -79,7 +82,7 @@ def drawn(count):
     @given(drawn=planned())
     def collect(drawn):
         chain, groups, terms = drawn
-        for way in (Way.RECOMPUTE, Way.KEEP):
+        for way in (GroupMode.RECOMPUTED, GroupMode.CACHED):
             plan = written(chain, with_way(groups, way), terms)
             if any(one.kind in OF_TILES for one in plan.buffers):
                 found.append((model_of(chain.network), plan))
@@ -93,7 +96,7 @@ def test_a_small_network_in_tiles_gives_in_c_what_the_whole_gives(tmp_path):
     chain = plain_chain((2, 3, 1), (3, 3, 2))
     cases = [
         (model_of(chain.network), written(chain, configuration(chain, (), [(2, 3)], way)))
-        for way in (Way.RECOMPUTE, Way.KEEP)
+        for way in (GroupMode.RECOMPUTED, GroupMode.CACHED)
     ]
     assert run_all(libraries(cases), tmp_path, FLAGS) == []
 
@@ -105,7 +108,7 @@ def test_tiles_of_real_layers_among_integers_give_what_the_whole_gives(tmp_path)
     for seed in range(8):
         model = Mixing(seed, list(Arithmetic)[seed % 2]).mixed(network)
         chain = chain_of(model.network)
-        way = (Way.RECOMPUTE, Way.KEEP)[seed // 2 % 2]
+        way = (GroupMode.RECOMPUTED, GroupMode.CACHED)[seed // 2 % 2]
         cases.append((model, written(chain, configuration(chain, (), [(2, 3)], way))))
     kinds = [{layer.element for layer in model.network.layers} for model, _ in cases]
     assert sum(len(one) > 1 for one in kinds) > 4
@@ -122,7 +125,7 @@ def test_random_tiles_give_in_c_what_the_whole_gives(compiler, tmp_path, monkeyp
     assert len(cases) > 10
     assert {one.kind for _, plan in cases for one in plan.buffers}.issuperset(OF_TILES)
     stages = [one.stage for _, plan in cases for group in plan.groups for one in group.stages]
-    assert {one.manner for one in stages} == {Manner.TILES, Manner.ROWS}  # beside whole layers
+    assert {one.mode for one in stages} == {Mode.TILES, Mode.ROWS}  # beside whole layers
     assert run_all(libraries(cases), tmp_path, (*FLAGS, *COMPILERS[compiler])) == []
 
 
@@ -132,8 +135,8 @@ def tiled(make, way):
     chain = chain_of(model.network)
     cut = next(
         number
-        for number, one in enumerate(chain.sections)
-        if model.network.layer(one.result).shape.height == 8
+        for number in range(chain.sections)
+        if model.network.layer(chain.at(number + 1)).shape.height == 8
     )
     return model, written(chain, configuration(chain, (cut + 1,), [(3, 2), (1, 1)], way))
 
@@ -180,7 +183,7 @@ def of_machine(model, plan, frame):
 
 @pytest.mark.slow
 @needs_compiler
-@pytest.mark.parametrize("way", [Way.RECOMPUTE, Way.KEEP])
+@pytest.mark.parametrize("way", [GroupMode.RECOMPUTED, GroupMode.CACHED])
 def test_tiles_of_integers_leave_each_byte_of_the_arena_as_the_machine_does(way, tmp_path):
     model, plan = tiled(integer_model, way)
     frame = random_frame(model.network, 3)
@@ -193,7 +196,7 @@ def test_tiles_of_integers_leave_each_byte_of_the_arena_as_the_machine_does(way,
 
 @pytest.mark.slow
 @needs_compiler
-@pytest.mark.parametrize("way", [Way.RECOMPUTE, Way.KEEP])
+@pytest.mark.parametrize("way", [GroupMode.RECOMPUTED, GroupMode.CACHED])
 def test_tiles_of_real_numbers_give_the_bits_of_whole_layers(way, tmp_path):
     model, plan = tiled(real_model, way)
     chain = chain_of(model.network)
@@ -211,7 +214,7 @@ def test_the_code_of_tiles_does_not_grow_with_their_number():
     model = real_model(from_catalogue("resnet8:resolution=16"))
     chain = chain_of(model.network)
     plans = [
-        written(chain, configuration(chain, (2,), [grid, (1, 1)], Way.KEEP))
+        written(chain, configuration(chain, (2,), [grid, (1, 1)], GroupMode.CACHED))
         for grid in ((2, 2), (5, 4))
     ]
     few, many = (one.files[f"{one.name}.c"] for one in libraries((model, plan) for plan in plans))
@@ -227,15 +230,15 @@ def test_a_layer_that_cannot_be_tiled_is_refused_by_name():
     source = builder.add(op.Resize(size=(8, 8), function="nearest"), source)
     builder.output(source)
     network = builder.network()
-    tiles = Tiles(rows=(4, 8), columns=(4, 8), keeps=False)
-    stage = Stage(layers=(source,), rows=8, manner=Manner.TILES, tiles=tiles)
+    tiles = Tiles(row_ends=(4, 8), column_ends=(4, 8), halo_cached=False)
+    stage = Stage(layers=(source,), rows=8, mode=Mode.TILES, tiles=tiles)
     with pytest.raises(InvalidPlan, match=f"no C code for '{source}' in tiles"):
         tiling_of(network, stage, lambda name, kind: 0, Tables("net"))
 
 
 @pytest.mark.slow
 @needs_target
-@pytest.mark.parametrize("way", [Way.RECOMPUTE, Way.KEEP])
+@pytest.mark.parametrize("way", [GroupMode.RECOMPUTED, GroupMode.CACHED])
 def test_tiles_run_on_a_cortex_m_with_less_than_a_kilobyte_of_stack(way, tmp_path):
     model, plan = tiled(integer_model, way)
     write_library(model, plan, tmp_path)

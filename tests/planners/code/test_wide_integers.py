@@ -125,7 +125,7 @@ def test_the_flash_of_filters_is_that_of_the_library(seed):
     # of the places in time only the last is written
     model = filters(seed)
     found = fit(model.network, searched=())
-    written = library(model, found.ways[0].plan, name="net", frames=[]).written
+    written = library(model, found.methods[0].plan, name="net", frames=[]).written
     assert found.flash_bytes == written.weight_bytes
 
 
@@ -147,6 +147,6 @@ def test_layers_of_16_bits_among_those_of_8_are_refused_by_name(operator):
     last = builder.add(operator, builder.input((2, 5, 5), name="given"), name="the layer")
     builder.output(builder.add(op.Conversion(), last, name="narrow"))
     model = quantised(builder.network(), {"given": INT16, "the layer": INT16}, 0)
-    for way in fit(model.network, searched=()).ways:
+    for way in fit(model.network, searched=()).methods:
         with pytest.raises(UnsupportedOperator, match="'the layer': no C code"):
             library(model, way.plan, frames=[])

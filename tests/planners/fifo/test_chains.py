@@ -15,7 +15,7 @@ from tests.planners.fifo.designs import chain, cluster, design, fork
 
 
 def long_fork(size=12):
-    """A fork whose short way, and what is before it and behind it, are FIFOs in a row."""
+    """A fork whose short way, and what is before it and behind it, are chains of FIFOs."""
     inner = fork(size)
     layers = {one.name: one.cluster for one in inner.layers}
     words = size * size
@@ -52,9 +52,9 @@ def test_thresholds_and_sums_pass_on_word_by_word_and_windows_do_not():
 def shared_out(cycle, depths):
     """These depths, made shorter until the cycle says of them that they are too small."""
     found = list(depths)
-    for row, limit in cycle.infeasible.limits.items():
-        while total_depth(row, found) > limit:
-            longest = max((fifo for fifo, _ in row), key=lambda one: found[one])
+    for own, limit in cycle.infeasible.limits.items():
+        while total_depth(own, found) > limit:
+            longest = max((fifo for fifo, _ in own), key=lambda one: found[one])
             assume(found[longest] > 2)
             found[longest] -= 1
     return found
@@ -62,7 +62,7 @@ def shared_out(cycle, depths):
 
 @settings(max_examples=60, deadline=None)
 @given(st.booleans(), st.lists(st.integers(2, 4), min_size=10, max_size=10), st.data())
-def test_all_depths_that_a_circuit_calls_too_small_are_too_small(is_rate, depths, data):
+def test_all_depths_that_a_cycle_calls_infeasible_are_too_small(is_rate, depths, data):
     graph = EventGraph(long_fork())
     full, _ = max_rate(graph)
     asked = full if is_rate else None
@@ -97,7 +97,7 @@ def convolution(size, channels, pipelines):
     st.integers(3, 5), st.integers(2, 3), st.lists(st.integers(1, 2), min_size=2, max_size=2),
     st.data(),
 )  # fmt: skip
-def test_nor_are_the_depths_faster_that_the_slowest_circuit_of_a_chain_covers(
+def test_nor_are_the_depths_faster_that_the_slowest_cycle_of_a_chain_covers(
     size, channels, pipelines, data
 ):
     layers = [one for number in pipelines for one in convolution(size, channels, number)]
@@ -109,7 +109,7 @@ def test_nor_are_the_depths_faster_that_the_slowest_circuit_of_a_chain_covers(
     assert found.period is None or found.period >= cycle.period
 
 
-def test_fifos_with_a_threshold_between_them_are_a_row():
+def test_fifos_with_a_threshold_between_them_are_a_chain():
     # The short way of the fork holds what the long way is behind: 2 + 2 + 2 words deadlock, however
     # they are shared out among its three FIFOs.
     graph = EventGraph(long_fork())
@@ -125,11 +125,11 @@ def coverings(draw):
     count = draw(st.integers(1, 4))
     weights = [draw(st.integers(1, 5)) for _ in range(count)]
     most = [draw(st.sampled_from([None, 4, 6])) for _ in range(count)]
-    rows = st.lists(
+    chains = st.lists(
         st.tuples(st.integers(0, count - 1), st.integers(1, 2)),
         min_size=1, max_size=count, unique_by=lambda one: one[0],
     ).map(lambda one: tuple(sorted(one)))  # fmt: skip
-    regions = draw(st.lists(st.dictionaries(rows, st.integers(3, 12), min_size=1, max_size=3)))
+    regions = draw(st.lists(st.dictionaries(chains, st.integers(3, 12), min_size=1, max_size=3)))
     return weights, most, regions
 
 
@@ -137,7 +137,7 @@ def coverings(draw):
 @given(coverings(), st.data())
 def test_the_cheapest_depths_outside_all_regions_are_those_of_brute_force(drawn, data):
     weights, most, regions = drawn
-    top = [7 if one is None else one for one in most]  # a row of limit 12 is left by 7 + 7
+    top = [7 if one is None else one for one in most]  # a chain of limit 12 is left by 7 + 7
     hidden = data.draw(st.integers(0, len(regions)))
     covering = Covering(
         range(len(weights)),

@@ -133,7 +133,7 @@ def cheaper(weights, bits):
 
 
 @pytest.mark.slow
-def test_no_smaller_depths_of_a_fork_reach_the_full_rate():
+def test_no_smaller_depths_of_a_fork_reach_the_max_rate():
     # Brute force over all depths that cost less, those that the search leaves alone among them.
     made = forked_twice(3)
     graph = EventGraph(made)

@@ -139,7 +139,7 @@ def every(design, most):
 
 @settings(max_examples=15, deadline=None)
 @given(st.lists(links, min_size=3, max_size=4))
-def test_no_smaller_depths_reach_the_full_rate(kinds):
+def test_no_smaller_depths_reach_the_max_rate(kinds):
     design = drawn_chain(kinds)
     graph = EventGraph(design)
     full, _ = max_rate(graph)

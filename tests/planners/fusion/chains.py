@@ -12,11 +12,11 @@ from cnn2csdf.dtypes import Element
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
-from planners.fusion.configurations import Group, chain_of, single
-from planners.fusion.search import Terms
-from planners.fusion.tiles import Grid
-from planners.fusion.ways import Scratch, Way
-from planners.tiling.regions import can_be_tiled
+from planners.fusion.search import Group, GroupMode, Terms, group_of
+from planners.memory.order import chain_of
+from planners.memory.tiles import Scratch
+from planners.plan.plan import Tiles
+from planners.plan.regions import can_be_tiled
 
 PLATFORM = PLATFORMS["cortex-m7"]
 TERMS = Terms(platform=PLATFORM, scratch=Scratch.IM2COL)
@@ -153,26 +153,29 @@ def ends(draw, extent):
 
 
 @st.composite
-def grids(draw, shape):
-    return Grid(rows=draw(ends(shape.height)), columns=draw(ends(shape.width)))
+def tilings(draw, shape, halo_cached):
+    rows, columns = draw(ends(shape.height)), draw(ends(shape.width))
+    return Tiles(row_ends=rows, column_ends=columns, halo_cached=halo_cached)
 
 
 @st.composite
 def configurations(draw, chain):
     """Groups of any sizes, each with any way and grid."""
-    count = len(chain.sections)
+    count = chain.sections
     groups, first = [], 0
     while first < count:
         upto = draw(st.integers(first + 1, count))
-        layers = chain.layers(first, upto)
+        layers = chain.between(first, upto)
         is_tiled = all(can_be_tiled(chain.network, layer) for layer in layers)
-        way = draw(st.sampled_from(list(Way) if is_tiled else [Way.WHOLE, Way.ROWS]))
-        shape = chain.network.layer(chain.sections[upto - 1].result).shape
-        if way in (Way.WHOLE, Way.ROWS):
-            groups.append(single(chain, first, upto, way))
+        way = draw(
+            st.sampled_from(list(GroupMode) if is_tiled else [GroupMode.WHOLE, GroupMode.ROWS])
+        )
+        shape = chain.network.layer(chain.at(upto)).shape
+        if way in (GroupMode.WHOLE, GroupMode.ROWS):
+            groups.append(group_of(chain, first, upto, way))
         else:
-            grid = draw(grids(shape))
-            groups.append(Group(first=first, upto=upto, way=way, grid=grid))
+            tiles = draw(tilings(shape, way is GroupMode.CACHED))
+            groups.append(Group(first=first, upto=upto, mode=way, tiles=tiles))
         first = upto
     return tuple(groups)
 

@@ -1,8 +1,8 @@
 """Fused tiles in real memory against the network as a whole."""
 
-import json
 from dataclasses import replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -14,19 +14,31 @@ from cnn2csdf.execution.whole import run_layers
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
-from csdf.errors import InvalidPlan, UnreadableFile
+from csdf.errors import InvalidPlan
 from figures.published.mafat import paper_configuration
 from figures.published.mafat_execution import run_fused as run_as_darknet
 from planners.code.library import library
-from planners.fusion.configurations import chain_of, configuration, single
-from planners.fusion.planning import fusion_plan, run_fused
-from planners.fusion.ways import Scratch, Way
+from planners.fusion.planning import fusion_plan
+from planners.fusion.search import GroupMode, configuration, group_of
 from planners.memory.fit import fit_of
+from planners.memory.order import chain_of
+from planners.memory.several import run_plan
+from planners.memory.tiles import Scratch
 from planners.plan.checker import require_carried_out
 from planners.plan.plan import Kind
 from planners.plan.text import format_plans, parse_plans
 from tests.planners.fusion.chains import TERMS, model_of, plain_chain, planned, yolo_chain
 from tests.shared_data import SHARED, each
+
+
+class Ran(NamedTuple):
+    output: np.ndarray
+    touched: int
+
+
+def ran(model, plan, frame):
+    outputs, touched = run_plan(model, plan.plan, frame)
+    return Ran(next(iter(outputs.values())), touched)
 
 
 @pytest.mark.slow
@@ -37,11 +49,13 @@ def test_tiles_give_what_the_whole_network_gives(drawn):
     plan = fusion_plan(chain, groups, terms)
     model = model_of(chain.network)
     (frame,) = random_frames(chain.network, 1, seed=3)
-    run = run_fused(model, plan, frame)
-    expected = run_layers(model, frame)[chain.result]
+    run = ran(model, plan, frame)
+    expected = run_layers(model, frame)[chain.layers[-1]]
     np.testing.assert_allclose(run.output, expected, rtol=1e-4, atol=1e-4)
-    assert run.touched <= run.arena_bytes == plan.memory
-    if all(group.way is not Way.ROWS for group in groups):  # staged rows need not reach the end
+    assert run.touched <= plan.memory
+    if all(
+        group.mode is not GroupMode.ROWS for group in groups
+    ):  # staged rows need not reach the end
         assert run.touched == plan.memory
     require_carried_out(chain.network, plan.plan)
 
@@ -52,23 +66,23 @@ def test_the_layers_of_the_paper_in_its_smallest_configuration():
     model = model_of(chain.network)
     (frame,) = random_frames(chain.network, 1, seed=0)
     plan = fusion_plan(chain, paper_configuration(chain, 5, 8), TERMS)
-    run = run_fused(model, plan, frame)
-    expected = run_layers(model, frame)[chain.result]
+    run = ran(model, plan, frame)
+    expected = run_layers(model, frame)[chain.layers[-1]]
     assert difference(run.output, expected).relative < 1e-5
     assert run.touched == plan.memory == plan.least_bytes
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", [Way.RECOMPUTE, Way.KEEP])
+@pytest.mark.parametrize("way", [GroupMode.RECOMPUTED, GroupMode.CACHED])
 def test_the_paper_s_layers_whatever_happens_to_overlaps(way):
     chain = yolo_chain(96)
     model = model_of(chain.network)
     (frame,) = random_frames(chain.network, 1, seed=0)
     plan = fusion_plan(chain, configuration(chain, (8,), [(5, 5), (2, 2)], way), TERMS)
-    run = run_fused(model, plan, frame)
-    expected = run_layers(model, frame)[chain.result]
+    run = ran(model, plan, frame)
+    expected = run_layers(model, frame)[chain.layers[-1]]
     assert difference(run.output, expected).relative < 1e-5
-    assert plan.redundant == 0 if way is Way.KEEP else plan.redundant > 0
+    assert plan.redundant == 0 if way is GroupMode.CACHED else plan.redundant > 0
 
 
 @pytest.mark.slow
@@ -81,7 +95,7 @@ def test_the_arena_of_the_manual_sweep_is_the_planned_one_to_the_byte(cut, top):
     (frame,) = random_frames(chain.network, 1, seed=0)
     for bottom in range(1, 4) if cut else (1,):
         plan = fusion_plan(chain, paper_configuration(chain, top, cut, bottom), TERMS)
-        assert run_fused(model, plan, frame).touched == plan.memory
+        assert ran(model, plan, frame).touched == plan.memory
 
 
 def spoiled(plan, kind, **changes):
@@ -93,11 +107,11 @@ def spoiled(plan, kind, **changes):
 
 TILED = chain_of(simplified(Model(network=resnet8(resolution=16))).network)
 GROUPS = {
-    Way.RECOMPUTE: configuration(TILED, (2,), [(3, 2), (1, 1)]),
-    Way.KEEP: configuration(TILED, (2,), [(3, 2), (1, 1)], Way.KEEP),
-    Way.ROWS: (
-        single(TILED, 0, 2, Way.ROWS),
-        single(TILED, 2, len(TILED.sections), Way.WHOLE),
+    GroupMode.RECOMPUTED: configuration(TILED, (2,), [(3, 2), (1, 1)]),
+    GroupMode.CACHED: configuration(TILED, (2,), [(3, 2), (1, 1)], GroupMode.CACHED),
+    GroupMode.ROWS: (
+        group_of(TILED, 0, 2, GroupMode.ROWS),
+        group_of(TILED, 2, TILED.sections, GroupMode.WHOLE),
     ),
 }
 
@@ -158,38 +172,32 @@ def with_tiles(plan, **changes):
     return replace(plan, groups=(group, *rest))
 
 
-@pytest.mark.parametrize("way", [Way.RECOMPUTE, Way.KEEP])
+@pytest.mark.parametrize("way", [GroupMode.RECOMPUTED, GroupMode.CACHED])
 def test_tiles_that_are_not_those_of_the_plan_are_refused(way):
     plan = fusion_plan(TILED, GROUPS[way], TERMS).plan
     tiles = plan.groups[0].stages[0].stage.tiles
     with pytest.raises(InvalidPlan, match="tiles that end at"):
-        require_carried_out(TILED.network, with_tiles(plan, rows=tiles.rows[:-1]))
+        require_carried_out(TILED.network, with_tiles(plan, row_ends=tiles.row_ends[:-1]))
     with pytest.raises(InvalidPlan, match=r"multiply-accumulates|asked for"):
-        require_carried_out(TILED.network, with_tiles(plan, rows=tiles.rows[1:]))
+        require_carried_out(TILED.network, with_tiles(plan, row_ends=tiles.row_ends[1:]))
     with pytest.raises(InvalidPlan, match=r"multiply-accumulates|no tile"):
-        require_carried_out(TILED.network, with_tiles(plan, keeps=not tiles.keeps))
+        require_carried_out(TILED.network, with_tiles(plan, halo_cached=not tiles.halo_cached))
 
 
 def test_tiles_rows_and_whole_layers_are_written_in_c():
     model = model_of(TILED.network)
-    whole = (single(TILED, 0, len(TILED.sections), Way.WHOLE),)
+    whole = (group_of(TILED, 0, TILED.sections, GroupMode.WHOLE),)
     for groups in (*GROUPS.values(), whole):
         plan = fusion_plan(TILED, groups, replace(TERMS, scratch=Scratch.NONE))
         header = library(model, plan.plan).files["resnet8.h"]
         assert f"ARENA_BYTES {plan.memory}\n" in header
 
 
-def test_a_document_of_the_old_form_is_refused_by_name():
-    old = {"network": "resnet8", "scratch": "im2col", "platform": {}, "groups": [], "buffers": []}
-    with pytest.raises(UnreadableFile, match="plan fusion in its old form"):
-        parse_plans(json.dumps(old), "plan.json")
-
-
 def test_a_run_as_darknet_does_it_gives_the_same():
-    plan = fusion_plan(TILED, GROUPS[Way.KEEP], TERMS)
+    plan = fusion_plan(TILED, GROUPS[GroupMode.CACHED], TERMS)
     model = model_of(TILED.network)
     (frame,) = random_frames(TILED.network, 1, seed=0)
-    ours, theirs = run_fused(model, plan, frame), run_as_darknet(model, plan, frame)
+    ours, theirs = ran(model, plan, frame), run_as_darknet(model, plan, frame)
     assert difference(ours.output, theirs.output).relative < 1e-5
     assert ours.touched == theirs.touched == plan.memory
 
@@ -199,8 +207,8 @@ def test_a_plan_for_small_elements_runs_in_its_bytes():
     plan = fusion_plan(chain, configuration(chain, (), [(1, 1)]), replace(TERMS, element_bytes=1))
     model = model_of(chain.network)
     (frame,) = random_frames(chain.network, 1, seed=0)
-    run = run_fused(model, plan, frame)
-    assert difference(run.output, run_layers(model, frame)[chain.result]).relative < 1e-5
+    run = ran(model, plan, frame)
+    assert difference(run.output, run_layers(model, frame)[chain.layers[-1]]).relative < 1e-5
     assert run.touched == plan.memory
 
 
@@ -209,10 +217,10 @@ def test_an_int8_network_with_a_frame_in_single_precision_runs_in_its_own_bytes(
     read = simplified(read_model(str(model), with_weights=True))
     chain = chain_of(read.network)
     terms = replace(TERMS, element_bytes=None, scratch=Scratch.NONE)
-    plan = fusion_plan(chain, (single(chain, 0, len(chain.sections), Way.WHOLE),), terms)
+    plan = fusion_plan(chain, (group_of(chain, 0, chain.sections, GroupMode.WHOLE),), terms)
     # The frame of 3 x 80 x 80 elements of four bytes, beside its quantised copy of one each.
     assert plan.memory == 3 * 80 * 80 * (4 + 1)
     (frame,) = random_frames(read.network, 1, seed=0)
-    run = run_fused(read, plan, frame)
-    assert np.array_equal(run.output, run_layers(read, frame)[chain.result])
+    run = ran(read, plan, frame)
+    assert np.array_equal(run.output, run_layers(read, frame)[chain.layers[-1]])
     assert run.touched <= plan.memory

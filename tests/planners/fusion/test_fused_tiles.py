@@ -1,5 +1,6 @@
 """Tiles: what they hold, compute, share and keep."""
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -8,25 +9,39 @@ from hypothesis import strategies as st
 
 from cnn2csdf.parameters import multiply_accumulates
 from csdf.errors import InvalidPlan
-from planners.fusion.configurations import chain_of
-from planners.fusion.tiles import Grid, tiled_group
-from planners.tiling.regions import COLUMNS, ROWS, Needs, can_be_tiled, even_ends, fresh, length
-from tests.planners.fusion.chains import grids, networks, plain_chain
+from planners.memory.order import chain_of
+from planners.memory.tiles import tiled_stage
+from planners.plan.plan import Tiles
+from planners.plan.regions import (
+    COLUMNS,
+    ROWS,
+    Needs,
+    TileRanges,
+    can_be_tiled,
+    even_ends,
+    fresh,
+    length,
+)
+from tests.planners.fusion.chains import networks, plain_chain, tilings
 from tests.reference.shared_borders import reuse_multiply_accumulates, reuse_order, shared_elements
 
 
-def group_of(chain, grid, *, keeps=False):
-    layers = chain.layers(0, len(chain.sections))
-    return tiled_group(chain.network, chain.frame, layers, grid, keeps=keeps)
+def tiled(chain, tiles):
+    return TileRanges(chain.network, tiled_stage(chain.between(0, chain.sections), tiles))
 
 
 @st.composite
-def groups(draw, *, keeps=None):
+def groups(draw, *, halo_cached=None):
     chain = chain_of(draw(networks()))
-    layers = chain.layers(0, len(chain.sections))
+    layers = chain.between(0, chain.sections)
     assume(all(can_be_tiled(chain.network, layer) for layer in layers))
-    grid = draw(grids(chain.network.layer(chain.result).shape))
-    return group_of(chain, grid, keeps=draw(st.booleans()) if keeps is None else keeps)
+    is_cached = draw(st.booleans()) if halo_cached is None else halo_cached
+    return tiled(chain, draw(tilings(layers[-1].shape, is_cached)))
+
+
+def places(group):
+    """The tiles, row by row of tiles."""
+    return list(product(range(len(group.tiles.row_ends)), range(len(group.tiles.column_ends))))
 
 
 def test_even_tiles_differ_by_one_place_at_most():
@@ -40,21 +55,15 @@ def test_there_are_no_more_tiles_than_places(tiles):
         even_ends(3, tiles)
 
 
-def test_tiles_end_where_the_output_ends():
-    chain = plain_chain((2, 3, 1))
-    with pytest.raises(InvalidPlan, match="9x9"):
-        group_of(chain, Grid(rows=(4, 8), columns=(9,)))
-
-
 def test_a_tile_holds_what_its_windows_see_clipped_at_the_border():
     # Two 3x3 convolutions over 9 places in tiles of 4 and 5: outputs [0, 4) and [4, 9) need
     # [0, 5) and [3, 9) of the middle, and [0, 6) and [2, 9) of the input.
     chain = plain_chain((2, 3, 1), (2, 3, 1))
-    group = group_of(chain, Grid(rows=(4, 9), columns=(9,)))
+    group = tiled(chain, Tiles(row_ends=(4, 9), column_ends=(9,)))
     first, last = (layer.name for layer in group.layers)
     assert group.rows[last] == ((0, 4), (4, 9))
     assert group.rows[first] == ((0, 5), (3, 9))
-    assert group.rows[chain.frame] == ((0, 6), (2, 9))
+    assert group.rows[chain.at(0)] == ((0, 6), (2, 9))
     assert fresh(group.rows[first]) == ((0, 5), (5, 9))
 
 
@@ -62,9 +71,9 @@ def test_work_grows_by_the_overlaps():
     # The middle layer: 9x9 places, 2 * 2 * 9 = 36 multiply-accumulates each; tiles compute 5 + 6
     # rows of 9. The last layer computes nothing twice.
     chain = plain_chain((2, 3, 1), (2, 3, 1))
-    grid = Grid(rows=(4, 9), columns=(9,))
-    assert group_of(chain, grid).multiply_accumulates == 36 * 9 * (11 + 9)
-    assert group_of(chain, grid, keeps=True).multiply_accumulates == 36 * 9 * (9 + 9)
+    tiles = Tiles(row_ends=(4, 9), column_ends=(9,))
+    assert tiled(chain, tiles).work == 36 * 9 * (11 + 9)
+    assert tiled(chain, replace(tiles, halo_cached=True)).work == 36 * 9 * (9 + 9)
 
 
 @pytest.mark.slow
@@ -83,27 +92,27 @@ def test_tiles_hold_what_each_place_of_theirs_needs(group):
 
 
 @pytest.mark.slow
-@given(group=groups(keeps=True))
-def test_tiles_that_keep_compute_no_place_twice_and_miss_none(group):
+@given(group=groups(halo_cached=True))
+def test_tiles_with_cached_halos_compute_no_place_twice_and_miss_none(group):
     for layer in group.layers:
-        places = [
+        computed = [
             place
-            for tile in group.places
+            for tile in places(group)
             for place in product(
-                range(*group.computed(layer.name, tile).rows),
-                range(*group.computed(layer.name, tile).columns),
+                range(*group.computed(layer.name, *tile).rows),
+                range(*group.computed(layer.name, *tile).columns),
             )
         ]
         held = {
             place
-            for tile in group.places
+            for tile in places(group)
             for place in product(
-                range(*group.held(layer.name, tile).rows),
-                range(*group.held(layer.name, tile).columns),
+                range(*group.held(layer.name, *tile).rows),
+                range(*group.held(layer.name, *tile).columns),
             )
         }
-        assert len(places) == len(set(places))
-        assert set(places) == held
+        assert len(computed) == len(set(computed))
+        assert set(computed) == held
 
 
 @pytest.mark.slow
@@ -116,18 +125,18 @@ def test_ranges_never_go_back(group):
 
 
 @pytest.mark.slow
-@given(group=groups(keeps=False))
+@given(group=groups(halo_cached=False))
 def test_what_white_tiles_take_over_is_what_black_neighbours_hold(group):
     # As sets of places, for each white tile.
     def held(name, place):
-        region = group.held(name, place)
+        region = group.held(name, *place)
         return set(product(range(*region.rows), range(*region.columns)))
 
-    known = set(group.places)
+    known = set(places(group))
     work = 0
     for layer in group.layers:
         taken = 0
-        for row, column in group.places:
+        for row, column in places(group):
             own = held(layer.name, (row, column))
             sides = ((row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1))
             near = set().union(*(held(layer.name, side) for side in sides if side in known))

@@ -13,16 +13,24 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp, InvalidNetwork, InvalidPlan
 from csdf.time_limit import Stop
-from planners.fusion.configurations import chain_of, configuration
-from planners.fusion.planning import best_plan, fusion_plan
-from planners.fusion.plans import necessary_work
-from planners.fusion.search import NOTHING, best_under, front, least_memory, merged, options
-from planners.fusion.ways import Scratch, Way
+from planners.fusion.planning import best_plan, fusion_plan, necessary_work
+from planners.fusion.search import (
+    NOTHING,
+    GroupMode,
+    best_under,
+    configuration,
+    front,
+    least_memory,
+    merged,
+    options,
+)
+from planners.memory.order import chain_of
+from planners.memory.tiles import Scratch
 from planners.plan.checker import require_carried_out
-from planners.tiling.regions import layer_range
+from planners.plan.regions import layer_range
 from tests.planners.fusion.chains import TERMS, mixed, networks, plain_chain, yolo_chain
 
-ways = st.sampled_from(list(Way))
+ways = st.sampled_from(list(GroupMode))
 FEW = ((1, 2), (2, 1), (2, 2), (3, 2))
 
 
@@ -40,15 +48,15 @@ def test_each_option_states_what_its_buffers_and_tiles_add_up_to(network, scratc
     for option in options(chain, terms):
         group = option.group
         part = chain_of(layer_range(Model(network=network), *_range(chain, group)).network)
-        alone = replace(group, first=0, upto=len(part.sections))
+        alone = replace(group, first=0, upto=part.sections)
         plan = fusion_plan(part, (alone,), terms)
         assert plan.cost == option.cost
         assert plan.least_bytes == option.memory
 
 
 def _range(chain, group):
-    before = len(chain.layers(0, group.first))
-    return before, before + len(chain.layers(group.first, group.upto))
+    before = len(chain.between(0, group.first))
+    return before, before + len(chain.between(group.first, group.upto))
 
 
 def _everything(found, sections):
@@ -71,8 +79,8 @@ def _everything(found, sections):
 def test_the_front_is_that_of_all_configurations(network, limit):
     chain = chain_of(network)
     found = list(options(chain, replace(TERMS, tilings=((2, 2), (1, 3)))))
-    everything = _everything(found, len(chain.sections))
-    points = front(found, len(chain.sections))
+    everything = _everything(found, chain.sections)
+    points = front(found, chain.sections)
     best = {
         (memory, cost)
         for memory, cost in everything
@@ -91,7 +99,7 @@ def test_the_front_is_that_of_all_configurations(network, limit):
 @settings(max_examples=10, deadline=None)
 def test_a_plan_fits_its_limit_and_nothing_fits_below_the_front(network):
     chain = chain_of(network)
-    least = front(options(chain, TERMS), len(chain.sections))[0].memory
+    least = front(options(chain, TERMS), chain.sections)[0].memory
     answer = best_plan(chain, TERMS, least)
     assert answer.plan is None or answer.plan.memory <= least
     below = best_plan(chain, TERMS, least - 1)
@@ -151,8 +159,8 @@ def test_an_ended_search_without_a_plan_tells_the_smallest_found_and_a_bound():
 @settings(max_examples=25, deadline=None)
 def test_no_configuration_is_below_the_bound_of_an_ended_search(network, scratch, ways):
     chain = chain_of(network)
-    terms = replace(TERMS, tilings=FEW, scratch=scratch, ways=frozenset(ways))
-    points = front(options(chain, terms), len(chain.sections))
+    terms = replace(TERMS, tilings=FEW, scratch=scratch, modes=frozenset(ways))
+    points = front(options(chain, terms), chain.sections)
     if points:
         assert 0 < least_memory(chain, terms) <= points[0].memory
 
@@ -162,11 +170,9 @@ def test_no_configuration_is_below_the_bound_of_an_ended_search(network, scratch
 def test_rows_of_all_layers_need_no_more_than_by_rows_of_csdf_fit(network):
     # The same lines; there the result may lie over dead rows too, here sums are added up by rows.
     chain = chain_of(network)
-    terms = replace(TERMS, ways=frozenset({Way.ROWS}), scratch=Scratch.NONE)
+    terms = replace(TERMS, modes=frozenset({GroupMode.ROWS}), scratch=Scratch.NONE)
     (rows,) = (
-        one
-        for one in options(chain, terms)
-        if one.group.upto - one.group.first == len(chain.sections)
+        one for one in options(chain, terms) if one.group.upto - one.group.first == chain.sections
     )
     plan = fusion_plan(chain, (rows.group,), terms)
     require_carried_out(network, plan.plan)
@@ -175,18 +181,18 @@ def test_rows_of_all_layers_need_no_more_than_by_rows_of_csdf_fit(network):
 
 def test_without_a_way_for_each_layer_there_is_no_plan():
     # Nothing of one tile: no grid is left.
-    terms = replace(TERMS, ways=frozenset({Way.KEEP}), tilings=((1, 1),))
+    terms = replace(TERMS, modes=frozenset({GroupMode.CACHED}), tilings=((1, 1),))
     answer = best_plan(plain_chain((2, 3, 1)), terms, 10**9)
     assert (answer.status, answer.front) == ("infeasible", ())
-    assert "no groups that work in these ways" in str(answer.reason)
+    assert "no groups in these modes" in str(answer.reason)
 
 
 def test_neighbours_that_work_as_a_whole_are_one_group():
     chain = plain_chain((2, 3, 1), (2, 3, 1), (2, 3, 1))
     groups = configuration(chain, (1, 2), [(1, 1), (1, 1), (2, 1)])
-    assert [(one.first, one.upto, one.way) for one in merged(groups)] == [
-        (0, 2, Way.WHOLE),
-        (2, 3, Way.RECOMPUTE),
+    assert [(one.first, one.upto, one.mode) for one in merged(groups)] == [
+        (0, 2, GroupMode.WHOLE),
+        (2, 3, GroupMode.RECOMPUTED),
     ]
 
 
@@ -201,8 +207,8 @@ def test_groups_cover_the_chain():
 def test_every_network_of_the_catalogue_is_a_chain(name):
     network = simplified(Model(network=CATALOGUE[name]())).network
     chain = chain_of(network)
-    working = {layer.name for layer in network.layers} - {"output", chain.frame}
-    named = [layer for section in chain.sections for layer in section.layers]
+    working = {layer.name for layer in network.layers} - {"output", chain.at(0)}
+    named = [layer.name for layer in chain.between(0, chain.sections)]
     assert len(named) == len(set(named))
     assert set(named) <= working
     assert necessary_work(network) > 0
@@ -210,7 +216,7 @@ def test_every_network_of_the_catalogue_is_a_chain(name):
 
 def test_layers_can_be_taken_out_where_one_tensor_goes_in_and_one_comes_out():
     network = simplified(Model(network=CATALOGUE["resnet8"]())).network
-    assert len(chain_of(layer_range(Model(network=network), 0, 1).network).sections) == 1
+    assert chain_of(layer_range(Model(network=network), 0, 1).network).sections == 1
     with pytest.raises(InvalidNetwork, match="are no part of a chain"):
         layer_range(Model(network=network), 0, 2)
     with pytest.raises(InvalidNetwork, match="which has"):

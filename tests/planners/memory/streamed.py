@@ -6,7 +6,7 @@ import numpy as np
 
 from planners.memory.making import plan_of
 from planners.memory.moves import WHOLE, GroupWay, Moves, collecting
-from planners.memory.order import course_of
+from planners.memory.order import topological_order
 from planners.memory.stages import StageTable
 from planners.plan.computing import ModelComputing
 from planners.plan.executor import Machine
@@ -15,7 +15,7 @@ from planners.plan.rematerialisation import worked_model
 
 def space(network, *, element_bytes=4, ends=(), parts=()):
     """The moves of a network. ends: inputs and results that lie outside, where no layer reads them."""
-    course = course_of(network)
+    course = topological_order(network)
     read = {source for name in course.layers for source in network.layer(name).inputs}
     inputs = {layer.name for layer in network.inputs}
     outside = frozenset(name for name in ends if name in inputs or name not in read)
@@ -28,7 +28,7 @@ def random_groups(moves, source: Random, *, is_streamed):
 
     An input that comes row by row is collected first now and then.
     """
-    groups, cut, last = [], 0, len(moves.course.cuts) - 1
+    groups, cut, last = [], 0, len(moves.course.separators) - 1
     if is_streamed and source.random() < 0.3:
         groups.append(collecting(moves.whole_bytes(0)))
         is_streamed = False
@@ -68,7 +68,9 @@ def random_plan(network, seed, *, is_streamed, element_bytes=4, is_outside=False
 
 def outputs(model, plan, frame):
     """The outputs of a run of the plan, by the name of the output, in the order of the model's dims."""
-    machine = Machine(model.network, plan, ModelComputing(worked_model(model, plan.again), frame))
+    machine = Machine(
+        model.network, plan, ModelComputing(worked_model(model, plan.rematerialised), frame)
+    )
     machine.run()
     assert machine.arena.most <= plan.arena_bytes
     found = {}

@@ -17,7 +17,7 @@ from planners.code.library import library
 from planners.code.vectors import random_frame
 from planners.memory.fit import fit_of
 from planners.memory.several import outputs_of
-from planners.plan.text import parse_plans, worked_part
+from planners.plan.text import parse_plans, plan_as_json, worked_part
 from tests.planners.code.compiling import needs_compiler, run_all
 from tests.planners.memory.wrong_plans import right_plans, spoiled
 
@@ -56,7 +56,7 @@ def require_right(model, plan):
 
 def test_plans_that_are_right_are_passed():
     for case in right_plans():
-        assert checked(case, case.plan.to_json())[0] is not None
+        assert checked(case, plan_as_json(case.plan))[0] is not None
 
 
 def test_a_plan_with_one_thing_changed_is_refused_or_right():
@@ -64,7 +64,7 @@ def test_a_plan_with_one_thing_changed_is_refused_or_right():
     for seed in range(MUTANTS):
         random = Random(seed)
         case = random.choice(right_plans())
-        entry, _ = spoiled(case.plan.to_json(), random)
+        entry, _ = spoiled(plan_as_json(case.plan), random)
         accepted, _ = checked(case, entry)
         refused += accepted is None
         if accepted is not None:
@@ -82,7 +82,7 @@ def test_plans_changed_step_by_step_run_in_c_within_their_bytes(tmp_path):
     for seed in range(WALKS):
         random = Random(seed)
         case = random.choice(cases)
-        entry, accepted = case.plan.to_json(), (case.model, case.plan)
+        entry, accepted = plan_as_json(case.plan), (case.model, case.plan)
         for _ in range(STEPS):
             found, after = checked(case, spoiled(entry, random)[0])
             if found is not None:

@@ -20,7 +20,7 @@ def chosen(ram=None, platform=PLATFORM):
 
 def test_with_ram_to_spare_the_fastest_way_of_the_least_work_is_taken():
     found = chosen(64_000)
-    times = {way.name: way.nanoseconds for way in found.ways}
+    times = {way.name: way.nanoseconds for way in found.methods}
     assert found.best.name == WHOLE_LAYERS
     assert found.reason.kind == FitWhy.FASTEST
     # A layer starts once and reads its numbers once, so nothing is faster than whole layers.
@@ -29,7 +29,7 @@ def test_with_ram_to_spare_the_fastest_way_of_the_least_work_is_taken():
 
 def test_among_ways_as_fast_the_one_with_the_least_ram_is_taken():
     found = chosen(40_000)
-    ways = {way.name: way for way in found.ways}
+    ways = {way.name: way for way in found.methods}
     assert ways[LINES].ram_bytes < ways[BY_ROWS].ram_bytes <= 40_000 < ways[WHOLE_LAYERS].ram_bytes
     assert abs(ways[LINES].nanoseconds - ways[BY_ROWS].nanoseconds) * 100 < ways[LINES].nanoseconds
     assert found.best.name == LINES
@@ -37,5 +37,7 @@ def test_among_ways_as_fast_the_one_with_the_least_ram_is_taken():
 
 def test_without_a_limit_or_a_platform_the_least_ram_is_taken():
     for found in (chosen(), chosen(64_000, platform=None)):
-        assert found.best.ram_bytes == min(way.ram_bytes for way in found.ways if way.work == 1)
+        assert found.best.ram_bytes == min(
+            way.ram_bytes for way in found.methods if way.mac_ratio == 1
+        )
         assert found.reason.kind == FitWhy.LEAST_WORK

@@ -60,7 +60,7 @@ def test_a_plan_that_collects_its_input_computes_what_the_network_computes():
     network = gated_block(2, 8, 16)
     model = Model(network=network, weights=random_weights(network, 0))
     frame = random_frame(network, 0)
-    for way in fit(network, input=ROWS, searched=SEARCHED).ways:
+    for way in fit(network, input=ROWS, searched=SEARCHED).methods:
         require_equal(outputs(model, way.plan, frame), run_whole(model, frame))
 
 
@@ -75,16 +75,16 @@ def test_a_plan_that_collects_its_input_reads_back_and_is_checked():
 
 def test_a_group_that_neither_works_nor_collects_is_refused():
     plan = json.loads(format_plans([collected_way(gated_block(2, 8, 16)).plan]))
-    plan["groups"][0]["arriving"] = None
-    with pytest.raises(UnreadableFile, match="at least one stage, or an input that arrives"):
+    plan["groups"][0]["streamed_input"] = None
+    with pytest.raises(UnreadableFile, match="at least one stage, or a streamed input"):
         parse_plans(json.dumps(plan), "plan.json")
 
 
 def test_whole_layers_take_an_input_that_comes_row_by_row():
     network = simplified(Model(network=from_catalogue("keyword_spotting:rows=13"))).network
-    for place, arriving in ((ROWS, network.inputs[0].name), (RESIDENT, None)):
-        ways = {way.name: way for way in fit(network, input=place).ways}
-        assert ways[WHOLE_LAYERS].plan.groups[0].arriving == arriving
+    for place, streamed_input in ((ROWS, network.inputs[0].name), (RESIDENT, None)):
+        ways = {way.name: way for way in fit(network, input=place).methods}
+        assert ways[WHOLE_LAYERS].plan.groups[0].streamed_input == streamed_input
 
 
 def test_an_input_that_goes_out_as_well_lies_whole_in_every_way():
@@ -95,7 +95,7 @@ def test_an_input_that_goes_out_as_well_lies_whole_in_every_way():
     network = builder.network()
     found = fits(network, ROWS)
     assert found.input == RESIDENT
-    for way in found.ways:
+    for way in found.methods:
         # Both results lie whole at the end: 2 x 30 bytes.
         assert way.ram_bytes >= 60
         require_carried_out(network, way.plan)
@@ -104,7 +104,7 @@ def test_an_input_that_goes_out_as_well_lies_whole_in_every_way():
 def test_fit_says_that_the_input_is_collected(capsys):
     main(["fit", "keyword_spotting", "--input", "rows", "--ram", "70kB"])
     told = capsys.readouterr().out
-    assert ("collected before the first layer" in told) == (" <" in _line(told, "whole layers"))
+    assert ("collected before the first layer" in told) == (" <" in _line(told, "layer by layer"))
     main(["fit", "keyword_spotting", "--input", "rows", "--ram", "8kB"])
     assert "collected" not in capsys.readouterr().out
 
@@ -119,7 +119,7 @@ def test_code_that_collects_its_input_gives_what_the_network_gives(tmp_path):
     cases = []
     for network in (gated_block(2, 8, 16), *map(gated_network, range(2))):
         model = Model(network=network, weights=random_weights(network, 0))
-        ways = fit(network, input=ROWS, searched=SEARCHED).ways
+        ways = fit(network, input=ROWS, searched=SEARCHED).methods
         cases += [(model, way.plan) for way in ways if way.plan.collects_input]
     assert len(cases) >= 4
     made = libraries(cases)

@@ -18,11 +18,11 @@ def test_with_less_ram_no_plan_is_missed_that_more_ram_finds_and_that_fits():
     network = simplified(read_model(MODEL)).network
     listed = [
         way
-        for way in fit(network, ram=12_000).ways
+        for way in fit(network, ram=12_000).methods
         if way.name.startswith(("lines and", "strips")) and way.ram_bytes <= 12_000
     ]
     assert len(listed) > 2
     for way in listed[1:]:
         found = fit(network, ram=way.ram_bytes).best
         assert found is not None
-        assert found.work <= way.work
+        assert found.work <= way.mac_ratio

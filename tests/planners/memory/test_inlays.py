@@ -18,10 +18,10 @@ from planners.memory import making as rings
 from planners.memory.making import plan_of
 from planners.memory.moves import GroupWay, Move
 from planners.plan import executor
-from planners.plan.aliases import inlays_of, most_bytes, worth_it
+from planners.plan.aliases import aliases_of, most_bytes, worth_it
 from planners.plan.checker import require_carried_out
 from planners.plan.executor import Machine
-from planners.plan.plan import Inlay, Kind, Stage
+from planners.plan.plan import Alias, Kind, Stage
 from planners.plan.text import format_plans, parse_plans
 from tests.planners.memory.joined import Drawing, joined_model, joined_network
 from tests.planners.memory.streamed import outputs, random_frame, random_plan, space
@@ -31,7 +31,7 @@ from tests.planners.memory.test_streamed_runs import require_equal
 def places(network):
     return {
         name: (one.host, one.row, one.column, one.channel)
-        for name, one in inlays_of(network, lambda _: 1).items()
+        for name, one in aliases_of(network, lambda _: 1).items()
     }
 
 
@@ -127,7 +127,7 @@ def test_an_activation_behind_a_concatenation_keeps_its_inputs_apart():
 
 
 def test_densenet_lies_in_one_tensor_for_each_block():
-    found = inlays_of(from_catalogue("densenet121"), lambda _: 1)
+    found = aliases_of(from_catalogue("densenet121"), lambda _: 1)
     assert {one.host for one in found.values()} == {
         f"dense{block}_{count}_concatenation"
         for block, count in ((1, 6), (2, 12), (3, 24), (4, 16))
@@ -138,12 +138,12 @@ def test_hosts_whose_long_life_costs_more_than_the_copy_are_left_out():
     # `skip` (4 bytes) waits for `up`; the host of both (8 bytes) would stand beside `wide` (10).
     lives = {"skip": (0, 5), "wide": (1, 2), "up": (3, 5), "host": (4, 6)}
     sizes = {"skip": 4, "wide": 13, "up": 4, "host": 8}
-    inlays = {name: Inlay(name, "host", 0, 0, 0) for name in ("skip", "up")}
-    assert most_bytes(inlays, lives, sizes) == 8 + 13
+    aliases = {name: Alias(name, "host", 0, 0, 0) for name in ("skip", "up")}
+    assert most_bytes(aliases, lives, sizes) == 8 + 13
     assert most_bytes({}, lives, sizes) == 4 + 13
-    assert worth_it(inlays, lives, sizes) == {}
+    assert worth_it(aliases, lives, sizes) == {}
     small = {**sizes, "wide": 1}  # by themselves both and the host are alive: 16
-    assert worth_it(inlays, lives, small) == inlays
+    assert worth_it(aliases, lives, small) == aliases
 
 
 def eager_alone(*given):
@@ -154,7 +154,7 @@ def eager_alone(*given):
 @pytest.fixture
 def everywhere(monkeypatch):
     """Plans in which every tensor that may lies in another, whether that helps or not."""
-    monkeypatch.setattr(making, "worth_it", lambda inlays, lives, sizes: dict(inlays))
+    monkeypatch.setattr(making, "worth_it", lambda aliases, lives, sizes: dict(aliases))
     monkeypatch.setattr(rings, "pays", lambda ring, apart: True)
     monkeypatch.setattr(making, "_tried", eager_alone)
 
@@ -164,7 +164,7 @@ def whole_layers(network, element_bytes=4):
     moves = space(network, element_bytes=element_bytes)
     groups = [
         GroupWay(0, 0, cut, cut + 1, (moves.apart(cut)[0],), is_apart=True)
-        for cut in range(len(moves.course.cuts) - 1)
+        for cut in range(len(moves.course.separators) - 1)
     ]
     return plan_of(moves.course, moves.table, groups, is_streamed=False)
 
@@ -191,7 +191,7 @@ def test_any_plan_in_place_computes_what_the_network_computes():
         is_streamed = Random(seed).random() < 0.3
         plan = random_plan(model.network, seed, is_streamed=is_streamed, parts=(2, 3))
         require_equal(outputs(model, plan, frame), run_whole(model, frame))
-        count += bool(plan.inlays)
+        count += bool(plan.aliases)
     assert count > 30
 
 
@@ -210,9 +210,9 @@ def test_the_arena_has_the_bytes_that_are_touched():
 def test_a_tensor_at_the_place_of_another_is_refused():
     model = joined_model(0, blocks=["inception"], shape=(3, 5, 5))
     plan = whole_layers(model.network)
-    first, *others = plan.inlays
+    first, *others = plan.aliases
     other = next(one for one in others if one.host == first.host and one.channel != first.channel)
-    moved = replace(plan, inlays=(first._replace(channel=other.channel), *others))
+    moved = replace(plan, aliases=(first._replace(channel=other.channel), *others))
     with pytest.raises(ExecutionError):
         Machine(model.network, moved).run()
 
@@ -224,10 +224,10 @@ def test_by_rows_densenet_has_a_ring_for_each_block():
     network = simplified(Model(network=from_catalogue("densenet121"))).network
     moves = space(network, element_bytes=1)
     stages = tuple(Stage(layers=(name,)) for name in moves.course.layers[1:])
-    last = len(moves.course.cuts) - 1
+    last = len(moves.course.separators) - 1
     group = GroupWay(0, 0, 0, last, (Move(0, last, stages),))
     plan = plan_of(moves.course, moves.table, [group], is_streamed=False)
-    hosts = {one.host for one in plan.inlays}
+    hosts = {one.host for one in plan.aliases}
     rows = {one.tensor: one.rows for one in plan.buffers if one.tensor in hosts}
     assert rows == {
         "dense1_5_concatenation": 7,
@@ -252,7 +252,7 @@ def test_a_ring_that_is_a_row_short_is_refused(monkeypatch):
         model = joined_model(seed)
         plan = random_plan(model.network, seed, is_streamed=False, element_bytes=1)
         lines = {one.tensor: one for one in plan.buffers if one.kind is Kind.LINE}
-        for host in {one.host for one in plan.inlays if one.host in lines}:
+        for host in {one.host for one in plan.aliases if one.host in lines}:
             if lines[host].rows == 1:
                 continue
             short = {host: replace(lines[host], rows=lines[host].rows - 1)}
@@ -272,12 +272,12 @@ def test_the_search_counts_sections_as_the_best_choice_of_places_has_it():
     counted = []
     for seed in range(80):
         moves = space(joined_network(seed), element_bytes=1)
-        for cut in range(len(moves.course.cuts) - 1):
+        for cut in range(len(moves.course.separators) - 1):
             move, peak = moves.apart(cut)
             names = [stage.result for stage in move.stages]
-            inlays = [one for one in moves.table.inlays.values() if {*one[:2]} <= set(names)]
-            if 0 < len(inlays) <= 7:
-                every = [least_alive(moves, cut, names, some) for some in subsets(inlays)]
+            aliases = [one for one in moves.table.aliases.values() if {*one[:2]} <= set(names)]
+            if 0 < len(aliases) <= 7:
+                every = [least_alive(moves, cut, names, some) for some in subsets(aliases)]
                 assert min(every) <= peak <= every[0]
                 counted.append((peak, min(every), every[0]))
     assert len(counted) > 40
@@ -291,9 +291,9 @@ def subsets(things):
         yield from combinations(things, count)
 
 
-def least_alive(moves, cut, names, inlays):
+def least_alive(moves, cut, names, aliases):
     """The most bytes alive at a step, step by step, layer by layer."""
-    network, hosts = moves.course.network, {one.tensor: one.host for one in inlays}
+    network, hosts = moves.course.network, {one.tensor: one.host for one in aliases}
     results, first = moves.course.results, moves.course.at(cut)
     alive_at = []
     for step in range(len(names)):
@@ -333,8 +333,8 @@ WRONG = {
 def test_a_wrong_place_in_another_is_refused_with_what_is_wrong(words):
     model = joined_model(0, blocks=["dense"], shape=(3, 5, 5))
     plan = whole_layers(model.network)
-    first, *others = sorted(plan.inlays, key=lambda one: one.channel)
-    wrong = replace(plan, inlays=(WRONG[words](first), *others))
+    first, *others = sorted(plan.aliases, key=lambda one: one.channel)
+    wrong = replace(plan, aliases=(WRONG[words](first), *others))
     with pytest.raises(InvalidPlan, match=words):
         require_carried_out(model.network, wrong)
 
@@ -348,8 +348,8 @@ def test_a_reader_of_rows_in_one_piece_is_refused():
     builder.output(builder.add(op.Activation(function="relu"), joined))
     network = builder.network()
     plan = whole_layers(network)
-    assert one not in {inlay.tensor for inlay in plan.inlays}
+    assert one not in {alias.tensor for alias in plan.aliases}
     buffers = tuple(buffer for buffer in plan.buffers if buffer.tensor != one)
-    wrong = replace(plan, buffers=buffers, inlays=(Inlay(one, joined),))
+    wrong = replace(plan, buffers=buffers, aliases=(Alias(one, joined),))
     with pytest.raises(InvalidPlan, match="in one piece"):
         require_carried_out(network, wrong)

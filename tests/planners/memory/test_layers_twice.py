@@ -14,7 +14,7 @@ from planners.memory.fit import fit
 from planners.memory.labels import front
 from planners.memory.making import plan_of
 from planners.memory.moves import WHOLE, GroupWay
-from planners.memory.order import course_of
+from planners.memory.order import topological_order
 from planners.memory.search import TwiceMoves
 from planners.memory.stages import StageTable
 from planners.plan.checker import require_carried_out
@@ -29,21 +29,21 @@ from tests.planners.memory.test_streaming_search import every_plan, improved
 
 
 def twice_space(network, element_bytes=4):
-    return TwiceMoves(course_of(network), StageTable(network, element_bytes=element_bytes))
+    return TwiceMoves(topological_order(network), StageTable(network, element_bytes=element_bytes))
 
 
 def plan_with_copies(network, seed):
     """A plan drawn at random that computes layers twice, or None where no gate allows for it."""
     moves, source = twice_space(network), Random(seed)
-    groups, cut, last = [], 0, len(moves.course.cuts) - 1
+    groups, cut, last = [], 0, len(moves.course.separators) - 1
     while cut < last:
         known = list(moves.from_cut(cut, WHOLE))
-        twice = [move for move in known if move.is_again]
+        twice = [move for move in known if move.is_rematerialised]
         move = source.choice(twice or known)
         groups.append(GroupWay(0, 0, cut, move.end, (move,)))
         cut = move.end
     plan = plan_of(moves.course, moves.table, groups, is_streamed=False)
-    return plan if plan.again else None
+    return plan if plan.rematerialised else None
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -53,7 +53,7 @@ def test_a_network_with_layers_twice_computes_what_it_did(seed):
     if plan is None:
         pytest.skip("its gates sum up what is no larger than what it is computed from")
     model = Model(network=network, weights=random_weights(network, seed))
-    frame, worked = random_frame(network, seed), worked_model(model, plan.again)
+    frame, worked = random_frame(network, seed), worked_model(model, plan.rematerialised)
     wanted = run_whole(model, frame)
     require_equal(run_whole(worked, frame), wanted)
     require_equal(outputs(model, plan, frame), wanted)
@@ -76,7 +76,7 @@ def test_gates_twice_take_less_than_half_of_what_strips_need():
     twice = fit(network, element_bytes=1, searched=(LINES, STRIPS, TWICE)).least
     assert once.ram_bytes >= 2_048
     assert twice.ram_bytes < 1_024
-    assert 1 < twice.work < 3
+    assert 1 < twice.mac_ratio < 3
 
 
 @needs_compiler
@@ -105,13 +105,13 @@ def test_a_span_that_the_network_does_not_have_is_refused_by_its_ends():
 
 def test_fit_tells_that_gates_are_computed_twice():
     found = fit(gated_block(2, 8, 16), element_bytes=1, searched=SEARCHED)
-    assert TWICE in {way.name for way in found.ways}
+    assert TWICE in {way.name for way in found.methods}
 
 
 def test_a_plan_with_layers_twice_reads_back_and_is_checked():
     network = gated_block(2, 8, 16)
     plan = fit(network, element_bytes=1, searched=SEARCHED).least.plan
-    assert plan.again
+    assert plan.rematerialised
     (found,) = parse_plans(format_plans([plan]), "plan.json")
     assert found == plan
     require_carried_out(network, found)

@@ -23,7 +23,7 @@ def network():
 def plan(network):
     """Strips and lines, with a pool."""
     found = fit(network, input="rows")
-    return next(way.plan for way in found.ways if way.name == "lines and strips")
+    return next(way.plan for way in found.methods if way.name == "line buffers + strips")
 
 
 def test_the_plan_itself_passes(network, plan):
@@ -45,7 +45,7 @@ def test_a_line_that_is_a_row_short_is_refused(network, plan):
 
 
 def test_a_pool_that_is_a_byte_short_is_refused(network, plan):
-    short = _with(plan, Kind.POOL, size=lambda one: one.size - 1)
+    short = _with(plan, Kind.STAGING, size=lambda one: one.size - 1)
     with pytest.raises(ExecutionError):
         Machine(network, short).run()
 
@@ -60,9 +60,9 @@ def test_a_line_that_lies_over_another_is_refused(network, plan):
 
 
 def test_a_tensor_of_the_arena_behind_its_end_is_refused(network):
-    found = fit(network, input="outside", result="outside").least.plan
+    found = fit(network, input="external", output="external").least.plan
     line = next(one for one in found.buffers if one.kind is Kind.LINE and one.size)
-    outside = next(one for one in found.buffers if one.kind is Kind.OUTSIDE)
+    outside = next(one for one in found.buffers if one.kind is Kind.EXTERNAL)
     behind = replace(line, offset=outside.offset)
     buffers = tuple(behind if one is line else one for one in found.buffers)
     Machine(network, found).run()

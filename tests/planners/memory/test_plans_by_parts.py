@@ -1,6 +1,5 @@
 """Arenas of whole layers and by parts as plans: checked, run, spoiled."""
 
-import json
 from dataclasses import replace
 from random import Random
 
@@ -16,14 +15,15 @@ from cnn2csdf.execution.whole import run_whole
 from cnn2csdf.granularity import ROWS, Granularity
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
-from csdf.errors import InvalidPlan, UnreadableFile
-from planners.network_arena import parts_arena, parts_plan, whole_arena, whole_plan
+from csdf.errors import InvalidPlan
+from planners.memory.plain_plans import whole_arena
 from planners.plan.checker import require_carried_out
 from planners.plan.executor import Machine
 from planners.plan.firing import results_in_order, turns_of
 from planners.plan.plan import Kind, Turns
 from planners.plan.text import format_plans, parse_plans
 from tests.cnn2csdf.execution.random_networks import models
+from tests.planners.memory.plain import ordered_plan, whole_plan
 from tests.planners.memory.streamed import outputs, random_frame
 
 
@@ -56,10 +56,8 @@ def require_equal(model, plan, seed):
 def test_any_network_by_parts_runs_in_its_arena_as_the_whole(model, seed, rows, bytes_):
     if not works(model.network):
         return
-    arena = parts_arena(model.network, Granularity(rows=rows), element_bytes=bytes_)
-    plan = parts_plan(model.network, arena, element_bytes=bytes_)
+    plan = ordered_plan(model.network, Granularity(rows=rows), element_bytes=bytes_)
     assert parse_plans(format_plans([plan]), "plan.json") == (plan,)
-    assert plan.arena_bytes == arena.plan.peak
     require_carried_out(model.network, plan)
     require_equal(model, plan, seed)
     reads_once = all(len(set(one.inputs)) == len(one.inputs) for one in model.network.layers)
@@ -72,9 +70,8 @@ def test_any_network_by_parts_runs_in_its_arena_as_the_whole(model, seed, rows, 
 def test_any_network_of_whole_layers_runs_in_its_arena_as_the_whole(model, seed):
     if not works(model.network):
         return
-    arena = whole_arena(model.network)
-    plan = whole_plan(model.network, arena)
-    assert plan.arena_bytes == arena.plan.peak
+    plan = whole_plan(model.network)
+    assert plan.arena_bytes == whole_arena(model.network).peak
     require_carried_out(model.network, plan)
     require_equal(model, plan, seed)
     assert touched(model.network, plan) == plan.arena_bytes
@@ -87,7 +84,7 @@ def network():
 
 @pytest.fixture(scope="module")
 def plan(network):
-    return parts_plan(network, parts_arena(network, ROWS))
+    return ordered_plan(network, ROWS)
 
 
 def with_order(plan, results):
@@ -135,7 +132,7 @@ def test_a_plan_whose_firings_are_late_is_refused(network, plan):
     results = order_of(plan)
     with pytest.raises(InvalidPlan, match="is to be made before"):
         require_carried_out(network, with_order(plan, results[::-1]))
-    ahead = sorted(results, key=lambda name: name != plan.groups[0].arriving)
+    ahead = sorted(results, key=lambda name: name != plan.groups[0].streamed_input)
     with pytest.raises(InvalidPlan, match="do not hold"):  # all rows come before any is read
         require_carried_out(network, with_order(plan, ahead))
 
@@ -181,8 +178,7 @@ def test_a_tensor_in_several_rings_is_read_where_the_plan_says():
     wide = builder.add(op.Convolution(filters=4, window=tall), source)
     builder.output(builder.add(op.Elementwise(function="add"), source, wide))
     network = builder.network()
-    arena = parts_arena(network, Granularity(rows=1, layers={source: 1}))
-    plan = parts_plan(network, arena)
+    plan = ordered_plan(network, Granularity(rows=1, layers={source: 1}))
     require_carried_out(network, plan)
     several = [one for one in plan.buffers if one.readers]
     assert [one.tensor for one in several] == [source, source]
@@ -202,30 +198,7 @@ def test_a_tensor_in_several_rings_is_read_where_the_plan_says():
 )
 def test_results_that_are_maps_go_out_row_by_row_and_others_stay(name, stays):
     network = simplified(Model(network=from_catalogue(name))).network
-    plan = parts_plan(network, parts_arena(network, ROWS))
+    plan = ordered_plan(network, ROWS)
     kinds = [one.kind for one in plan.buffers]
-    assert (Kind.WHOLE in kinds, Kind.OUTSIDE in kinds) == (stays, not stays)
+    assert (Kind.WHOLE in kinds, Kind.EXTERNAL in kinds) == (stays, not stays)
     require_carried_out(network, plan)
-
-
-def test_plans_of_earlier_versions_read_as_they_did():
-    network = simplified(Model(network=from_catalogue("resnet8:resolution=8"))).network
-    plan = whole_plan(network, whole_arena(network))
-    found = plan.to_json() | {"version": 2}
-    del found["layers"]
-    for group in found["groups"]:
-        del group["hand_overs"], group["at_once"]
-        for stage in group["stages"]:
-            del stage["primitive"]
-    for buffer in found["buffers"]:
-        del buffer["layout"]
-    assert parse_plans(json.dumps(found), "plan.json") == (plan,)
-    found["version"] = 1
-    del found["inlays"]
-    for group in found["groups"]:
-        del group["order"]
-    for buffer in found["buffers"]:
-        del buffer["readers"]
-    assert parse_plans(json.dumps(found), "plan.json") == (plan,)
-    with pytest.raises(UnreadableFile, match="versions 1 to 3"):
-        parse_plans(json.dumps(found | {"version": 4}), "plan.json")

@@ -86,7 +86,7 @@ def counted(moves, group, begin, end, *, is_streamed):
 
 def every_plan(moves, *, is_streamed):
     """Memory and work of all chains of groups; the input is not collected."""
-    last = len(moves.course.cuts) - 1
+    last = len(moves.course.separators) - 1
     groups = {}
     for begin in range(last):
         entry = 1 if is_streamed and begin == 0 else WHOLE
@@ -151,7 +151,7 @@ def test_bytes_counted_move_by_move_are_never_below_those_of_the_group(name):
     table, course = moves.table, moves.course
     source = Random(0)
     for _ in range(60):
-        begin, end = sorted(source.sample(range(len(course.cuts)), 2))
+        begin, end = sorted(source.sample(range(len(course.separators)), 2))
         entry = 1 if begin == 0 else WHOLE
         group = random_moves(moves, source, begin, end, entry)
         found = [table.geometry(stage) for move in group for stage in move.stages]

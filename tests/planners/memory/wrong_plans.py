@@ -9,21 +9,22 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.weights import Model
-from planners.fusion.configurations import Way, chain_of, configuration
 from planners.fusion.planning import fusion_plan
-from planners.fusion.ways import Scratch
+from planners.fusion.search import GroupMode, configuration
 from planners.memory.answer import SEARCHED
 from planners.memory.fit import fit
-from planners.network_arena import parts_arena, parts_plan, whole_arena, whole_plan
+from planners.memory.order import chain_of
+from planners.memory.tiles import Scratch
 from planners.plan.plan import Kind
 from planners.primitives.execution.planned import planned_primitives
 from planners.primitives.library.layers import prepared_layer
-from planners.reuse.application.application import Application, divided
-from planners.reuse.cost.evaluation import Costs, Evaluator
-from planners.reuse.deployment.deployment import streaming_plans
+from planners.reuse.application import Application, divided
+from planners.reuse.deployment import streaming_plans
+from planners.reuse.evaluation import Costs, Evaluator
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.fusion.chains import TERMS
 from tests.planners.memory.gated import gated_block
+from tests.planners.memory.plain import ordered_plan, whole_plan
 from tests.planners.memory.streamed import random_plan
 from tests.planners.primitives.execution.test_selected_networks import SMALL, plain
 from tests.planners.reuse.deployment.deployed import as_published
@@ -98,9 +99,9 @@ def gated():
 def streamed_cases(model, unit):
     """Plans of `csdf fit`, and random ones of its space."""
     network = model.network
-    for ends in (("resident", "resident"), ("rows", "outside"), ("outside", "outside")):
-        found = fit(network, element_bytes=unit, searched=SEARCHED, input=ends[0], result=ends[1])
-        for way in found.ways:
+    for ends in (("resident", "resident"), ("rows", "external"), ("external", "external")):
+        found = fit(network, element_bytes=unit, searched=SEARCHED, input=ends[0], output=ends[1])
+        for way in found.methods:
             yield Case("fit", model, way.plan)
     for seed in range(6):
         plan = random_plan(
@@ -117,18 +118,16 @@ def streamed_cases(model, unit):
 def arena_cases(model):
     """Plans of `csdf cnn memory`: all tensors whole, all in rings."""
     network = model.network
-    yield Case("whole", model, whole_plan(network, whole_arena(network)))
+    yield Case("whole", model, whole_plan(network))
     for rows in (1, 2):
-        yield Case(
-            "rings", model, parts_plan(network, parts_arena(network, Granularity(rows=rows)))
-        )
+        yield Case("rings", model, ordered_plan(network, Granularity(rows=rows)))
 
 
 def tiled_cases(model):
     """Plans of `csdf plan fusion`."""
     chain = chain_of(model.network)
     terms = replace(TERMS, scratch=Scratch.NONE, element_bytes=None)
-    for way in (Way.RECOMPUTE, Way.KEEP):
+    for way in (GroupMode.RECOMPUTED, GroupMode.CACHED):
         for cuts, grids in (((), [(2, 3)]), ((1,), [(2, 1), (1, 2)])):
             groups = configuration(chain, cuts, grids, way)
             yield Case("tiles", model, fusion_plan(chain, groups, terms).plan)
@@ -244,7 +243,7 @@ def change_a_buffer(plan, random):
             one["offset"] = random.randrange(plan["arena_bytes"] + 1)
         case 2:
             begin = random.randrange(groups)
-            one["groups"] = [begin, random.randint(begin + 1, groups)]
+            one |= {"begin": begin, "end": random.randint(begin + 1, groups)}
         case 3:
             one["kind"] = random.choice(KINDS)
         case 4:
@@ -265,8 +264,8 @@ def add_a_buffer(plan, random):
         one["name"] += " once more"
     if random.random() < 0.7:
         one["offset"] = -(-plan["arena_bytes"] // 8) * 8
-        if one["kind"] == "outside":
-            one["offset"] += sum(b["size"] for b in plan["buffers"] if b["kind"] == "outside") + 8
+        if one["kind"] == "external":
+            one["offset"] += sum(b["size"] for b in plan["buffers"] if b["kind"] == "external") + 8
         elif random.random() < 0.8:
             plan["arena_bytes"] = one["offset"] + one["size"]
     if random.random() < 0.3:
@@ -276,7 +275,7 @@ def add_a_buffer(plan, random):
         one["readers"] = random.sample(readers, random.randint(0, min(2, len(readers))))
     if random.random() < 0.3:
         begin = random.randrange(len(plan["groups"]))
-        one["groups"] = [begin, random.randint(begin + 1, len(plan["groups"]))]
+        one |= {"begin": begin, "end": random.randint(begin + 1, len(plan["groups"]))}
     plan["buffers"].insert(random.randint(0, len(plan["buffers"])), one)
 
 
@@ -288,12 +287,12 @@ def change_a_group(plan, random):
     results = [one["layers"][-1] for one in group["stages"]]
     match random.randrange(8):
         case 0:
-            group["arriving"] = random.choice((None, *names(plan)))
+            group["streamed_input"] = random.choice((None, *names(plan)))
         case 1:
             source, target = random.choices(buffers, k=2)
-            group["hand_overs"].append({"from": source, "to": target})
+            group["transfers"].append({"source": source, "target": target})
         case 2:
-            group["at_once"] = random.choice((None, "", "as one", names(plan)[0]))
+            group["concurrent"] = random.choice((None, "", "as one", names(plan)[0]))
         case 3:
             random.shuffle(group["order"])
         case 4 if results:
@@ -301,16 +300,16 @@ def change_a_group(plan, random):
             group["order"].insert(random.randint(0, len(group["order"])), turns)
         case 5 if len(results) > 1:  # two groups instead of one
             cut = random.randint(1, len(results) - 1)
-            rest = {**copy.deepcopy(group), "arriving": None, "order": [], "hand_overs": []}
+            rest = {**copy.deepcopy(group), "streamed_input": None, "order": [], "transfers": []}
             rest["stages"], group["stages"] = group["stages"][cut:], group["stages"][:cut]
             plan["groups"].insert(number + 1, rest)
             for one in plan["buffers"]:
-                one["groups"] = [end + (end > number) for end in one["groups"]]
+                one |= {key: one[key] + (one[key] > number) for key in ("begin", "end")}
         case 6 if number + 1 < len(plan["groups"]):  # one group instead of two
             group["stages"] += plan["groups"].pop(number + 1)["stages"]
             for one in plan["buffers"]:
-                begin, end = (upto - (upto > number) for upto in one["groups"])
-                one["groups"] = [begin, max(end, begin + 1)]
+                begin, end = (one[key] - (one[key] > number) for key in ("begin", "end"))
+                one |= {"begin": begin, "end": max(end, begin + 1)}
         case _:
             random.shuffle(group["stages"])
 
@@ -325,16 +324,16 @@ def change_a_stage(plan, random):
         case 0:
             stage["rows"] = random.randint(1, 8)
         case 1:
-            stage["course"] = random.choice(("rows", "sums", "channels", "tiles"))
+            stage["mode"] = random.choice(("rows", "accumulating", "channels", "tiles"))
         case 2:
-            stage["parts"] = random.randint(1, 4)
-            stage["summing"] = random.choice((None, *stage["layers"]))
+            stage["channel_blocks"] = random.randint(1, 4)
+            stage["accumulating_layer"] = random.choice((None, *stage["layers"]))
         case 3:
             ends = [sorted(random.sample(range(1, 9), random.randint(1, 3))) for _ in "rc"]
-            stage["tiles"] = {"row_ends": ends[0], "column_ends": ends[1], "keeps": True}
-            stage["course"] = "tiles"
+            stage["tiles"] = {"row_ends": ends[0], "column_ends": ends[1], "halo_cached": True}
+            stage["mode"] = "tiles"
         case 4 if stage["tiles"]:
-            stage["tiles"]["keeps"] = not stage["tiles"]["keeps"]
+            stage["tiles"]["halo_cached"] = not stage["tiles"]["halo_cached"]
         case 5 if stage["strips"]:
             strip = random.choice(stage["strips"])
             strip[random.choice(("rows", "columns"))] += random.choice((-1, 1))
@@ -360,22 +359,22 @@ def change_the_plan(plan, random):
         case 3:
             inner, host = random.sample(names(plan), 2)
             where = [random.choice((0, 0, 1, 2)) for _ in "rcc"]
-            inlay = dict(
+            alias = dict(
                 zip(
                     ("tensor", "host", "row", "column", "channel"),
                     (inner, host, *where),
                     strict=True,
                 )
             )
-            plan["inlays"].append(inlay)
+            plan["aliases"].append(alias)
             if random.random() < 0.7:
                 plan["buffers"] = [one for one in plan["buffers"] if one["tensor"] != inner]
-        case 4 if plan["inlays"]:
-            one = random.choice(plan["inlays"])
+        case 4 if plan["aliases"]:
+            one = random.choice(plan["aliases"])
             one[random.choice(("row", "column", "channel"))] += random.choice((-1, 1))
         case 5:
             source, result = random.sample(names(plan), 2)
-            plan["again"].append({"from": source, "to": result})
+            plan["rematerialised"].append({"source": source, "result": result})
         case _:
             plan["network"] = "another"
 

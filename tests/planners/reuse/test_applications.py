@@ -8,16 +8,17 @@ import pytest
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.operators import Activation
 from csdf.errors import CsdfError, InvalidNetwork, UnreadableFile
-from planners.reuse.application.application import (
+from planners.published.todaes import read_published_application
+from planners.reuse.application import (
     Application,
     Member,
     Partition,
     divided,
-    undivided,
+    parse_application,
+    read_application,
+    single_partition,
     without_parallelism,
 )
-from planners.reuse.application.application_files import parse_application, read_application
-from planners.reuse.application.published_applications import read_published_application
 from planners.reuse.edge_buffers import edge_buffers
 
 YAML = """
@@ -75,7 +76,7 @@ def test_json_and_yaml_say_the_same():
 def test_a_network_without_partitions_is_one_partition_of_its_own_name():
     found = parse_application('{"networks": [{"model": "resnet8"}]}', "small.json")
     assert found.name == "small"
-    assert found.members == (undivided(found.members[0].network),)
+    assert found.members == (single_partition(found.members[0].network),)
 
 
 def test_a_model_file_is_found_beside_the_application(tmp_path):
@@ -100,7 +101,7 @@ def test_a_simplified_network_has_no_normalisation_layers():
 
 
 def test_without_pyyaml_the_message_says_how_to_get_it(monkeypatch):
-    monkeypatch.delitem(sys.modules, "planners.reuse.application.yaml_text", raising=False)
+    monkeypatch.delitem(sys.modules, "planners.reuse.yaml_text", raising=False)
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(CsdfError, match=r"a.yaml: YAML files need PyYAML: pip install"):
         parse_application("networks: []", "a.yaml")
@@ -197,7 +198,7 @@ def test_a_cut_edge_has_two_buffers_where_its_partitions_are_pipelined():
     ]
     serial = edge_buffers(one(member))
     assert [edge.name for edge in serial] == ["net: l1 to l2", "net: l2 to l3", "net: l3 to l4"]
-    assert serial[1].partitions == (0, 1)
+    assert [stay.partition for stay in serial[1].stays] == [0, 1]
 
 
 def test_an_edge_past_a_stage_of_a_pipeline_has_a_copy_in_that_stage_too():
@@ -208,7 +209,9 @@ def test_an_edge_past_a_stage_of_a_pipeline_has_a_copy_in_that_stage_too():
     build.output("l1", name="l3")
     member = divided(build.network(), (1, 1, 1))
     edges = edge_buffers(one(member, ["net/1", "net/2", "net/3"]))
-    assert [edge.partitions for edge in edges if edge.channel == "l1 to l3"] == [(0,), (1,), (2,)]
+    assert [
+        [stay.partition for stay in edge.stays] for edge in edges if edge.channel == "l1 to l3"
+    ] == [[0], [1], [2]]
 
 
 def test_without_parallelism_no_edge_is_cut():

@@ -8,11 +8,10 @@ import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from planners.reuse.application.application import undivided
-from planners.reuse.partition import partition_model
-from planners.reuse.partition.block_storage import BlockRates, EdgeRates, block_rates, block_storage
-from planners.reuse.partition.partition_model import PartitionModel
-from planners.reuse.partition.partition_rows import Reading
+from planners.reuse import partition
+from planners.reuse.application import Application, single_partition
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.storage import BlockRates, EdgeRates, Reading, block_rates, block_storage
 
 
 def drawn(random):
@@ -51,11 +50,9 @@ def test_the_buffer_of_one_edge_is_the_smallest_that_does_not_deadlock():
         # The last phase of the consumer takes all, as that of a layer does.
         consumed, needed = (*consumed, written[-1]), (*needed, len(written))
         released = (*released, written[-1])
-        edge = EdgeRates(
-            producer=0, consumer=1, row_elements=5, needed=needed, reading=Reading(consumed, released)
-        )  # fmt: skip
+        edge = EdgeRates(0, 1, needed, Reading(consumed, released))
         rates = BlockRates(written=(written, tuple(range(1, len(consumed) + 1))), edges=(edge,))
-        found = block_storage(rates)
+        found = block_storage(rates, [5])
         least = next(c for c in range(100) if is_live(written, consumed, released, c))
         assert found.capacities == (least,)
         assert found.size == found.lower_bound == 5 * least
@@ -80,8 +77,8 @@ def convolution(filters, side):
 
 
 def model_of(network):
-    (partition,) = undivided(network).partitions
-    return PartitionModel(network, partition, 4)
+    application = Application(name="one", members=(single_partition(network),))
+    return Evaluator(application).models[0]
 
 
 def test_what_is_remembered_of_blocks_alike_is_what_each_needs_by_itself():
@@ -89,7 +86,10 @@ def test_what_is_remembered_of_blocks_alike_is_what_each_needs_by_itself():
     for _ in range(60):
         rows = model.part_rows([random.choice((1, 2, 5, None)) for _ in model.table.layers])
         expected = [
-            block_storage(block_rates(model.table, block, [rows[one] for one in block.layers]))
+            block_storage(
+                block_rates(model.table, block, [rows[one] for one in block.layers]),
+                [model.table.edges[edge].row_elements for edge in block.edges],
+            )
             for block in model.blocks
         ]
         assert model.storages(rows) == expected
@@ -103,8 +103,8 @@ def test_blocks_that_differ_in_their_channels_alone_are_worked_out_once(monkeypa
         worked_out.append(rates)
         return held_rows(rates)
 
-    held_rows = partition_model.held_rows
-    monkeypatch.setattr(partition_model, "held_rows", noted)
+    held_rows = partition.held_rows
+    monkeypatch.setattr(partition, "held_rows", noted)
     model = model_of(residual_blocks(*widths))
     model.storages(model.part_rows([1] * len(model.table.layers)))
     # A residual block, and the edges from 12 rows to 12 rows: into a 1x1 convolution, and to the end.

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from csdf.errors import InvalidNetwork
-from planners.reuse.partition.partition_model import Waits, firing_order
+from planners.reuse.partition import Waits, firing_order
 from tests.both_kernels import BOTH, use
 
 
@@ -47,13 +47,16 @@ def passes(phases, waits, *, is_started):
 
 
 def as_waits(phases, waits):
-    found = Waits(array("q", [99]))  # what other stretches wait for stands there as well
+    found = Waits(
+        array("q", [99]), [0], [], []
+    )  # what other stretches wait for stands there as well
     for layer in range(len(phases)):
         for (waiting, source), firings in waits.items():
             if waiting == layer:
-                found.add(source, len(found.numbers))
+                found.source.append(source)
+                found.start.append(len(found.numbers))
                 found.numbers.extend(firings)
-        found.end_layer()
+        found.waiting.append(len(found.source))
     return found
 
 
@@ -70,11 +73,12 @@ def test_layers_fire_once_a_pass_as_soon_as_they_can(backend, is_started, monkey
         if expected is None:
             stuck += 1
             with pytest.raises(InvalidNetwork, match="every layer waits for another one"):
-                firing_order(phases, given, gates=no_gates, is_started=is_started)
+                firing_order(phases, given, separators=no_gates, is_started=is_started)
             given.numbers.append(0)  # nothing holds on to the numbers
             continue
-        found = firing_order(phases, given, gates=no_gates, is_started=is_started)
-        assert list(found.order) == expected
+        order, found = firing_order(phases, given, separators=no_gates, is_started=is_started)
+        assert list(order) == expected
+        assert found.total == len(expected)
         for layer in range(len(phases)):
             places = [step for step, one in enumerate(expected) if one == layer] or [-1]
             assert (found.first[layer], found.last[layer]) == (places[0], places[-1])
@@ -97,6 +101,6 @@ def test_a_gate_changes_no_schedule(backend, monkeypatch):
             continue
         given = as_waits(phases, waits)
         gates = [layer == gate for layer in range(len(phases))]
-        with_gate = firing_order(phases, given, gates=gates)
-        without = firing_order(phases, given, gates=[False] * len(phases))
-        assert list(with_gate.order) == list(without.order)
+        with_gate = firing_order(phases, given, separators=gates)
+        without = firing_order(phases, given, separators=[False] * len(phases))
+        assert list(with_gate[0]) == list(without[0])

@@ -1,9 +1,9 @@
 """How much buffers could shrink, on the worked example of the thesis."""
 
 from figures.published.reuse_example import worked_example
-from planners.reuse.application.published_applications import as_published
-from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.front.guided.local_search import gains
+from planners.published.todaes import as_published
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.local_search import gains
 from tests.planners.reuse.front.small_applications import all_genes, together
 
 EXAMPLE = as_published(worked_example())
@@ -33,7 +33,7 @@ def test_a_buffer_that_a_cut_edge_fills_gains_nothing():
     # Partitions that run at the same time share nothing, and e12' and e23'(1) are in use together:
     # each of the four edges of CNN2 has a buffer of its own. e23' is cut, so that l2 counts for e12'.
     evaluator = Evaluator(EXAMPLE)
-    found = named(evaluator, gains(evaluator, evaluator.buffers_alone(1, WHOLE)))
+    found = named(evaluator, gains(evaluator, evaluator.buffers(WHOLE, member=1)))
     assert found == {
         ("CNN2", "l1"): 3072, ("CNN2", "l2"): 3072, ("CNN2", "l3"): 10, ("CNN2", "l4"): 10,
     }  # fmt: skip

@@ -5,9 +5,9 @@ import pytest
 import planners
 from cnn2csdf.catalogue.networks import from_catalogue
 from csdf.time_limit import Stop
-from planners.reuse.cost.evaluation import Costs, Evaluator
+from planners.reuse import storage
 from planners.reuse.edge_buffers import best_shared
-from planners.reuse.partition import block_storage
+from planners.reuse.evaluation import Costs, Evaluator
 
 
 def interrupted(_):
@@ -17,14 +17,14 @@ def interrupted(_):
 def test_an_interrupt_in_the_search_of_a_block_is_not_taken_for_its_answer(monkeypatch):
     # The two paths of a residual block are a block whose buffers are searched. The search of storage
     # answers an interrupt with what it has; the planner around it must end all the same.
-    search = block_storage.smallest_storage
+    search = storage.smallest_storage
     monkeypatch.setattr(
-        block_storage,
+        storage,
         "smallest_storage",
         lambda graph, choice, budget: search(graph, choice, budget=Stop(report=interrupted)),
     )
     application = planners.Application(
-        name="one", members=(planners.undivided(from_catalogue("resnet8")),)
+        name="one", members=(planners.single_partition(from_catalogue("resnet8")),)
     )
     evaluator = Evaluator(application, Costs(), share=best_shared)
     with pytest.raises(KeyboardInterrupt):

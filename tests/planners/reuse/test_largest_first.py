@@ -3,14 +3,9 @@
 from random import Random
 
 from figures.published.reuse_example import worked_example
-from planners.reuse.application.published_applications import as_published
-from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.edge_buffers import (
-    best_shared,
-    overlaps,
-    shared_buffers,
-    shared_largest_first,
-)
+from planners.published.todaes import as_published
+from planners.reuse.edge_buffers import best_shared, overlaps, shared_buffers, shared_largest_first
+from planners.reuse.evaluation import Evaluator
 from tests.planners.reuse.front.small_applications import all_genes, alone, residual
 from tests.planners.reuse.reuse_checkers import clashes
 

@@ -6,8 +6,8 @@ from itertools import permutations
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.operators import Convolution, Elementwise, Window
 from csdf.errors import InvalidNetwork
-from planners.reuse.application.application import Application
-from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.application import Application
+from planners.reuse.evaluation import Evaluator
 from tests.planners.reuse.front.small_applications import alone, branched, pipelined, residual
 from tests.reference import operator_order
 from tests.reference.operator_order import in_best_order

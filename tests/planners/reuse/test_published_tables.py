@@ -8,13 +8,14 @@ more than the smallest buffers of its own rates in ResNet50: it lets shortcuts r
 
 import pytest
 
-from planners.reuse.application.published_applications import (
+from planners.published.todaes import (
     as_published,
+    comparison,
     published_applications,
     read_published_application,
 )
-from planners.reuse.cost.evaluation import Evaluator, comparison
 from planners.reuse.edge_buffers import best_shared
+from planners.reuse.evaluation import Evaluator
 from tests.shared_data import SHARED
 
 TABLE = SHARED / "networks" / "applications.json"

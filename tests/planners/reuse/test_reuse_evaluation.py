@@ -16,19 +16,14 @@ from cnn2csdf.operators import Activation, Elementwise
 from csdf.analysis.bound_channels import with_capacities
 from csdf.errors import InvalidNetwork, InvalidPlan
 from csdf.search.trade_off import smallest_storage
+from figures.published.offset_points import elementwise_in_place
 from planners.arena.allocation import plan_arena
-from planners.reuse.application.application import (
-    Application,
-    Member,
-    Partition,
-    divided,
-    undivided,
-)
-from planners.reuse.cost.bounds import memory_bound
-from planners.reuse.cost.evaluation import Costs, Evaluator
-from planners.reuse.cost.offset_problem import elementwise_in_place, offset_problem
-from planners.reuse.front.search_problem import score, search_problem
-from planners.reuse.partition import evaluated_partition
+from planners.reuse import partition
+from planners.reuse.application import Application, Member, Partition, divided, single_partition
+from planners.reuse.bounds import memory_bound
+from planners.reuse.evaluation import Costs, Evaluator
+from planners.reuse.placement import offset_problem
+from planners.reuse.problem import score, search_problem
 from tests.planners.reuse.reuse_checkers import clashes, replay
 from tests.reference.self_timed_reuse import self_timed_periods
 
@@ -37,7 +32,7 @@ ALLELES = (None, 1, 2, 5)
 
 
 def alone(network):
-    return Application(name=network.name, members=(undivided(network),))
+    return Application(name=network.name, members=(single_partition(network),))
 
 
 def pipelined(network, *sizes):
@@ -48,7 +43,7 @@ def pipelined(network, *sizes):
 
 def two_networks():
     first = divided(RESIDUAL, (6, len(RESIDUAL.layers) - 6))
-    second = undivided(mobilenet_v1(width=Fraction(1, 4), resolution=32))
+    second = single_partition(mobilenet_v1(width=Fraction(1, 4), resolution=32))
     names = frozenset(partition.name for partition in first.partitions)
     return Application(name="two", members=(first, second), parallel=(names,))
 
@@ -147,7 +142,7 @@ def test_an_evaluation_is_the_same_with_and_without_what_is_remembered():
 def test_an_evaluation_is_the_same_however_little_is_remembered(monkeypatch):
     application = two_networks()
     warm = Evaluator(application)
-    monkeypatch.setattr(evaluated_partition, "MOST_SPANS", 1)
+    monkeypatch.setattr(partition, "MOST_SPANS", 1)
     forgetful = Evaluator(application)
     for genes in [*chromosomes(application, 4), *chromosomes(application, 4)]:
         assert forgetful.plan(genes) == warm.plan(genes)
@@ -203,7 +198,7 @@ def test_layers_with_processors_of_their_own_are_never_slower_than_one_after_ano
 
 def test_what_is_outside_takes_neither_time_nor_memory():
     outside = frozenset({"input", "output"})
-    inside = Application(name="inside", members=(undivided(RESIDUAL, outside),))
+    inside = Application(name="inside", members=(single_partition(RESIDUAL, outside),))
     whole, rest = Evaluator(alone(RESIDUAL)), Evaluator(inside)
     all_genes, genes = (1,) * len(RESIDUAL.layers), (1,) * len(inside.layers)
     assert len(genes) == len(all_genes) - 2

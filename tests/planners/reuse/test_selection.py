@@ -6,8 +6,9 @@ import pytest
 
 from csdf.errors import InvalidNetwork
 from figures.published.reuse_example import worked_example
-from planners.reuse.front.candidates import Chosen, Demands, selected, selected_as_published
-from planners.reuse.front.problem import Point, Score
+from planners.published.todaes import Chosen, selected_as_published
+from planners.reuse.problem import Point, Score
+from planners.reuse.selection import Constraints, selected
 
 # memory, then seconds a frame of CNN1 and of CNN2
 FRONT = [
@@ -19,7 +20,7 @@ FRONT = [
 
 
 def chosen(**demands):
-    found = selected(worked_example(), FRONT, Demands(**demands))
+    found = selected(worked_example(), FRONT, Constraints(**demands))
     return None if found is None else found.chromosome[0]
 
 
@@ -44,14 +45,14 @@ def test_demands_that_nothing_meets():
 
 def test_a_demand_of_an_unknown_network_is_refused():
     with pytest.raises(InvalidNetwork, match="no network 'CNN3'; it has CNN1, CNN2"):
-        Demands(throughput={"CNN3": Fraction(1)}).check_names(worked_example())
+        Constraints(throughput={"CNN3": Fraction(1)}).check_names(worked_example())
 
 
 WHOLE = Point(chromosome=(9,), score=Score(objectives=(40, Fraction(1, 20), 1)))
 
 
 def published(**demands):
-    point, step = selected_as_published(worked_example(), WHOLE, FRONT, Demands(**demands))
+    point, step = selected_as_published(worked_example(), WHOLE, FRONT, Constraints(**demands))
     return point.chromosome[0], step
 
 

@@ -12,11 +12,11 @@ from cnn2csdf.weights import Model
 from csdf.errors import InvalidPlan
 from planners.arena.allocation import plan_arena
 from planners.arena.checker import check_plan
-from planners.reuse.application.application import Application, divided, undivided
-from planners.reuse.cost.bounds import memory_bound, tensor_bound
-from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.cost.offset_problem import offset_problem, tensor_places
-from planners.reuse.deployment.deployment import deployment, free_offsets
+from planners.reuse.application import Application, divided, single_partition
+from planners.reuse.bounds import memory_bound
+from planners.reuse.deployment import deployment
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.placement import free_offsets, offset_problem, tensor_places
 from tests.planners.reuse.deployment.deployed import TOLERANCE, run
 from tests.planners.reuse.front.small_applications import branched, residual
 
@@ -24,7 +24,7 @@ RESNET8 = simplified(Model(network=from_catalogue("resnet8"))).network
 
 
 def alone(network):
-    return Application(name=network.name, members=(undivided(network),))
+    return Application(name=network.name, members=(single_partition(network),))
 
 
 def divided_apart():
@@ -59,12 +59,15 @@ def test_a_shared_tensor_never_needs_more_than_a_buffer_for_each_reader(applicat
         shared = free_offsets(evaluator, plan)
         assert shared.peak <= plan_arena(offset_problem(evaluator, plan)).peak
         check_plan(shared)
-        assert tensor_bound(evaluator, (None, 1, 2)) <= evaluator.weights + shared.peak
+        assert (
+            memory_bound(evaluator, (None, 1, 2), shares_tensors=True)
+            <= evaluator.weights + shared.peak
+        )
 
 
 def test_the_bound_holds_for_every_chromosome_of_a_small_network():
     evaluator = Evaluator(alone(residual()))
-    bound = tensor_bound(evaluator)
+    bound = memory_bound(evaluator, shares_tensors=True)
     peaks = [
         evaluator.weights + free_offsets(evaluator, evaluator.plan(genes)).peak
         for genes in product((None, 1), repeat=len(evaluator.application.layers))

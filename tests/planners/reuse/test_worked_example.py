@@ -8,9 +8,9 @@ from itertools import product
 import pytest
 
 from figures.published.reuse_example import PRINTED_PHASES, worked_example
-from planners.reuse.application.published_applications import as_published
-from planners.reuse.cost.bounds import memory_bound
-from planners.reuse.cost.evaluation import Evaluator
+from planners.published.todaes import as_published
+from planners.reuse.bounds import memory_bound
+from planners.reuse.evaluation import Evaluator
 
 EXAMPLE = worked_example()
 WHOLE = (None,) * len(EXAMPLE.layers)

@@ -1,10 +1,14 @@
 """Small convolutions and loop nests, at random."""
 
 from itertools import permutations, product
+from math import prod
 
 from csdf.errors import InvalidNetwork
-from planners.traffic.convolution import Convolution
-from planners.traffic.nest import Halo, Loop, LoopNest, lengths
+from planners.traffic.convolution import Convolution, axes_of
+from planners.traffic.footprints import input_reads, used_weights
+from planners.traffic.nest import AXES, MOVES, Array, Halo, Loop, LoopNest, lengths, movers
+
+SLIDES = (None, Loop.ROWS, Loop.COLUMNS, Loop.KERNEL_ROWS, Loop.KERNEL_COLUMNS)
 
 
 def published_layer(maps=64, size=56):
@@ -43,25 +47,61 @@ def random_convolution(random, *, largest=7):
             continue
 
 
-def random_nest(random, convolution, halo=None):
-    """Any order, tiles (also beyond the loop) and levels."""
-    order = list(Loop)
-    random.shuffle(order)
-    return LoopNest(
-        order=tuple(order),
-        tiles=tuple(random.randint(1, length + 1) for length in lengths(convolution)),
-        levels=tuple(random.randint(0, len(Loop)) for _ in range(3)),
-        halo=halo or random.choice(list(Halo)),
-    )
+def nest_of(order, pairs, slides=None):
+    """A nest with these tiles of each loop, in the outer and in the inner array that it moves."""
+    tiles = [[1] * len(Loop) for _ in Array]
+    for loop, pair in zip(Loop, pairs, strict=True):
+        for array, size in zip(movers(order, loop), pair, strict=True):
+            tiles[array][loop] = size
+    return LoopNest(order=order, tiles=tuple(map(tuple, tiles)), slides=slides)
 
 
-def all_nests(convolution, halo):
-    """Every order of the loops that are longer than one, every tile and every level."""
+def random_nest(random, convolution, halo=Halo.CACHED):
+    """Any order, tiles and sliding loop."""
+    order = random.choice(list(permutations(Array)))
+    pairs = []
+    for length in lengths(convolution):
+        outer = random.randint(1, length)
+        pairs.append((outer, random.randint(1, outer)))
+    return nest_of(order, pairs, random.choice(SLIDES) if halo is Halo.CACHED else None)
+
+
+def with_one_level(convolution, halo):
+    """Every order of the loops, every tile of one level, and every depth of each array.
+
+    As walks and counts have it: what a nest moves and holds, by loops that are longer than one.
+    """
     sizes = lengths(convolution)
-    active = [loop for loop in Loop if sizes[loop] > 1]
-    rest = tuple(loop for loop in Loop if loop not in active)
-    tiles = list(product(*(range(1, size + 1) for size in sizes)))
-    levels = list(product(range(len(active) + 1), repeat=3))
-    for order in permutations(active):
-        for tile, level in product(tiles, levels):
-            yield LoopNest(order=order + rest, tiles=tile, levels=level, halo=halo)
+    loops = [loop for loop in Loop if sizes[loop] > 1]
+    for tiles in product(*(range(1, size + 1) for size in sizes)):
+        for order in permutations(loops):
+            for levels in product(range(len(loops) + 1), repeat=3):
+                yield _counted(convolution, halo, order, tiles, levels)
+
+
+def _counted(convolution, halo, order, tiles, levels):
+    """Elements moved and held by array, of loops in an order with each array held at its level."""
+    sizes, moved, held = lengths(convolution), [], []
+    for array in Array:
+        around = [loop for loop in order[: levels[array]] if tiles[loop] < sizes[loop]]
+        while around and around[-1] not in MOVES[array]:
+            around.pop()
+        extents = [tiles[loop] if loop in around else sizes[loop] for loop in Loop]
+        rounds = prod(-(-sizes[loop] // tiles[loop]) for loop in around if loop not in MOVES[array])
+        if array is Array.INPUT:
+            slides = around[-1] if around and halo is Halo.CACHED else None
+            once, tile = convolution.channels, extents[Loop.CHANNELS]
+            for axis, pair in zip(axes_of(convolution), AXES, strict=True):
+                read = input_reads(axis, *((sizes[loop], extents[loop]) for loop in pair))
+                once *= read.moved[1 + pair.index(slides) if slides in pair else 0]
+                tile *= read.largest
+            moved.append(once * rounds)
+            held.append(tile)
+            continue
+        held.append(prod(extents[loop] for loop in MOVES[array]))
+        once = prod(sizes[loop] for loop in MOVES[array])
+        if array is Array.WEIGHTS:
+            moved.append(used_weights(convolution) * rounds)
+        else:
+            moved.append(once * (2 * rounds - 1))
+    return tuple(moved), tuple(held)

@@ -1,59 +1,31 @@
 """Nests with two levels of tiles: against every such nest, walked by the checker, by hand."""
 
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 from operator import le
 from random import Random
 
 import pytest
 
 from csdf.errors import GaveUp
-from csdf.kernels import compile as compiler
 from csdf.outcome import told
 from csdf.time_limit import Stop
-from planners.traffic.convolution import ArrayBytes, Convolution
-from planners.traffic.footprints import axes_of
-from planners.traffic.nest import (
-    MOVES,
-    Array,
-    Halo,
-    Loop,
-    LoopNest,
-    NestedTiles,
-    input_reads,
-    lengths,
-    listing,
-    nested_transfers,
-    tiles_of,
-)
-from planners.traffic.nested_search import (
-    AxisTiles,
-    input_reads_of_all,
-    movers,
-    nested_search,
-    pairs_of,
+from planners.traffic.convolution import ArrayBytes, Convolution, axes_of
+from planners.traffic.footprints import (
+    all_input_reads,
+    one_level,
     tile_sizes,
-    tiles_along,
+    tiles_of,
+    two_levels,
 )
-from planners.traffic.one_layer import least_traffic
-from planners.traffic.simulator import walk_nested
-from tests.planners.traffic.layers import random_convolution
-
-SLIDES = (None, Loop.ROWS, Loop.COLUMNS, Loop.KERNEL_ROWS, Loop.KERNEL_COLUMNS)
+from planners.traffic.nest import MOVES, Array, Halo, Loop, lengths, listing, transfers
+from planners.traffic.one_layer import AxisTiles, least_traffic, nest_search, tiles_along
+from tests.planners.traffic.layers import SLIDES, nest_of, random_convolution
 
 
 def product_of(filters, channels, columns):
     return Convolution(
         name="product", filters=filters, channels=channels, input_rows=1, input_columns=columns
     )
-
-
-def nested(order, pairs, slides=None):
-    """A nest with these tiles of each loop, in the outer and in the inner array that it moves."""
-    tiles = [[1] * len(Loop) for _ in Array]
-    for loop, pair in zip(Loop, pairs, strict=True):
-        for array, size in zip(movers(order, loop), pair, strict=True):
-            tiles[array][loop] = size
-    return NestedTiles(order=order, tiles=tuple(map(tuple, tiles)), slides=slides)
 
 
 @pytest.mark.parametrize(
@@ -92,27 +64,6 @@ def test_the_loops_of_a_matrix_product_are_listed():
     ]
 
 
-def random_nested(random, layer):
-    order = random.choice(list(permutations(Array)))
-    pairs = []
-    for length in lengths(layer):
-        outer = random.randint(1, length)
-        pairs.append((outer, random.randint(1, outer)))
-    return nested(order, pairs, random.choice(SLIDES))
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_counted_is_walked_for_any_layer_and_nest(seed):
-    random = Random(seed)
-    for _ in range(60):
-        layer = random_convolution(random, largest=6)
-        nest = random_nested(random, layer)
-        counted = nested_transfers(layer, nest)
-        walked = walk_nested(layer, nest, buffer_bytes=counted.held_elements, element_bytes=1)
-        moved = walked.input_bytes, walked.weight_bytes, walked.output_bytes
-        assert moved == (counted.input, counted.weights, counted.output), (layer, nest)
-
-
 def every_nested(layer):
     """All orders, tiles that are the smallest for their number, and sliding loops."""
     pairs = [
@@ -121,7 +72,7 @@ def every_nested(layer):
     ]
     for order, slides in product(permutations(Array), SLIDES):
         for chosen in product(*pairs):
-            yield nested(order, chosen, slides)
+            yield nest_of(order, chosen, slides)
 
 
 SMALL = (
@@ -136,9 +87,8 @@ SMALL = (
 
 def best_nested(layer, room, below):
     """The last of the nests that the search finds; None if there is none."""
-    search = nested_search(layer, Halo.KEPT)
-    found = list(search.better(room, below, backend_for=lambda *_: compiler.PLAIN, stop=Stop()))
-    totals = [nested_transfers(layer, nest).total for nest in found]
+    found = list(nest_search(layer, Halo.CACHED).better(room, below, two_levels, Stop()))
+    totals = [transfers(layer, nest).total for nest in found]
     assert totals == sorted(totals, reverse=True)
     return found[-1] if found else None
 
@@ -153,15 +103,15 @@ def test_no_nest_with_two_levels_of_tiles_moves_less(sizes):
     layer = Convolution(**base | sizes)
     least = {}
     for nest in every_nested(layer):
-        found = nested_transfers(layer, nest)
-        held = found.held_elements
+        found = transfers(layer, nest)
+        held = sum(found.held)
         least[held] = min(found.total, least.get(held, found.total))
     rooms = sorted({*least, *(held - 1 for held in least if held - 1 >= min(least))})
     for room in rooms[:: max(1, len(rooms) // 25)]:
         expected = min((total for held, total in least.items() if held <= room), default=None)
         answer = best_nested(layer, room, 10**9)
-        assert nested_transfers(layer, answer).total == expected, room
-        assert nested_transfers(layer, answer).held_elements <= room
+        assert transfers(layer, answer).total == expected, room
+        assert sum(transfers(layer, answer).held) <= room
         assert best_nested(layer, room, expected) is None
 
 
@@ -171,16 +121,16 @@ def test_no_nest_with_two_levels_moves_less_where_elements_differ_in_size(sizes)
     layer, of_arrays = Convolution(**base | sizes), ArrayBytes(4, 1, 2)
     least = {}
     for nest in every_nested(layer):
-        found = nested_transfers(layer, nest)
+        found = transfers(layer, nest)
         held = found.held_bytes(of_arrays)
         least[held] = min(found.total_bytes(of_arrays), least.get(held, 10**9))
     rooms = sorted({*least, *(held - 1 for held in least if held - 1 >= min(least))})
-    search = nested_search(layer, Halo.KEPT, of_arrays)
+    search = nest_search(layer, Halo.CACHED, of_arrays)
     for room in rooms[:: max(1, len(rooms) // 15)]:
         expected = min(total for held, total in least.items() if held <= room)
-        *_, answer = search.better(room, 10**9, backend_for=lambda *_: compiler.PLAIN, stop=Stop())
-        assert nested_transfers(layer, answer).total_bytes(of_arrays) == expected, room
-        assert nested_transfers(layer, answer).held_bytes(of_arrays) <= room
+        *_, answer = search.better(room, 10**9, two_levels, Stop())
+        assert transfers(layer, answer).total_bytes(of_arrays) == expected, room
+        assert transfers(layer, answer).held_bytes(of_arrays) <= room
 
 
 def random_axis(random):
@@ -192,19 +142,46 @@ def random_axis(random):
             return axis
 
 
+def read_places(axis, outputs, taps):
+    """The places of the map that some outputs read at some live places of the kernel."""
+    read = {
+        axis.stride * output + axis.dilation * axis.live[tap] - axis.padding
+        for output in outputs
+        for tap in taps
+    }
+    return {place for place in read if 0 <= place < axis.inputs}
+
+
+def cut(whole, outer, inner):
+    """The inner tiles, for each of the outer ones."""
+    chunks = [whole[at : at + outer] for at in range(0, len(whole), outer)]
+    return [[one[at : at + inner] for at in range(0, len(one), inner)] for one in chunks]
+
+
+@pytest.mark.parametrize("cuts", [one_level, two_levels])
 @pytest.mark.parametrize("seed", range(5))
-def test_input_reads_of_all_tiles_at_once_are_those_of_one_pair_after_another(seed):
+def test_input_reads_of_all_tiles_are_those_of_sets_of_places(seed, cuts):
     axis = random_axis(Random(seed))
-    places, taps = pairs_of(axis.outputs), pairs_of(max(1, len(axis.live)))
-    largest, moved = input_reads_of_all(axis, places, taps)
+    places, taps = cuts(axis.outputs), cuts(max(1, len(axis.live)))
+    largest, moved = all_input_reads(axis, places, taps)
     for (row, place), (column, tap) in product(enumerate(places), enumerate(taps)):
-        found = input_reads(axis, place, tap)
-        assert found == (largest[row, column], tuple(moved[:, row, column])), (axis, place, tap)
+        downs = cut(range(axis.outputs), *place)
+        steps = cut(range(len(axis.live)), *tap) or [[range(0)]]
+        sizes, shared_down, shared_step = [], 0, 0
+        for chunk, bundle in product(downs, steps):
+            each = [[read_places(axis, one, other) for other in bundle] for one in chunk]
+            sizes += [len(one) for line in each for one in line]
+            for line, after in pairwise(each):
+                shared_down += sum(len(a & b) for a, b in zip(line, after, strict=True))
+            shared_step += sum(len(a & b) for line in each for a, b in pairwise(line))
+        expected = [sum(sizes), sum(sizes) - shared_down, sum(sizes) - shared_step]
+        assert largest[row, column] == max(sizes), (axis, place, tap)
+        assert moved[:, row, column].tolist() == expected, (axis, place, tap)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_tiles_that_are_left_out_along_an_axis_are_no_better_than_one_that_is_not(seed):
-    tiles, random = AxisTiles(random_axis(Random(seed))), Random(seed)
+    tiles, random = AxisTiles(random_axis(Random(seed)), two_levels), Random(seed)
     order, way = random.choice(list(permutations(Array))), random.randint(0, 2)
     everything = tiles.every(order, way).costs.tolist()
     kept = list(map(tuple, tiles.options(order, way, Stop()).costs.tolist()))
@@ -228,27 +205,28 @@ class Looks:
 
 
 def test_a_search_that_ends_early_has_an_answer_at_once_and_a_better_one_later():
-    layer = product_of(60, 61, 62)
+    layer = Convolution(
+        name="wide", filters=22, channels=21, input_rows=1, input_columns=52, kernel_columns=2
+    )
     ends = [0, 1, 5, 20, 60, 10**9]
     answers = []
     for last in ends:
-        nested_search.cache_clear()
+        nest_search.cache_clear()
         tiles_along.cache_clear()
         look = Looks(last)
         answers.append(
-            least_traffic(layer, buffer_bytes=73, element_bytes=1, budget=Stop(report=look))
+            least_traffic(layer, buffer_bytes=20, element_bytes=1, budget=Stop(report=look))
         )
         assert look.count <= last + 1  # it stops when it is told to
     totals = [one.total_bytes for one in answers]
-    assert isinstance(answers[0].nest, LoopNest)  # the best with one level of tiles
     assert totals == sorted(totals, reverse=True)
     assert totals[-1] < totals[0]
     assert [one.ended for one in answers] == [told("enough")] * (len(ends) - 1) + [None]
     # What was found before an early end is not taken for the best afterwards.
     look = Looks(5)
-    nested_search.cache_clear()
-    least_traffic(layer, buffer_bytes=73, element_bytes=1, budget=Stop(report=look))
-    assert least_traffic(layer, buffer_bytes=73, element_bytes=1).total_bytes == totals[-1]
+    nest_search.cache_clear()
+    least_traffic(layer, buffer_bytes=20, element_bytes=1, budget=Stop(report=look))
+    assert least_traffic(layer, buffer_bytes=20, element_bytes=1).total_bytes == totals[-1]
 
 
 def test_every_loop_moves_two_arrays():

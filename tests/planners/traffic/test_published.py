@@ -6,12 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planners.tiling.regions import even_ends
-from planners.traffic.fused.group import FusedGroup, FusedLayer, Reach
+from cnn2csdf.geometry import ReceptiveField
+from planners.plan.regions import even_ends
+from planners.published.liao import (
+    PublishedSearch,
+    least_pair_traffic,
+    nests,
+    pair_traffic,
+)
+from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.layer_text import layers_from_text
 from planners.traffic.network_traffic import NetworkSearch
-from planners.traffic.published.network import PublishedSearch, nests
-from planners.traffic.published.pair import least_pair_traffic, pair_traffic
 
 SLIDES = "conv:56x56x64,64,3x3,pad=1+conv:64,3x3,pad=1"
 BUFFER = 512 * 1024
@@ -19,7 +24,7 @@ BUFFER = 512 * 1024
 
 def layer(rows, columns, channels, filters, kernel, stride, padding):
     reach = [
-        Reach(
+        ReceptiveField(
             inputs=size,
             outputs=(size + 2 * padding - kernel) // stride + 1,
             kernel=kernel,
@@ -71,7 +76,7 @@ def live(one, made):
 
 
 def walked(group, parts):
-    """Input, weights, borders, output and both nests' elements, part by part and place by place."""
+    """Input, weights, halo, output and both nests' elements, part by part and place by place."""
     first, second = group.layers
     ends = [
         [*even_ends(length, count)]
@@ -83,15 +88,15 @@ def walked(group, parts):
     for (top, bottom), (left, right) in product(*cuts):
         out = set(product(range(top, bottom), range(left, right)))
         jobs.append((out, set().union(*(window(second, place) for place in out))))
-    inputs = borders = 0
+    inputs = halo = 0
     held, there = [0, 0], set()
     for number, (out, needed) in enumerate(jobs):
         fresh = needed - there
         read = set().union(*(window(first, place) for place in fresh)) if fresh else set()
         inputs += first.channels * len(read)
-        borders += first.filters * len(needed & there)
+        halo += first.filters * len(needed & there)
         later = set().union(*(other for _, other in jobs[number + 1 :]))
-        borders += first.filters * len(fresh & later)
+        halo += first.filters * len(fresh & later)
         there |= needed
         held[0] = max(held[0], first.filters * len(fresh) + len(read) + first.filters)
         held[1] = max(held[1], first.filters * len(needed) + len(out) + second.channels)
@@ -99,22 +104,22 @@ def walked(group, parts):
         len(live(one, made)) * one.channels * one.filters
         for one, made in ((first, there), (second, set().union(*(out for out, _ in jobs))))
     )
-    return inputs, weights, borders, 2 * second.outputs, tuple(held)
+    return inputs, weights, halo, 2 * second.outputs, tuple(held)
 
 
 @given(pairs())
 @settings(max_examples=150, deadline=None)
 def test_a_pair_moves_and_holds_what_a_walk_over_its_places_counts(case):
     found = pair_traffic(*case)
-    assert (found.input, found.weights, found.borders, found.output, found.held) == walked(*case)
+    assert (found.input, found.weights, found.halo, found.output, found.held) == walked(*case)
 
 
 def test_the_search_finds_the_schedule_of_the_slides():
     found = PublishedSearch(layers_from_text(SLIDES), 4).best(BUFFER, 2)
-    # Input 430,080 + 401,408; weights 4 * 147,456; border 2 * 28,672; output 2 * 802,816.
+    # Input 430,080 + 401,408; weights 4 * 147,456; halo 2 * 28,672; output 2 * 802,816.
     assert found.total_bytes == 831_488 + 589_824 + 57_344 + 1_605_632 == 3_084_288
     (pair,) = found.groups
-    assert pair.pair.parts == (1, 2)
+    assert pair.fused.tiles == (1, 2)
     # 29 columns of the map between, 30 columns of a map of the input, 64 weights of four bytes.
     assert pair.held_bytes == 415_744 + 6_720 + 256
 
@@ -156,7 +161,7 @@ def test_published_traffic_is_never_below_ours():
 
 def test_the_nests_are_those_of_the_slides():
     (pair,) = PublishedSearch(layers_from_text(SLIDES), 4).best(BUFFER, 2).groups
-    text = nests(pair.pair)
+    text = nests(pair.fused)
     # Upper ends are exclusive: 29 and 27 columns of the map between, 28 and 28 of the output.
     columns = [line.split()[3:5] for line in text.splitlines() if "oxx" in line]
     assert columns == [["1,", "30"], ["1,", "29"], ["30,", "57"], ["29,", "57"]]
@@ -164,7 +169,7 @@ def test_the_nests_are_those_of_the_slides():
 
 
 def test_of_many_parts_the_first_two_and_the_last_are_listed():
-    reach = Reach(inputs=9, outputs=9, kernel=3, padding=1)
+    reach = ReceptiveField(inputs=9, outputs=9, kernel=3, padding=1)
     one = FusedLayer(channels=1, filters=1, rows=reach, columns=reach)
     text = nests(pair_traffic(FusedGroup(layers=(one, one)), (3, 3)))
     assert [line for line in text.splitlines() if line.startswith("nest")] == [

@@ -12,7 +12,7 @@ def test_the_traffic_of_a_network_is_that_of_its_groups():
     network = layers_from_text("conv:8x8x4,4,3x3,pad=1+conv:4,3x3,pad=1+conv:2,1x1")
     answer = NetworkSearch(network, 4).best(2048)
     found = json.loads(json.dumps(answer.to_json()))
-    for part in ("input_bytes", "weight_bytes", "output_bytes", "border_bytes", "traffic_bytes"):
+    for part in ("input_bytes", "weight_bytes", "output_bytes", "halo_bytes", "traffic_bytes"):
         assert found[part] == sum(group[part] for group in answer.to_records())
     layers = [name for group in found["groups"] for name in group["layers"]]
     assert layers == [layer.name for layer in network.layers if layer.inputs][: len(layers)]

@@ -6,19 +6,9 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.traffic.convolution import Convolution, convolution_of, group_of
-from planners.traffic.nest import Halo, Loop, LoopNest, listing
-from planners.traffic.nested_search import tile_sizes
-from planners.traffic.one_layer import structures
-from tests.planners.traffic.layers import published_layer
-
-ORDER = (
-    Loop.FILTERS,
-    Loop.ROWS,
-    Loop.COLUMNS,
-    Loop.CHANNELS,
-    Loop.KERNEL_ROWS,
-    Loop.KERNEL_COLUMNS,
-)
+from planners.traffic.footprints import tile_sizes
+from planners.traffic.nest import Array, Loop, LoopNest, listing
+from tests.planners.traffic.layers import nest_of, published_layer
 
 
 def network():
@@ -71,32 +61,17 @@ def test_sizes_that_make_no_convolution_are_refused(change, message):
         Convolution(name="wrong", **sizes)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"order": ORDER[:5]}, "each loop once"),
-        ({"tiles": (1, 1, 1, 1, 1, 0)}, "positive sizes"),
-        ({"levels": (0, 7, 0)}, "levels"),
-    ],
-)
-def test_what_is_no_nest_is_refused(change, message):
-    with pytest.raises(InvalidPlan, match=message):
-        LoopNest(**{"order": ORDER, "tiles": (1,) * 6, "levels": (0, 0, 0)} | change)
-
-
-def test_a_canonical_nest_has_no_deeper_levels_than_matter():
-    # One tile of channels and of each kernel loop: the innermost loop that moves the input is that
-    # of columns; weights move with filters, outputs with columns.
-    nest = LoopNest(order=ORDER, tiles=(16, 99, 14, 14, 3, 3), levels=(6, 6, 6))
-    found = nest.canonical(published_layer())
-    assert found.levels == (3, 1, 3)
-    assert found.tiles == (16, 64, 14, 14, 3, 3)
+def test_what_is_no_nest_is_refused():
+    with pytest.raises(InvalidPlan, match="each array once"):
+        LoopNest(order=(Array.INPUT,) * 3, tiles=((1,) * 6,) * 3)
+    with pytest.raises(InvalidPlan, match="tiles of 2 rows do not lie in tiles of 1"):
+        nest_of(tuple(Array), [(1, 2) if loop is Loop.ROWS else (1, 1) for loop in Loop])
 
 
 def test_a_listing_shows_loops_and_transfers():
-    nest = LoopNest(order=ORDER, tiles=(32, 16, 28, 56, 3, 3), levels=(4, 1, 2))
-    text = listing(published_layer(), nest)
-    assert text.splitlines() == [
+    pairs = (32, 32), (64, 16), (28, 28), (56, 56), (3, 3), (3, 3)
+    nest = nest_of((Array.WEIGHTS, Array.OUTPUT, Array.INPUT), pairs)
+    assert listing(published_layer(), nest).splitlines() == [
         "for 2 tiles of 32 filters",
         "  load weights 32 x 64 x 3 x 3",
         "  for 2 tiles of 28 rows",
@@ -109,14 +84,14 @@ def test_a_listing_shows_loops_and_transfers():
 
 
 def test_a_listing_says_what_stays_and_what_comes_back():
-    order = (Loop.CHANNELS, Loop.ROWS, *ORDER[4:], Loop.FILTERS, Loop.COLUMNS)
-    nest = LoopNest(order=order, tiles=(64, 30, 20, 56, 3, 3), levels=(2, 1, 2), halo=Halo.KEPT)
+    pairs = (64, 64), (30, 30), (20, 20), (56, 56), (3, 3), (3, 3)
+    nest = nest_of((Array.WEIGHTS, Array.INPUT, Array.OUTPUT), pairs, Loop.ROWS)
     assert listing(published_layer(), nest).splitlines() == [
         "for 3 tiles of 30 channels, the last of 4",
         "  load weights 64 x 30 x 3 x 3",
         "  for 3 tiles of 20 rows, the last of 16",
-        "    clear, or read back, output 64 x 20 x 56",
         "    load what is new of input 30 x 22 x 56",
+        "    clear, or read back, output 64 x 20 x 56",
         "    multiply and add",
         "    write output 64 x 20 x 56",
     ]
@@ -125,10 +100,3 @@ def test_a_listing_says_what_stays_and_what_comes_back():
 def test_tile_sizes_are_the_smallest_for_each_number_of_tiles():
     # 7 in 1, 2, 3, 4 and 7 tiles.
     assert tile_sizes(7) == (7, 4, 3, 2, 1)
-
-
-def test_structures_of_one_loop_are_few():
-    # Filters alone: outside, they move weights and outputs, and the whole input stays.
-    (only,) = structures(frozenset({Loop.FILTERS}), Halo.KEPT)
-    filters = 1 << Loop.FILTERS
-    assert (only.moved_by, only.rounds) == ((0, filters, filters), (0, 0, 0))

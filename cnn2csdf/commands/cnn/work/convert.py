@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import PurePath
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.geometry import Overlap
 from cnn2csdf.lowering import lower
-from cnn2csdf.network import Network
 from cnn2csdf.readers.extra import with_onnx
 from cnn2csdf.weights import Model, random_weights
 from csdf.analysis.bound_channels import with_capacities
 from csdf.cli import answers
 from csdf.cli.frame.long_work import stop_after
+from csdf.cli.frame.output import remark
 from csdf.cli.options import storage
 from csdf.errors import CsdfError, GaveUp
 from csdf.io.files import write_text
 from csdf.model.graph import Graph
 from csdf.outcome import Status
 from csdf.search.trade_off import smallest_storage
+
+PROGRAM = "csdf cnn convert"
 
 
 def work(options: argparse.Namespace) -> int:
@@ -30,9 +31,17 @@ def work(options: argparse.Namespace) -> int:
         return _write_onnx(options)
     network = chosen.read(options).network
     overlap = _overlap(options)
-    graph = _bounded(_lowered(network, options, overlap), options)
-    shared.remark_on_platform("csdf cnn convert", options)
-    answers.write("csdf cnn convert", options.output, graph)
+    granularity = chosen.granularity_of(options)
+    lowered = lower(
+        network,
+        granularity,
+        durations=chosen.durations_of(network, options)(granularity),
+        overlap=overlap,
+        element_bytes=options.element_bytes,
+    )
+    graph = _bounded(lowered, options)
+    shared.remark_on_platform(PROGRAM, options)
+    answers.write(PROGRAM, options.output, graph)
     return answers.ANSWERED
 
 
@@ -48,23 +57,12 @@ def _overlap(options: argparse.Namespace) -> Overlap:
             f"{options.output}: SDF3 XML has no release rates for windows without capacities; "
             "write .json, or add --bounded, or take --overlap self-loop"
         )
-    print(
-        "csdf cnn convert: SDF3 XML has no release rates: the rows that windows share are in "
-        "self-loops; --bounded or .json keeps windows",
-        file=sys.stderr,
+    remark(
+        PROGRAM,
+        "SDF3 XML has no release rates: the rows that windows share are in self-loops; --bounded or "
+        ".json keeps windows",
     )
     return Overlap.SELF_LOOP
-
-
-def _lowered(network: Network, options: argparse.Namespace, overlap: Overlap) -> Graph:
-    granularity = chosen.granularity_of(options)
-    return lower(
-        network,
-        granularity,
-        durations=chosen.durations_of(network, options)(granularity),
-        overlap=overlap,
-        element_bytes=options.element_bytes,
-    )
 
 
 def _bounded(graph: Graph, options: argparse.Namespace) -> Graph:
@@ -74,11 +72,8 @@ def _bounded(graph: Graph, options: argparse.Namespace) -> Graph:
     if found.point is None:
         raise GaveUp(f"no capacities: {found.reason}")
     if found.status is not Status.OPTIMAL:
-        print(
-            f"csdf cnn convert: capacities at most {float(found.gap or 0):.2%} above the smallest: "
-            f"{found.reason}",
-            file=sys.stderr,
-        )
+        above = f"{float(found.gap or 0):.2%} above the lower bound"
+        remark(PROGRAM, f"capacities at most {above}: {found.reason}")
     return with_capacities(graph, found.point.capacities)
 
 
@@ -89,9 +84,6 @@ def _write_onnx(options: argparse.Namespace) -> int:
         weights = random_weights(model.network, options.seed)
         model = Model(network=model.network, weights=weights)
     write_text(options.output, writer.onnx_bytes(model))
-    print(
-        f"csdf cnn convert: wrote {options.output}: "
-        f"{answers.counted(len(model.network.layers), 'layer')}",
-        file=sys.stderr,
-    )
+    layers = answers.counted(len(model.network.layers), "layer")
+    remark(PROGRAM, f"wrote {options.output}: {layers}")
     return answers.ANSWERED

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.durations import format_durations
@@ -12,6 +11,7 @@ from cnn2csdf.execution.measure import measure_phases
 from cnn2csdf.lowering import lower
 from cnn2csdf.weights import Model
 from csdf.cli import answers
+from csdf.cli.frame.output import remark
 from csdf.io.files import write_text
 
 
@@ -24,10 +24,7 @@ def work(options: argparse.Namespace) -> int:
         found = measure_phases(model, graph, repeats=options.repeats, seed=options.seed)
     write_text(options.output, format_durations(found))
     total = sum(sum(times) for times in found.values())
-    print(
-        f"csdf cnn measure: wrote {options.output}: "
-        f"{answers.counted(sum(map(len, found.values())), 'phase')}, "
-        f"{total / 1e6:.4g} ms/frame",
-        file=sys.stderr,
-    )
+    phases = answers.counted(sum(map(len, found.values())), "phase")
+    said = f"wrote {options.output}: {phases}, {total / 1e6:.4g} ms/frame"
+    remark("csdf cnn measure", said)
     return answers.ANSWERED

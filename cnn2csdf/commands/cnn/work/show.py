@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
 from cnn2csdf.commands.cnn import chosen
@@ -28,34 +27,26 @@ COLUMNS = ("layer", "operator", "output", "phases", "parameters", "MACs", "outpu
 def work(options: argparse.Namespace) -> int:
     """Print the layers; return the exit code."""
     if options.supported:
-        print(_supported_as_json() if options.json else _supported_as_text())
+        readers: dict[str, dict[str, str]] = {}
+        for one in supported():
+            readers.setdefault(one.reader, {})[one.operator] = one.note
+        width = max(len(name) for known in readers.values() for name in known)
+        lines = []
+        for reader, said in GENERAL.items():
+            lines.append(f"{reader}: {said}")
+            lines += [f"  {name:<{width}}  {note}" for name, note in readers[reader].items()]
+        answers.show({"readers": readers, "general": GENERAL}, lines, options)
         return answers.ANSWERED
     network = chosen.read(options).network
     rows = _rows(network, options.element_bytes, has_scales=options.scales)
     found = _as_json(network, rows, options.element_bytes)
-    print(
-        json.dumps(found, indent=2) if options.json else _as_text(found, _sizes(network, options))
-    )
+    sizes = f"{answers.counted(options.element_bytes or 0, 'byte')} each (--element-bytes)"
+    if not options.is_element_given:
+        layers = sorted({layer.element.value for layer in network.layers})
+        arrays = sorted({array.element.value for array in stored_arrays(network)})
+        sizes = f"elements {', '.join(layers)}; parameters {', '.join(arrays) or 'none'}"
+    answers.show(found, _lines(found, sizes), options)
     return answers.ANSWERED
-
-
-def _supported_as_json() -> str:
-    found: dict[str, dict[str, str]] = {}
-    for one in supported():
-        found.setdefault(one.reader, {})[one.operator] = one.note
-    return json.dumps({"readers": found, "general": GENERAL}, indent=2)
-
-
-def _supported_as_text() -> str:
-    found = supported()
-    width = max(len(one.operator) for one in found)
-    lines = []
-    for reader, said in GENERAL.items():
-        lines.append(f"{reader}: {said}")
-        lines += [
-            f"  {one.operator.ljust(width)}  {one.note}" for one in found if one.reader == reader
-        ]
-    return answers.one_text(lines)
 
 
 def _rows(network: Network, element_bytes: int | None, *, has_scales: bool) -> list[dict[str, Any]]:
@@ -74,7 +65,7 @@ def _rows(network: Network, element_bytes: int | None, *, has_scales: bool) -> l
 
 
 def _quantization(layer: Layer) -> dict[str, Any]:
-    """How the output and the trained numbers of a layer are quantised, by role."""
+    """How the output and the parameters of a layer are quantised, by role."""
     found = {one.role: one.quantization for one in layer.stored}
     if not isinstance(layer.operator, Output):
         found = {"output": layer.quantization, **found}
@@ -91,27 +82,13 @@ def _quantization(layer: Layer) -> dict[str, Any]:
 
 def _scales_in_words(quantization: dict[str, Any]) -> str:
     """Return the value of a step and the integer of zero; of several scales the extremes."""
-    return ", ".join(
-        f"{role} {_scale_in_words(one['scales'])}"
-        + (f" (zero is {one['zero_point']})" if one["zero_point"] else "")
-        for role, one in quantization.items()
-    )
-
-
-def _scale_in_words(scales: list[float]) -> str:
-    low, high = min(scales), max(scales)
-    return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
-
-
-def _sizes(network: Network, options: argparse.Namespace) -> str:
-    """Return from where the sizes of elements are known."""
-    if options.is_element_given:
-        return f"{answers.counted(options.element_bytes, 'byte')} each (--element-bytes)"
-    elements = {layer.element.value for layer in network.layers}
-    arrays = {array.element.value for array in stored_arrays(network)}
-    return (
-        f"elements {', '.join(sorted(elements))}; parameters {', '.join(sorted(arrays)) or 'none'}"
-    )
+    said = []
+    for role, one in quantization.items():
+        low, high = min(one["scales"]), max(one["scales"])
+        scale = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
+        zero = f" (zero is {one['zero_point']})" if one["zero_point"] else ""
+        said.append(f"{role} {scale}{zero}")
+    return ", ".join(said)
 
 
 def _as_json(
@@ -131,12 +108,7 @@ def _as_json(
     }
 
 
-def _parameter_bytes(total: dict[str, Any]) -> str:
-    trained, stored = total["parameter_bytes"], total["flash_bytes"]
-    return bytes_in_words(trained) + and_in_flash(trained, stored)
-
-
-def _as_text(total: dict[str, Any], sizes: str) -> str:
+def _lines(total: dict[str, Any], sizes: str) -> list[str]:
     rows = total["layers"]
     columns = list(COLUMNS)
     has_elements = {row["element"] for row in rows} != {"float32"}
@@ -156,14 +128,13 @@ def _as_text(total: dict[str, Any], sizes: str) -> str:
     ]
     texts = {0, 1, 2, *range(len(COLUMNS), len(columns))}
     lines = terminal.aligned([columns, *cells], texts=texts)
-    again = total["shared_parameters"]
-    return answers.one_text(
-        [
-            *lines,
-            f"{total['network']}: {answers.counted(len(rows), 'layer')}, "
-            f"{total['parameters']:,} parameters ({_parameter_bytes(total)}), "
-            f"{total['multiply_accumulates']:,} multiply-accumulates, "
-            f"largest output {bytes_in_words(total['largest_output_bytes'])}",
-            f"sizes: {sizes}" + (f"; {again:,} more uses of shared parameters" if again else ""),
-        ]
-    )
+    again, trained = total["shared_parameters"], total["parameter_bytes"]
+    stored = bytes_in_words(trained) + and_in_flash(trained, total["flash_bytes"])
+    return [
+        *lines,
+        f"{total['network']}: {answers.counted(len(rows), 'layer')}, "
+        f"{total['parameters']:,} parameters ({stored}), "
+        f"{total['multiply_accumulates']:,} multiply-accumulates, "
+        f"largest output {bytes_in_words(total['largest_output_bytes'])}",
+        f"sizes: {sizes}" + (f"; {again:,} more uses of shared parameters" if again else ""),
+    ]

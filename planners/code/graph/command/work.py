@@ -15,7 +15,7 @@ from csdf.model.graph import Graph
 from csdf.names import quoted
 from csdf.outcome import Status
 from csdf.search.trade_off import smallest_storage
-from csdf.search.variables import Choice
+from csdf.search.variables import SearchSpace
 from csdf.time_limit import Progress, Stop
 from planners.code.graph.looped import in_words
 from planners.code.graph.mapped_program import OrdersBlock, mapped_graph, mapped_program
@@ -109,7 +109,9 @@ def _mapped(graph: Graph, options: argparse.Namespace, stop: Stop) -> int:
 
 def _with_smallest(graph: Graph, stop: Stop) -> Graph:
     """The graph with the fewest tokens of capacity without a deadlock, as far as was found."""
-    found = smallest_storage(graph, Choice(), budget=stop.part(share=SEARCH, report=shown(_so_far)))
+    found = smallest_storage(
+        graph, SearchSpace(), budget=stop.part(share=SEARCH, report=shown(_so_far))
+    )
     if found.point is None:
         return graph  # it deadlocks, which the schedule will tell
     if found.status != Status.OPTIMAL:

@@ -32,7 +32,7 @@ from csdf.cli.options import storage
 from csdf.errors import ExecutionError
 from csdf.model.graph import Graph
 from csdf.words import bytes_in_words, time_in_words
-from planners.parts_memory import NetworkMemory, network_memory
+from planners.published.samos import NetworkMemory, network_memory
 
 STEPS = 3  # that integers may be off
 COARSE = {Element.FLOAT16: 0.02, Element.BFLOAT16: 0.16}  # about 20 steps of the type

@@ -95,7 +95,7 @@ def test_a_map_in_another_layout_than_its_reader_wants_is_refused():
         n for n, one in enumerate(turned.groups) if one.stages[0].stage.result == "pooled"
     )
     groups = list(turned.groups)
-    groups[number] = replace(groups[number], hand_overs=())
+    groups[number] = replace(groups[number], transfers=())
     with pytest.raises(InvalidPlan, match="but does not take it over"):
         require_carried_out(SMALL.network, replace(turned, groups=tuple(groups)))
 

@@ -8,12 +8,8 @@ from csdf.errors import GaveUp
 from csdf.time_limit import Progress, Stop
 from planners.memory.several import run_in_turn
 from planners.plan.checker import require_apart, require_carried_out
-from planners.reuse.deployment.deployment import (
-    deployment,
-    free_offsets,
-    streaming_plans,
-    whole_buffers,
-)
+from planners.reuse.deployment import deployment, streaming_plans
+from planners.reuse.placement import free_offsets, whole_buffers
 
 TOLERANCE = 1e-4  # sums of up to thousands of products, in another order
 

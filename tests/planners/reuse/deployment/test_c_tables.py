@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from figures.published.reuse_example import worked_example
-from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.deployment.c_tables import format_tables
+from planners.reuse.c_tables import format_tables
+from planners.reuse.evaluation import Evaluator
 from tests.planners.formats.odd_names import odd_names
 from tests.planners.reuse.deployment.deployed import as_published, by_offsets
 from tests.planners.reuse.deployment.test_catalogue_deployments import ROBOT

@@ -7,11 +7,12 @@ import pytest
 
 from cnn2csdf.catalogue.embedded import keyword_spotting, mobilenet_v2, resnet8
 from csdf.time_limit import Stop
+from figures.published.offset_points import elementwise_in_place
 from planners.arena.allocation import plan_arena
-from planners.reuse.application.application import Application, divided, undivided
-from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.cost.offset_problem import elementwise_in_place, offset_problem
-from planners.reuse.deployment.deployment import deployment
+from planners.reuse.application import Application, divided, single_partition
+from planners.reuse.deployment import deployment
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.placement import offset_problem
 from tests.planners.reuse.deployment.deployed import (
     TOLERANCE,
     after,
@@ -32,7 +33,7 @@ def application():
     eyes = divided(EYES, (third, third, len(EYES.layers) - 2 * third))
     touch = divided(TOUCH, (7, len(TOUCH.layers) - 8), frozenset({TOUCH.layers[0].name}))
     names = frozenset(partition.name for partition in eyes.partitions)
-    members = (eyes, touch, undivided(EARS))
+    members = (eyes, touch, single_partition(EARS))
     return Application(name="robot", members=members, parallel=(names,))
 
 
@@ -59,7 +60,7 @@ def test_interleaved_networks_give_what_each_gives_alone(make, genes):
 
 @pytest.mark.slow
 def test_additions_in_the_place_of_what_they_read_run_in_fewer_bytes():
-    alone = Application(name="alone", members=(undivided(TOUCH),))
+    alone = Application(name="alone", members=(single_partition(TOUCH),))
     evaluator = Evaluator(alone)
     plan = evaluator.plan((None,) * len(alone.layers))
     apart = offset_problem(evaluator, plan)

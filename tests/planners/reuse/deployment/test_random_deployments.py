@@ -10,8 +10,8 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from planners.plan.executor import Machine
 from planners.plan.text import format_plans, parse_plans
-from planners.reuse.application.application import Application, divided
-from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.application import Application, divided
+from planners.reuse.evaluation import Evaluator
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.reuse.deployment.deployed import (
     TOLERANCE,

@@ -8,9 +8,9 @@ import pytest
 from csdf.errors import ExecutionError, InvalidPlan
 from figures.published.reuse_example import example_cnn1, worked_example
 from planners.plan.checker import require_apart, require_carried_out
-from planners.reuse.application.application import Application, divided
-from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.deployment.deployment import teams
+from planners.reuse.application import Application, divided
+from planners.reuse.deployment import concurrent_partitions
+from planners.reuse.evaluation import Evaluator
 from tests.planners.reuse.deployment.deployed import TOLERANCE, as_published, checked, run
 
 TWO = (  # of five layers each, in two partitions
@@ -25,33 +25,29 @@ def planned(*parallel):
     return application, plan
 
 
-def names(plan):
-    """Names of the partitions of each team, and whether they work at the same time."""
-    return [
-        ([[one.name for one in partitions] for partitions in team.networks], team.is_pipelined)
-        for team in teams(plan)
-    ]
-
-
 def test_networks_take_turns():
     _, plan = planned()
-    assert names(plan) == [([["A/1", "A/2"]], False), ([["B/1", "B/2"]], False)]
+    assert concurrent_partitions(plan) == {}
 
 
 def test_a_pipeline_has_a_turn_of_its_own():
     plan = as_published(Evaluator(worked_example()), (None,) * 9)
-    assert names(plan) == [([["P1"]], False), ([["P2", "P3"]], True)]
+    assert concurrent_partitions(plan) == {"P2": "P2, P3", "P3": "P2, P3"}
+
+
+def test_a_part_of_a_network_in_a_set_of_its_own_takes_turns():
+    _, plan = planned(("A/1",))
+    assert concurrent_partitions(plan) == {}
 
 
 def test_networks_of_one_parallel_set_work_at_the_same_time():
     application, plan = planned(("A/1", "A/2", "B/1", "B/2"))
-    assert names(plan) == [([["A/1", "A/2"], ["B/1", "B/2"]], True)]
     assert run(application, plan, counts={"A": 3, "B": 2}) < TOLERANCE
     first, second = checked(application, plan)
-    words = {group.at_once for one in (first, second) for group in one.groups}
+    words = {group.concurrent for one in (first, second) for group in one.groups}
     assert words == {"A/1, A/2, B/1, B/2"}
     # l2 is the last layer of A/1, and l3 and l4 of A/2 read it: an edge each.
-    assert [len(group.hand_overs) for group in first.groups] == [0, 2]
+    assert [len(group.transfers) for group in first.groups] == [0, 2]
 
 
 def test_networks_at_the_same_time_have_no_byte_in_common():
@@ -67,7 +63,7 @@ def test_networks_at_the_same_time_have_no_byte_in_common():
 def test_partitions_of_a_pipeline_have_no_byte_in_common():
     application, plan = planned(("A/1", "A/2"))
     first, _ = checked(application, plan)
-    copy = first.groups[1].hand_overs[0]
+    copy = first.groups[1].transfers[0]
     lower = next(one for one in first.buffers if one.name == copy.source)
     moved = tuple(
         replace(one, offset=lower.offset) if one.name == copy.target else one
@@ -81,14 +77,14 @@ def test_a_hand_over_of_what_is_not_there_is_refused():
     application, plan = planned(("A/1", "A/2"))
     first, _ = checked(application, plan)
     network = application.members[0].network
-    copy, *others = first.groups[1].hand_overs
+    copy, *others = first.groups[1].transfers
     wrong = {
         "0 buffers with all rows have the name 'x'": replace(copy, source="x"),
         "expected two buffers of one tensor": replace(copy, source=copy.target),
         "begins with group 2, behind the making of 'l2', but does not take it over": None,
     }
     for words, one in wrong.items():
-        group = replace(first.groups[1], hand_overs=(one, *others) if one else ())
+        group = replace(first.groups[1], transfers=(one, *others) if one else ())
         with pytest.raises(InvalidPlan, match=re.escape(words)):
             require_carried_out(network, replace(first, groups=(first.groups[0], group)))
 
@@ -96,14 +92,14 @@ def test_a_hand_over_of_what_is_not_there_is_refused():
 def test_a_network_partly_in_a_set_with_another_is_refused():
     _, plan = planned(("A/1", "A/2", "B/1"))
     with pytest.raises(ExecutionError, match="not the whole of 'B' does"):
-        teams(plan)
+        concurrent_partitions(plan)
 
 
 def test_a_layer_that_reads_in_a_buffer_of_other_groups_is_refused():
     application, plan = planned(("A/1", "A/2"))
     first, _ = checked(application, plan)
-    group = replace(first.groups[1], hand_overs=())
-    targets = {copy.target for copy in first.groups[1].hand_overs}
+    group = replace(first.groups[1], transfers=())
+    targets = {copy.target for copy in first.groups[1].transfers}
     buffers = tuple(one for one in first.buffers if one.name not in targets)
     wrong = replace(first, groups=(first.groups[0], group), buffers=buffers)
     words = "layer 'l3' reads 'l2' in buffer 'l2 to l3 (1)', which groups 1 to 1 have"

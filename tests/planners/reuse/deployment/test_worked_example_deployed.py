@@ -3,7 +3,7 @@
 import pytest
 
 from figures.published.reuse_example import PRINTED_PHASES, worked_example
-from planners.reuse.cost.evaluation import Evaluator
+from planners.reuse.evaluation import Evaluator
 from tests.planners.reuse.deployment.deployed import TOLERANCE, as_published, by_offsets, run
 
 EXAMPLE = worked_example()

@@ -9,9 +9,9 @@ from csdf.errors import InvalidPlan
 from figures.published.reuse_example import worked_example
 from planners.arena.allocation import plan_arena
 from planners.arena.checker import check_plan
-from planners.reuse.cost.evaluation import Costs, Evaluator
-from planners.reuse.cost.offset_problem import offset_problem
-from planners.reuse.deployment.deployment import deployment, whole_buffers
+from planners.reuse.deployment import deployment
+from planners.reuse.evaluation import Costs, Evaluator
+from planners.reuse.placement import offset_problem, whole_buffers
 from tests.planners.reuse.deployment.deployed import (
     TOLERANCE,
     as_published,
@@ -141,30 +141,8 @@ def test_firings_in_a_wrong_order_are_refused():
     assert "'l2' is to be made before 'l1' is there" in found
 
 
-def test_a_connection_without_a_buffer_is_refused():
-    found = error_of(replace(PUBLISHED, buffers=PUBLISHED.buffers[1:]))
-    assert "what 'l1' writes for 'l2' has no buffer" in found
-
-
-def test_a_buffer_of_no_connection_is_refused():
-    found = error_of(changed(PUBLISHED, "CNN1: l1 to l2", consumer="l3"))
-    assert "buffer 'CNN1: l1 to l2' is that of no connection" in found
-
-
-def test_a_plan_of_another_application_is_refused():
-    found = error_of(
-        replace(PUBLISHED, partitions=PUBLISHED.partitions[:1], buffers=(), parallel=())
-    )
-    assert "has not the partitions of 'worked example'" in found
-
-
 def test_elements_of_other_bytes_run_in_their_bytes():
     # Table 6.2: 24,586 elements, here of a byte each; they are computed in single precision.
     plan = as_published(Evaluator(EXAMPLE, Costs(element_bytes=1)), WHOLE)
     assert plan.arena_bytes == 24_586
     assert run(EXAMPLE, plan, weights=WEIGHTS, element_bytes=1) < TOLERANCE
-
-
-def test_a_buffer_outside_of_the_arena_is_no_plan():
-    with pytest.raises(InvalidPlan, match=r"has bytes 98304 to 98344 of an arena of 98343"):
-        replace(PUBLISHED, arena_bytes=PUBLISHED.arena_bytes - 1)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from csdf.errors import CsdfError
 from csdf.time_limit import Stop
-from planners.reuse.front.problem import Problem, Score
+from planners.reuse.problem import Problem, Score
 
 
 def problem(*alleles, objectives=2, identity="test"):
@@ -37,11 +37,10 @@ class Schaffer:
 
 @dataclass(frozen=True)
 class Knapsack:
-    """Weight against missing value; with a limit, the weight above it violates a constraint."""
+    """Weight against missing value."""
 
     weights: tuple[int, ...] = (3, 5, 7, 11, 13, 17, 19, 23)
     values: tuple[int, ...] = (4, 3, 9, 8, 14, 13, 25, 20)
-    limit: int = 1000
     pause: float = 0.0  # seconds
 
     @property
@@ -52,8 +51,7 @@ class Knapsack:
         time.sleep(self.pause)
         weight = sum(w for w, taken in zip(self.weights, chromosome, strict=True) if taken)
         missing = sum(v for v, taken in zip(self.values, chromosome, strict=True) if not taken)
-        violation = Fraction(max(0, weight - self.limit), 7)
-        return Score(objectives=(weight, Fraction(missing, 3)), violation=violation)
+        return Score(objectives=(weight, Fraction(missing, 3)))
 
 
 @dataclass(frozen=True)
@@ -127,9 +125,7 @@ def dominates(one, other):
 
 def true_front(evaluate, alleles):
     """The objectives no feasible chromosome dominates, by comparing all pairs."""
-    feasible = {
-        score.objectives for score in every_score(evaluate, alleles).values() if not score.violation
-    }
+    feasible = {score.objectives for score in every_score(evaluate, alleles).values()}
     return {one for one in feasible if not any(dominates(other, one) for other in feasible)}
 
 

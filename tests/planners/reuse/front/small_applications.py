@@ -4,7 +4,7 @@ from itertools import product
 
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.operators import Convolution, Elementwise, Window
-from planners.reuse.application.application import Application, divided, undivided
+from planners.reuse.application import Application, divided, single_partition
 
 CONVOLUTION = Window(kernel=(3, 3), padding=(1, 1, 1, 1))
 
@@ -47,7 +47,7 @@ def branched():
 
 
 def alone(network):
-    return Application(name=network.name, members=(undivided(network),))
+    return Application(name=network.name, members=(single_partition(network),))
 
 
 def pipelined(network, first):
@@ -59,7 +59,7 @@ def pipelined(network, first):
 def together():
     """A pipelined network and one that takes turns with it."""
     one = pipelined(residual("one"), 3).members[0]
-    other = undivided(plain("other"))
+    other = single_partition(plain("other"))
     names = frozenset(partition.name for partition in one.partitions)
     return Application(name="together", members=(one, other), parallel=(names,))
 

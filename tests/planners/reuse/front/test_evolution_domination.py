@@ -6,57 +6,47 @@ from evolution_problems import dominates
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planners.reuse.front import archive as domination
-from planners.reuse.front.archive import Archive
-from planners.reuse.front.problem import InvalidSearch, Point, Score
+from planners.published import nsga2
+from planners.reuse.problem import Archive, InvalidSearch, Point, Score, integer_ranks
 
 numbers = st.integers(-3, 3) | st.fractions(-2, 2, max_denominator=3)
 pairs = st.tuples(numbers, numbers)
-scores = st.builds(
-    lambda objectives, violation: Score(objectives=objectives, violation=violation),
-    pairs,
-    st.sampled_from([0, 0, 1, Fraction(3, 2)]),
-)
-
-
-def constrained(one, other):
-    """Deb et al. 2002, section VI, Definition 1, word by word."""
-    if not one.violation and other.violation:
-        return True
-    if one.violation and other.violation:
-        return one.violation < other.violation
-    return not one.violation and dominates(one.objectives, other.objectives)
+scores = st.builds(lambda objectives: Score(objectives=objectives), pairs)
 
 
 @given(st.lists(numbers, min_size=1))
 def test_ranks_count_the_smaller_different_values(values):
     expected = [len({other for other in values if other < value}) for value in values]
-    assert domination.integer_ranks(values) == expected
+    assert integer_ranks(values) == expected
 
 
 def test_ranks_tell_apart_what_floats_do_not():
     # All four have the nearest float 2**60, or are infinite as floats.
     values = [2**60 + 1, 2**60, Fraction(2**61 + 1, 2), 10**400, 10**400 - 1]
-    assert domination.integer_ranks(values) == [2, 0, 1, 4, 3]
+    assert integer_ranks(values) == [2, 0, 1, 4, 3]
 
 
 @pytest.mark.slow
 @given(st.lists(scores, min_size=1, max_size=12))
 def test_domination_is_that_of_the_definition(entries):
-    found = domination.constrained_domination(entries)
-    assert found.tolist() == [[constrained(a, b) for b in entries] for a in entries]
+    found = nsga2.domination(entries)
+    assert found.tolist() == [
+        [dominates(a.objectives, b.objectives) for b in entries] for a in entries
+    ]
 
 
 @pytest.mark.slow
 @given(st.lists(scores, min_size=1, max_size=12))
 def test_a_front_is_what_nothing_after_it_dominates(entries):
-    fronts = domination.sorted_fronts(domination.constrained_domination(entries), len(entries))
+    fronts = nsga2.sorted_fronts(nsga2.domination(entries), len(entries))
     left = set(range(len(entries)))
     for front in fronts:
         free = {
             one
             for one in left
-            if not any(constrained(entries[other], entries[one]) for other in left)
+            if not any(
+                dominates(entries[other].objectives, entries[one].objectives) for other in left
+            )
         }
         assert set(front) == free
         left -= free
@@ -66,15 +56,15 @@ def test_a_front_is_what_nothing_after_it_dominates(entries):
 def test_crowding_is_the_extent_of_the_neighbours():
     # Of 10 wide and 10 high: (3, 7) has neighbours 4 apart in x and 4 in y, 0.4 + 0.4;
     # (4, 6) has 7 apart in both.
-    distances = domination.crowding_distances([(0, 10), (3, 7), (4, 6), (10, 0)])
+    distances = nsga2.crowding_distances([(0, 10), (3, 7), (4, 6), (10, 0)])
     assert distances == [inf, pytest.approx(0.8), pytest.approx(1.4), inf]
 
 
 def test_both_ends_of_an_objective_are_infinitely_far_from_crowded():
     # Of one objective the ends are one value each: the least, 0, and the greatest, 10.
-    assert domination.crowding_distances([(3,), (10,), (0,)]) == [1, inf, inf]
+    assert nsga2.crowding_distances([(3,), (10,), (0,)]) == [1, inf, inf]
     # (2, 2, 9) is the least of no objective and the greatest of the third only.
-    distances = domination.crowding_distances([(0, 3, 0), (3, 0, 1), (1, 1, 2), (2, 2, 9)])
+    distances = nsga2.crowding_distances([(0, 3, 0), (3, 0, 1), (1, 1, 2), (2, 2, 9)])
     assert distances[3] == inf
     assert distances[2] < inf
 
@@ -82,7 +72,7 @@ def test_both_ends_of_an_objective_are_infinitely_far_from_crowded():
 @pytest.mark.slow
 @given(st.lists(st.tuples(numbers, numbers, numbers), min_size=1, max_size=9))
 def test_some_least_and_some_greatest_value_of_each_objective_are_infinitely_far(values):
-    distances = domination.crowding_distances(values)
+    distances = nsga2.crowding_distances(values)
     for objective in range(3):
         column = [value[objective] for value in values]
         for end in (min(column), max(column)):
@@ -92,17 +82,8 @@ def test_some_least_and_some_greatest_value_of_each_objective_are_infinitely_far
 def test_survivors_are_taken_by_front_and_then_by_room():
     front = [(0, 10), (3, 7), (4, 6), (10, 0)]
     entries = [Score(objectives=values) for values in [(11, 11), *front]]
-    assert domination.survivors(entries, 3) == [1, 4, 3]
-    assert domination.survivors(entries, 9) == [1, 4, 3, 2, 0]
-
-
-def test_among_violations_the_smaller_survives():
-    entries = [
-        Score(objectives=(0, 0), violation=Fraction(1, 2)),
-        Score(objectives=(9, 9)),
-        Score(objectives=(5, 5), violation=Fraction(1, 3)),
-    ]
-    assert domination.survivors(entries, 2) == [1, 2]
+    assert nsga2.survivors(entries, 3) == [1, 4, 3]
+    assert nsga2.survivors(entries, 9) == [1, 4, 3, 2, 0]
 
 
 @pytest.mark.slow
@@ -117,24 +98,16 @@ def test_the_archive_keeps_the_first_of_each_point_nothing_dominates(batches):
         ]
         met += points
         archive.add(points)
-    feasible = [point for point in met if not point.score.violation]
     expected = [
         point
-        for place, point in enumerate(feasible)
-        if not any(dominates(other.score.objectives, point.score.objectives) for other in feasible)
-        and point.score.objectives not in [other.score.objectives for other in feasible[:place]]
+        for place, point in enumerate(met)
+        if not any(dominates(other.score.objectives, point.score.objectives) for other in met)
+        and point.score.objectives not in [other.score.objectives for other in met[:place]]
     ]
     assert list(archive.points) == expected
-    least = min((point.score.violation for point in met), default=None)
-    assert archive.least_violation == least
 
 
 @pytest.mark.parametrize("objectives", [(), (1.5,), ("3",)])
 def test_a_score_is_of_exact_numbers(objectives):
     with pytest.raises(InvalidSearch, match="score"):
         Score(objectives=objectives)
-
-
-def test_a_violation_is_not_negative():
-    with pytest.raises(InvalidSearch, match="violation of -1"):
-        Score(objectives=(1,), violation=-1)

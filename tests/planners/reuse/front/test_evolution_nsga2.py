@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from csdf.errors import GaveUp
 from csdf.time_limit import Stop
-from planners.reuse.front.nsga2.nsga2 import SearchLimits, Settings, evolve
-from planners.reuse.front.places.evaluation import Cached, Serial
-from planners.reuse.front.problem import EvaluationFailed, InvalidSearch, Score
+from planners.published.nsga2 import SearchLimits, Settings, evolve
+from planners.reuse.executors import Limited, Serial
+from planners.reuse.problem import EvaluationFailed, InvalidSearch, Score
 from tests.reference.hypervolume import hypervolume
 
 SMALL = Settings(population=12)
@@ -53,9 +53,8 @@ def test_a_front_of_any_table_is_that_of_brute_force(data):
     number = st.integers(0, 4) | st.fractions(0, 4, max_denominator=3)
     objectives = data.draw(st.integers(1, 3))
     score = st.builds(
-        lambda values, violation: Score(objectives=values, violation=violation),
+        lambda values: Score(objectives=values),
         st.tuples(*[number] * objectives),
-        st.sampled_from([0, 0, 1]),
     )
     searched = problem(*alleles, objectives=objectives)
     table = {}
@@ -125,24 +124,6 @@ def test_more_generations_never_lose_volume():
     assert volumes == sorted(volumes)
 
 
-def test_constraints_hold_on_the_front():
-    evaluate = Knapsack(limit=30)
-    front = found(evaluate, SearchLimits(generations=400), settings=SMALL)
-    assert all(weight <= 30 for weight, _ in objectives_of(front))
-    assert set(objectives_of(front)) == true_front(evaluate, evaluate.problem.alleles)
-
-
-def test_without_a_feasible_chromosome_the_front_is_empty_and_the_least_violation_known():
-    class Heavy(Knapsack):
-        def __call__(self, chromosome):
-            weight = super().__call__(chromosome).objectives[0]
-            return Score(objectives=(weight, 0), violation=weight + 2)
-
-    front = found(Heavy(), SearchLimits(generations=400), of=Knapsack().problem, settings=SMALL)
-    assert front.points == ()
-    assert front.least_violation == 2  # with nothing taken
-
-
 def test_seeds_are_among_the_first_evaluations():
     seed = (1, 0, 1, 0, 1, 0, 1, 0)
     met = []
@@ -205,7 +186,7 @@ def test_a_cache_evaluates_a_chromosome_once_for_all_searches():
         met.append(chromosome)
         return Knapsack()(chromosome)
 
-    cached = Cached(Serial(evaluate))
+    cached = Limited(Serial(evaluate))
     fronts = [
         evolve(Knapsack().problem, cached, random=Random(2), limits=SearchLimits(generations=3))
         for _ in range(2)

@@ -5,10 +5,9 @@ import pytest
 from csdf.errors import GaveUp
 from csdf.time_limit import Stop
 from figures.published.reuse_example import worked_example
-from planners.reuse.application.published_applications import as_published
-from planners.reuse.cost.evaluation import Costs, Evaluator
-from planners.reuse.front.exact import load_front as limits
-from planners.reuse.front.exact.load_front import load_front
+from planners.published.todaes import as_published
+from planners.reuse.evaluation import Costs, Evaluator
+from planners.reuse.load_front import load_front
 from tests.planners.reuse.front.small_applications import (
     all_genes,
     alone,
@@ -66,7 +65,7 @@ def test_several_kinds_of_parts_are_exact_too():
 
 
 def test_what_is_too_much_to_try_is_not_called_exact(monkeypatch):
-    monkeypatch.setattr(limits, "MOST_CHOICES", 1)
+    monkeypatch.setattr("planners.reuse.load_front.MOST_CHOICES", 1)
     evaluator = Evaluator(alone(branched()))
     found = load_front(evaluator)
     assert not found.is_exact

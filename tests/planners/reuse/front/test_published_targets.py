@@ -8,14 +8,11 @@ import pytest
 
 from csdf.outcome import Status
 from planners.arena.allocation import plan_arena
-from planners.reuse.application.published_applications import (
-    as_published,
-    read_published_application,
-)
-from planners.reuse.cost.evaluation import Evaluator
-from planners.reuse.cost.offset_problem import offset_problem
+from planners.published.todaes import as_published, read_published_application
 from planners.reuse.edge_buffers import best_shared
-from planners.reuse.front.exact.load_front import load_front
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.load_front import load_front
+from planners.reuse.placement import offset_problem
 from tests.shared_data import SHARED
 
 TABLE = SHARED / "networks" / "applications.json"

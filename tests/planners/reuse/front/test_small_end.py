@@ -6,24 +6,15 @@ from random import Random
 import pytest
 
 from csdf.time_limit import Stop, stop_of
-from planners.reuse.application.application import Application
-from planners.reuse.application.published_applications import (
-    as_published,
-    read_published_application,
-)
-from planners.reuse.cost.evaluation import Evaluator
+from figures.published.offset_points import offset_point
+from planners.published.todaes import as_published, read_published_application
+from planners.reuse.application import Application
 from planners.reuse.edge_buffers import best_shared, shared_buffers
-from planners.reuse.front.candidates import least_points
-from planners.reuse.front.guided.beyond_search import (
-    genes_of_members,
-    search_beyond,
-    smallest_of_each,
-)
-from planners.reuse.front.guided.local_search import climbed, free_genes, genes_at
-from planners.reuse.front.offset_points import offset_point
-from planners.reuse.front.places.evaluation import Rationed, Serial
-from planners.reuse.front.problem import Problem
-from planners.reuse.front.search_problem import score, search_problem
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.executors import Limited, Serial
+from planners.reuse.local_search import climbed, local_search, smallest_of_each
+from planners.reuse.problem import Problem, genes_at, score, search_problem
+from planners.reuse.selection import least_points
 from tests.planners.reuse.front.small_applications import all_genes, together
 from tests.shared_data import SHARED
 
@@ -31,6 +22,10 @@ TABLE = SHARED / "networks" / "applications.json"
 needs_table = pytest.mark.skipif(
     not TABLE.exists(), reason=f"no table of published applications at {TABLE}"
 )
+
+
+def alone_bytes(evaluator, member, genes):
+    return 4 * evaluator.buffers(genes, member=member).elements
 
 
 def valley(chromosome):
@@ -59,7 +54,7 @@ def test_a_network_alone_needs_what_the_application_needs_when_the_others_need_n
     # and no more than both apart.
     evaluator = Evaluator(together(), share=share)
     for genes in list(all_genes(evaluator.application))[:200:9]:
-        alone = [evaluator.alone(member, genes) for member in range(2)]
+        alone = [alone_bytes(evaluator, member, genes) for member in range(2)]
         whole = evaluator.evaluate(genes).buffers
         assert max(alone) <= whole <= sum(alone)
 
@@ -67,7 +62,7 @@ def test_a_network_alone_needs_what_the_application_needs_when_the_others_need_n
 def test_what_is_in_use_of_an_application_is_what_its_largest_network_has_in_use():
     evaluator = Evaluator(together(), share=best_shared)
     for genes in list(all_genes(evaluator.application))[:200:9]:
-        each = [evaluator.in_use(member, genes) for member in range(2)]
+        each = [evaluator.live_bytes(member, genes) for member in range(2)]
         assert max(each) == 4 * evaluator.plan(genes).live_load
 
 
@@ -81,14 +76,6 @@ def test_the_least_in_use_is_that_of_all_chromosomes():
 def test_a_spent_stop_has_no_point():
     evaluator = Evaluator(together(), share=best_shared)
     assert least_points(evaluator, (0, 1), Stop(steps=0)) == ()
-
-
-def test_genes_of_members_are_those_of_their_layers():
-    evaluator = Evaluator(together())
-    problem = search_problem(evaluator)
-    first, second = genes_of_members(evaluator)
-    assert [*first, *second] == list(range(len(problem.alleles)))
-    assert set(free_genes(problem)) <= {*first, *second}
 
 
 def test_a_climb_begins_with_the_genes_that_gain_most():
@@ -113,7 +100,7 @@ def test_with_300_evaluations_no_more_is_needed_than_the_published_tool_finds(na
     application = as_published(read_published_application(str(TABLE), name))
     for seed in range(1, 11):
         evaluator = Evaluator(application, share=best_shared)
-        front = search_beyond(evaluator, random=Random(seed), evaluations=300).front
+        front = local_search(evaluator, random=Random(seed), evaluations=300).front
         assert front.evaluations == 300
         assert front.points[0].score.objectives[0] - evaluator.weights <= theirs * 1e6
 
@@ -121,12 +108,12 @@ def test_with_300_evaluations_no_more_is_needed_than_the_published_tool_finds(na
 def smallest_alone(application, *, evaluations, seed):
     """The bytes of each network in the seed of the small end, and the evaluations that it took."""
     evaluator = Evaluator(application, share=best_shared)
-    place = Rationed(Serial(partial(score, evaluator)), evaluations)
+    place = Limited(Serial(partial(score, evaluator)), evaluations)
     (found,) = smallest_of_each(
         evaluator, search_problem(evaluator), place, random=Random(seed), stop=Stop()
     )
     members = range(len(application.members))
-    needs = [evaluator.alone(member, genes_at(found)) for member in members]
+    needs = [alone_bytes(evaluator, member, genes_at(found)) for member in members]
     return needs, place.evaluations
 
 
@@ -140,7 +127,9 @@ def test_each_network_alone_needs_the_least_of_all_its_chromosomes():
     needs, _ = smallest_alone(together(), evaluations=3000, seed=1)
     evaluator = Evaluator(together(), share=best_shared)
     every = list(all_genes(together()))
-    assert needs == [min(evaluator.alone(member, one) for one in every) for member in range(2)]
+    assert needs == [
+        min(alone_bytes(evaluator, member, one) for one in every) for member in range(2)
+    ]
 
 
 @needs_table

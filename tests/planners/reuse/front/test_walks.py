@@ -6,10 +6,9 @@ import pytest
 
 from csdf.errors import GaveUp
 from csdf.time_limit import Stop
-from planners.reuse.front.archive import Archive
-from planners.reuse.front.guided.local_search import GuidedSearch, Moves, WalkSettings, descend
-from planners.reuse.front.places.evaluation import Rationed, Serial, Spent
-from planners.reuse.front.problem import InvalidSearch, Problem, Score
+from planners.reuse.executors import Limited, LimitReached, Serial
+from planners.reuse.local_search import LocalSearch, WalkSettings, neighbour
+from planners.reuse.problem import InvalidSearch, Problem, Score
 
 SAVED = (5, 9, 2, 7, 4, 8)  # bytes that each gene saves
 LOST = (1, 3, 1, 1, 4, 5)  # time that each gene costs
@@ -37,42 +36,43 @@ def test_a_descent_takes_what_saves_most_for_its_time_first():
         seen.append(chromosome)
         return independent(chromosome)
 
-    archive = Archive()
-    descend(GENES, Serial(noted), archive, (0,) * 6, allele=1)
+    search = started(GENES, noted)
+    search.descend((0,) * 6, 1, Stop())
     # Gene 3 saves 7 for 1, cheaper than any run of genes: from the second step on all have it, and
     # the second is the first in which genes 0 and 3 can be 1 without those between them.
     second = seen.index((1, 0, 0, 1, 0, 0))
     assert {one[3] for one in seen[second:]} == {1}
     # Every gene saves something: the descent ends where all are 1.
-    assert archive.by_objectives()[0].chromosome == (1,) * 6
+    assert search.archive.by_objectives()[0].chromosome == (1,) * 6
 
 
 def test_moves_stay_among_the_alleles_and_leave_other_genes_alone():
     problem = Problem(
         identity="test", alleles=((0, 1, 4), (0,), (0, 2), (7,), (0, 1)), objectives=("memory",)
     )
-    moves, random = Moves(problem), Random(1)
+    random = Random(1)
     chromosome = (0, 0, 0, 7, 0)
     for _ in range(500):
-        chromosome = moves.drawn(random, chromosome)
+        chromosome = neighbour(problem, problem.free_genes, chromosome, random)
         problem.require_chromosome(chromosome)
-    for run in moves.runs(chromosome, 1):
-        problem.require_chromosome(run)
 
 
 def test_a_problem_without_choice_has_no_other_chromosome():
     problem = Problem(identity="test", alleles=((0,), (0,)), objectives=("memory",))
-    assert Moves(problem).drawn(Random(1), (0, 0)) == (0, 0)
+    assert neighbour(problem, [], (0, 0), Random(1)) == (0, 0)
 
 
-def searched(problem, evaluate, *, most=None, seed=1, watch=None, seeds=()):
-    search = GuidedSearch(
+def started(problem, evaluate, *, most=None, seed=1):
+    return LocalSearch(
         problem,
-        Rationed(Serial(evaluate), most),
+        Limited(Serial(evaluate), most),
         random=Random(seed),
         settings=WalkSettings(steps=50),
     )
-    return search.run(seeds, Stop(report=watch))
+
+
+def searched(problem, evaluate, *, watch=None, **options):
+    return started(problem, evaluate, **options).run((), Stop(report=watch))
 
 
 def test_a_small_problem_is_enumerated_and_proved():
@@ -124,12 +124,12 @@ def test_a_watch_ends_the_search_with_the_front_so_far(end):
 
 def test_a_place_without_evaluations_is_refused():
     with pytest.raises(InvalidSearch, match="found 0"):
-        Rationed(Serial(leading_ones), 0)
+        Limited(Serial(leading_ones), 0)
 
 
 def test_the_last_evaluations_are_used_before_a_place_is_spent():
-    place = Rationed(Serial(independent), 3)
+    place = Limited(Serial(independent), 3)
     four = [(0,) * 6, (1,) * 6, (0, 1) * 3, (1, 0) * 3]
-    with pytest.raises(Spent, match="3 evaluations"):
+    with pytest.raises(LimitReached, match="3 evaluations"):
         list(place.scores(four, Stop()))
     assert place.evaluations == 3

@@ -1,16 +1,16 @@
-"""Groups and schedules for tests: random windows, pools, groups, skips, borders; the slides' pair."""
+"""Groups and schedules for tests: random windows, pools, groups, skips, halo; the slides' pair."""
 
 from dataclasses import replace
 from itertools import product
 
 from hypothesis import strategies as st
 
-from planners.traffic.fused.axis_cuts import weights_of
-from planners.traffic.fused.bounds import makes_what_it_writes
-from planners.traffic.fused.group import FusedGroup, FusedLayer, Reach
+from cnn2csdf.geometry import ReceptiveField
+from planners.traffic.fused.axis_cuts import makes_what_it_writes, weights_of
+from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.fused.schedule import (
-    INPUT_BORDERS,
-    MAP_BORDERS,
+    INPUT_HALOS,
+    MAP_HALOS,
     FusedSchedule,
     Hold,
     can_hold_one_map,
@@ -22,7 +22,7 @@ KINDS = ("convolution", "convolution", "depthwise", "pooling", "grouped")
 
 def layer(channels, filters, size, kernel=3, **others):
     """A convolution of square maps that keeps their size."""
-    reach = Reach(inputs=size, outputs=size, kernel=kernel, padding=kernel // 2)
+    reach = ReceptiveField(inputs=size, outputs=size, kernel=kernel, padding=kernel // 2)
     return FusedLayer(channels=channels, filters=filters, rows=reach, columns=reach, **others)
 
 
@@ -40,7 +40,7 @@ def reaches(draw, inputs):
     kernel = draw(st.integers(1, longest))
     stride = draw(st.sampled_from((1, 1, 1, 2, 3)))
     outputs = (inputs + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
-    return Reach(
+    return ReceptiveField(
         inputs=inputs,
         outputs=outputs,
         kernel=kernel,
@@ -83,8 +83,8 @@ def operand_bytes(draw):
 def size_keeping(draw, channels, rows, columns):
     """A convolution that leaves as many rows and columns as it reads."""
     down, across = (
-        Reach(inputs=size, outputs=size, kernel=2 * border + 1, padding=border)
-        for size, border in ((rows, draw(st.integers(0, 2))), (columns, draw(st.integers(0, 2))))
+        ReceptiveField(inputs=size, outputs=size, kernel=2 * halo + 1, padding=halo)
+        for size, halo in ((rows, draw(st.integers(0, 2))), (columns, draw(st.integers(0, 2))))
     )
     operands = draw(operand_bytes())
     return FusedLayer(
@@ -177,10 +177,10 @@ def schedules(draw, of=groups):
     holds = tuple(Hold) if can_hold_one_map(group) else (Hold.ALL_MAPS,)
     return FusedSchedule(
         group=group,
-        parts=(draw(st.integers(1, min(rows, 4))), draw(st.integers(1, min(columns, 4)))),
+        tiles=(draw(st.integers(1, min(rows, 4))), draw(st.integers(1, min(columns, 4)))),
         columns_first=draw(st.booleans()),
-        borders=draw(st.sampled_from(MAP_BORDERS)),
-        input_borders=draw(st.sampled_from(INPUT_BORDERS)),
+        halo=draw(st.sampled_from(MAP_HALOS)),
+        input_halo=draw(st.sampled_from(INPUT_HALOS)),
         hold=draw(st.sampled_from(holds)),
         kept_weights=tuple(
             draw(st.sampled_from((0, weights // 2, weights))) for weights in weights_of(group)

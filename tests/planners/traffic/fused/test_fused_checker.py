@@ -8,14 +8,21 @@ from hypothesis import strategies as st
 
 from csdf.errors import ExecutionError, InvalidPlan
 from planners.traffic.fused.group import FusedGroup
-from planners.traffic.fused.schedule import AGAIN, KEPT, SENT, FusedSchedule, Hold
+from planners.traffic.fused.schedule import (
+    CACHED,
+    RECOMPUTED,
+    RELOADED,
+    SPILLED,
+    FusedSchedule,
+    Hold,
+)
 from planners.traffic.fused.search import GroupSearch, answer_of
 from planners.traffic.fused.simulator import run_schedule
 from tests.planners.traffic.fused.groups import branches, groups, layer, schedules, slides_pair
 
 
 def counted(run):
-    return run.input, run.weights, run.output, run.borders_written, run.borders_read
+    return run.input, run.weights, run.output, run.halo_written, run.halo_read
 
 
 @pytest.mark.slow
@@ -59,15 +66,15 @@ def test_the_best_schedule_runs_in_its_buffer(group, buffer):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("group", "borders"),
-    [(slides_pair(), SENT), (slides_pair(maps=4), KEPT), (slides_pair(maps=4), AGAIN)],
+    ("group", "halo"),
+    [(slides_pair(), SPILLED), (slides_pair(maps=4), CACHED), (slides_pair(maps=4), RECOMPUTED)],
 )
-def test_the_pair_of_the_slides_runs_as_predicted(group, borders):
+def test_the_pair_of_the_slides_runs_as_predicted(group, halo):
     schedule = FusedSchedule(
         group=group,
-        parts=(1, 2),
-        borders=(borders, borders),
-        input_borders=(AGAIN, AGAIN),
+        tiles=(1, 2),
+        halo=(halo, halo),
+        input_halo=(RELOADED, RELOADED),
     )
     answer = answer_of(schedule)
     run = run_schedule(schedule, 512 * 1024 // 4)
@@ -87,10 +94,10 @@ def test_a_map_that_is_not_made_as_a_whole_is_not_taken_for_written():
 
 def test_schedules_that_cannot_be_are_refused():
     group = FusedGroup(layers=(layer(2, 2, 4), layer(2, 2, 4), layer(2, 2, 4)))
-    with pytest.raises(InvalidPlan, match="parts of 4 rows"):
-        FusedSchedule(group=group, parts=(5, 1))
-    with pytest.raises(InvalidPlan, match="no schedule has borders"):
-        FusedSchedule(group=group, borders=(KEPT, AGAIN))
+    with pytest.raises(InvalidPlan, match="tiles of 4 rows"):
+        FusedSchedule(group=group, tiles=(5, 1))
+    with pytest.raises(InvalidPlan, match="no schedule has halo"):
+        FusedSchedule(group=group, halo=(CACHED, RECOMPUTED))
     with pytest.raises(InvalidPlan, match="one map at a time"):
         FusedSchedule(group=group, hold=Hold.ONE_MAP)
     with pytest.raises(InvalidPlan, match="kept weights of 1 layer,"):

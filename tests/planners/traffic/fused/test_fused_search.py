@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from planners.traffic.fused.accounting import CutTables, Need, layer_needs, least_need
 from planners.traffic.fused.axis_cuts import weights_of
 from planners.traffic.fused.schedule import (
-    INPUT_BORDERS,
-    MAP_BORDERS,
+    INPUT_HALOS,
+    MAP_HALOS,
     FusedSchedule,
     Hold,
     can_hold_one_map,
@@ -20,8 +20,8 @@ from planners.traffic.fused.search import (
     GroupSearch,
     answer_of,
     grids,
-    part_counts,
     room_for_weights,
+    tile_counts,
 )
 from tests.planners.traffic.fused.groups import branches, groups, schedules, slides_pair
 
@@ -68,17 +68,17 @@ def test_no_choice_keeps_more_weights(problem):
 def every_schedule(group):
     """Held, total, parts and weights that could still stay, of all schedules on the cuts looked at."""
     holds = tuple(Hold) if can_hold_one_map(group) else (Hold.ALL_MAPS,)
-    choices = product(grids(group), (True, False), MAP_BORDERS, INPUT_BORDERS, holds)
+    choices = product(grids(group), (True, False), MAP_HALOS, INPUT_HALOS, holds)
     tables = CutTables(group)
-    for parts, order, borders, of_input, hold in choices:
+    for parts, order, halo, of_input, hold in choices:
         for full in product((False, True), repeat=group.length):
             kept = [own if stays else 0 for own, stays in zip(weights_of(group), full, strict=True)]
             schedule = FusedSchedule(
                 group=group,
-                parts=parts,
+                tiles=parts,
                 columns_first=order,
-                borders=borders,
-                input_borders=of_input,
+                halo=halo,
+                input_halo=of_input,
                 hold=hold,
                 kept_weights=tuple(kept),
             )
@@ -143,7 +143,7 @@ def test_a_larger_buffer_never_moves_more(group, buffer):
 @settings(max_examples=200, deadline=None)
 def test_no_schedule_needs_less_than_is_said_at_once(schedule):
     tables = CutTables(schedule.group)
-    said = least_need(schedule.parts, tables)
+    said = least_need(schedule.tiles, tables)
     if schedule.hold is Hold.ALL_MAPS:
         assert said <= max(need.full for need in layer_needs(schedule, tables))
     # The finest cut needs least of all.
@@ -174,10 +174,10 @@ def test_only_what_moves_less_is_an_answer():
     assert search.best(100) is None
 
 
-def test_part_counts_are_the_fewest_for_each_largest_part():
+def test_tile_counts_are_the_fewest_for_each_largest_part():
     # 7 places: 1 part of 7, 2 of at most 4, 3 of at most 3, 4 of at most 2, 7 of 1; with 5 and 6
     # parts the largest is still of 2.
-    assert part_counts(7) == (1, 2, 3, 4, 7)
+    assert tile_counts(7) == (1, 2, 3, 4, 7)
 
 
 def test_what_moves_one_element_less_than_the_limit_is_found():

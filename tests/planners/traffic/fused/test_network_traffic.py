@@ -20,14 +20,13 @@ from csdf.time_limit import Stop
 from planners.traffic.fused.accounting import CutTables, least_need
 from planners.traffic.fused.search import GroupSearch
 from planners.traffic.fused.simulator import run_schedule
-from planners.traffic.fused.stage_groups import groups_of
-from planners.traffic.fused.stages import stages_of
+from planners.traffic.fused.stages import groups_of, stages_of
 from planners.traffic.network_traffic import NetworkSearch, stage_alone
 
 
 def window(kernel, stride=1):
-    border = kernel // 2
-    return op.Window(kernel=(kernel, kernel), stride=(stride, stride), padding=(border,) * 4)
+    halo = kernel // 2
+    return op.Window(kernel=(kernel, kernel), stride=(stride, stride), padding=(halo,) * 4)
 
 
 def convolution(filters, kernel=3, stride=1, groups=1):
@@ -155,7 +154,7 @@ def test_no_cut_of_branches_into_groups_moves_less_and_all_run(network, buffer, 
     for one in found.groups:
         if one.fused is not None:
             run = run_schedule(one.fused.schedule, buffer)
-            moved = run.input, run.weights, run.output, run.borders_written, run.borders_read
+            moved = run.input, run.weights, run.output, run.halo_written, run.halo_read
             assert moved == tuple(one.fused.moved)
 
 
@@ -190,7 +189,7 @@ def test_the_groups_of_a_network_run_as_planned(name, buffer):
     assert groups
     for one in groups:
         run = run_schedule(one.schedule, buffer)
-        moved = run.input, run.weights, run.output, run.borders_written, run.borders_read
+        moved = run.input, run.weights, run.output, run.halo_written, run.halo_read
         assert moved == tuple(one.moved)
 
 

@@ -3,7 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planners.traffic.fused.group import Reach, places, shares
+from cnn2csdf.geometry import ReceptiveField, places
+from planners.traffic.fused.group import shares
 from tests.planners.traffic.fused.groups import reaches
 
 
@@ -21,13 +22,13 @@ def test_what_outputs_need_is_what_their_windows_see(reach, mask):
 
 
 def test_a_stride_above_the_kernel_leaves_gaps():
-    reach = Reach(inputs=7, outputs=4, stride=2)
+    reach = ReceptiveField(inputs=7, outputs=4, stride=2)
     assert reach.needed(places(0, 4)) == 0b1010101
 
 
 def test_kernel_places_that_see_padding_alone_do_not_live():
     # 3 places on an input of one, padded by one on both sides: only the middle one sees it.
-    assert Reach(inputs=1, outputs=1, kernel=3, padding=1).live_kernel(1) == 0b010
+    assert ReceptiveField(inputs=1, outputs=1, kernel=3, padding=1).live_kernel(1) == 0b010
 
 
 @given(st.integers(1, 40), st.data())

@@ -2,9 +2,9 @@
 
 import pytest
 
-from planners.tiling.regions import COLUMNS
+from planners.plan.regions import COLUMNS
 from planners.traffic.fused.axis_cuts import axis_cut
-from planners.traffic.fused.schedule import AGAIN, KEPT, SENT, FusedSchedule
+from planners.traffic.fused.schedule import CACHED, RECOMPUTED, RELOADED, SPILLED, FusedSchedule
 from planners.traffic.fused.search import GroupSearch, answer_of
 from tests.planners.traffic.fused.groups import slides_pair
 
@@ -14,11 +14,9 @@ MAP = 56 * 56 * 64  # elements of input, map between, output: each 802,816 bytes
 WEIGHTS = 2 * 64 * 64 * 9  # of both layers
 
 
-def in_two(borders, input_borders):
+def in_two(halo, input_halo):
     return answer_of(
-        FusedSchedule(
-            group=slides_pair(), parts=(1, 2), borders=borders, input_borders=input_borders
-        )
+        FusedSchedule(group=slides_pair(), tiles=(1, 2), halo=halo, input_halo=input_halo)
     )
 
 
@@ -38,7 +36,7 @@ def test_the_first_layer_makes_29_and_27_columns_the_second_28_and_28():
 def test_what_stays_is_415_744_bytes_and_one_channel_tile_and_one_vector():
     # The first part reads columns 0..29, the second 28..55: a tile of at most 56 x 30 elements.
     # While the second layer works, a row of 28 outputs and the 576 weights of one filter are less.
-    answer = in_two((KEPT, KEPT), (AGAIN, AGAIN))
+    answer = in_two((CACHED, CACHED), (RELOADED, RELOADED))
     maps, tile, vector = 29 * 56 * 64, 56 * 30, 9
     assert maps * BYTES == 415_744
     by_rows = 30 + 64 * 9  # the input by rows, past the vectors of all filters
@@ -47,18 +45,18 @@ def test_what_stays_is_415_744_bytes_and_one_channel_tile_and_one_vector():
 
 
 @pytest.mark.parametrize(
-    ("borders", "extra"),
+    ("halo", "extra"),
     [
         # Two columns of 56 x 64 elements go out and come back.
-        (SENT, 2 * 2 * 56 * 64),
-        (KEPT, 0),
+        (SPILLED, 2 * 2 * 56 * 64),
+        (CACHED, 0),
         # The second part makes columns 27..55 again, so it reads columns 26..55: 30, not 28.
-        (AGAIN, 2 * 56 * 64),
+        (RECOMPUTED, 2 * 56 * 64),
     ],
 )
-def test_traffic_of_two_parts(borders, extra):
-    answer = in_two((borders, borders), (AGAIN, AGAIN))
-    # Kept borders: 30 and 28 columns of the input, weights once a part, outputs once.
+def test_traffic_of_two_parts(halo, extra):
+    answer = in_two((halo, halo), (RELOADED, RELOADED))
+    # Kept halo: 30 and 28 columns of the input, weights once a part, outputs once.
     assert answer.total == (30 + 28) * 56 * 64 + 2 * WEIGHTS + MAP + extra
 
 

@@ -1,0 +1,142 @@
+"""Linear programs in integers, solved by HiGHS; what it proves is computed again in integers.
+
+A solver in floating point gives a price for each row. Whatever the prices are, if none is negative,
+the rows weighted by them give a bound in integers. Prices that are a little off give a bound that is
+a little lower.
+
+The solver works in a thread beside, without Python's lock: so Ctrl-C, a budget that is used up and a
+stop that somebody ends are answered at once, and not when the solver is done. It is told its time, and
+what it finds after that nobody reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, NamedTuple
+
+from scipy.optimize import linprog
+from scipy.sparse import csr_array
+
+SLICE = 0.1  # seconds between two looks at the stop
+SCALE = 1 << 64  # of prices as integers
+ROUNDING = 1e-6  # share taken off each price, so that no column is charged more than it costs
+
+
+@dataclass(slots=True)
+class LinearProgram:
+    """Columns of at least `least` and at most `most`, None for no limit, that minimise their costs.
+
+    rows: each a sum of columns times integers, at most the limit of the row.
+    """
+
+    costs: list[int] = field(default_factory=list)
+    least: list[int] = field(default_factory=list)
+    most: list[int | None] = field(default_factory=list)
+    rows: list[Sequence[tuple[int, int]]] = field(default_factory=list)
+    limits: list[int] = field(default_factory=list)
+
+    def add_column(self, cost: int, least: int, most: int | None) -> int:
+        """Add a column; return its number."""
+        self.costs.append(cost)
+        self.least.append(least)
+        self.most.append(most)
+        return len(self.costs) - 1
+
+    def add_row(self, terms: Sequence[tuple[int, int]], limit: int) -> None:
+        """Let the sum of these columns, each times its factor, be at most the limit."""
+        self.rows.append(terms)
+        self.limits.append(limit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relaxed:
+    """A lower bound in integers, exact, and the columns as the solver found them, which are not."""
+
+    lower_bound: int
+    columns: Sequence[float]
+
+
+def priced_bound(program: LinearProgram, prices: Sequence[int], scale: int) -> int | None:
+    """Return what the costs are at least, rounded up; None if these prices say nothing.
+
+    prices: of the rows, none negative, times the scale.
+    """
+    left = [cost * scale for cost in program.costs]
+    total = 0
+    for terms, limit, price in zip(program.rows, program.limits, prices, strict=True):
+        if price:
+            total -= price * limit
+            for column, factor in terms:
+                left[column] += price * factor
+    for cost, least, most in zip(left, program.least, program.most, strict=True):
+        if cost < 0 and most is None:
+            return None
+        total += cost * (least if cost >= 0 or most is None else most)
+    return -(-total // scale)
+
+
+class Priced(NamedTuple):
+    """The least cost of a program, prices of its rows, and its columns, as the solver found them."""
+
+    cost: float
+    prices: Sequence[float]
+    columns: Sequence[float]
+
+
+def solved(program: LinearProgram, seconds: float, look: Callable[[], None]) -> Relaxed | None:
+    """Return a lower bound of the cost, None if the solver finds nothing in that time.
+
+    look: called again and again meanwhile; may end the work by raising.
+    """
+    found = priced(program, program.limits, seconds, look)
+    if found is None:
+        return None
+    prices = [int(price * (1 - ROUNDING) * SCALE) for price in found.prices]
+    bound = priced_bound(program, prices, SCALE)
+    return None if bound is None else Relaxed(lower_bound=bound, columns=found.columns)
+
+
+def priced(
+    program: LinearProgram, limits: Sequence[float], seconds: float, look: Callable[[], None]
+) -> Priced | None:
+    """Return what the solver finds with these limits of the rows, None if nothing in that time."""
+    results: SimpleQueue[Any] = SimpleQueue()
+    Thread(target=_solve, args=(program, limits, seconds, results), daemon=True).start()
+    found = None
+    while found is None:
+        look()
+        with suppress(Empty):
+            found = results.get(timeout=SLICE)
+    if isinstance(found, BaseException):
+        raise found
+    if found.status != 0:
+        return None
+    prices = [max(0.0, -price) for price in found.ineqlin.marginals]
+    return Priced(found.fun, prices, found.x.tolist())
+
+
+def _solve(
+    program: LinearProgram, limits: Sequence[float], seconds: float, results: SimpleQueue[Any]
+) -> None:
+    """Put the solver's answer, or its error, into the queue."""
+    entries = [
+        (factor, row, column) for row, terms in enumerate(program.rows) for column, factor in terms
+    ]
+    factors, rows, columns = zip(*entries, strict=True) if entries else ((), (), ())
+    shape = (len(program.rows), len(program.costs))
+    try:
+        found = linprog(
+            program.costs,
+            A_ub=csr_array((factors, (rows, columns)), shape=shape),
+            b_ub=limits,
+            bounds=list(zip(program.least, program.most, strict=True)),
+            method="highs",
+            options={"time_limit": seconds},
+        )
+    except BaseException as error:  # noqa: BLE001 - raised again by who waits for the answer
+        found = error
+    results.put(found)

@@ -1,0 +1,208 @@
+"""Live capacities by large neighbourhood search, and a bound of their size by branch and bound.
+
+For graphs in which learned constraints alone would take long. A run that deadlocks shows the markings
+that matter: an actor lacks tokens that come only when another actor has space, and that actor waits
+for the first. The tokens in the channels at these markings give a lower bound, and capacities near to
+it with which the next run begins. Boxes of capacities are split until the smallest capacities are
+proved, if that does not take too long.
+
+Live capacities near known ones: a few channels are cut to their least capacity, or part of the way. A
+run adds space wherever it deadlocks, and the result is narrowed. If it is no larger than before, the
+next exchange begins from it, so that the search moves on among capacities of one size.
+
+Source: Shaw, Using constraint programming and local search methods to solve vehicle routing problems,
+CP 1998 (parts of a solution are taken away and found again).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from math import floor, inf
+from random import Random
+from typing import TYPE_CHECKING
+
+from csdf.search.liveness_bounds.windows import ANY, Box, Firings, LiveBound, Moment
+from csdf.search.sequential import SequentialRun
+from csdf.search.variables import Distribution, Variable, size_of
+from csdf.time_limit import Stop
+
+if TYPE_CHECKING:
+    from csdf.search.liveness_bounds.branching import Branching
+
+
+TRIES = 30  # exchanges before the first linear program,
+MORE_TRIES = 6  # and in every round of demands
+LONGEST = 15  # seconds of a linear program where there is a budget, and at most
+SHARE = 0.5  # of what is left of it
+NEAR = 1e-6  # above a whole number that a solver means
+
+
+def live_bounds(
+    run: SequentialRun,
+    variables: Sequence[Variable],
+    cycles: Sequence[int],
+    known: Distribution,
+    stop: Stop,
+) -> Iterator[LiveBound]:
+    """Yield lower bounds and live capacities, better and better, one for each linear program.
+
+    known: live capacities. stop: when it is near, the linear programs get less time.
+    """
+    search = _Search(run, variables, cycles, known, stop)
+    for step in (search.exchange, search.branch):
+        for _ in step():
+            yield LiveBound(search.bound, search.best)
+
+
+class _Search:
+    """The best live capacities, and the best bound, by now."""
+
+    def __init__(
+        self,
+        run: SequentialRun,
+        variables: Sequence[Variable],
+        cycles: Sequence[int],
+        known: Distribution,
+        stop: Stop,
+    ) -> None:
+        self._run, self._variables, self._stop = run, variables, stop
+        self._firings = Firings(run.graph, owners=run.owners, occupied=run.occupied, cycles=cycles)
+        least = tuple(one.least for one in variables)
+        self._box = Box(least, (ANY,) * len(least))
+        self._random = Random(0)
+        self.bound = 0
+        self.best = known
+
+    def exchange(self, count: int = TRIES) -> Iterator[None]:
+        """Look for smaller capacities near the best, in so many tries."""
+        self._narrow(self.best)
+        tries = exchanges(
+            self._variables,
+            self.best,
+            lambda small: self._narrowed(self._run.grown(small, self._random)),
+            self._random,
+            count,
+        )
+        for found in tries:
+            self.best = found
+            yield
+
+    def branch(self) -> Iterator[None]:
+        """Split boxes of capacities until the best are proved, or it takes too long."""
+
+        # which loads SciPy, and that only here
+        def seconds() -> float:
+            """How long a linear program may take."""
+            left = self._stop.seconds_of_all
+            return inf if left is None else min(LONGEST, SHARE * left)
+
+        made: type[Branching] = import_module("csdf.search.liveness_bounds.branching").Branching
+        branching = made(
+            self._firings,
+            self._variables,
+            self.best,
+            near=self._near,
+            seconds=seconds,
+            look=self._stop.look,
+        )
+        for found in branching.bounds(self._box):
+            self.bound, self.best = max(self.bound, found.lower_bound), found.capacities
+            yield
+
+    def _near(self, relaxed: Sequence[float]) -> tuple[Distribution, list[Moment]]:
+        """The best live capacities by now, and the moments that a run from these added space for.
+
+        Those come first that lacked the most.
+        """
+        # The largest useful capacities that are no more than those of the linear program.
+        steps = [
+            max(0, floor((value + NEAR - one.least) / one.step))
+            for one, value in zip(self._variables, relaxed, strict=False)  # firings come behind
+        ]
+        whole = [
+            one.least + count * one.step for one, count in zip(self._variables, steps, strict=True)
+        ]
+        self._narrow(self._run.grown(whole))
+        lacking = self._run.moments
+        moments = [Moment(*one) for one in sorted(lacking, key=lambda one: -lacking[one])]
+        for _ in self.exchange(MORE_TRIES):
+            self._stop.look()
+        return self.best, moments
+
+    def _narrow(self, grown: Distribution | None) -> None:
+        """Let what has grown be the best, if it is smaller once it is narrowed."""
+        narrowed = self._narrowed(grown) or self.best
+        self.best = min(self.best, narrowed, key=lambda one: size_of(self._variables, one))
+
+    def _narrowed(self, grown: Distribution | None) -> Distribution | None:
+        """Live capacities of which none can be less on its own; None for none."""
+        if grown is None:
+            return None
+        places = self._random.sample(range(len(grown)), len(grown))
+        for place in sorted(places, key=lambda one: -self._variables[one].weight):
+            self._stop.look()
+            grown = self._least(grown, place)
+        return grown
+
+    def _least(self, live: Distribution, place: int) -> Distribution:
+        """Live capacities with the least at one position; most often it is not much less."""
+        start, step = self._variables[place].least, self._variables[place].step
+
+        def with_steps(steps: int) -> Distribution:
+            return (*live[:place], start + steps * step, *live[place + 1 :])
+
+        low, high, stride = -1, (live[place] - start) // step, 1
+        while high - low > 1:
+            tried = max(high - stride, (low + high) // 2)
+            if self._firings.is_live(with_steps(tried)):
+                high, stride = tried, 2 * stride
+            else:
+                low = tried
+        return with_steps(high)
+
+
+KEPT = (0, 50, 80, 90)  # per cent of what a channel has above its least capacity
+MOST_CHANNELS = 3  # that give up space at once
+
+Regrown = Callable[[Sequence[int]], Distribution | None]
+
+
+def exchanges(
+    variables: Sequence[Variable],
+    known: Distribution,
+    regrown: Regrown,
+    random: Random,
+    tries: int,
+) -> Iterator[Distribution]:
+    """Yield after each try the smallest capacities so far.
+
+    known: live capacities. regrown: live capacities that are made of some that may be too small.
+    """
+
+    def size(capacities: Distribution) -> int:
+        return size_of(variables, capacities)
+
+    here = best = known
+    for _ in range(tries):
+        start = _reduced(variables, here, random)
+        found = None if start is None else regrown(start)
+        if found is not None and size(found) <= size(here):
+            here = found
+            best = min(best, here, key=size)
+        yield best
+
+
+def _reduced(
+    variables: Sequence[Variable], capacities: Distribution, random: Random
+) -> list[int] | None:
+    """The capacities with less in a few channels; None if there is nothing to give up."""
+    more = [place for place, one in enumerate(variables) if capacities[place] > one.least]
+    if not more:
+        return None
+    reduced = list(capacities)
+    for place in random.sample(more, random.randint(1, min(MOST_CHANNELS, len(more)))):
+        one = variables[place]
+        steps = (capacities[place] - one.least) // one.step * random.choice(KEPT) // 100
+        reduced[place] = one.least + steps * one.step
+    return reduced

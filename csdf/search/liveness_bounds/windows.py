@@ -1,0 +1,240 @@
+"""Bounds on firing counts at the start of one firing, for any firing order; tightening of boxes.
+
+The tokens that the firing needs were produced before it, firings that need its tokens come after it,
+and no channel holds more than its largest capacity. So each actor has fired at least some number of
+times, and at most some number. Where the two bounds of an actor contradict each other, no order of
+firings reaches this one: the capacities are too small.
+
+A box holds a lower and an upper bound of each capacity. Live capacities below a given size are never
+lost. If the upper bounds deadlock, every point of the box does. If they deadlock with one capacity at
+its lower bound, the lower bound of that capacity is raised.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate, cycle, islice
+from typing import NamedTuple
+
+from csdf.model.indexed import IndexedGraph
+from csdf.search.variables import Distribution, Variable, size_of
+
+
+class LiveBound(NamedTuple):
+    """No live capacities have a smaller size than `lower_bound`. capacities: the smallest known."""
+
+    lower_bound: int
+    capacities: Distribution
+
+
+class Moment(NamedTuple):
+    """The start of a firing of this actor, after so many firings of it."""
+
+    actor: int
+    firings: int
+
+
+class Counted(NamedTuple):
+    """A channel between two actors. made, taken: tokens after each number of firings.
+
+    variable: of a space that is searched; None if the initial tokens are what they are.
+    """
+
+    producer: int
+    consumer: int
+    tokens: int
+    made: Sequence[int]
+    taken: Sequence[int]
+    variable: int | None
+
+    def there(self, room: Sequence[int]) -> int:
+        """Tokens at first. room: capacity of each variable."""
+        return self.tokens + (0 if self.variable is None else room[self.variable])
+
+
+class Window(NamedTuple):
+    """Firings of each actor: at least, and at most, by the moment."""
+
+    fewest: Sequence[int]
+    most: Sequence[int]
+
+
+class Firings:
+    """The firings of one iteration of a graph, and the channels between different actors.
+
+    graph: the last channels are spaces that are searched, by variables `owners`, each with `occupied`
+    tokens in its channel at first. cycles: of each actor in an iteration.
+    """
+
+    def __init__(
+        self,
+        graph: IndexedGraph,
+        *,
+        owners: Sequence[int],
+        occupied: Sequence[int],
+        cycles: Sequence[int],
+    ) -> None:
+        self.each = [a * b for a, b in zip(cycles, graph.phases, strict=True)]
+        first = len(graph.producer) - len(owners)
+        tokens = [*graph.initial_tokens[:first], *(-one for one in occupied)]
+        owner_of = [*([None] * first), *owners]
+        self.channels = [
+            self._counted(graph, one, tokens[one], owner_of[one])
+            for one in range(len(graph.producer))
+            if graph.producer[one] != graph.consumer[one]
+        ]
+        self._inputs: list[list[Counted]] = [[] for _ in self.each]
+        followers: list[dict[int, None]] = [{} for _ in self.each]
+        for channel in self.channels:
+            self._inputs[channel.consumer].append(channel)
+            followers[channel.producer][channel.consumer] = None
+        self._followers = [list(one) for one in followers]
+
+    def _counted(self, graph: IndexedGraph, one: int, tokens: int, variable: int | None) -> Counted:
+        def counted(actor: int, rates: Sequence[int], start: int) -> list[int]:
+            phases = rates[start : start + graph.phases[actor]]
+            return list(accumulate(islice(cycle(phases), self.each[actor]), initial=0))
+
+        producer, consumer = graph.producer[one], graph.consumer[one]
+        made = counted(producer, graph.production, graph.production_start[one])
+        taken = counted(consumer, graph.consumption, graph.consumption_start[one])
+        return Counted(producer, consumer, tokens, made, taken, variable)
+
+    def is_live(self, capacities: Sequence[int]) -> bool:
+        """Return whether all actors complete an iteration, if their self-loops allow it."""
+        done = [0] * len(self.each)
+        waiting = deque(range(len(done)))
+        is_waiting = [True] * len(done)
+        while waiting:
+            actor = waiting.popleft()
+            is_waiting[actor] = False
+            possible = self.each[actor]
+            for one in self._inputs[actor]:
+                there = one.there(capacities) + one.made[done[one.producer]]
+                possible = min(possible, bisect_right(one.taken, there) - 1)
+            if possible > done[actor]:
+                done[actor] = possible
+                for follower in self._followers[actor]:
+                    if not is_waiting[follower]:
+                        is_waiting[follower] = True
+                        waiting.append(follower)
+        return done == self.each
+
+    def window(self, moment: Moment, room: Sequence[int]) -> Window | None:
+        """Return how often each actor may have fired by the moment; None if it never comes.
+
+        room: the largest capacity of each variable.
+        """
+        fewest = self._fewest(moment, room)
+        most = None if fewest is None else self._most(moment, room)
+        if fewest is None or most is None:
+            return None
+        return Window(fewest, most) if all(map(int.__le__, fewest, most)) else None
+
+    def _fewest(self, moment: Moment, room: Sequence[int]) -> list[int] | None:
+        """Firings that have come before the moment in any order."""
+        fewest = [0] * len(self.each)
+        fewest[moment.actor] = moment.firings
+        changed = list(range(len(fewest)))
+        while changed:
+            actor = changed.pop()
+            for one in self._inputs[actor]:
+                starts = fewest[actor] + (actor == moment.actor)
+                needed = bisect_left(one.made, one.taken[starts] - one.there(room))
+                if needed > fewest[one.producer]:
+                    if one.producer == moment.actor or needed > self.each[one.producer]:
+                        return None
+                    fewest[one.producer] = needed
+                    changed.append(one.producer)
+        return fewest
+
+    def _most(self, moment: Moment, room: Sequence[int]) -> list[int] | None:
+        """Firings that may have come before the moment."""
+        most = list(self.each)
+        most[moment.actor] = moment.firings
+        is_settled = False
+        while not is_settled:
+            is_settled = True
+            for one in self.channels:
+                there = one.there(room) + one.made[most[one.producer]]
+                possible = bisect_right(one.taken, there) - 1
+                if one.consumer == moment.actor:
+                    if possible <= moment.firings:
+                        return None
+                elif possible < most[one.consumer]:
+                    most[one.consumer] = possible
+                    is_settled = False
+        return most
+
+
+ANY = 1 << 40  # tokens, more than an iteration of moderate size has
+
+
+class Box(NamedTuple):
+    """The capacities of at least `least` and at most `most`."""
+
+    least: tuple[int, ...]
+    most: tuple[int, ...]
+
+    def raised(self, place: int, least: int) -> Box:
+        """Return the part of the box with at least so much at one position."""
+        return Box((*self.least[:place], least, *self.least[place + 1 :]), self.most)
+
+    def lowered(self, place: int, most: int) -> Box:
+        """Return the part of the box with at most so much at one position."""
+        return Box(self.least, (*self.most[:place], most, *self.most[place + 1 :]))
+
+
+def affordable(variables: Sequence[Variable], box: Box, size: int) -> Box | None:
+    """Return the box without capacities that alone make a distribution larger than a size."""
+    spare = size - size_of(variables, box.least)
+    if spare < 0:
+        return None
+    steps = [spare // (one.weight * one.step) if one.weight else ANY for one in variables]
+    most = (
+        min(high, low + count * one.step)
+        for one, low, high, count in zip(variables, *box, steps, strict=True)
+    )
+    return Box(box.least, tuple(most))
+
+
+def live_part(
+    firings: Firings,
+    variables: Sequence[Variable],
+    box: Box,
+    size: int,
+    places: Iterable[int],
+    *,
+    look: Callable[[], None],
+) -> Box | None:
+    """Return a box with all live capacities of this one up to a size; None if there are none.
+
+    The capacities at these positions are raised to the least that is live with all others at their
+    most. look: called between runs; may end the work by raising.
+    """
+    smaller = affordable(variables, box, size)
+    if smaller is None or not firings.is_live(smaller.most):
+        return None
+    raised = smaller
+    for place in places:
+        look()
+        raised = raised.raised(place, _least(firings, variables, smaller, place))
+    return affordable(variables, raised, size)
+
+
+def _least(firings: Firings, variables: Sequence[Variable], box: Box, place: int) -> int:
+    """The least of one capacity that is live if all the others are at their most."""
+    start, step = box.least[place], variables[place].step
+
+    def is_enough(steps: int) -> bool:
+        return firings.is_live(box.lowered(place, start + steps * step).most)
+
+    low, high = -1, (box.most[place] - start) // step
+    if high > 0 and is_enough(0):
+        return start
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return start + high * step

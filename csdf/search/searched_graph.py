@@ -1,0 +1,127 @@
+"""A graph and the capacities that are searched in it: evaluated by position, answered by name.
+
+Also why no storage distribution meets a requirement: for the graph itself, or for given capacities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
+
+from csdf.errors import counted
+from csdf.model.graph import Graph
+from csdf.outcome import Reason, Why, because
+from csdf.search.evaluator import Evaluator
+from csdf.search.learned_bounds import Sufficient
+from csdf.search.pareto import ParetoPoint
+from csdf.search.variables import Distribution, SearchSpace, least_capacity, prepared, size_of
+from csdf.time_limit import ENDS
+
+
+class GraphWhy(Why):
+    """Why no storage distribution meets a requirement."""
+
+    DEADLOCKS = "even without bounds the graph deadlocks"
+    IS_SLOW = "even without bounds the graph has period {period}"
+    NOT_PERIODIC = "no schedule repeats {copies} of each actor; others may still exist"
+    PERIODIC_IS_SLOW = (
+        "schedules that repeat {copies} of each actor have period {period}; others may be faster"
+    )
+    KEPT_DEADLOCKS = "with {kept}, and no other bound, the graph deadlocks{short}"
+    KEPT_IS_SLOW = "with {kept}, and no other bound, the graph has period {period}{short}"
+
+
+class SearchedGraph:
+    """A graph, what is searched in it, and its distributions by the names of the channels.
+
+    bare: the graph with its fixed capacities; fixed_size: what these cost. Periods come in the units of
+    the evaluator and are answered in those of the user.
+    """
+
+    def __init__(self, graph: Graph, space: SearchSpace) -> None:
+        self.graph, self.space = graph, space
+        self.bare, self.variables, self.fixed_size = prepared(graph, space)
+
+    def evaluator(
+        self, look: Callable[[], None] = lambda: None, *, only_live: bool = False
+    ) -> Evaluator:
+        """Return an evaluator of distributions; see `Evaluator`."""
+        return Evaluator(
+            self.bare,
+            self.variables,
+            with_self_loops=self.space.with_self_loops,
+            only_live=only_live,
+            copies=self.space.copies,
+            look=look,
+        )
+
+    def in_units(self, period: Fraction | None) -> Fraction | None:
+        """Return the period in the units of the user."""
+        return None if period is None else period * self.graph.time_unit
+
+    def capacities(self, distribution: Sequence[int]) -> dict[str, int]:
+        """Return the capacity of each channel that is searched or given."""
+        named = dict(self.space.fixed or {})
+        for variable, capacity in zip(self.variables, distribution, strict=True):
+            named |= {channel.name: capacity for channel in variable.channels}
+        return named
+
+    def distribution(self, capacities: Mapping[str, int]) -> Distribution:
+        """Return the capacities of the variables, in their order."""
+        return tuple(capacities[variable.channels[0].name] for variable in self.variables)
+
+    def point(self, distribution: Sequence[int], period: Fraction | None) -> ParetoPoint:
+        """Return the point of a distribution."""
+        return ParetoPoint(
+            size=size_of(self.variables, distribution) + self.fixed_size,
+            period=self.in_units(period),
+            capacities=self.capacities(distribution),
+        )
+
+    def timed_point(self, distribution: Distribution) -> ParetoPoint:
+        """Return the point with its period, or without one where that takes more than a moment."""
+        evaluator, period = self.evaluator(), None
+        evaluator.hurry()
+        with suppress(*ENDS):
+            period = evaluator.evaluate(distribution).period
+        return self.point(distribution, period)
+
+    def refusal(self, best: Fraction | None, is_sufficient: Sufficient) -> Reason:
+        """Return why even `best` is not sufficient.
+
+        best: the period with the capacities that are kept and no others, None for a deadlock. Where it
+        would suffice without these too, they are named, and what they would need at least.
+        """
+        graph, space = self.graph, self.space
+        if space.copies is not None:
+            copies = counted(space.copies, "cycle")
+            if best is None:
+                return because(GraphWhy.NOT_PERIODIC, copies=copies)
+            return because(GraphWhy.PERIODIC_IS_SLOW, copies=copies, period=self.in_units(best))
+        kept = [
+            one
+            for name in (*(space.fixed or {}), *space.excluded)
+            if (one := self.bare.channel(name)).capacity is not None
+            and (space.with_self_loops or not one.is_self_loop)
+        ]
+        if kept:
+            free = tuple(replace(channel, capacity=None) for channel in graph.channels)
+            unbounded = Evaluator(replace(graph, channels=free, origin=None), ()).evaluate(())
+            if is_sufficient(unbounded.period):
+                held = " and ".join(f"{one.name!r} at {one.capacity}" for one in kept)
+                needs = [(one.name, least_capacity(one)) for one in kept]
+                short = " and ".join(
+                    f"{name!r} needs at least {need}"
+                    for (name, need), one in zip(needs, kept, strict=True)
+                    if need > (one.capacity or 0)
+                )
+                values = {"kept": held, "short": f"; {short}" if short else ""}
+                if best is None:
+                    return because(GraphWhy.KEPT_DEADLOCKS, **values)
+                return because(GraphWhy.KEPT_IS_SLOW, period=self.in_units(best), **values)
+            best = unbounded.period
+        if best is None:
+            return because(GraphWhy.DEADLOCKS)
+        return because(GraphWhy.IS_SLOW, period=self.in_units(best))

@@ -1,0 +1,72 @@
+"""A plan over time: the order of its firings, and when each buffer is in use."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cnn2csdf.network import Network
+from planners.memory.moves import made_by_rows
+from planners.memory.stages import StageTable
+from planners.plan.firing import Firings, firing_order, results_in_order
+from planners.plan.plan import Kind, PlannedGroup, StreamingPlan
+from planners.plan.rematerialisation import worked_network
+
+
+class Life(NamedTuple):
+    """A buffer from the firing that first needs it to behind the one that last does."""
+
+    name: str
+    start: int
+    end: int
+    offset: int
+    size: int
+
+
+def firings_and_lives(
+    network: Network, plan: StreamingPlan
+) -> tuple[tuple[str, ...], tuple[Life, ...]]:
+    """Return the results of the firings of a frame in their order, and the lives of buffers.
+
+    A stage of tiles is one firing. Of buffers in the arena that some firing uses, in their order.
+    """
+    worked = worked_network(network, plan.rematerialised)
+    table = StageTable(worked, element_bytes=plan.element_bytes)
+    order: list[str] = []
+    begins = [0]
+    for group in plan.groups:
+        order += _order(table, group)
+        begins.append(len(order))
+    fired: dict[str, tuple[int, int]] = {}  # the first and the last firing that makes each result
+    for step, name in enumerate(order):
+        fired[name] = fired.get(name, (step, step))[0], step
+    stages = [one.stage for group in plan.groups for one in group.stages]
+    maker = {name: stage.result for stage in stages for name in stage.layers}
+    lives = []
+    for one in plan.buffers:
+        if not one.size or one.kind is Kind.EXTERNAL:
+            continue
+        begin, end = begins[one.begin], begins[one.end] - 1
+        steps = {begin, end}
+        if one.has_rows:
+            tensors = [one.tensor, *(a.tensor for a in plan.aliases if a.host == one.tensor)]
+            readers = {name for tensor in tensors for name in worked.consumers[tensor]}
+            users = {maker.get(name, name) for name in (*tensors, *(one.readers or readers))}
+            steps = {step for name in users for step in fired.get(name, ())}
+            if not fired.keys() >= {maker.get(name, name) for name in tensors}:
+                steps.add(begin)  # an input that is there
+            if any(layer.name in readers - fired.keys() for layer in worked.outputs):
+                steps.add(end)
+        if steps:
+            first, last = (min(max(step, begin), end) for step in (min(steps), max(steps)))
+            lives.append(Life(one.name, first, last + 1, one.offset, one.size))
+    return tuple(order), tuple(lives)
+
+
+def _order(table: StageTable, group: PlannedGroup) -> list[str]:
+    if group.order:
+        return list(results_in_order(group.order))
+    firings: list[Firings] = [table.geometry(one.stage).firings for one in group.stages]
+    source = group.streamed_input
+    if source is not None:
+        firings.insert(0, made_by_rows(source, table.height(source), 1))
+    return [firings[place].result for place in firing_order(firings)]

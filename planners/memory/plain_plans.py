@@ -1,0 +1,405 @@
+"""Plans without a search: a network layer by layer, and row by row; their bytes and frames a second.
+
+Layer by layer each tensor lies whole. Row by row each tensor has a line buffer, inputs come row by
+row and outputs go out so. Buffers are counted separately, each with bytes of its own for the whole
+frame, as SAMOS 2020 counts, and in one arena, where buffers that are not live at the same time
+share bytes, as in any runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from cnn2csdf.fixed_point.flash import flash_bytes
+from cnn2csdf.granularity import ROWS as BY_ROWS
+from cnn2csdf.granularity import WHOLE, Granularity
+from cnn2csdf.lowering import Durations, lower
+from cnn2csdf.network import Network
+from cnn2csdf.operators import Output
+from cnn2csdf.parameters import parameter_bytes
+from csdf.model.shown import Shown
+from csdf.outcome import because
+from csdf.time_limit import ENDS, Budget, stop_of
+from planners.arena.allocation import ArenaWhy, plan_arena
+from planners.arena.problem import Buffer, MemoryPlan, Problem
+from planners.memory.answer import EXTERNAL, ROWS
+from planners.memory.labels import front
+from planners.memory.line_buffers import Keeping, kept_places
+from planners.memory.making import bounded_plan
+from planners.memory.moves import GroupWay, Move, Moves, collecting, made_by_rows
+from planners.memory.order import TopologicalOrder, topological_order
+from planners.memory.stages import StageTable
+from planners.plan.accumulators import sums_over_rows
+from planners.plan.plan import Kind, Mode, Stage, StreamingPlan
+
+LABELS = 12  # at a separator, as the first search of csdf fit has
+MOST_STEPS = 60  # steps of the search for an arena; the same plan on every machine
+
+WHOLE_ARENA = "layer by layer, one arena"
+WHOLE_SEPARATE = "layer by layer, separate buffers"
+ROWS_ARENA = "row by row, one arena"
+ROWS_SEPARATE = "row by row, separate buffers"
+
+
+class BoundedPlan(NamedTuple):
+    """A plan, bytes that no offsets of its buffers are below, and bytes of separate buffers.
+
+    separate_bytes: each tensor has bytes of its own for the whole frame; row by row a ring buffer, with
+    room for the rows that a firing makes.
+    """
+
+    plan: StreamingPlan
+    lower_bound: int
+    separate_bytes: int
+
+    @property
+    def arena_bytes(self) -> int:
+        """Bytes of the arena."""
+        return self.plan.arena_bytes
+
+
+class Ends(NamedTuple):
+    """Whether the input of a network comes row by row, and the tensors in the caller's memory."""
+
+    is_streamed: bool
+    external: frozenset[str]
+
+
+def ends_of(course: TopologicalOrder, source: str, output: str) -> Ends:
+    """Return where inputs and outputs are. source: of INPUTS, output: of OUTPUTS in memory.answer.
+
+    Only a single input that does not go out as it is can come row by row; where it cannot, it is
+    resident. Outputs that layers read are resident.
+    """
+    read = {name for layer in course.layers for name in course.network.layer(layer).inputs}
+    can_stream = not course.others and course.at(0) not in course.results
+    inputs = {course.at(0), *course.others} if source == EXTERNAL else set()
+    outputs = course.results - read if output == EXTERNAL else set()
+    return Ends(source == ROWS and can_stream, frozenset(inputs | outputs))
+
+
+def whole_tensors(
+    network: Network, *, element_bytes: int | None = None, external: frozenset[str] = frozenset()
+) -> Problem:
+    """Return a buffer for each tensor of a network that works layer by layer, without scratch.
+
+    A tensor lives from the step of the layer that writes it to that of the last layer that reads it,
+    or to the end where it goes out. element_bytes: of all tensors; by default each has its own.
+    external: tensors in other memory.
+    """
+    last = {layer.name: step for step, layer in enumerate(network.layers)}
+    for step, layer in enumerate(network.layers):
+        last.update(dict.fromkeys(layer.inputs, step))
+    for layer in network.outputs:  # stay until the frame ends
+        last.update(dict.fromkeys(layer.inputs, len(network.layers) - 1))
+    buffers = tuple(
+        Buffer(
+            name=layer.name,
+            size=layer.shape.elements * (element_bytes or layer.element_bytes),
+            start=step,
+            end=last[layer.name] + 1,
+            alignment=element_bytes or layer.element_bytes,
+        )
+        for step, layer in enumerate(network.layers)
+        if not isinstance(layer.operator, Output) and layer.name not in external
+    )
+    return Problem(name=network.name, buffers=buffers)
+
+
+def whole_arena(
+    network: Network,
+    *,
+    element_bytes: int | None = None,
+    external: frozenset[str] = frozenset(),
+    budget: Budget = None,
+) -> MemoryPlan:
+    """Return one arena for the whole tensors of a network: the least, or with a lower bound.
+
+    external: tensors in other memory. budget: a stop, or seconds; it ends the search with the best
+    arena by then, as Ctrl-C does.
+    """
+    problem = whole_tensors(network, element_bytes=element_bytes, external=external)
+    reason = because(ArenaWhy.NO_SMALLER, steps=MOST_STEPS)
+    return plan_arena(problem, budget=stop_of(budget).part(steps=MOST_STEPS, reason=reason))
+
+
+def layer_by_layer(
+    course: TopologicalOrder, table: StageTable, *, is_streamed: bool = False, budget: Budget = None
+) -> BoundedPlan:
+    """Return the plan in which each layer works whole, in the arena of `whole_arena`.
+
+    is_streamed: the input comes row by row, and is collected before the first layer works.
+    """
+    size, external = table.element_bytes, table.outside
+    arena = whole_arena(course.network, element_bytes=size, external=external, budget=budget)
+    groups = [collecting(table.arena_bytes(course.at(0)))] if is_streamed else []
+    for cut in range(course.sections):
+        layers = course.between(cut, cut + 1)
+        stages = tuple(Stage(layers=(one.name,), rows=one.shape.rows) for one in layers)
+        groups.append(GroupWay(0, 0, cut, cut + 1, (Move(cut, cut + 1, stages),), is_apart=True))
+    plan, _ = bounded_plan(course, table, groups, is_streamed=is_streamed, offsets=arena.offsets)
+    return BoundedPlan(plan, arena.lower_bound, sum(one.size for one in arena.problem.buffers))
+
+
+class RowMoves(Moves):
+    """The moves of single layers, row by row: nothing is recomputed."""
+
+    longest_stage = 1
+    most_partitions = 1
+
+    def __init__(
+        self, course: TopologicalOrder, table: StageTable, granularity: Granularity
+    ) -> None:
+        """Take the rows that a firing of each layer makes."""
+        super().__init__(course, table)
+        self._granularity = granularity
+
+    def from_cut(self, begin: int, entry: int) -> Iterator[Move]:
+        """Yield the moves that begin behind a cut whose tensor comes so many rows a batch."""
+        for move in super().from_cut(begin, entry):
+            if all(len(stage.layers) == 1 for stage in move.stages):
+                stages = (self.with_rows(stage) for stage in move.stages)
+                yield move._replace(stages=tuple(stages))
+
+    def with_rows(self, stage: Stage) -> Stage:
+        """Return the stage with its rows a firing; one that accumulates takes a row a firing."""
+        height = self.table.height(stage.result)
+        rows = self._granularity.layers.get(stage.result, self._granularity.rows) or height
+        return stage if stage.mode is Mode.ACCUMULATING else replace(stage, rows=min(rows, height))
+
+    def plain(self, *, streams_all: bool) -> list[GroupWay]:
+        """Return groups that end where a single row is live, since it lies whole anyway.
+
+        streams_all: of several inputs each is a stage of its own, which brings it row by row.
+        """
+        course, groups = self.course, []
+        cuts = (one for one in range(1, course.sections) if self.table.height(course.at(one)) == 1)
+        for begin, end in pairwise((0, *cuts, course.sections)):
+            stages = []
+            if begin == 0 and streams_all and course.others:
+                stages += [Stage(layers=(name,)) for name in (course.at(0), *course.others)]
+            for layer in course.between(begin, end):
+                stage = self.with_rows(Stage(layers=(layer.name,)))
+                if stage.rows == 1 and sums_over_rows(course.network, layer):
+                    stage = replace(stage, mode=Mode.ACCUMULATING)
+                stages.append(stage)
+            groups.append(GroupWay(0, 0, begin, end, (Move(begin, end, tuple(stages)),)))
+        return groups
+
+
+def row_by_row(
+    course: TopologicalOrder,
+    table: StageTable,
+    granularity: Granularity = BY_ROWS,
+    *,
+    is_streamed: bool = False,
+    is_searched: bool = False,
+    budget: Budget = None,
+) -> BoundedPlan:
+    """Return the plan in which each tensor has a line buffer.
+
+    granularity: rows that a firing makes. is_streamed: inputs come row by row. is_searched: groups are
+    chosen, between which tensors lie whole, where that takes less. budget: a stop, or seconds; it ends
+    the search.
+    """
+    moves = RowMoves(course, table, granularity)
+    is_single = is_streamed and not course.others
+    groups = moves.plain(streams_all=is_streamed)
+    plan, least = bounded_plan(course, table, groups, is_streamed=is_single)
+    geometry = [table.geometry(stage) for one in groups for stage in one.moves[0].stages]
+    firings = [one.firings for one in geometry]
+    if is_single:
+        source = course.at(0)
+        firings.insert(0, made_by_rows(source, table.height(source), 1))
+    rings = kept_places(firings, dict.fromkeys((one.result for one in firings), Keeping.RING))
+    whole = {one.tensor for one in plan.buffers if one.has_all_rows}
+    separate = sum(one.accumulator for one in geometry) + sum(
+        rows * table.row_bytes(name) for name, rows in rings.items() if name not in whole
+    )
+    separate += sum(one.size for one in plan.buffers if one.kind is Kind.WHOLE)
+    if is_searched:
+        limit, stop = plan.arena_bytes, stop_of(budget)
+        with suppress(*ENDS):
+            found = front(moves, limit, is_streamed=is_single, labels=LABELS, budget=stop)
+            for way in found.plans:
+                other = bounded_plan(course, table, way.groups, is_streamed=is_single)
+                plan, least = min((plan, least), other, key=lambda one: one[0].arena_bytes)
+    return BoundedPlan(plan, least, separate)
+
+
+class Method(NamedTuple):
+    """A method to hold a network in memory, and its bytes.
+
+    lower_bound: no buffers of this kind are smaller, as far as proved.
+    """
+
+    title: str
+    buffers: int
+    lower_bound: int
+    parameters: int
+
+    @property
+    def total(self) -> int:
+        """Bytes of buffers and parameters."""
+        return self.buffers + self.parameters
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all layers work as a whole."""
+        return self.title in (WHOLE_ARENA, WHOLE_SEPARATE)
+
+
+def least_method(methods: Sequence[Method]) -> Method:
+    """Return the method with the smallest buffers; of equal ones whole layers, then the first."""
+    return min(methods, key=lambda one: (one.buffers, not one.is_whole))
+
+
+def reduction(methods: Sequence[Method]) -> Fraction:
+    """Return the part of the memory that is saved over the least method with whole layers.
+
+    Parameters count. 0 where the least method of all works layer by layer, or only such are known.
+    """
+    whole = [one for one in methods if one.is_whole]
+    if not whole:
+        return Fraction(0)
+    return 1 - Fraction(least_method(methods).total, max(1, least_method(whole).total))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryComparison(Shown):
+    """A network layer by layer and row by row.
+
+    nanoseconds: of a frame on one processor, layer by layer and row by row. pipelined: of a frame row
+    by row where each layer has a processor and its buffers never make it wait: those of the slowest
+    layer.
+    """
+
+    network: Network
+    element_bytes: int | None
+    whole: BoundedPlan
+    rows: BoundedPlan
+    nanoseconds: tuple[int, int]
+    pipelined: int
+
+    def plan(self) -> StreamingPlan:
+        """Return the smaller plan; of equal ones that of whole layers."""
+        return min(self.whole, self.rows, key=lambda one: one.arena_bytes).plan
+
+    @property
+    def parameters(self) -> int:
+        """Bytes of the parameters."""
+        return parameter_bytes(self.network, self.element_bytes)
+
+    @property
+    def methods(self) -> tuple[Method, ...]:
+        """The four methods, each with its bytes."""
+        titles = ((WHOLE_SEPARATE, WHOLE_ARENA), (ROWS_SEPARATE, ROWS_ARENA))
+        return tuple(
+            Method(title, size, bound, self.parameters)
+            for pair, one in zip(titles, (self.whole, self.rows), strict=True)
+            for title, size, bound in (
+                (pair[0], one.separate_bytes, one.separate_bytes),
+                (pair[1], one.arena_bytes, one.lower_bound),
+            )
+        )
+
+    @property
+    def least(self) -> Method:
+        """The method with the smallest buffers."""
+        return least_method(self.methods)
+
+    @property
+    def reduction(self) -> Fraction:
+        """The part of the memory that rows save over the least method with whole layers; 0 if none."""
+        return reduction(self.methods)
+
+    @property
+    def loss(self) -> Fraction:
+        """The part of the throughput that is lost on one processor."""
+        return 1 - Fraction(*self.nanoseconds)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all methods and what rows change, as a JSON value; fractions as texts."""
+        names = ("layer_by_layer", "row_by_row")
+        plans = zip(names, (self.whole, self.rows), self.nanoseconds, strict=True)
+        return {
+            "parameter_bytes": self.parameters,
+            "flash_bytes": flash_bytes(self.network, self.element_bytes),
+            **{
+                name: {
+                    "separate_bytes": one.separate_bytes,
+                    "arena_bytes": one.arena_bytes,
+                    "lower_bound_bytes": one.lower_bound,
+                    "nanoseconds": time,
+                }
+                for name, one, time in plans
+            },
+            "pipelined_nanoseconds": self.pipelined,
+            "min": {
+                "method": self.least.title,
+                "buffer_bytes": self.least.buffers,
+                "total_bytes": self.least.total,
+            },
+            "reduction": str(self.reduction),
+            "throughput_loss": str(self.loss),
+        }
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return a row for each method, as for a data frame."""
+        return [
+            {
+                "method": one.title,
+                "buffers": one.buffers,
+                "lower_bound": one.lower_bound,
+                "parameters": one.parameters,
+                "total": one.total,
+                "nanoseconds": self.nanoseconds[not one.is_whole],
+            }
+            for one in self.methods
+        ]
+
+
+def memory_comparison(
+    network: Network,
+    granularity: Granularity = BY_ROWS,
+    durations: Callable[[Granularity], Durations | None] = lambda _: None,
+    *,
+    element_bytes: int | None = None,
+    budget: Budget = None,
+) -> MemoryComparison:
+    """Return the network layer by layer, and row by row at the given granularity.
+
+    durations: by default a time unit a phase. element_bytes: of each element and parameter; by default
+    those of the file. budget: a stop, or seconds, for the search for offsets of whole tensors.
+    """
+    course = topological_order(network)
+    ends = ends_of(course, ROWS, EXTERNAL)
+    is_streamed = not course.results & {course.at(0), *course.others}
+    resident, streamed = (
+        StageTable(network, element_bytes=element_bytes, outside=external)
+        for external in (frozenset(), ends.external)
+    )
+    works = [
+        [
+            sum(actor.durations)
+            for actor in lower(
+                network, one, durations=durations(one), element_bytes=element_bytes
+            ).actors
+        ]
+        for one in (WHOLE, granularity)
+    ]
+    return MemoryComparison(
+        network=network,
+        element_bytes=element_bytes,
+        whole=layer_by_layer(course, resident, budget=budget),
+        rows=row_by_row(
+            course, streamed, granularity, is_streamed=is_streamed, is_searched=True, budget=budget
+        ),
+        nanoseconds=(sum(works[0]), sum(works[1])),
+        pipelined=max(works[1]),
+    )

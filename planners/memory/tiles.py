@@ -1,0 +1,331 @@
+"""Tiled groups that end with one section: what their tiles hold and cost, for many tilings at once.
+
+The result of a group is cut by a grid. Backwards from there each tile needs a rectangle of every
+tensor; where windows overlap, so do the rectangles of neighbours. A tile recomputes its halo, or
+takes it over from tiles before it. Tiles go row by row, from left to right.
+
+What a group reads and its result lie whole. In between a tile has one buffer for what it holds of each
+tensor, as large as the largest tile needs it. Where the halo is cached, two more buffers of each tensor
+hold it: rows that the tiles below need, as wide as the map, and columns that the next tile needs.
+
+One walk backwards gives the tiles of all groups: what a tile holds of a tensor does not depend on where
+its group begins. Rows and columns are independent, so that sizes, time and work of a tiling are
+products: arrays (D, A), a row for each number of tiles down, a column for each number across.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cnn2csdf.geometry import Range
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.operators import Convolution
+from cnn2csdf.weights import Array
+from planners.arena.problem import Buffer
+from planners.kernels import ranges
+from planners.memory.order import TopologicalOrder
+from planners.memory.times import TileTimes, tile_lengths
+from planners.plan.plan import Kind, Mode, Stage, Tiles
+from planners.plan.regions import (
+    COLUMNS,
+    ROWS,
+    Bands,
+    Needs,
+    TileRanges,
+    bands,
+    can_be_tiled,
+    even_ends,
+    fresh,
+    largest_shared,
+    multiply_accumulates_of_pixel,
+)
+
+
+class Scratch(Enum):
+    """The way to count the memory that a convolution needs besides its operands.
+
+    IM2COL: all that its windows see, as a matrix, for one group of filters at a time, as Darknet
+    does; with it Farley and Gerstlauer count. NONE: nothing, as a direct convolution.
+    """
+
+    IM2COL = "im2col"
+    NONE = "none"
+
+    def elements(self, network: Network, layer: Layer, pixels: int) -> int:
+        """Return the elements of scratch for so many pixels of the output of a layer."""
+        match layer.operator:
+            case Convolution(window=window, groups=groups) if self is Scratch.IM2COL:
+                channels = network.input_shapes(layer)[0].channels // groups
+                return pixels * channels * prod(window.kernel)
+        return 0
+
+    def bytes(self, network: Network, layer: Layer, pixels: int, element_bytes: int | None) -> int:
+        """Return the bytes of scratch, whose elements are those of the input of the layer."""
+        unit = element_bytes or network.layer(layer.inputs[0]).element_bytes
+        return self.elements(network, layer, pixels) * unit
+
+
+def even_tiles(layer: Layer, down: int, across: int, *, halo_cached: bool = False) -> Tiles:
+    """Return tiles of nearly the same size over the output of a layer."""
+    shape = layer.shape
+    ends = even_ends(shape.height, down), even_ends(shape.width, across)
+    return Tiles(row_ends=ends[0], column_ends=ends[1], halo_cached=halo_cached)
+
+
+def tiled_stage(layers: Sequence[Layer], tiles: Tiles) -> Stage:
+    """Return layers that work tile by tile as a stage."""
+    names = tuple(layer.name for layer in layers)
+    return Stage(layers=names, rows=layers[-1].shape.rows, mode=Mode.TILES, tiles=tiles)
+
+
+def alive(layers: Sequence[Layer], sizes: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield for each layer the sum of the sizes of the tensors alive while it works.
+
+    A tensor that none of the layers makes is there from the start, the last result at the end.
+    """
+    begin, end = lives(layers)
+    for step in range(len(layers)):
+        yield sum(size for name, size in sizes.items() if begin.get(name, 0) <= step <= end[name])
+
+
+def lives(layers: Sequence[Layer]) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the number of the layer that makes each tensor, and of the last that needs it."""
+    begin = {layer.name: step for step, layer in enumerate(layers)}
+    end = dict(begin)
+    for step, layer in enumerate(layers):
+        end |= dict.fromkeys(layer.inputs, step)
+    return begin, end
+
+
+def tile_buffers(
+    tiles: TileRanges, scratch: Scratch, element_bytes: int | None
+) -> Iterator[tuple[Kind, str, Buffer]]:
+    """Yield the buffers of a tiled group besides the two tensors at its ends: kind, tensor, bytes.
+
+    Lifetimes are in steps, one for each layer.
+    """
+    network, layers, halo_cached = tiles.network, tiles.layers, tiles.tiles.halo_cached
+    _, last = lives(layers)
+    for step, layer in enumerate(layers):
+        name, unit = layer.name, element_bytes or layer.element_bytes
+        rows, columns = tiles.rows[name], tiles.columns[name]
+        spans: dict[Kind, tuple[int, int, int]] = {}  # elements of a channel, and lifetime
+        if layer is not layers[-1]:
+            spans[Kind.TILE] = longest(rows) * longest(columns), step, last[name] + 1
+            if halo_cached:
+                width = columns[-1][1] - columns[0][0]
+                spans[Kind.TILE_ROWS] = largest_shared(rows) * width, 0, len(layers)
+                beside = longest(rows) * largest_shared(columns)
+                spans[Kind.TILE_COLUMNS] = beside, 0, len(layers)
+        for kind, (pixels, start, end) in spans.items():
+            if size := layer.shape.channels * pixels * unit:
+                yield kind, name, _buffer(name, kind, size, start, end, unit)
+        pixels = longest(tiles.computed_rows(name)) * longest(tiles.computed_columns(name))
+        if size := scratch.bytes(network, layer, pixels, element_bytes):
+            unit = element_bytes or network.layer(layer.inputs[0]).element_bytes
+            yield Kind.SCRATCH, name, _buffer(name, Kind.SCRATCH, size, step, step + 1, unit)
+
+
+def _buffer(tensor: str, kind: Kind, size: int, start: int, end: int, alignment: int) -> Buffer:
+    name = f"{tensor} {kind.value}"
+    return Buffer(name=name, size=size, start=start, end=end, alignment=alignment)
+
+
+def longest(tiles: Sequence[Range]) -> int:
+    """Return the most places that one tile has along an axis."""
+    return max(end - first for first, end in tiles)
+
+
+class TiledOption(NamedTuple):
+    """A tiled group from section `first` on: bytes besides its two ends, and its cost."""
+
+    first: int
+    tiles: Tiles
+    bytes: int
+    nanoseconds: int
+    multiply_accumulates: int
+
+
+class _Along(NamedTuple):
+    """Tiles of one tensor along one axis, a row for each number of tiles; (N,)."""
+
+    held: Array  # most places that one tile holds
+    shared: Array  # most places that one tile keeps for the next
+    span: Array  # places that all tiles hold
+    computed: Array  # most places that one tile computes
+    total: Array  # places that all tiles compute, one after another
+
+
+class _SectionCost(NamedTuple):
+    """A section inside a group, (D, A): bytes alive at most, and its cost.
+
+    begun: alive where the section begins the group, so that its input is no tile. kept: of the halos
+    of what its own layers write.
+    """
+
+    alive: Array
+    begun: Array
+    kept: Array
+    nanoseconds: Array
+    multiply_accumulates: Array
+
+
+class TiledGroups:
+    """The tiled groups of a network that is a chain of sections."""
+
+    def __init__(
+        self,
+        course: TopologicalOrder,
+        tilings: Sequence[tuple[int, int]],
+        times: TileTimes,
+        scratch: Scratch,
+    ) -> None:
+        """Take the numbers of tiles down and across; one tile is none."""
+        self._course, self._times, self._scratch = course, times, scratch
+        self._network, self._element_bytes = course.network, times.element_bytes
+        self._needs = Needs(course.network)
+        self._pairs = sorted(set(tilings) - {(1, 1)})
+
+    def ending(self, upto: int, *, halo_cached: bool) -> Iterator[TiledOption]:
+        """Yield the groups that end before a section, for each beginning all tilings."""
+        course, first = self._course, upto
+        while first and all(
+            can_be_tiled(self._network, layer) for layer in course.between(first - 1, first)
+        ):
+            first -= 1
+        result = self._network.layer(course.at(upto))
+        shape = result.shape
+        pairs = [one for one in self._pairs if one[0] <= shape.height and one[1] <= shape.width]
+        if first == upto or not pairs:
+            return
+        layers = course.between(first, upto)
+        counts = [sorted({pair[axis] for pair in pairs}) for axis in (ROWS, COLUMNS)]
+        tilings = [
+            (
+                counts[ROWS].index(down),
+                counts[COLUMNS].index(across),
+                even_tiles(result, down, across, halo_cached=halo_cached),
+            )
+            for down, across in pairs
+        ]
+        held = tuple(
+            [bands(self._needs, layers, even_ends(extent, count), axis) for count in counts[axis]]
+            for axis, extent in ((ROWS, shape.height), (COLUMNS, shape.width))
+        )
+        most = kept = nanoseconds = work = np.zeros(tuple(map(len, counts)), np.int64)
+        for begin in reversed(range(first, upto)):
+            found = self._section(begin, result.name, held, halo_cached=halo_cached)
+            nanoseconds = nanoseconds + found.nanoseconds
+            work = work + found.multiply_accumulates
+            size = kept + found.kept + np.maximum(most, found.begun)
+            for row, column, tiles in tilings:
+                numbers = (array[row, column] for array in (size, nanoseconds, work))
+                yield TiledOption(begin, tiles, *map(int, numbers))
+            most = np.maximum(most, found.alive)
+            kept = kept + found.kept
+
+    def _section(
+        self, number: int, result: str, held: tuple[list[Bands], ...], *, halo_cached: bool
+    ) -> _SectionCost:
+        """The cost of a section. result: of the whole group, of which no tile is held."""
+        layers, source = self._course.between(number, number + 1), self._course.at(number)
+        names = (source, *(layer.name for layer in layers))
+        along = [
+            {name: _along([one[name] for one in axis], halo_cached=halo_cached) for name in names}
+            for axis in held
+        ]
+        kind = self._number_type(layers, along)
+        rows, columns = (
+            {name: _Along(*np.array(table, kind).T) for name, table in tables.items()}
+            for tables in along
+        )
+        tile, kept = {}, {}
+        for name in names:
+            if name != result:
+                pixel = self._pixel_bytes(name)
+                row, column = rows[name], columns[name]
+                tile[name] = pixel * np.multiply.outer(row.held, column.held)
+                kept[name] = pixel * (
+                    np.multiply.outer(row.shared, column.span)
+                    + np.multiply.outer(row.held, column.shared)
+                )
+        nothing = np.zeros_like(kept.pop(source))
+        scratch = [
+            self._scratch.bytes(self._network, layer, 1, self._element_bytes)
+            * np.multiply.outer(rows[layer.name].computed, columns[layer.name].computed)
+            for layer in layers
+        ]
+        begun = most = work = nothing
+        sizes = alive(layers, tile), alive(layers, tile | {source: nothing})
+        for needed, all_tiles, own in zip(scratch, *sizes, strict=True):
+            most = np.maximum(most, all_tiles + needed)
+            begun = np.maximum(begun, own + needed)
+        for layer in layers:
+            each = multiply_accumulates_of_pixel(self._network, layer)
+            total = np.multiply.outer(rows[layer.name].total, columns[layer.name].total)
+            work = work + each * total
+        spent = sum(
+            (self._nanoseconds(layer, held, halo_cached=halo_cached) for layer in layers), nothing
+        )
+        return _SectionCost(most, begun, sum(kept.values(), nothing), spent, work)
+
+    def _pixel_bytes(self, name: str) -> int:
+        layer = self._network.layer(name)
+        return layer.shape.channels * (self._element_bytes or layer.element_bytes)
+
+    def _number_type(
+        self, layers: Sequence[Layer], along: Sequence[Mapping[str, Sequence[Sequence[int]]]]
+    ) -> Any:
+        """Return the numpy type that holds the bytes and the work of all sections together."""
+        most = {
+            name: prod(max(max(row) for row in tables[name]) for tables in along)
+            for name in along[0]
+        }
+        bytes_ = sum(2 * most[name] * self._pixel_bytes(name) for name in most)
+        spent = sum(
+            most[one.name]
+            * (
+                self._scratch.bytes(self._network, one, 1, self._element_bytes)
+                + multiply_accumulates_of_pixel(self._network, one)
+            )
+            for one in layers
+        )
+        return ranges.number_type((bytes_ + spent) * 2 * self._course.sections)
+
+    def _nanoseconds(
+        self, layer: Layer, held: tuple[list[Bands], ...], *, halo_cached: bool
+    ) -> Array:
+        """(D, A): the time of a layer in all tiles, for all numbers of tiles at once."""
+        begins, lengths = [], []
+        for axis, found in zip((ROWS, COLUMNS), held, strict=True):
+            tables = [
+                tile_lengths(
+                    self._needs,
+                    layer,
+                    fresh(one[layer.name]) if halo_cached else one[layer.name],
+                    axis,
+                )
+                for one in found
+            ]
+            begins.append(np.cumsum([0, *(len(table) for table in tables[:-1])]))
+            lengths.append([one for table in tables for one in table])
+        times = self._times.of_layer(layer, *lengths)
+        down: Array = np.add.reduceat(times, begins[0], axis=0)
+        both: Array = np.add.reduceat(down, begins[1], axis=1)
+        return both
+
+
+def _along(found: Sequence[tuple[Range, ...]], *, halo_cached: bool) -> list[tuple[int, ...]]:
+    """The numbers of _Along, a row for each number of tiles."""
+    rows: list[tuple[int, ...]] = []
+    for tiles in found:
+        own = fresh(tiles) if halo_cached else tiles
+        shared = largest_shared(tiles) if halo_cached else 0
+        span = tiles[-1][1] - tiles[0][0]
+        rows.append((longest(tiles), shared, span, longest(own), sum(end - a for a, end in own)))
+    return rows

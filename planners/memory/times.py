@@ -1,0 +1,152 @@
+"""Predicted time of a frame: a platform's roofline for each firing of a stage, and each tile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import lcm
+from operator import mul
+from typing import NamedTuple
+
+import numpy as np
+
+from cnn2csdf.geometry import Range
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.parameters import layer_parameter_bytes, operations
+from cnn2csdf.platforms import NANOSECONDS, Platform
+from cnn2csdf.weights import Array
+from planners.kernels import ranges
+from planners.memory.stages import StageTable
+from planners.plan.plan import Stage, StreamingPlan
+from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges
+from planners.plan.rematerialisation import worked_network
+
+
+class PlanTimes:
+    """Predicted times of the plans of a network on a platform."""
+
+    def __init__(
+        self, table: StageTable, platform: Platform, parameter_bytes: int | None = None
+    ) -> None:
+        """Take the bytes of each parameter, if they are not its element's."""
+        self._table = table
+        self._platform = platform
+        self._parameter_bytes = parameter_bytes
+        self.tile_times = TileTimes(
+            table.network, price_of(platform), table.element_bytes, parameter_bytes
+        )
+
+    def of(self, plan: StreamingPlan) -> int:
+        """Return the nanoseconds of a frame."""
+        table = self._table
+        if plan.rematerialised:
+            table = table.of(worked_network(table.network, plan.rematerialised))
+        return sum(self.of_stage(one.stage, table) for group in plan.groups for one in group.stages)
+
+    def of_stage(self, stage: Stage, table: StageTable | None = None) -> int:
+        """Return the nanoseconds of a stage in a frame.
+
+        It starts with each firing, reads its parameters and rows, and writes rows. table: which has
+        the stage, if it is not that of the network.
+        """
+        table = table or self._table
+        if stage.tiles is not None:
+            return self.tile_times.of(TileRanges(table.network, stage))
+        network, found = table.network, table.geometry(stage)
+        firings = found.firings.count
+        work, parameters = Fraction(0), 0
+        for name in stage.layers:
+            layer = network.layer(name)
+            inputs = network.input_shapes(layer)
+            parameters += layer_parameter_bytes(layer, inputs, self._parameter_bytes)
+            if found.accumulator:
+                work += operations(layer, inputs)
+            else:
+                of_row = Fraction(operations(layer, inputs), layer.shape.rows)
+                work += of_row * sum(end - first for first, end in found.ranges[name])
+        moved = table.tensor_bytes(stage.result) + sum(
+            table.tensor_bytes(reading.tensor) for reading in found.firings.readings
+        )
+        each = self._platform.nanoseconds(work / firings, Fraction(moved, firings) + parameters)
+        return each * firings
+
+
+class Price(NamedTuple):
+    """Platform.nanoseconds in whole numbers.
+
+    A phase takes (launch + max(operations * operation, bytes * byte)) / scale nanoseconds, rounded
+    up, at least one.
+    """
+
+    scale: int
+    launch: int
+    operation: int
+    byte: int
+
+
+def price_of(platform: Platform) -> Price:
+    """Return the platform in whole numbers."""
+    parts = (
+        platform.launch * NANOSECONDS,
+        NANOSECONDS / platform.operations_per_second,
+        NANOSECONDS / platform.bytes_per_second,
+    )
+    scale = lcm(*(part.denominator for part in parts))
+    return Price(scale, *(int(part * scale) for part in parts))
+
+
+class TileTimes(NamedTuple):
+    """Times of layers that work tile by tile; each tile of a layer is a phase."""
+
+    network: Network
+    price: Price
+    element_bytes: int | None
+    parameter_bytes: int | None
+
+    def of(self, tiles: TileRanges) -> int:
+        """Return the nanoseconds of a stage of tiles in a frame."""
+        needs = Needs(self.network)
+        return sum(
+            int(
+                self.of_layer(
+                    layer,
+                    tile_lengths(needs, layer, tiles.computed_rows(layer.name), ROWS),
+                    tile_lengths(needs, layer, tiles.computed_columns(layer.name), COLUMNS),
+                ).sum()
+            )
+            for layer in tiles.layers
+        )
+
+    def of_layer(self, layer: Layer, rows: Sequence[Lengths], columns: Sequence[Lengths]) -> Array:
+        """Return the nanoseconds of each tile of a layer, (rows, columns), from their lengths."""
+        inputs, shape, price = self.network.input_shapes(layer), layer.shape, self.price
+        tensors = (layer, *map(self.network.layer, layer.inputs))
+        pixels = [one.shape.channels * (self.element_bytes or one.element_bytes) for one in tensors]
+        parameters = layer_parameter_bytes(layer, inputs, self.parameter_bytes)
+        work = operations(layer, inputs) // (shape.height * shape.width)
+        largest = [max(one) * max(other) for one in rows for other in columns]
+        busy = (
+            price.launch
+            + max(largest) * (work * price.operation + sum(pixels) * price.byte)
+            + parameters * price.byte
+        )  # of any tile, at most
+        kind = ranges.number_type(busy * len(largest) * len(self.network.layers))
+        down, across = np.array(rows, kind), np.array(columns, kind)
+        areas = [np.multiply.outer(down[:, i], across[:, i]) for i in range(len(pixels))]
+        moved = sum(map(mul, pixels, areas)) + parameters
+        busiest = np.maximum(areas[0] * work * price.operation, moved * price.byte)
+        found: Array = np.maximum(-(-(price.launch + busiest) // price.scale), 1)
+        return found
+
+
+Lengths = tuple[int, ...]  # of a tile along an axis: of the output, then of each input
+
+
+def tile_lengths(needs: Needs, layer: Layer, tiles: Sequence[Range], axis: int) -> list[Lengths]:
+    """Return the lengths of each tile that computes something of a layer."""
+    inputs = needs.of(layer, axis)
+    return [
+        (one[1] - one[0], *(end - first for first, end in (need.clipped(one) for need in inputs)))
+        for one in tiles
+        if one[0] < one[1]
+    ]

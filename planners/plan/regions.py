@@ -1,0 +1,371 @@
+"""Regions of tensors: the rows and columns of its inputs that a layer needs, and the tiles of groups.
+
+Rows follow the row rule of cnn2csdf; columns follow the same rule, of the layer turned around its
+diagonal. The outputs of a group are cut into parts along an axis. From there the needs are walked
+back to the inputs, tensor by tensor. What a part makes of a tensor may be all that it needs, or
+only what no part before it has made; what it makes decides what it needs of the tensors before.
+Parts are ranges where a group holds rectangles, or sets of places where gaps count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple, TypeVar
+
+from cnn2csdf import operators as op
+from cnn2csdf.geometry import Range
+from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.operators import Input, Operator, Output
+from cnn2csdf.parameters import multiply_accumulates
+from cnn2csdf.weights import Model
+from csdf.errors import InvalidNetwork, InvalidPlan
+from csdf.names import longer_name
+from planners.plan.plan import Stage, Tiles
+
+RangeNeeded = Callable[[Range], Range]  # of the output -> of the input, not clipped
+
+ROWS, COLUMNS = 0, 1  # axes
+
+
+class Region(NamedTuple):
+    """A rectangle of every feature map of a tensor."""
+
+    rows: Range
+    columns: Range
+
+    @property
+    def height(self) -> int:
+        """Rows."""
+        return self.rows[1] - self.rows[0]
+
+    @property
+    def width(self) -> int:
+        """Columns."""
+        return self.columns[1] - self.columns[0]
+
+    @property
+    def places(self) -> int:
+        """Elements of one feature map."""
+        return self.height * self.width
+
+
+def length(shape: Shape, axis: int) -> int:
+    """Return the rows, or the columns, of a tensor."""
+    return shape.height if axis == ROWS else shape.width
+
+
+def whole_region(shape: Shape) -> Region:
+    """Return the region that is the whole tensor."""
+    return Region((0, shape.height), (0, shape.width))
+
+
+def can_be_tiled(network: Network, layer: Layer) -> bool:
+    """Whether each rectangle of its output needs no more than a rectangle of each input."""
+    shapes = (*network.input_shapes(layer), layer.shape)
+    if not all(shape.is_map for shape in shapes):
+        return False
+    if not all(_is_flat(operator) for operator in (layer.operator, *layer.epilogue)):
+        return False
+    match layer.operator:
+        case op.Convolution(window=window) | op.Pooling(window=window):
+            return min(window.padding) >= 0
+        case op.Pad(mode="constant", padding=padding):
+            return min(padding) >= 0
+        case op.Concatenation(axis=0) | op.Slice(axis=0) | op.SpaceToDepth(order="block first"):
+            return True
+        case op.Elementwise() | op.ChannelShuffle() | op.Conversion():
+            return True
+    return isinstance(layer.operator, op.POINTWISE)
+
+
+def _is_flat(operator: op.Operator) -> bool:
+    """Whether a trained operand, if it has one, is the same at every place."""
+    match operator:
+        case op.Elementwise(constant=tuple(dims)):
+            return all(size == 1 for size in dims[-2:])
+    return True
+
+
+def range_needed(layer: Layer, index: int, inputs: Sequence[Shape], axis: int) -> RangeNeeded:
+    """Return which range of input `index` a range of the output needs, along one axis.
+
+    Both ends grow with the ends asked for, or stay. Raises InvalidNetwork for a layer that needs
+    all of its input.
+    """
+    operator, output = layer.operator, layer.shape
+    if axis == COLUMNS:
+        operator, output = _turned(operator), _turned_shape(output)
+        inputs = [_turned_shape(shape) for shape in inputs]
+    needed = operator.rows_needed(index, inputs, output)
+    if needed is None:
+        raise InvalidNetwork(f"layer {layer.name!r} needs all of its input at once")
+    return lambda wanted: (needed(wanted[0])[0], needed(wanted[1] - 1)[1])
+
+
+class Need(NamedTuple):
+    """The needs of a layer of one input along an axis, which has `limit` places."""
+
+    source: str
+    of: RangeNeeded
+    limit: int
+
+    def clipped(self, wanted: Range) -> Range:
+        """Return what of the input a range of the output needs."""
+        return clipped(self.of(wanted), self.limit)
+
+
+class Needs:
+    """The needs of the layers of a network of their inputs, each looked up once."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self._found: dict[tuple[str, int], tuple[Need, ...]] = {}
+
+    def of(self, layer: Layer, axis: int) -> tuple[Need, ...]:
+        """Return what a layer needs of each input. Raises InvalidNetwork if it needs all of one."""
+        key = layer.name, axis
+        if key not in self._found:
+            inputs = self.network.input_shapes(layer)
+            self._found[key] = tuple(
+                Need(source, range_needed(layer, index, inputs, axis), length(inputs[index], axis))
+                for index, source in enumerate(layer.inputs)
+            )
+        return self._found[key]
+
+    def is_square(self, layer: Layer) -> bool:
+        """Whether columns follow the same rule as rows."""
+        shapes = (*self.network.input_shapes(layer), layer.shape)
+        is_same = all(shape.height == shape.width for shape in shapes)
+        return is_same and layer.operator == _turned(layer.operator)
+
+
+def even_ends(extent: int, tiles: int) -> tuple[int, ...]:
+    """Return where so many tiles end that differ by one place at most.
+
+    Raises InvalidPlan for more tiles than places.
+    """
+    if not 1 <= tiles <= extent:
+        raise InvalidPlan(f"{tiles} tiles over {extent} places; expected 1 to {extent}")
+    return tuple(extent * (tile + 1) // tiles for tile in range(tiles))
+
+
+def clipped(wanted: Range, limit: int) -> Range:
+    """Return what of a range lies in [0, limit); at least one place, the nearest if none does."""
+    first = min(max(wanted[0], 0), limit - 1)
+    return first, max(first + 1, min(wanted[1], limit))
+
+
+def hull(one: Range, other: Range) -> Range:
+    """Return the smallest range that holds both."""
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
+def _turned(operator: op.Operator) -> op.Operator:
+    """The operator on maps turned around their diagonal."""
+    match operator:
+        case op.Convolution(window=window) | op.Pooling(window=window):
+            return replace(operator, window=window.turned)
+        case op.Pad(padding=(top, left, bottom, right)):
+            return replace(operator, padding=(left, top, right, bottom))
+    return operator
+
+
+def _turned_shape(shape: Shape) -> Shape:
+    channels, height, width = shape.dims
+    return Shape(dims=(channels, width, height))
+
+
+Map = TypeVar("Map")
+Part = TypeVar("Part")
+Parts = tuple[Part, ...]  # in the order of work
+Bands = dict[str, tuple[Range, ...]]  # by tensor: for each tile along an axis, what it holds
+
+
+def cut_back(
+    ends: Mapping[Map, Parts[Part]],
+    order: Iterable[Map],
+    asks: Callable[[Map, Parts[Part]], Iterable[tuple[Map, Parts[Part]]]],
+    *,
+    union: Callable[[Part, Part], Part],
+    makes: Callable[[Map, Parts[Part]], Parts[Part]],
+) -> tuple[dict[Map, Parts[Part]], dict[Map, Parts[Part]]]:
+    """Return what each part needs, and what it makes, of the maps of a group.
+
+    ends: the parts of the maps that no layer of the group reads. order: each map after those that
+    are made of it. asks: what parts made of a map need of other maps. makes: what is made of a map
+    of which so much is needed.
+    """
+    needed, made = dict(ends), {}
+    for one in order:
+        made[one] = makes(one, needed[one])
+        for source, asked in asks(one, made[one]):
+            known = needed.get(source)
+            needed[source] = asked if known is None else tuple(map(union, known, asked))
+    return needed, made
+
+
+def bands(needs: Needs, layers: Sequence[Layer], ends: Sequence[int], axis: int) -> Bands:
+    """Return what each tile along an axis holds of each tensor that the layers read or write.
+
+    ends: of the tiles of the last layer. Of a tensor with several readers a tile holds all from the
+    first to the last place that any of them needs.
+    """
+    made_by = {layer.name: layer for layer in layers}
+
+    def asks(name: str, held: tuple[Range, ...]) -> Iterator[tuple[str, tuple[Range, ...]]]:
+        for need in needs.of(made_by[name], axis):
+            yield need.source, tuple(map(need.clipped, held))
+
+    whole = {layers[-1].name: tuple(zip((0, *ends), ends, strict=False))}
+    return cut_back(whole, reversed(made_by), asks, union=hull, makes=lambda _, held: held)[0]
+
+
+def fresh(ranges: Sequence[Range]) -> tuple[Range, ...]:
+    """Return what each tile holds that no tile before it does; maybe nothing."""
+    found, upto = [], 0
+    for first, end in ranges:
+        begin = min(max(first, upto), end)
+        found.append((begin, end))
+        upto = max(upto, end)
+    return tuple(found)
+
+
+def largest_shared(ranges: Sequence[Range]) -> int:
+    """Return the most places that a tile shares with the next one."""
+    pairs = pairwise(ranges)
+    return max((max(0, one[1] - other[0]) for one, other in pairs), default=0)
+
+
+class TileRanges:
+    """The rectangles of a stage of tiles: a tile is named by its place down and across."""
+
+    def __init__(self, network: Network, stage: Stage, needs: Needs | None = None) -> None:
+        """Raise InvalidNetwork for a layer that needs all of an input at once."""
+        assert stage.tiles is not None
+        self.network = network
+        self.tiles: Tiles = stage.tiles
+        self.layers = [network.layer(name) for name in stage.layers]
+        needs = needs or Needs(network)
+        self.rows = bands(needs, self.layers, self.tiles.row_ends, ROWS)
+        self.columns = bands(needs, self.layers, self.tiles.column_ends, COLUMNS)
+
+    def held(self, name: str, down: int, across: int) -> Region:
+        """Return what a tile holds of a tensor."""
+        return Region(self.rows[name][down], self.columns[name][across])
+
+    def computed(self, name: str, down: int, across: int) -> Region:
+        """Return what a tile computes of a tensor."""
+        return Region(self.computed_rows(name)[down], self.computed_columns(name)[across])
+
+    def computed_rows(self, name: str) -> tuple[Range, ...]:
+        """Return the rows of a tensor that each tile down computes."""
+        return fresh(self.rows[name]) if self.tiles.halo_cached else self.rows[name]
+
+    def computed_columns(self, name: str) -> tuple[Range, ...]:
+        """Return the columns of a tensor that each tile across computes."""
+        return fresh(self.columns[name]) if self.tiles.halo_cached else self.columns[name]
+
+    def rows_below(self, name: str, down: int) -> Region | None:
+        """Return the rows, of the whole width, that tiles share with those below them."""
+        if down + 1 == len(self.tiles.row_ends):
+            return None
+        rows = (self.rows[name][down + 1][0], self.rows[name][down][1])
+        return _unless_empty(Region(rows, (self.columns[name][0][0], self.columns[name][-1][1])))
+
+    def columns_beside(self, name: str, down: int, across: int) -> Region | None:
+        """Return the columns that a tile shares with the next one."""
+        if across + 1 == len(self.tiles.column_ends):
+            return None
+        columns = (self.columns[name][across + 1][0], self.columns[name][across][1])
+        return _unless_empty(Region(self.rows[name][down], columns))
+
+    @property
+    def work(self) -> int:
+        """Multiply-accumulates of all tiles together."""
+        return sum(map(self.work_of, self.layers))
+
+    def work_of(self, layer: Layer) -> int:
+        """Multiply-accumulates of a layer in all tiles."""
+        rows, columns = self.computed_rows(layer.name), self.computed_columns(layer.name)
+        pixels = sum(end - first for first, end in rows) * sum(
+            end - first for first, end in columns
+        )
+        return multiply_accumulates_of_pixel(self.network, layer) * pixels
+
+
+def multiply_accumulates_of_pixel(network: Network, layer: Layer) -> int:
+    """Return the multiply-accumulates of one pixel of all channels of the output of a layer."""
+    pixels = layer.shape.height * layer.shape.width
+    return multiply_accumulates(layer, network.input_shapes(layer)) // pixels
+
+
+def _unless_empty(region: Region) -> Region | None:
+    return None if min(region.height, region.width) <= 0 else region
+
+
+RESULT = "result"
+
+
+def part_of(network: Network, source: str, layers: Sequence[Layer]) -> Network:
+    """Return layers that read nothing but each other and one tensor as a network of their own."""
+    entry = network.layer(source)
+    taken = {source, *(layer.name for layer in layers)}
+    output = longer_name(RESULT, taken, by=" ")
+    return Network(
+        name=network.name,
+        layers=(
+            _end(entry, source, Input(dims=entry.shape.dims)),
+            *layers,
+            _end(layers[-1], output, Output(), layers[-1].name),
+        ),
+    )
+
+
+def _end(like: Layer, name: str, operator: Operator, *inputs: str) -> Layer:
+    """A layer that hands on what another writes, in the same elements."""
+    return Layer(
+        name=name,
+        operator=operator,
+        inputs=inputs,
+        shape=like.shape,
+        element=like.element,
+        quantization=like.quantization,
+    )
+
+
+def layer_range(model: Model, first: int, upto: int | None) -> Model:
+    """Return layers [first, upto) of a model, counted without inputs and outputs.
+
+    Raises InvalidNetwork where they are none, or read or leave more than one tensor.
+    """
+    network = model.network
+    working = [one for one in network.layers if not isinstance(one.operator, Input | Output)]
+    chosen = working[first:upto]
+    if not chosen or (upto is not None and upto > len(working)):
+        raise InvalidNetwork(
+            f"layers {first}:{'' if upto is None else upto} of {network.name!r}, "
+            f"which has {len(working)}"
+        )
+    inside = {layer.name for layer in chosen}
+    read = sorted({one for layer in chosen for one in layer.inputs if one not in inside})
+    left = [
+        layer.name
+        for layer in chosen[:-1]
+        if any(reader not in inside for reader in network.consumers[layer.name])
+    ]
+    if len(read) != 1 or left:
+        raise InvalidNetwork(
+            f"layers {first}:{'' if upto is None else upto} of {network.name!r} are no part of a "
+            f"chain: they read {', '.join(map(repr, read))}"
+            + (f", and {', '.join(map(repr, left))} are read outside" if left else "")
+        )
+    weights = model.weights
+    part = part_of(network, read[0], chosen)
+    return Model(
+        network=part,
+        weights=None
+        if weights is None
+        else {one: weights[one] for one in weights if one in inside},
+    )

@@ -1,0 +1,294 @@
+"""DRAM traffic as printed by Liao et al.: layers by T = T_I + T_W + 2 T_O, and pairs of convolutions.
+
+A layer alone moves T = T_I + T_W + 2 T_O by the best of our loop nests, with the input halo reloaded:
+every partial result is read and written, the first reading too. Layers without weights, which the
+slides do not have, read and write once.
+
+The map between two convolutions stays in the buffer, whole or a tile at a time: of each tile first the
+nest of the first layer, then that of the second. What later tiles need of the map between is spilled
+to DRAM behind the first nest and comes back before the second of those tiles. Weights come once for
+each tile. The input halo is reloaded. The traffic is T1 + T2 with T1 = T_I + T_W and T2 = T_W + 2 T_O,
+and the halo.
+
+In the buffer are the tile of the map between, one map of the input or of the output, and of the
+weights those that the innermost loop runs over: of all filters of the first layer at one place of one
+channel, of all channels of a filter of the second layer at one place. Another operand of an addition
+behind a layer, which the slides do not have, comes an element at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, NamedTuple
+
+from cnn2csdf.geometry import Places
+from cnn2csdf.network import Network
+from csdf.errors import counted
+from csdf.outcome import Why
+from csdf.time_limit import Stop
+from planners.plan.regions import COLUMNS, ROWS
+from planners.traffic.fused.accounting import CutTables, moved
+from planners.traffic.fused.bounds import least_moved
+from planners.traffic.fused.group import FusedGroup, FusedLayer
+from planners.traffic.fused.schedule import RELOADED, SPILLED, FusedSchedule
+from planners.traffic.fused.search import grids
+from planners.traffic.fused.stages import Stage, groups_of
+from planners.traffic.nest import Halo
+from planners.traffic.network_traffic import GroupTraffic, NetworkSearch, stage_alone
+
+Tile = tuple[Places, ...]  # along one axis: of input, between, output what is made; between needed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairTraffic:
+    """The bytes that a pair moves by the printed formula, and holds.
+
+    tiles: along rows, along columns. halo: written, and read back. output: moved twice, as
+    printed. held: the most at a time, and of it in the first and in the second nest.
+    """
+
+    group: FusedGroup
+    tiles: tuple[int, int]
+    input: int
+    weights: int
+    halo: int
+    output: int
+    held: tuple[int, int]
+
+    @property
+    def total(self) -> int:
+        """T1 + T2 and the halo."""
+        return self.input + self.weights + self.halo + self.output
+
+    @property
+    def count(self) -> int:
+        """Tiles."""
+        return self.tiles[0] * self.tiles[1]
+
+    def in_short(self) -> str:
+        """Return the tiling, and what it means for weights and halos."""
+        tiling = (
+            f"{self.tiles[0]}x{self.tiles[1]} tiles, halo spilled, input halo reloaded, "
+            "all weights for each tile"
+        )
+        whole = "the map between stays whole"
+        return f"{whole if self.count == 1 else tiling}, {max(self.held)} bytes in the buffer"
+
+    def listing(self, names: Sequence[str]) -> str:
+        """Return the nests of both layers."""
+        return nests(self, names)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return how the pair runs as a JSON value."""
+        return {
+            "tiles": list(self.tiles),
+            "halo": [SPILLED.value] * 2,
+            "input_halo": [RELOADED.value] * 2,
+        }
+
+
+def pair_traffic(group: FusedGroup, tiles: tuple[int, int]) -> PairTraffic:
+    """Return what a pair moves and holds that is cut into so many tiles."""
+    return _counted(CutTables(group), tiles)
+
+
+def least_pair_traffic(group: FusedGroup, room: int) -> PairTraffic | None:
+    """Return the cut that moves least in a buffer of so many bytes; None where none fits.
+
+    Of the uniform tilings of `fused.search`; ties go to fewer tiles, and to tiles of columns.
+    """
+    tables, best = CutTables(group), None
+    weights, once = sum(tables.weights), 2 * tables.outputs
+    for tiles in sorted(grids(group), key=lambda one: (one[0] * one[1], one)):
+        if best is not None and tiles[0] * tiles[1] * weights + once >= best.total:
+            break
+        found = _counted(tables, tiles)
+        if max(found.held) <= room and (best is None or found.total < best.total):
+            best = found
+    return best
+
+
+def _counted(tables: CutTables, tiles: tuple[int, int]) -> PairTraffic:
+    schedule = FusedSchedule(
+        group=tables.group, tiles=tiles, halo=(SPILLED, SPILLED), input_halo=(RELOADED, RELOADED)
+    )
+    found = moved(schedule, tables)
+    return PairTraffic(
+        group=tables.group,
+        tiles=tiles,
+        input=found.input,
+        weights=found.weights,
+        halo=found.halo_written + found.halo_read,
+        output=2 * found.output,
+        held=_held(tables, tiles),
+    )
+
+
+def _held(tables: CutTables, tiles: tuple[int, int]) -> tuple[int, int]:
+    """Bytes in the buffer in the first and in the second nest, of the tile with most."""
+    first, second = tables.group.layers
+    between = tables.sizes.maps[1]  # bytes of a place
+    of_first = first.filters // first.groups * first.weight_bytes + sum(first.beside_bytes)
+    of_second = second.channels // second.groups * second.weight_bytes
+    of_second += sum(second.beside_bytes)
+    nests = [0, 0]
+    for rows, columns in product(*map(set, axis_tiles(tables, tiles))):
+        read, made, written, needed = (
+            one.bit_count() * other.bit_count() for one, other in zip(rows, columns, strict=True)
+        )
+        read *= tables.group.input_bytes
+        written *= second.output_bytes
+        nests[0] = max(nests[0], between * made + read + of_first)
+        nests[1] = max(nests[1], between * needed + written + of_second)
+    return nests[0], nests[1]
+
+
+def axis_tiles(tables: CutTables, tiles: tuple[int, int]) -> Iterator[list[Tile]]:
+    """Yield for rows and for columns what each tile reads, makes, writes and needs."""
+    for axis in (ROWS, COLUMNS):
+        cut = tables.cut(axis, tiles[axis], SPILLED, RELOADED)
+        yield list(zip(*cut.made, cut.needed[1], strict=True))
+
+
+PAIR = 2
+
+
+class PublishedWhy(Why):
+    """Reasons for the answer about traffic as printed."""
+
+    LEAST = (
+        "no loop nest of a layer with up to two levels of tiles and no uniform tiling of a pair moves "
+        "less by the printed formulas; the bound holds for any schedule, with outputs once"
+    )
+
+
+class PublishedSearch(NetworkSearch):
+    """Finds the least traffic by the printed formulas, for one buffer after another."""
+
+    proof = PublishedWhy.LEAST
+
+    def __init__(self, network: Network, element_bytes: int | None) -> None:
+        super().__init__(network, element_bytes)
+        self._pairs: dict[tuple[FusedGroup, int], PairTraffic | None] = {}
+
+    def _alone(self, stage: Stage, buffer_bytes: int, stop: Stop) -> GroupTraffic:
+        found = stage_alone(stage, buffer_bytes, stop, halo=Halo.RELOADED)
+        if found.layer is None:
+            return found
+        once = found.layer.convolution.output_elements * stage.element_bytes
+        return replace(found, output_bytes=found.output_bytes + once)
+
+    def _starts(self, end: int, longest: int | None, buffer_bytes: int) -> Iterator[int]:
+        """Yield the only stage that a pair could start with."""
+        is_allowed = longest is None or longest >= PAIR
+        if is_allowed and end >= PAIR and self._best_pair(end, buffer_bytes) is not None:
+            yield end - PAIR
+
+    def _best_pair(self, end: int, buffer_bytes: int) -> PairTraffic | None:
+        """The best cut of the last two stages; None where they are no pair, or no cut fits."""
+        group = self._pair(end)
+        if group is None:
+            return None
+        key = group, buffer_bytes
+        if key not in self._pairs:
+            self._pairs[key] = least_pair_traffic(*key)
+        return self._pairs[key]
+
+    def _pair(self, end: int) -> FusedGroup | None:
+        """Two convolutions, the second of which alone reads what the first makes."""
+        first, second = self.stages[end - PAIR : end]
+        if first.convolution is None or second.convolution is None:
+            return None
+        for group in groups_of(self.stages, end - PAIR, end):
+            if group.is_chain and not group.skips and not group.written:
+                return group
+        return None
+
+    def _fused(
+        self, first: int, end: int, buffer_bytes: int, below: int, stop: Stop
+    ) -> GroupTraffic | None:
+        """The best cut of a pair, if it moves less than so many bytes."""
+        stop.look()
+        found = self._best_pair(end, buffer_bytes)
+        if found is None or found.total >= below:
+            return None
+        return GroupTraffic(
+            stages=tuple(self.stages[first:end]),
+            input_bytes=found.input,
+            weight_bytes=found.weights,
+            output_bytes=found.output,
+            halo_bytes=found.halo,
+            held_bytes=max(found.held),
+            bound_bytes=least_moved(found.group),
+            fused=found,
+        )
+
+
+# all nests of so many tiles are listed; of more, those of the first two and the last
+SHOWN_TILES = 4
+
+
+class _Place(NamedTuple):
+    """The places of a tile along an axis: made of the map between, made of the output."""
+
+    made: Places
+    written: Places
+
+
+def nests(pair: PairTraffic, names: Sequence[str] = ("layer 1", "layer 2")) -> str:
+    """Return the nests of a pair: two for each tile, and what crosses between them."""
+    down, across = axis_tiles(CutTables(pair.group), pair.tiles)
+    tiles = [
+        (_Place(rows[1], rows[2]), _Place(columns[1], columns[2]))
+        for rows, columns in product(down, across)
+    ]
+    lines: list[str] = []
+    for number, (rows, columns) in enumerate(tiles):
+        if len(tiles) > SHOWN_TILES and 2 <= number < len(tiles) - 1:
+            lines += ["..."] if number == 2 else []
+            continue
+        lines += _of_tile(pair.group, names, number, rows, columns)
+        if number + 1 < len(tiles):
+            lines.append(
+                "what later tiles need of I2 is spilled to DRAM, and read back before their nest 2"
+            )
+    return "\n".join(lines)
+
+
+def _of_tile(
+    group: FusedGroup, names: Sequence[str], number: int, rows: _Place, columns: _Place
+) -> Iterator[str]:
+    first, second = group.layers
+    yield f"nest {2 * number + 1}, {names[0]}, into the buffer"
+    yield from _nest(first, rows.made, columns.made, steps=(first.filters, 1), held="I")
+    yield f"nest {2 * number + 2}, {names[1]}"
+    yield from _nest(second, rows.written, columns.written, steps=(1, second.channels), held="O")
+
+
+def _nest(
+    layer: FusedLayer, rows: Places, columns: Places, *, steps: tuple[int, int], held: str
+) -> Iterator[str]:
+    """The loops of one nest; steps: of filters and of channels in the tile loops."""
+    deed = "I2 += I1 * W1" if held == "I" else "O += I2 * W2"
+    loops = (
+        f"mm = 1, {layer.filters + 1}, step {steps[0]}",
+        f"cc = 1, {layer.channels // layer.groups + 1}, step {steps[1]}",
+        f"oxx = {_range(columns)}  # {counted(columns.bit_count(), 'column')}",
+        f"oyy = {_range(rows)}  # {counted(rows.bit_count(), 'row')}",
+        f"[{held}]",
+        f"fy = 1, {layer.rows.kernel + 1}",
+        f"fx = 1, {layer.columns.kernel + 1}",
+        "[W]",
+        "oy, ox, c, m",
+    )
+    for depth, loop in enumerate(loops, 1):
+        yield "  " * depth + (loop if loop.startswith("[") else f"for {loop}")
+    yield "  " * (len(loops) + 1) + deed
+
+
+def _range(places: Places) -> str:
+    """First and behind the last of places that lie next to each other, from 1."""
+    first = (places & -places).bit_length()
+    return f"{first}, {places.bit_length() + 1}" if places else "1, 1"

@@ -1,0 +1,105 @@
+"""The accounting of SAMOS 2020: the smallest separate buffers with which a network's graph runs at all.
+
+Source: Minakova and Stefanov, Buffer Sizes Reduction for Memory-efficient CNN Inference, SAMOS 2020.
+A buffer for each input of each layer; windows keep the rows that they share in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from cnn2csdf.granularity import Granularity
+from cnn2csdf.lowering import Durations, lower
+from cnn2csdf.network import Network
+from cnn2csdf.parameters import parameter_bytes
+from csdf.analysis.bound_channels import with_capacities
+from csdf.errors import GaveUp
+from csdf.model.graph import Graph
+from csdf.model.shown import Shown
+from csdf.outcome import Status, Why, because
+from csdf.search.pareto import SmallestStorage
+from csdf.search.trade_off import smallest_storage
+from csdf.search.variables import SearchSpace
+from csdf.time_limit import Budget
+
+
+class MemoryWhy(Why):
+    """Why the memory of a network is not known."""
+
+    NO_BUFFERS = "no buffers for {network!r}: {end}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkMemory(Shown):
+    """The smallest buffers of a network. Bytes, and time units of a frame.
+
+    graph: with these buffers as capacities. smallest: the search that found them: status, lower bound.
+    sequential: time of a frame on one processor. pipelined: period of frames where each layer has a
+    processor of its own, with these buffers.
+    """
+
+    graph: Graph
+    smallest: SmallestStorage
+    buffers: int
+    parameters: int
+    sequential: int
+    pipelined: Fraction
+
+    @property
+    def status(self) -> Status:
+        """Return what is proved of the buffers: `optimal`, or `feasible` with a gap."""
+        return self.smallest.status
+
+    @property
+    def total(self) -> int:
+        """Bytes of buffers and parameters."""
+        return self.buffers + self.parameters
+
+    @property
+    def capacities(self) -> Mapping[str, int]:
+        """Elements that each buffer holds, by channel."""
+        return {
+            channel.name: channel.capacity
+            for channel in self.graph.channels
+            if channel.capacity is not None
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the needs as a JSON value; the period as text."""
+        period = {"pipelined": str(self.pipelined), "status": str(self.status)}
+        return {**self.row(), **period, "capacities": dict(self.capacities)}
+
+    def row(self) -> dict[str, Any]:
+        """Return the needs as an exact row, without the single buffers."""
+        names = ("buffers", "parameters", "total", "status", "sequential", "pipelined")
+        return {name: getattr(self, name) for name in names}
+
+
+def network_memory(
+    network: Network,
+    granularity: Granularity,
+    durations: Durations | None = None,
+    *,
+    element_bytes: int | None = None,
+    budget: Budget = None,
+) -> NetworkMemory:
+    """Return what the network needs with the smallest buffers that let it run at all.
+
+    durations: by default a time unit a phase. element_bytes: of each element and parameter; by default
+    those of the file. Raises GaveUp if `budget` ended the search before any buffers.
+    """
+    graph = lower(network, granularity, durations=durations, element_bytes=element_bytes)
+    found = smallest_storage(graph, SearchSpace(unit="bytes"), budget=budget)
+    if found.point is None or found.point.period is None:
+        raise GaveUp(because(MemoryWhy.NO_BUFFERS, network=network.name, end=found.reason))
+    return NetworkMemory(
+        graph=with_capacities(graph, found.point.capacities),
+        smallest=found,
+        buffers=found.point.size,
+        pipelined=found.point.period,
+        parameters=parameter_bytes(network, element_bytes),
+        sequential=sum(sum(actor.durations) for actor in graph.actors),
+    )

@@ -1,0 +1,310 @@
+"""An application: several networks, each in partitions, some of which run in parallel; its files.
+
+Source of the model: Minakova and Stefanov, Memory-Throughput Trade-off for CNN-based Applications
+at the Edge, ACM TODAES 28(1), 2022, section 3 (chapter 6 of Minakova's thesis).
+
+A file is JSON, or YAML with the same keys:
+
+    {"name": "glasses",
+     "networks": [
+       {"model": "mobilenet_v1:width=1/4", "name": "eyes", "outside": ["input", "output"],
+        "partitions": [{"name": "P1", "last": "conv 6"}, {"name": "P2"}]},
+       {"model": "speech.onnx"}],
+     "parallel": [["P1", "P2"]]}
+
+A model is a text of the catalogue, or a file beside the application; "repair": true goes on with the
+shapes that follow where a JSON network contradicts itself, "simplify": true folds normalisations and
+fuses activations. Only "model" is needed: a network has the name of its model, and one partition of
+that name. A partition lists its "layers" in the order of its schedule, or ends with its "last" layer;
+the last partition need not say where it ends. "outside" are layers that stand for the world and have no
+buffers. "parallel" lists the sets of partitions that run at the same time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from itertools import accumulate, pairwise
+from math import gcd
+from pathlib import PurePath
+from typing import Any
+
+from cnn2csdf.dtypes import Element
+from cnn2csdf.network import Network
+from cnn2csdf.readers.model_files import SUFFIXES, read_model
+from cnn2csdf.simplify import simplified
+from csdf.errors import CsdfError, InvalidNetwork, UnreadableFile, UnsupportedOperator
+from csdf.io.files import read_text
+from csdf.io.json_value import JsonValue
+
+YAML_SUFFIXES = (".yaml", ".yml")
+
+Genes = tuple[int | None, ...]
+"""For each layer of an application, in its order: rows of a part, or None for the whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """Consecutive layers of a network that one processor carries out.
+
+    layers: in the order of the schedule, in which each comes after those it reads.
+    """
+
+    name: str
+    layers: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.layers:
+            raise InvalidNetwork(f"partition {self.name!r} has no layer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A network of an application in its partitions, in the order of execution.
+
+    outside: layers that stand for the world, such as the place where frames come in when the
+    application does not own the memory of a frame. They have no actor, no gene and no buffer.
+    """
+
+    network: Network
+    partitions: tuple[Partition, ...]
+    outside: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        for name in sorted(self.outside):
+            self.network.layer(name)
+        expected = self.layers
+        count = 0
+        for partition in self.partitions:
+            here = expected[count : count + len(partition.layers)]
+            count += len(partition.layers)
+            done: set[str] = set()
+            for name in partition.layers:
+                layer = self.network.layer(name)
+                if name in done:
+                    raise InvalidNetwork(f"partition {partition.name!r} has {name!r} twice")
+                if name not in here:
+                    raise InvalidNetwork(
+                        f"partition {partition.name!r} of network {self.name!r} has layer {name!r}; "
+                        f"expected consecutive layers, here {', '.join(here) or 'none'}"
+                    )
+                for source in layer.inputs:
+                    if source in partition.layers and source not in done:
+                        raise InvalidNetwork(
+                            f"partition {partition.name!r}: layer {name!r} stands before "
+                            f"{source!r}, which it reads"
+                        )
+                done.add(name)
+        if count < len(expected):
+            raise InvalidNetwork(
+                f"network {self.name!r}: no partition has layer {expected[count]!r}"
+            )
+
+    @property
+    def name(self) -> str:
+        """Name of the network."""
+        return self.network.name
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Layers that have a gene, in the order of the network."""
+        return _inside(self.network, self.outside)
+
+
+def _inside(network: Network, outside: frozenset[str]) -> tuple[str, ...]:
+    return tuple(layer.name for layer in network.layers if layer.name not in outside)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Application:
+    """Networks that share one memory.
+
+    parallel: sets of names of partitions that run at the same time, each on a processor of its own;
+    those of one network are pipelined. All other partitions take turns.
+    """
+
+    name: str
+    members: tuple[Member, ...]
+    parallel: tuple[frozenset[str], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.members:
+            raise InvalidNetwork(f"application {self.name!r} has no network")
+        _require_unique("network", [member.name for member in self.members])
+        names = [partition.name for _, partition in self.partitions]
+        _require_unique("partition", names)
+        together = [name for group in self.parallel for name in sorted(group)]
+        for name in together:
+            if name not in names:
+                raise InvalidNetwork(
+                    f"parallel: there is no partition {name!r}; there are {', '.join(names)}"
+                )
+        _require_unique("parallel partition", together)
+
+    @property
+    def unit(self) -> int:
+        """Bytes in which sizes are counted: every element of every tensor has a multiple of it."""
+        return gcd(*_element_sizes(self))
+
+    @property
+    def has_one_size(self) -> bool:
+        """Whether the elements of all tensors have the same bytes."""
+        return len(_element_sizes(self)) == 1
+
+    @property
+    def partitions(self) -> Iterator[tuple[int, Partition]]:
+        """All partitions, each with the number of its member."""
+        for number, member in enumerate(self.members):
+            for partition in member.partitions:
+                yield number, partition
+
+    @property
+    def layers(self) -> tuple[tuple[str, str], ...]:
+        """Network and name of every layer that has a gene, in the order of the genes."""
+        return tuple((member.name, layer) for member in self.members for layer in member.layers)
+
+
+def _require_unique(what: str, names: Sequence[str]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise InvalidNetwork(f"two {what}s are named {name!r}")
+
+
+def single_partition(network: Network, outside: frozenset[str] = frozenset()) -> Member:
+    """Return the network as a member with a single partition of its own name."""
+    partition = Partition(name=network.name, layers=_inside(network, outside))
+    return Member(network=network, partitions=(partition,), outside=outside)
+
+
+def divided(
+    network: Network, sizes: Sequence[int], outside: frozenset[str] = frozenset()
+) -> Member:
+    """Return the network as a member in partitions of so many layers, "NAME/1" and so on."""
+    layers = _inside(network, outside)
+    partitions = tuple(
+        Partition(name=f"{network.name}/{number}", layers=layers[begin:end])
+        for number, (begin, end) in enumerate(pairwise(accumulate(sizes, initial=0)), start=1)
+    )
+    return Member(network=network, partitions=partitions, outside=outside)
+
+
+def without_parallelism(application: Application) -> Application:
+    """Return the same networks, each in one partition, one after another."""
+    members = tuple(
+        single_partition(member.network, member.outside) for member in application.members
+    )
+    return replace(application, members=members, parallel=())
+
+
+def _element_sizes(application: Application) -> set[int]:
+    layers = (layer for member in application.members for layer in member.network.layers)
+    return {layer.element_bytes for layer in layers}
+
+
+def of_one_size(application: Application) -> Application:
+    """Return the application where the elements of all tensors count alike, whatever their types."""
+    members = tuple(
+        replace(member, network=with_one_size(member.network)) for member in application.members
+    )
+    return replace(application, members=members)
+
+
+def with_one_size(network: Network) -> Network:
+    """Return the network where all tensors have elements of the same bytes."""
+    if len({layer.element_bytes for layer in network.layers}) == 1:
+        return network
+    layers = tuple(replace(layer, element=Element.FLOAT32) for layer in network.layers)
+    return replace(network, layers=layers)
+
+
+def read_application(path: str | os.PathLike[str]) -> Application:
+    """Return the application of a file. Raises what parse_application raises."""
+    return parse_application(read_text(path), os.fspath(path))
+
+
+def parse_application(text: str, name: str) -> Application:
+    """Return the application that a text describes; its networks are read.
+
+    name: of the file; its suffix tells YAML from JSON, its folder is where model files are.
+    Raises UnreadableFile or InvalidNetwork with the place, UnsupportedOperator from a model file, and
+    CsdfError where a format needs a library that is not installed.
+    """
+    if PurePath(name).suffix.lower() in YAML_SUFFIXES:
+        document = JsonValue(_yaml_parser(name)(text, name), name, "")
+    else:
+        document = JsonValue.parse(text, name)
+    document.require_keys(("networks",), ("name", "parallel"))
+    members = tuple(_member(one, PurePath(name).parent) for one in document["networks"].items())
+    groups = _optional(document, "parallel", [])
+    try:
+        return Application(
+            name=_optional(document, "name", PurePath(name).stem).text(),
+            members=members,
+            parallel=tuple(frozenset(_texts(group)) for group in groups.items()),
+        )
+    except InvalidNetwork as error:
+        raise InvalidNetwork(f"{name}: {error}") from None
+
+
+def _yaml_parser(name: str) -> Any:
+    """YAML is an extra: what knows it is imported when a file asks for it."""
+    try:
+        return import_module("planners.reuse.yaml_text").parse_yaml
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] != "yaml":
+            raise
+        raise CsdfError(f"{name}: YAML files need PyYAML: pip install 'csdf[yaml]'") from None
+
+
+def _member(found: JsonValue, folder: PurePath) -> Member:
+    found.require_keys(("model",), ("name", "repair", "simplify", "outside", "partitions"))
+    source = found["model"].text()
+    if PurePath(source).suffix.lower() in SUFFIXES:
+        source = str(folder / source)
+    repair = _optional(found, "repair", default=False).truth()
+    try:
+        model = read_model(source, repair=repair)
+    except (UnreadableFile, UnsupportedOperator, InvalidNetwork) as error:
+        raise type(error)(f"{found.where}: {error}") from None
+    if _optional(found, "simplify", default=False).truth():
+        model = simplified(model)
+    name = _optional(found, "name", model.network.name).text()
+    network = replace(model.network, name=name)
+    try:
+        outside = frozenset(_texts(_optional(found, "outside", [])))
+        whole = single_partition(network, outside)
+        if "partitions" not in found.value:
+            return whole
+        partitions = _partitions(found["partitions"], whole.layers)
+        return Member(network=network, partitions=partitions, outside=outside)
+    except InvalidNetwork as error:
+        raise InvalidNetwork(f"{found.where}: {error}") from None
+
+
+def _partitions(found: JsonValue, layers: Sequence[str]) -> tuple[Partition, ...]:
+    partitions: list[Partition] = []
+    rest = list(layers)
+    for one in found.items():
+        one.require_keys(("name",), ("layers", "last"))
+        here = rest
+        if "layers" in one.value:
+            here = _texts(one["layers"])
+        elif "last" in one.value:
+            last = one["last"].text()
+            if last not in rest:
+                raise one["last"].refusal("expected a layer behind the partition before")
+            here = rest[: rest.index(last) + 1]
+        partitions.append(Partition(name=one["name"].text(), layers=tuple(here)))
+        rest = rest[len(here) :]
+    return tuple(partitions)
+
+
+def _texts(found: JsonValue) -> list[str]:
+    return [one.text() for one in found.items()]
+
+
+def _optional(found: JsonValue, key: str, default: Any) -> JsonValue:
+    return found[key] if key in found.value else JsonValue(default, found.file, found.place)

@@ -1,1 +1,0 @@
-"""Applications: networks that share a device, and where they are read from."""

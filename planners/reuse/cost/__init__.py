@@ -1,1 +1,0 @@
-"""Costs of a chromosome: memory, time, and bounds for all chromosomes."""

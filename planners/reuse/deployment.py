@@ -1,0 +1,306 @@
+"""The final plan of an application: an arena, a place in it for each buffer, and what fires when.
+
+In the form of all plans it is one plan for each network, all in the same arena. A partition is a group,
+whose stages fire in the order of its schedule. A tensor that one partition makes and another reads lies
+whole; where both may work at the same time it is handed over from one buffer to another. Edges that lie
+in one place are one buffer with several readers.
+
+Networks take turns: frame by frame, where their partitions take turns too. A network all of whose
+partitions are in one parallel set is a pipeline, each partition a frame behind the one before, which is
+drained before another network has its turn, since that may write over its double buffers. Pipelines of
+one set work at the same time. Where a set has only some of the partitions of a network these run one
+after another too: other partitions share bytes with the double buffer between them, so no second frame
+may be under way.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from csdf.errors import ExecutionError, InvalidPlan
+from csdf.outcome import Reason, Status
+from planners.arena.checker import check_plan
+from planners.arena.problem import MemoryPlan
+from planners.memory.ordered import GroupInOrder, PartsInOrder, Ring, in_order
+from planners.plan.plan import StreamingPlan, Transfer
+from planners.reuse.application import Application, Member
+from planners.reuse.evaluation import Evaluator, ReusePlan
+from planners.reuse.placement import element_bytes as bytes_of_element
+from planners.reuse.placement import offset_problem
+
+
+class PlannedFiring(NamedTuple):
+    """A part of a layer: output rows [first_row, end_row) of one frame."""
+
+    layer: int  # its place among the layers of the partition
+    phase: int
+    first_row: int
+    end_row: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedPartition:
+    """A partition with its schedule: a step is one firing, and all of them are one frame."""
+
+    name: str
+    network: str
+    layers: tuple[str, ...]
+    firings: tuple[PlannedFiring, ...]
+
+
+class PlannedStay(NamedTuple):
+    """Steps of a partition, both included, in which a buffer is in use."""
+
+    partition: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedBuffer:
+    """Bytes for what one layer writes for another, in the schedule of the partitions it stays in.
+
+    input: which of the consumer's inputs it is, counted from 0. Several buffers of one connection
+    are its copies in a pipeline, in their order; each is copied to the next when the last partition
+    that it stays in has finished a frame. in_place: its producer writes it over what it reads.
+    row_bytes: of one row of all maps; what is no stack of maps is a single row.
+    """
+
+    name: str
+    network: str
+    producer: str
+    consumer: str
+    input: int
+    offset: int
+    size: int
+    row_bytes: int
+    stays: tuple[PlannedStay, ...]
+    in_place: bool = False
+
+    @property
+    def rows(self) -> int:
+        """How many rows it keeps: row r of a frame lies in place r % rows."""
+        return self.size // self.row_bytes
+
+    @property
+    def connection(self) -> tuple[str, str, str, int]:
+        """Its connection, which copies in a pipeline have in common."""
+        return self.network, self.producer, self.consumer, self.input
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """All that it takes to run an application in one memory. Sizes and offsets in bytes.
+
+    status, reason, lower_bound: of the arena, as in planners.arena.problem. weights: bytes in no
+    arena. parallel: sets of partitions that run at the same time.
+    """
+
+    name: str
+    status: Status
+    reason: Reason
+    arena_bytes: int
+    lower_bound: int
+    weights: int
+    element_bytes: int
+    buffers: tuple[PlannedBuffer, ...]
+    partitions: tuple[PlannedPartition, ...]
+    parallel: tuple[tuple[str, ...], ...]
+
+
+def deployment(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> Deployment:
+    """Return the final plan of a chromosome whose buffers lie as `memory` says.
+
+    Raises InvalidPlan if the checker refuses it, or if it was made for other buffers or lifetimes.
+    """
+    check_plan(memory)
+    _require_made_for(evaluator, plan, memory)
+    application = evaluator.application
+    return Deployment(
+        name=application.name,
+        status=memory.status,
+        reason=memory.reason,
+        arena_bytes=memory.peak,
+        lower_bound=memory.lower_bound,
+        weights=evaluator.weights,
+        element_bytes=evaluator.costs.element_bytes,
+        buffers=tuple(_buffers(evaluator, plan, memory)),
+        partitions=tuple(
+            PlannedPartition(
+                name=partition.name,
+                network=application.members[member].name,
+                layers=partition.layers,
+                firings=tuple(_firings(evaluator, plan, number)),
+            )
+            for number, (member, partition) in enumerate(application.partitions)
+        ),
+        parallel=tuple(tuple(sorted(group)) for group in application.parallel),
+    )
+
+
+def _require_made_for(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> None:
+    """The plan may keep apart more than it has to, but nothing less, and no shorter."""
+    found, wanted = memory.problem, offset_problem(evaluator, plan)
+    either = [
+        {(one.name, one.size, one.start, one.end) for one in problem.buffers}
+        for problem in (found, wanted)
+    ]
+    if either[0] != either[1]:
+        raise InvalidPlan(f"{found.name}: the buffers are not those of the chromosome")
+    apart = {frozenset(pair) for pair in found.conflicts}
+    for pair in wanted.conflicts:
+        if frozenset(pair) not in apart:
+            raise InvalidPlan(f"{found.name}: {pair} do not conflict; they run in parallel")
+    edges = {edge.name: edge for edge in plan.edges}
+    sizes = {buffer.name: buffer.size for buffer in found.buffers}
+    for pair in found.shares:  # the same rows of one tensor in the same places
+        tensors = {(edges[one].member, edges[one].connection.producer) for one in pair}
+        places = {(memory.offsets[one], sizes[one]) for one in pair}
+        if len(tensors) > 1 or len(places) > 1:
+            raise InvalidPlan(f"{found.name}: {pair} are used together, but share bytes")
+
+
+def _buffers(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> Iterator[PlannedBuffer]:
+    partitions = [partition.name for _, partition in evaluator.application.partitions]
+    sizes = {buffer.name: buffer.size for buffer in memory.problem.buffers}
+    over = {
+        written
+        for read, written in memory.problem.in_place
+        if memory.offsets[read] == memory.offsets[written]
+    }
+    for edge, spans in zip(plan.edges, plan.spans, strict=True):
+        member = evaluator.application.members[edge.member]
+        row_elements = member.network.layer(edge.connection.producer).shape.row_elements
+        yield PlannedBuffer(
+            name=edge.name,
+            network=member.name,
+            producer=edge.connection.producer,
+            consumer=edge.connection.consumer,
+            input=edge.connection.index,
+            offset=memory.offsets[edge.name],
+            size=sizes[edge.name],
+            row_bytes=row_elements * bytes_of_element(evaluator, edge),
+            stays=tuple(
+                PlannedStay(partitions[stay.partition], *span)
+                for stay, span in zip(edge.stays, spans, strict=True)
+            ),
+            in_place=edge.name in over,
+        )
+
+
+def _firings(evaluator: Evaluator, plan: ReusePlan, partition: int) -> Iterator[PlannedFiring]:
+    table = evaluator.models[partition].table
+    ends = [table.written(layer, rows) for layer, rows in enumerate(plan.rows[partition])]
+    fired: Counter[int] = Counter()
+    for layer in plan.orders[partition]:
+        phase = fired[layer]
+        fired[layer] += 1
+        yield PlannedFiring(layer, phase, (0, *ends[layer])[phase], ends[layer][phase])
+
+
+def streaming_plans(
+    application: Application, found: Deployment, *, element_bytes: int | None = None
+) -> tuple[StreamingPlan, ...]:
+    """Return the plans of all networks of an application, in their order.
+
+    element_bytes: of every element; None where each tensor has its own. The arena of a plan ends where
+    the last buffer of its network ends. Raises ExecutionError where the networks of a parallel set do
+    not work at the same time as a whole.
+    """
+    concurrent = concurrent_partitions(found)
+    return tuple(
+        in_order(_parts(member, found, concurrent, element_bytes)) for member in application.members
+    )
+
+
+def concurrent_partitions(found: Deployment) -> dict[str, str]:
+    """Return for each partition that may work at the same time as others the names of all of them.
+
+    Raises ExecutionError where a set joins different networks but not the whole of each: what one
+    hands from partition to partition may then lie under the buffers of the other.
+    """
+    networks: dict[str, set[str]] = defaultdict(set)
+    for partition in found.partitions:
+        networks[partition.network].add(partition.name)
+    words: dict[str, str] = {}
+    for group in map(set, found.parallel):
+        partly = [name for name, own in networks.items() if own & group and not own <= group]
+        for network in partly:
+            own, others = sorted(networks[network] & group), sorted(group - networks[network])
+            if others:
+                raise ExecutionError(
+                    f"partitions {own} of network {network!r} run in parallel to "
+                    f"{others} of others, but not the whole of {network!r} does"
+                )
+        if not partly:
+            names = [one.name for one in found.partitions if one.name in group]
+            words |= dict.fromkeys(names, ", ".join(names))
+    return words
+
+
+def _parts(
+    member: Member, found: Deployment, concurrent: Mapping[str, str], element_bytes: int | None
+) -> PartsInOrder:
+    """A network of a deployment: its groups, and its buffers, those in one place together."""
+    partitions = [one for one in found.partitions if one.network == member.name]
+    number = {one.name: place for place, one in enumerate(partitions)}
+    home = {layer: place for place, one in enumerate(partitions) for layer in one.layers}
+    begins = [0, *accumulate(len(one.firings) for one in partitions)]
+    buffers = [one for one in found.buffers if one.network == member.name]
+    copies: dict[tuple[str, str, str, int], list[PlannedBuffer]] = defaultdict(list)
+    for one in buffers:
+        copies[one.connection].append(one)
+    together: dict[tuple[str, int, int, int, str], list[PlannedBuffer]] = defaultdict(list)
+    for one in buffers:
+        own = one.name if len(copies[one.connection]) > 1 else ""
+        begin = number[one.stays[0].partition]
+        together[one.producer, one.offset, one.size, begin, own].append(one)
+
+    def name(buffer: PlannedBuffer) -> str:
+        return buffer.name.removeprefix(f"{member.name}: ")
+
+    rings = tuple(
+        Ring(
+            name=name(same[0]),
+            tensor=producer,
+            readers=tuple(dict.fromkeys(one.consumer for one in same)),
+            size=size,
+            offset=offset,
+            last=max(begins[number[one.stays[-1].partition]] + one.stays[-1].last for one in same),
+            begin=begin,
+            end=max(number[one.stays[-1].partition] for one in same) + 1,
+            is_whole=any(home[producer] != home[one.consumer] for one in same),
+        )
+        for (producer, offset, size, begin, _), same in together.items()
+    )
+    groups = tuple(
+        GroupInOrder(
+            order=tuple(partition.layers[firing.layer] for firing in partition.firings),
+            transfers=tuple(
+                Transfer(source=name(source), target=name(target))
+                for some in copies.values()
+                for source, target in pairwise(some)
+                if target.stays[0].partition == partition.name
+            ),
+            concurrent=concurrent.get(partition.name),
+        )
+        for partition in partitions
+    )
+    return PartsInOrder(
+        network=member.network,
+        element_bytes=element_bytes,
+        rings=rings,
+        rows={  # of a part of each layer: those of its first firing
+            partition.layers[firing.layer]: firing.end_row - firing.first_row
+            for partition in partitions
+            for firing in partition.firings
+            if firing.phase == 0
+        },
+        groups=groups,
+        arena_bytes=max((one.offset + one.size for one in buffers), default=0),
+        outside=member.outside,
+    )

@@ -1,0 +1,308 @@
+"""Algorithm 10: the memory and the throughput of a chromosome.
+
+A chromosome has a gene for each layer: the rows of a part, or None where the layer works as a whole
+(the published genes are 1 and None). From it follow the phases of the layers, the smallest buffer of
+each edge with which the graph can run, the schedule of each partition, and the buffers that edges
+share. The rows that neighbouring windows have in common stay in the buffer of the edge: there is no
+self-loop buffer beside it, as in the published worked example.
+
+Time: a partition carries out its firings one after another, as long as the platform says; partitions
+that are pipelined work on different frames at the same time, so the longest decides; others add up.
+Source: Minakova and Stefanov, TODAES 28(1), 2022, Algorithm 10 of the thesis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from typing import Any, NamedTuple
+
+from cnn2csdf.fixed_point.flash import flash_bytes
+from cnn2csdf.parameters import parameter_bytes
+from cnn2csdf.platforms import NANOSECONDS, PLATFORMS, USUAL_PLATFORM, Platform
+from csdf.errors import InvalidNetwork, InvalidPlan
+from planners.reuse.application import Application, Genes
+from planners.reuse.edge_buffers import (
+    EdgeBuffer,
+    Residents,
+    SharedBuffer,
+    edge_buffers,
+    partition_groups,
+    shared_buffers,
+)
+from planners.reuse.partition import PartitionModel, PartitionState, PhaseTimes, layer_times
+
+MOST_EVALUATIONS = 50_000  # to remember
+
+Share = Callable[[Sequence[int], Sequence[int]], list[SharedBuffer]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """Bytes of an element of a tensor and of a trained parameter, and the processors.
+
+    element_bytes: of the smallest element; where an application has several types, the others have
+    as many times more as in its files. parameter_bytes: None for those of the files. measured: for
+    each network whose phases were measured, what they take; the platform says it for the others.
+    """
+
+    element_bytes: int = 4
+    parameter_bytes: int | None = 4
+    platform: Platform = PLATFORMS[USUAL_PLATFORM]
+    measured: Mapping[str, PhaseTimes] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if min(self.element_bytes, self.parameter_bytes or 1) < 1:
+            raise InvalidPlan(
+                f"an element of {self.element_bytes} bytes and a parameter of "
+                f"{self.parameter_bytes}; expected at least 1"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """The costs of a chromosome.
+
+    buffers, weights: bytes. periods: seconds from frame to frame of each network, in the order of
+    the application, while it runs. extra_phases: phases beyond one a layer, the published measure of
+    lost time.
+    """
+
+    buffers: int
+    weights: int
+    periods: tuple[Fraction, ...]
+    extra_phases: int
+
+    @property
+    def memory(self) -> int:
+        """Bytes of buffers and weights."""
+        return self.buffers + self.weights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReusePlan:
+    """All of a chromosome: buffers, schedules and lifetimes. Sizes in elements.
+
+    rows: of a part, for each layer of each partition. capacities: of each edge buffer. spans: for
+    each stay of each edge buffer its first and last step in that partition. orders: for each
+    partition the layer of every step, by its number. least: no capacities with which these parts can
+    run have a smaller sum. live_load: what is in use together at most; no plan with these capacities
+    and lifetimes is smaller.
+    """
+
+    edges: tuple[EdgeBuffer, ...]
+    rows: tuple[tuple[int, ...], ...]
+    capacities: tuple[int, ...]
+    spans: tuple[tuple[tuple[int, int], ...], ...]
+    orders: tuple[tuple[int, ...], ...]
+    shared: tuple[SharedBuffer, ...]
+    least: int
+    live_load: int
+
+    @property
+    def elements(self) -> int:
+        """Elements of all shared buffers."""
+        return sum(buffer.size for buffer in self.shared)
+
+    @property
+    def unshared_elements(self) -> int:
+        """Elements where every edge has a buffer of its own."""
+        return sum(self.capacities)
+
+
+class Buffers(NamedTuple):
+    """Elements of each edge buffer, and the whole buffers that the edges share."""
+
+    sizes: list[int]
+    shared: list[SharedBuffer]
+
+    @property
+    def elements(self) -> int:
+        """Elements of all shared buffers."""
+        return sum(buffer.size for buffer in self.shared)
+
+
+class Evaluator:
+    """An application whose chromosomes are evaluated, each once: `count` says how many were.
+
+    share: how edges share whole buffers; by default Algorithm 8. An evaluation is remembered until
+    MOST_EVALUATIONS others came after it. models: of the partitions, in their order. groups: which
+    parallel set each partition is in. units: partitions that run at the same time, together; the others
+    alone. parallel: for each edge buffer, as bits, those in use in
+    partitions that run in parallel to its own.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        costs: Costs | None = None,
+        *,
+        share: Share = shared_buffers,
+    ) -> None:
+        self.application = application
+        self.costs = costs or Costs()
+        self._share = share
+        self.edges = edge_buffers(application)
+        self.groups = partition_groups(application)
+        units: dict[object, list[int]] = {}
+        for number, group in enumerate(self.groups):
+            units.setdefault(("alone", number) if group is None else group, []).append(number)
+        self.units = list(units.values())
+        self.count = 0
+        self._known: dict[Genes, Evaluation] = {}
+        size = self.costs.element_bytes if application.has_one_size else None
+        times = [
+            layer_times(
+                member.network, self.costs.platform, size, self.costs.measured.get(member.name)
+            )
+            for member in application.members
+        ]
+        residents: list[Residents] = [{} for _ in self.groups]
+        for edge_number, edge in enumerate(self.edges):
+            for stay in edge.stays:
+                residents[stay.partition][edge_number] = (edge, stay)
+        self.models = [
+            PartitionModel(
+                application.members[member].network,
+                partition,
+                application.unit,
+                times[member],
+                here,
+            )
+            for (member, partition), here in zip(application.partitions, residents, strict=True)
+        ]
+        self._owners = [member for member, _ in application.partitions]
+        gene = {layer: number for number, layer in enumerate(application.layers)}
+        self._length = len(gene)
+        self._genes = [
+            [gene[application.members[member].name, layer] for layer in partition.layers]
+            for member, partition in application.partitions
+        ]
+        masks = [sum(1 << number for number in here) for here in residents]
+        self.parallel = [0] * len(self.edges)
+        for own, here in enumerate(residents):
+            for other, group in enumerate(self.groups):
+                if other != own and group is not None and group == self.groups[own]:
+                    for edge_number in here:
+                        self.parallel[edge_number] |= masks[other]
+        self.weights = sum(
+            parameter_bytes(member.network, self.costs.parameter_bytes)
+            for member in application.members
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel as application and costs; nothing that was worked out goes along."""
+        return partial(Evaluator, share=self._share), (self.application, self.costs)
+
+    @property
+    def flash_bytes(self) -> int:
+        """Bytes of the weights in flash, as C stores them with what rescales integers."""
+        return sum(
+            flash_bytes(member.network, self.costs.parameter_bytes)
+            for member in self.application.members
+        )
+
+    def evaluate(self, genes: Genes) -> Evaluation:
+        """Return what a chromosome costs."""
+        known = self._known.get(genes)
+        if known is None:
+            self.count += 1
+            if len(self._known) >= MOST_EVALUATIONS:
+                del self._known[next(iter(self._known))]
+            states = self._states(genes)
+            known = self._known[genes] = Evaluation(
+                buffers=self.costs.element_bytes * self._buffers(states).elements,
+                weights=self.weights,
+                periods=self._periods(states),
+                extra_phases=sum(state.extra_phases for state in states.values()),
+            )
+        return known
+
+    def buffers(
+        self, genes: Genes, *, member: int | None = None, share: Share | None = None
+    ) -> Buffers:
+        """Return the buffers of a chromosome.
+
+        member: as if this network were alone; the edges of the others have no elements then, and
+        their genes no effect.
+        """
+        return self._buffers(self._states(genes, member), share)
+
+    def live_bytes(self, member: int, genes: Genes) -> int:
+        """Return the live bytes of one network in its worst step; no offsets need less."""
+        loads = [0] * len(self.groups)
+        for number, state in self._states(genes, member).items():
+            loads[number] = state.load(self._sizes({number: state}))
+        return self.costs.element_bytes * self.together(loads)
+
+    def plan(self, genes: Genes) -> ReusePlan:
+        """Return the buffers, schedules and lifetimes of a chromosome."""
+        states = self._states(genes)
+        sizes, shared = self._buffers(states)
+        return ReusePlan(
+            edges=self.edges,
+            rows=tuple(state.rows for state in states.values()),
+            capacities=tuple(sizes),
+            spans=tuple(
+                tuple(states[stay.partition].spans[number] for stay in edge.stays)
+                for number, edge in enumerate(self.edges)
+            ),
+            orders=tuple(self.models[number].order(state) for number, state in states.items()),
+            shared=tuple(shared),
+            least=sum(edge.elements for edge in self.edges if edge.inner is None)
+            + sum(state.lower_bound for state in states.values()),
+            live_load=self.together([state.load(sizes) for state in states.values()]),
+        )
+
+    def together(self, amounts: Sequence[int]) -> int:
+        """Return the largest amount of a partition, those that run in parallel added up."""
+        return max((sum(amounts[number] for number in unit) for unit in self.units), default=0)
+
+    def _states(self, genes: Genes, member: int | None = None) -> dict[int, PartitionState]:
+        """The partitions of all networks, or of one, by number."""
+        if len(genes) != self._length:
+            raise InvalidNetwork(
+                f"{len(genes)} genes for application {self.application.name!r}; "
+                f"expected one for each of its {self._length} layers"
+            )
+        return {
+            number: model.state(tuple([genes[place] for place in self._genes[number]]))
+            for number, model in enumerate(self.models)
+            if member is None or member == self._owners[number]
+        }
+
+    def _sizes(self, states: Mapping[int, PartitionState]) -> list[int]:
+        """Elements of each edge buffer; those of cut edges, and of other partitions, are whole."""
+        sizes = [edge.elements for edge in self.edges]
+        for state in states.values():
+            for number, size in state.sizes.items():
+                sizes[number] = size
+        return sizes
+
+    def _buffers(self, states: Mapping[int, PartitionState], share: Share | None = None) -> Buffers:
+        sizes = self._sizes(states)
+        if len(states) < len(self.models):
+            there = {number for state in states.values() for number in state.spans}
+            sizes = [size if number in there else 0 for number, size in enumerate(sizes)]
+        conflicts = list(self.parallel)
+        for state in states.values():
+            for number, mask in state.conflicts.items():
+                conflicts[number] |= mask
+        return Buffers(sizes, (share or self._share)(sizes, conflicts))
+
+    def _periods(self, states: Mapping[int, PartitionState]) -> tuple[Fraction, ...]:
+        """Partitions of a network that run in parallel overlap; the others follow one another."""
+        alone = [0] * len(self.application.members)
+        longest: dict[tuple[int, int], int] = {}
+        for number, state in states.items():
+            member, group = self._owners[number], self.groups[number]
+            if group is None:
+                alone[member] += state.nanoseconds
+            else:
+                key = member, group
+                longest[key] = max(longest.get(key, 0), state.nanoseconds)
+        for (member, _), time in longest.items():
+            alone[member] += time
+        return tuple(Fraction(time, NANOSECONDS) for time in alone)

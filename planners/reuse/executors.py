@@ -1,0 +1,269 @@
+"""Executors of evaluations: the protocol, this process, an evaluation limit, a checkpoint file.
+
+Executors stand in front of one another: `Limited` counts different chromosomes and evaluates none
+twice, `Checkpoint` keeps scores in a file. Those with workers are in `process_pool` and `dask_cluster`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from itertools import islice
+from math import ceil
+from typing import Protocol
+
+from csdf.errors import CsdfError, GaveUp, UnreadableFile, plural
+from csdf.gc_pause import gc_paused
+from csdf.io.files import append_text, read_text, write_text
+from csdf.io.json_value import JsonValue
+from csdf.model.exact import MalformedText, signed_rational
+from csdf.outcome import because
+from csdf.time_limit import Stop
+from planners.reuse.problem import (
+    Archive,
+    Chromosome,
+    Evaluate,
+    EvaluationFailed,
+    FrontWhy,
+    InvalidSearch,
+    Number,
+    Point,
+    Problem,
+    Score,
+    shown,
+)
+
+TICK = 0.1  # seconds between two looks at the stop while others work
+BATCH = 64  # chromosomes that are evaluated together
+LOSSES = 3  # of workers, one after the other without a result between
+MANY = 8  # chromosomes for each worker; fewer are one part each, as a part costs a message
+
+Scores = Generator[Score, None, None]
+
+
+class Executor(Protocol):
+    """Something that evaluates chromosomes.
+
+    `scores` yields in the order of the chromosomes. It looks at the stop again and again; what that
+    raises ends the evaluation.
+    """
+
+    def scores(self, chromosomes: Sequence[Chromosome], stop: Stop) -> Scores:
+        """Yield the score of each chromosome."""
+
+
+def evaluated_points(
+    executor: Executor, chromosomes: Sequence[Chromosome], points: list[Point], stop: Stop
+) -> None:
+    """Append the chromosomes with their scores, in order; an error leaves those found before it."""
+    with closing(executor.scores(chromosomes, stop)) as scores:
+        for chromosome, score in zip(chromosomes, scores, strict=True):
+            points.append(Point(chromosome=chromosome, score=score))
+
+
+class Serial:
+    """Evaluations in this process."""
+
+    def __init__(self, evaluate: Evaluate) -> None:
+        self._evaluate = evaluate
+
+    def scores(self, chromosomes: Sequence[Chromosome], stop: Stop) -> Scores:
+        """Yield the score of each chromosome."""
+        for chromosome in chromosomes:
+            stop.look()
+            yield evaluated(self._evaluate, chromosome)
+
+
+def evaluated(evaluate: Evaluate, chromosome: Chromosome) -> Score:
+    """Return the score. Raises EvaluationFailed, which travels between processes, for a CsdfError."""
+    try:
+        return evaluate(chromosome)
+    except CsdfError as error:
+        raise EvaluationFailed(f"chromosome {shown(chromosome)}: {error}") from error
+
+
+def parts_of(chromosomes: Sequence[Chromosome], workers: int) -> list[Sequence[Chromosome]]:
+    """Return the chromosomes in parts, in order: in each round two thirds of those left, by worker.
+
+    Whoever is done early goes on with smaller and smaller parts, so that all workers end at about the
+    same time; the number of parts, which are messages, grows with the logarithm of the count only.
+    Source: Hummel, Schonberg and Flynn, Factoring: a method for scheduling parallel loops,
+    Communications of the ACM 35(8), 1992.
+    """
+    parts: list[Sequence[Chromosome]] = []
+    is_few = len(chromosomes) < MANY * workers
+    while left := len(chromosomes) - (done := sum(map(len, parts))):
+        size = ceil(left / workers if is_few else 2 * left / (3 * workers))
+        begins = range(done, min(done + size * workers, len(chromosomes)), size)
+        parts += [chromosomes[begin : begin + size] for begin in begins]
+    return parts
+
+
+def scores_of(evaluate: Evaluate, part: Sequence[Chromosome]) -> list[Score]:
+    """Return the scores of a part, in a worker.
+
+    What evaluations remember has few cycles; looks at it take a seventh of their time.
+    """
+    with gc_paused():
+        return [evaluated(evaluate, chromosome) for chromosome in part]
+
+
+def _completed(
+    known: dict[Chromosome, Score],
+    executor: Executor,
+    chromosomes: Sequence[Chromosome],
+    stop: Stop,
+) -> Scores:
+    """Yield the score of each chromosome, once it is known; the others are evaluated once."""
+    unknown = list(dict.fromkeys(one for one in chromosomes if one not in known))
+    with closing(executor.scores(unknown, stop)) as scores:
+        for chromosome in chromosomes:
+            if chromosome not in known:
+                known[chromosome] = next(scores)
+            yield known[chromosome]
+
+
+class LimitReached(GaveUp):
+    """No evaluation is left."""
+
+
+class Limited:
+    """An executor that evaluates each chromosome once, and no more than `most` different ones."""
+
+    def __init__(self, executor: Executor, most: int | None = None) -> None:
+        if most is not None and most < 1:
+            raise InvalidSearch(f"evaluations: found {most}; expected at least 1")
+        self._executor = executor
+        self._most = most
+        self._known: dict[Chromosome, Score] = {}
+        self._charged = 0
+
+    @property
+    def evaluations(self) -> int:
+        """How many different chromosomes were evaluated, and what was charged."""
+        return self.seen + self._charged
+
+    @property
+    def seen(self) -> int:
+        """How many different chromosomes were evaluated."""
+        return len(self._known)
+
+    def share(self, parts: int) -> int | None:
+        """Return the evaluations of one of so many equal parts of all; None where there is no limit."""
+        return None if self._most is None else self._most // parts
+
+    def charge(self) -> None:
+        """Count an evaluation that was made elsewhere. Raises LimitReached when none is left."""
+        self._left()
+        self._charged += 1
+
+    def scores(self, chromosomes: Sequence[Chromosome], stop: Stop) -> Scores:
+        """Yield the score of each chromosome. Raises LimitReached when the last evaluation is used."""
+        done = 0
+        while done < len(chromosomes):
+            some = chromosomes[done : done + self._left()]
+            done += len(some)
+            yield from _completed(self._known, self._executor, some, stop)
+
+    def _left(self) -> int:
+        if self._most is None:
+            return BATCH
+        count = self.evaluations
+        if count >= self._most:
+            raise LimitReached(because(FrontWhy.EVALUATIONS, count=count, s=plural(count)))
+        return min(BATCH, self._most - count)
+
+
+FORMAT = "csdf scores 1"
+CHANGED = "the file was changed, or its search had other costs; begin anew without it"
+
+
+class Checkpoint:
+    """An executor in front of another that keeps the scores in a file, one chromosome a line.
+
+    A search with the same seed that was ended evaluates nothing again that is in the file: it goes the
+    same way, and from there on to the front that it would have found.
+    """
+
+    def __init__(self, executor: Executor, path: str | os.PathLike[str], problem: Problem) -> None:
+        self._executor = executor
+        self._path = path
+        self._problem = problem
+        self._known: dict[Chromosome, Score] = {}
+
+    def open(self, stop: Stop) -> None:
+        """Read the file if it is there, or begin it. What was found best there is evaluated again.
+
+        Raises UnreadableFile if it is no checkpoint, or one of another problem, or if a chromosome of
+        its front, or of all where it has all, has another score; UnwritableFile.
+        """
+        header = json.dumps({"format": FORMAT, "problem": self._problem.fingerprint})
+        if not os.path.exists(self._path):
+            write_text(self._path, header + "\n")
+            return
+        text = read_text(self._path)
+        lines = text[: text.rfind("\n") + 1].splitlines()  # the last line may have been cut off
+        document = JsonValue.parse(f"[{','.join(lines)}]", str(self._path))
+        first, *entries = [*document.items()] or [document]
+        if type(first.value) is not dict or first.value.get("format") != FORMAT:
+            raise UnreadableFile(f"{self._path}: not a checkpoint; expected the format {FORMAT!r}")
+        if first["problem"].text() != self._problem.fingerprint:
+            raise UnreadableFile(
+                f"{self._path}: the scores of another problem; begin anew without it"
+            )
+        points = [self._point(entry) for entry in entries]
+        entry_of = {point.chromosome: entry for point, entry in zip(points, entries, strict=True)}
+        archive = Archive()
+        archive.add(points)
+        checked = points if len(entry_of) >= self._problem.size else archive.points
+        again: list[Point] = []
+        evaluated_points(self._executor, [one.chromosome for one in checked], again, stop)
+        for told, found in zip(checked, again, strict=True):
+            if told != found:
+                entry = entry_of[told.chromosome]
+                raise entry.refusal(f"its score is {_line(found)}; {CHANGED}")
+        self._known = {point.chromosome: point.score for point in points}
+        if len(text) > text.rfind("\n") + 1:
+            write_text(self._path, "\n".join([*lines, ""]))
+
+    def scores(self, chromosomes: Sequence[Chromosome], stop: Stop) -> Scores:
+        """Yield the score of each chromosome; those that are new go into the file."""
+        known = len(self._known)
+        try:
+            yield from _completed(self._known, self._executor, chromosomes, stop)
+        finally:
+            new = islice(self._known.items(), known, None)
+            lines = [_line(Point(chromosome=one, score=score)) for one, score in new]
+            if lines:
+                append_text(self._path, "\n".join([*lines, ""]))
+
+    def _point(self, entry: JsonValue) -> Point:
+        entry.require_keys(("genes", "objectives"))
+        objectives = tuple(_number(one) for one in entry["objectives"].items())
+        point = entry["genes"].naturals()
+        try:
+            score = Score(objectives=objectives)
+            self._problem.require_chromosome(point)
+            self._problem.require_score(point, score)
+        except InvalidSearch as error:
+            raise entry.refusal(f"expected a chromosome and its score: {error}") from None
+        return Point(chromosome=point, score=score)
+
+
+def _line(point: Point) -> str:
+    return json.dumps(
+        {
+            "genes": point.chromosome,
+            "objectives": [str(value) for value in point.score.objectives],
+        }
+    )
+
+
+def _number(value: JsonValue) -> Number:
+    try:
+        exact = signed_rational(value.text())
+    except MalformedText:
+        raise value.refusal("expected a number such as 7 or 7/2, as text") from None
+    return exact.numerator if exact.denominator == 1 else exact

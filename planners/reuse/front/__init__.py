@@ -1,1 +1,0 @@
-"""Chromosomes with several objectives: the searches for their front, and the choice from it."""

@@ -1,1 +1,0 @@
-"""Evaluations on a Dask cluster: the one place that knows Dask."""

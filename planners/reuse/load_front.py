@@ -1,0 +1,266 @@
+"""Exact front of live bytes against the time of each network: shortest paths over separators.
+
+Live bytes are the least that any plan with a chromosome's lifetimes needs, and mostly what offsets in
+one arena need (`planners.arena`). They decompose, which the sum of whole buffers does not:
+
+    of a partition     the largest load of its segments; times add up
+    in parallel        loads add up; within a network the slowest partition decides
+    one after another  the largest load decides; times of one network add up
+
+So all partitions may be as fast as they can be below one limit, and a limit has one best chromosome.
+For a limit the fastest parts of a partition are a shortest path over its separators, along segments
+that need no more. Exact for the genes tried, where the segments are complete and no two networks run in
+parallel: then one may be faster only if the other is slower, and only the chromosomes that are best for
+their sum are found.
+
+A separator is a layer that all other layers come before, or wait for. Where separators work as a whole
+a schedule falls into segments, from one such separator to the next, both included. What is live in a
+segment does not depend on the parts of layers outside of it:
+
+    All layers before a whole separator s have finished when s fires, and none behind it has begun. So
+    an edge from before s to behind it holds its whole tensor, whatever the other genes; an edge up to
+    s, or from s on, is whole too; and all other edges of a block are on one side of s. Neither side
+    waits for the other, so the smallest buffers of the block are the smallest of each side. Steps
+    within a segment follow from its own waits alone.
+
+It takes for granted that the smallest buffers of a block are the only ones of their size, and that
+they were found (`block_storage` gives up after some effort). Time is a sum over layers in any case.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
+from typing import NamedTuple, TypeVar
+
+from csdf.time_limit import Budget, Stop, stop_of
+from planners.reuse.application import Genes
+from planners.reuse.bounds import memory_bound
+from planners.reuse.edge_buffers import largest_load
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.partition import PartitionModel
+
+Gene = int | None
+MOST_CHOICES = 32  # genes to try in one segment
+
+
+class LoadPoint(NamedTuple):
+    """The fastest genes of some partitions, in their order, that need no more than a load.
+
+    load: elements. nanoseconds: of one frame; where partitions are pipelined, of the slowest.
+    """
+
+    load: int
+    nanoseconds: int
+    genes: tuple[Genes, ...]
+
+
+class LoadFront(NamedTuple):
+    """Chromosomes from the largest load to the smallest, each faster than those behind it.
+
+    genes: what was tried, beside the whole. is_exact: whether no chromosome of these genes has a
+    smaller load in the same time.
+    """
+
+    genes: tuple[Gene, ...]
+    chromosomes: tuple[Genes, ...]
+    loads: tuple[int, ...]  # elements
+    is_exact: bool
+
+
+def load_front(
+    evaluator: Evaluator, genes: Sequence[Gene] = (1,), *, budget: Budget = None
+) -> LoadFront:
+    """Return the front of load against time for the genes given, and the whole.
+
+    Raises GaveUp where `budget` ends it. O(separators^2) segments for each partition.
+    """
+    stop = stop_of(budget)
+    application = evaluator.application
+    floor = (memory_bound(evaluator, (None, *genes)) - evaluator.weights) // (
+        evaluator.costs.element_bytes
+    )
+    found = [
+        segments(model, genes, floor=floor if group is None else 0, stop=stop)
+        for model, group in zip(evaluator.models, evaluator.groups, strict=True)
+    ]
+    fronts = [partition_front(one) for one in found]
+    joined = []
+    for first, *others in evaluator.units:
+        front = fronts[first]
+        for other in others:  # loads add up, the slowest decides
+            front = _undominated(
+                LoadPoint(
+                    one.load + also.load,
+                    max(one.nanoseconds, also.nanoseconds),
+                    one.genes + also.genes,
+                )
+                for one, also in product(front, fronts[other])
+            )
+        joined.append(front[::-1])  # from the largest load on
+    chosen: dict[tuple[LoadPoint, ...], None] = {}
+    for limit in sorted({point.load for front in joined for point in front}, reverse=True):
+        within = [next((one for one in front if one.load <= limit), None) for front in joined]
+        points = tuple(one for one in within if one is not None)
+        if len(points) == len(joined):
+            chosen[points] = None
+    partitions = list(application.partitions)
+    chromosomes = []
+    for points in chosen:
+        gene_of: dict[tuple[str, str], Gene] = {}
+        for unit, point in zip(evaluator.units, points, strict=True):
+            for number, own in zip(unit, point.genes, strict=True):
+                member, partition = partitions[number]
+                name = application.members[member].name
+                gene_of |= zip([(name, layer) for layer in partition.layers], own, strict=True)
+        chromosomes.append(tuple(gene_of[layer] for layer in application.layers))
+    pairs = zip(evaluator.groups, partitions, strict=True)
+    networks = Counter(group for group, _ in {(group, one[0]) for group, one in pairs})
+    del networks[None]  # these take turns
+    return LoadFront(
+        genes=tuple(genes),
+        chromosomes=tuple(chromosomes),
+        loads=tuple(max(one.load for one in point) for point in chosen),
+        is_exact=all(one.is_complete for one in found) and max(networks.values(), default=1) == 1,
+    )
+
+
+class Segment(NamedTuple):
+    """Genes from one whole separator to another, without those of the two.
+
+    load: live elements at most. nanoseconds: of all layers between, and of the separator at the end.
+    begin, end: places in the partition; begin is -1 before the first layer, end is the number of
+    layers behind the last.
+    """
+
+    load: int
+    nanoseconds: int
+    genes: tuple[Gene, ...]
+    begin: int
+    end: int
+
+
+Way = TypeVar("Way", LoadPoint, Segment)
+
+
+def _undominated(points: Iterator[Way] | Sequence[Way]) -> list[Way]:
+    """The points from the smallest load to the largest, each faster than those before it."""
+    kept: list[Way] = []
+    for point in sorted(points, key=lambda one: (one.load, one.nanoseconds)):
+        if not kept or point.nanoseconds < kept[-1].nanoseconds:
+            kept.append(point)
+    return kept
+
+
+class Segments(NamedTuple):
+    """Segments by their end, and whether all that matter are there."""
+
+    ending: dict[int, list[Segment]]
+    is_complete: bool
+
+
+def partition_front(found: Segments) -> list[LoadPoint]:
+    """Return the front of one partition, from the smallest load to the largest."""
+    front: list[LoadPoint] = []
+    limit = None
+    while path := _fastest(found.ending, limit):
+        load = max(one.load for one in path)
+        genes = [gene for one in path for gene in (*one.genes, None)]  # None for each separator
+        time = sum(one.nanoseconds for one in path)
+        front.append(LoadPoint(load, time, (tuple(genes[:-1]),)))
+        limit = load - 1
+    return _undominated(front)
+
+
+def _fastest(ending: dict[int, list[Segment]], limit: int | None) -> list[Segment]:
+    """The fastest segments one after another within the limit; nothing if there are none."""
+    best: dict[int, tuple[int, int]] = {-1: (0, 0)}  # nanoseconds, and the largest load on the way
+    come: dict[int, Segment] = {}
+    for place in sorted(ending):
+        for one in ending[place]:
+            if one.begin in best and (limit is None or one.load <= limit):
+                time, load = best[one.begin]
+                candidate = (time + one.nanoseconds, max(load, one.load))
+                if place not in best or candidate < best[place]:
+                    best[place], come[place] = candidate, one
+    path: list[Segment] = []
+    end = max(ending)
+    while end in come:
+        path.append(come[end])
+        end = come[end].begin
+    return path[::-1]
+
+
+def segments(model: PartitionModel, genes: Sequence[Gene], *, floor: int, stop: Stop) -> Segments:
+    """Return the segments of a partition for the genes given; the whole is always one of them.
+
+    floor: elements that are live somewhere in any case. Some separators within a segment may be able to
+    work as whole layers without more elements than the floor. Such a segment is left out: with whole
+    layers there the partition is faster and needs no more memory. Where a segment has more than
+    MOST_CHOICES genes to try, only choices with one gene for all its layers are tried.
+    """
+    layers = len(model.heights)
+    different: list[tuple[Gene, ...]] = []  # the whole, then one gene for each number of rows
+    for layer, height in enumerate(model.heights):
+        rows = {model.table.part_rows(layer, gene): gene for gene in genes}
+        rows.pop(height, None)
+        different.append((None, *rows.values()))
+    # The first layer, with nothing before it, ends no segment: it may be whole. Others are not.
+    inner = [
+        some[1:] if layer in model.separators and layer else some
+        for layer, some in enumerate(different)
+    ]
+    places = [-1, *(one for one in model.separators if one), layers]
+    least: dict[tuple[int, int], int] = {}
+    ending: dict[int, list[Segment]] = {place: [] for place in places}
+    is_complete = True
+    for width in range(1, len(places)):
+        for low in range(len(places) - width):
+            begin, end = places[low], places[low + width]
+            stop.look()
+            between = places[low + 1 : low + width]
+            apart = min((max(least[begin, one], least[one, end]) for one in between), default=None)
+            if apart is not None and apart <= floor:
+                least[begin, end] = apart
+                continue
+            choices = inner[begin + 1 : end]
+            is_all = prod(map(len, choices)) <= MOST_CHOICES
+            is_complete &= is_all
+            tried = product(*choices) if is_all else _uniform(choices)
+            found = _undominated(_segment(model, begin, end, one) for one in tried)
+            ending[end] += found
+            loads = [one.load for one in found] + ([] if apart is None else [apart])
+            least[begin, end] = min(loads)
+    return Segments(ending, is_complete)
+
+
+def _segment(model: PartitionModel, begin: int, end: int, genes: tuple[Gene, ...]) -> Segment:
+    """A segment with everything outside of it whole."""
+    layers, edges = len(model.heights), model.table.edges
+    rows = model.part_rows((*(None,) * (begin + 1), *genes, *(None,) * (layers - end)))
+    done = range(begin + 1, min(end + 1, layers))
+    capacities = model.capacities(model.storages(rows))
+    steps = model.steps(rows, capacities)
+    low = steps.first[begin] if begin >= 0 else 0
+    high = steps.first[end] if end < layers else steps.total - 1
+    live = []
+    for edge, stay in model.residents.values():
+        start, stop = steps.span(stay)
+        if start <= high and stop >= low:
+            inner = edge.inner
+            size = edge.elements if inner is None else capacities[inner] * edges[inner].row_elements
+            live.append((max(start, low), min(stop, high), size))
+    load = largest_load(*zip(*live, strict=True)) if live else 0
+    time = sum(model.nanoseconds(layer, rows[layer]) for layer in done)
+    return Segment(load, time, genes, begin, end)
+
+
+def _uniform(choices: Sequence[tuple[Gene, ...]]) -> Iterator[tuple[Gene, ...]]:
+    """A gene for all layers that can take it; other layers take their own nearest gene."""
+    if all(choices):
+        wanted = dict.fromkeys(gene for some in choices for gene in some)
+        yield from dict.fromkeys(
+            tuple(gene if gene in some else some[-1] for some in choices) for gene in wanted
+        )

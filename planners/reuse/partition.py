@@ -1,0 +1,352 @@
+"""A partition at the rows of its layers: smallest buffers, schedule, lifetimes and time.
+
+Everything is remembered by what it depends on: buffers by the rows of their block, steps by the rows of
+their segment, a piece of the schedule between two separators that work as a whole. So a chromosome that
+differs in one gene costs the one block and the one segment.
+
+The schedule on one processor: it passes over the layers in their order again and again, and fires each
+that has its input and room for its output, once a pass. A layer that works as a whole fires in one of
+the passes; layers that work by rows alternate. This is how the published tool executes a CSDF graph;
+here buffers are bounded, and a pass that fires nothing would be a deadlock, which capacities without
+deadlock exclude: in a graph of this kind the order of firings never decides whether it gets stuck.
+Source: Minakova and Stefanov, TODAES 28(1), 2022, section 4, Algorithm 10.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from cnn2csdf.durations import platform_durations
+from cnn2csdf.granularity import Granularity
+from cnn2csdf.network import Network
+from cnn2csdf.platforms import Platform
+from csdf.errors import InvalidNetwork
+from csdf.kernels import compile as compiler
+from csdf.kernels import turns as kernel
+from planners.reuse.application import Genes, Partition
+from planners.reuse.edge_buffers import Residents, Stay, largest_load, overlaps
+from planners.reuse.storage import (
+    BlockStorage,
+    Edge,
+    PartitionRows,
+    block_rates,
+    block_storage,
+    blocks_of,
+    held_rows,
+)
+
+MOST_SEGMENTS = 20_000  # to remember, of one partition
+MOST_STATES = 1_000  # to remember, of one partition, or as many as have
+MOST_SPANS = 100_000  # spans together: more than a processor's cache holds are slower, not faster
+
+PhaseTimes = Mapping[str, Mapping[int, int]]  # by layer, nanoseconds of all of so many phases
+
+
+LayerTimes = Callable[[str, int | None], int]
+
+
+def layer_times(
+    network: Network,
+    platform: Platform,
+    element_bytes: int | None,
+    measured: PhaseTimes | None = None,
+) -> LayerTimes:
+    """Return the nanoseconds of a frame in a layer with so many rows of a part; None is the whole.
+
+    element_bytes: of every element; None where each tensor has its own. measured: instead of what the
+    platform says; raises InvalidNetwork for phases not measured.
+    """
+
+    @cache
+    def of_all(rows: int | None) -> Mapping[str, int]:
+        predicted = platform_durations(
+            network, Granularity(rows=rows), platform, element_bytes=element_bytes
+        )
+        if measured is None:
+            return {name: sum(times) for name, times in predicted.items()}
+        found = {}
+        for name, times in predicted.items():
+            known = measured.get(name, {})
+            if len(times) not in known:
+                raise InvalidNetwork(
+                    f"network {network.name!r}, layer {name!r}: no measured times of "
+                    f"{len(times)} phases, only of {', '.join(map(str, sorted(known))) or 'none'}; "
+                    "give a table for each number of rows, as csdf cnn measure writes them"
+                )
+            found[name] = known[len(times)]
+        return found
+
+    return lambda layer, rows: of_all(rows)[layer]
+
+
+class Steps(NamedTuple):
+    """The steps at which each layer fires first and last, and the number of steps.
+
+    first, last: -1 for a layer that fired before.
+    """
+
+    first: list[int]
+    last: list[int]
+    total: int
+
+    def span(self, stay: Stay) -> tuple[int, int]:
+        """Return the first and the last step of a stay; a partition starts at step 0."""
+        return (
+            0 if stay.first is None else self.first[stay.first],
+            self.total - 1 if stay.last is None else self.last[stay.last],
+        )
+
+
+class PartitionState(NamedTuple):
+    """A partition at its genes.
+
+    sizes: elements of the edge buffers within it, by number. spans: first and last step of all that
+    are in use in it. conflicts: for each of these, as bits, those that it shares a step with.
+    lower_bound: elements of the edge buffers within it cannot be less.
+    """
+
+    rows: tuple[int, ...]
+    capacities: list[int]
+    sizes: dict[int, int]
+    spans: dict[int, tuple[int, int]]
+    conflicts: dict[int, int]
+    extra_phases: int
+    nanoseconds: int
+    lower_bound: int
+
+    def load(self, sizes: Sequence[int]) -> int:
+        """Return the live elements of the worst step; sizes: of all edge buffers."""
+        first = [start for start, _ in self.spans.values()]
+        last = [end for _, end in self.spans.values()]
+        return largest_load(first, last, [sizes[edge] for edge in self.spans])
+
+
+class PartitionModel:
+    """The layers of a partition, for any rows of their parts.
+
+    above, below: for each layer, as bits, those it depends on, and those that depend on it. begun,
+    waiting: those that its first firing waits for, and those whose first firing waits for it.
+    separators: layers that fire after all before them have begun, and before any behind them does.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        partition: Partition,
+        unit: int,
+        times: LayerTimes,
+        residents: Residents,
+    ) -> None:
+        """Prepare the partition; unit: bytes in which sizes are counted."""
+        layers = len(partition.layers)
+        self.table = PartitionRows(network, partition, unit)
+        self.heights = [layer.shape.rows for layer in self.table.layers]
+        self.residents = residents
+        self.blocks = blocks_of(layers, self.table.edges)
+        self.above, self.below = _reached(layers, self.table.edges)
+        # Not all edges: a first row may lie in the padding, or come from another input.
+        self.begun, self.waiting = _reached(
+            layers,
+            [
+                edge
+                for number, edge in enumerate(self.table.edges)
+                if self.table.reading(number, 1).consumed[0]
+            ],
+        )
+        everything = (1 << layers) - 1
+        self.separators = tuple(
+            layer
+            for layer in range(layers)
+            if self.above[layer] == (1 << layer) - 1
+            and self.waiting[layer] == everything >> layer + 1 << layer + 1
+        )
+        self._is_separator = [layer in self.separators for layer in range(layers)]
+        self._inputs: list[list[tuple[int, int]]] = [[] for _ in partition.layers]
+        self._outputs: list[list[tuple[int, int]]] = [[] for _ in partition.layers]
+        for number, edge in enumerate(self.table.edges):
+            self._inputs[edge.consumer].append((number, edge.producer))
+            self._outputs[edge.producer].append((number, edge.consumer))
+        self._names = partition.layers
+        self._times = times
+        self._bits = [1 << number for number in residents]
+        self._segments_known: dict[tuple[int, tuple[int, ...]], Steps] = {}
+        self._held = cache(held_rows)
+        self.storage = cache(self._storage)
+        self.nanoseconds = cache(self._nanoseconds)
+        most = max(1, min(MOST_STATES, MOST_SPANS // max(1, len(residents))))
+        self._state = lru_cache(most)(self._new_state)
+
+    def state(self, genes: Genes) -> PartitionState:
+        """Return the partition at these genes, one for each of its layers."""
+        return self._state(self.part_rows(genes))
+
+    def part_rows(self, genes: Sequence[int | None]) -> tuple[int, ...]:
+        """Return the rows of a part that each layer has at these genes."""
+        return tuple(map(self.table.part_rows, range(len(genes)), genes))
+
+    def storages(self, rows: Sequence[int]) -> list[BlockStorage]:
+        """Return the smallest buffers of each block."""
+        return [
+            self.storage(number, tuple([rows[layer] for layer in block.layers]))
+            for number, block in enumerate(self.blocks)
+        ]
+
+    def _storage(self, number: int, rows: tuple[int, ...]) -> BlockStorage:
+        """The smallest buffers of one block; rows: of the parts of each of its layers.
+
+        Networks repeat their blocks, often in other widths: the rows that edges hold are remembered
+        for all of these.
+        """
+        block = self.blocks[number]
+        rates = block_rates(self.table, block, rows)
+        elements = tuple(self.table.edges[one].row_elements for one in block.edges)
+        return block_storage(rates, elements, self._held(rates))
+
+    def capacities(self, storages: Sequence[BlockStorage]) -> list[int]:
+        """Return the rows that each edge holds."""
+        capacities = [0] * len(self.table.edges)
+        for block, storage in zip(self.blocks, storages, strict=True):
+            for edge, capacity in zip(block.edges, storage.capacities, strict=True):
+                capacities[edge] = capacity
+        return capacities
+
+    def _nanoseconds(self, layer: int, rows: int) -> int:
+        """The time of a frame in a layer; rows: of its parts."""
+        whole = rows == self.heights[layer]
+        return self._times(self._names[layer], None if whole else rows)
+
+    def _new_state(self, rows: tuple[int, ...]) -> PartitionState:
+        storages = self.storages(rows)
+        capacities = self.capacities(storages)
+        steps = self.steps(rows, capacities)
+        spans = {number: steps.span(stay) for number, (_, stay) in self.residents.items()}
+        starts, ends = [start for start, _ in spans.values()], [end for _, end in spans.values()]
+        phases = sum(-(-height // count) for height, count in zip(self.heights, rows, strict=True))
+        return PartitionState(
+            rows=rows,
+            capacities=capacities,
+            sizes={
+                number: capacities[edge.inner] * self.table.edges[edge.inner].row_elements
+                for number, (edge, _) in self.residents.items()
+                if edge.inner is not None
+            },
+            spans=spans,
+            conflicts=dict(zip(spans, overlaps(starts, ends, self._bits), strict=True)),
+            extra_phases=phases - len(rows),
+            nanoseconds=sum(map(self.nanoseconds, range(len(rows)), rows)),
+            lower_bound=sum(storage.lower_bound for storage in storages),
+        )
+
+    def steps(self, rows: Sequence[int], capacities: Sequence[int]) -> Steps:
+        """Return when each layer fires in the schedule of one frame."""
+        first: list[int] = []
+        last: list[int] = []
+        count = 0
+        for begin, end in self._segments(rows):
+            key = (begin, tuple(rows[begin:end]))
+            segment = self._segments_known.get(key)
+            if segment is None:
+                if len(self._segments_known) >= MOST_SEGMENTS:
+                    self._segments_known.clear()
+                _, segment = self._turns(begin, end, rows, capacities)
+                self._segments_known[key] = segment
+            skipped = 1 if begin else 0
+            first += [step + count for step in segment.first[skipped:]]
+            last += [step + count for step in segment.last[skipped:]]
+            count += segment.total
+        return Steps(first, last, count)
+
+    def order(self, state: PartitionState) -> tuple[int, ...]:
+        """Return the layer of every step of the schedule of one frame."""
+        return tuple(
+            begin + layer
+            for begin, end in self._segments(state.rows)
+            for layer in self._turns(begin, end, state.rows, state.capacities)[0]
+        )
+
+    def _segments(self, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """From separator to separator; one begins with the layer that ends the one before."""
+        begin = 0
+        for layer in self.separators:
+            if rows[layer] == self.heights[layer] and layer > begin:
+                yield begin, layer + 1
+                begin = layer
+        if begin + 1 < len(rows) or not begin:
+            yield begin, len(rows)
+
+    def _turns(
+        self, begin: int, end: int, rows: Sequence[int], capacities: Sequence[int]
+    ) -> tuple[Sequence[int], Steps]:
+        """The schedule of the layers of a segment."""
+        waits = Waits(self.table.numbers, [0], [], [])
+        for layer in range(begin, end):
+            for number, producer in self._inputs[layer]:
+                if producer >= begin:
+                    waits.source.append(producer - begin)
+                    waits.start.append(self.table.needed_at(number, rows[producer], rows[layer]))
+            for number, consumer in self._outputs[layer]:
+                capacity = capacities[number]
+                if consumer < end and capacity < self.table.edges[number].rows:
+                    start = self.table.room_at(number, rows[layer], rows[consumer], capacity)
+                    waits.source.append(consumer - begin)
+                    waits.start.append(start)
+            waits.waiting.append(len(waits.source))
+        phases = [len(self.table.written(layer, rows[layer])) for layer in range(begin, end)]
+        separators = self._is_separator[begin:end]
+        return firing_order(phases, waits, separators=separators, is_started=begin > 0)
+
+
+def _reached(layers: int, edges: Sequence[Edge]) -> tuple[list[int], list[int]]:
+    """For each layer, as bits, the layers it depends on, and the layers that depend on it."""
+    above, below = [0] * layers, [0] * layers
+    for edge in sorted(edges, key=lambda one: one.consumer):
+        above[edge.consumer] |= above[edge.producer] | 1 << edge.producer
+    for edge in sorted(edges, key=lambda one: -one.producer):
+        below[edge.producer] |= below[edge.consumer] | 1 << edge.consumer
+    return above, below
+
+
+class Waits(NamedTuple):
+    """The firings of other layers that each phase of each layer waits for.
+
+    Wait n is for firings of layer source[n]: those of each phase are at `start[n]` and behind it among
+    the numbers. Layer l has the waits waiting[l] to the one before waiting[l + 1].
+    """
+
+    numbers: array[int]
+    waiting: list[int]
+    source: list[int]
+    start: list[int]
+
+
+def firing_order(
+    phases: Sequence[int],
+    waits: Waits,
+    *,
+    separators: Sequence[bool],
+    is_started: bool = False,
+) -> tuple[Sequence[int], Steps]:
+    """Return the schedule of one frame: the layer of each step, and the steps of each layer.
+
+    phases: of each layer. waits: for input and for room. separators: of each layer, whether all layers
+    behind it depend on it. is_started: the first layer has fired already, and is left out. Raises
+    InvalidNetwork if the layers are stuck. O(passes * layers).
+    """
+    backend = compiler.backend(fits=True)
+    order = backend.blank(sum(phases))
+    first, last = (backend.array([-1] * len(phases)) for _ in range(2))
+    fired = backend.blank(len(phases))
+    fired[0] = phases[0] if is_started else 0
+    layers = backend.kernel(kernel.Layers)(
+        *map(backend.array, (phases, separators, waits.waiting, waits.source, waits.start)),
+        waits.numbers,
+        fired,
+    )
+    steps = backend.kernel(kernel.take_turns)(layers, order, first, last)
+    del layers  # which keeps the numbers from growing
+    if steps == kernel.STUCK:
+        raise InvalidNetwork("the buffers are too small: every layer waits for another one")
+    return order[:steps], Steps(list(first), list(last), steps)

@@ -1,1 +1,0 @@
-"""Partitions of an application: their rates, smallest buffers and schedules."""

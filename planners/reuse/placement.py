@@ -1,0 +1,143 @@
+"""Buffers of a chromosome in one arena: whole buffers one after another, or an offset for each tensor.
+
+Partitions stand one after another on the axis of time, a step of a schedule is a time. What is live in
+partitions that run in parallel conflicts, though it stands at different times.
+
+The edges of a producer have a buffer each, as published. Where two of them keep as many elements, row r
+of the tensor lies in the same place of both, and their producer waits for both before it writes over
+it. So they may lie on one another, for as long as the one that is needed longest, and nobody keeps a
+tensor twice. A plan in which they do is never larger than one in which they do not. Copies in a
+pipeline stay apart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from itertools import accumulate, combinations
+from typing import NamedTuple
+
+from csdf.outcome import Status, Why, because
+from csdf.time_limit import Budget
+from planners.arena.allocation import plan_arena
+from planners.arena.checker import check_plan
+from planners.arena.problem import Buffer, MemoryPlan, Problem
+from planners.reuse.edge_buffers import EdgeBuffer
+from planners.reuse.evaluation import Evaluator, ReusePlan
+
+
+def element_bytes(evaluator: Evaluator, edge: EdgeBuffer) -> int:
+    """Return the bytes of an element of an edge, at the costs of the evaluator."""
+    application = evaluator.application
+    layer = application.members[edge.member].network.layer(edge.connection.producer)
+    return layer.element_bytes // application.unit * evaluator.costs.element_bytes
+
+
+def offset_problem(evaluator: Evaluator, plan: ReusePlan) -> Problem:
+    """Return the edge buffers of a plan, in bytes, with their lifetimes and conflicts."""
+    begins = [0, *accumulate(len(order) for order in plan.orders)]
+    buffers = tuple(
+        Buffer(
+            name=edge.name,
+            size=elements * evaluator.costs.element_bytes,
+            start=begins[edge.stays[0].partition] + spans[0][0],
+            end=begins[edge.stays[-1].partition] + spans[-1][1] + 1,
+            alignment=element_bytes(evaluator, edge),
+        )
+        for edge, elements, spans in zip(plan.edges, plan.capacities, plan.spans, strict=True)
+    )
+    conflicts = tuple(
+        (edge.name, plan.edges[other].name)
+        for number, edge in enumerate(plan.edges)
+        for other in range(number + 1, len(plan.edges))
+        if evaluator.parallel[number] >> other & 1
+    )
+    return Problem(name=evaluator.application.name, buffers=buffers, conflicts=conflicts)
+
+
+class TensorPlaces(NamedTuple):
+    """The problem with one buffer for each tensor kept, and the buffer that stands for each edge."""
+
+    edges: Problem
+    tensors: Problem
+    place_of: Mapping[str, str]
+
+    def of_edges(self, memory: MemoryPlan) -> MemoryPlan:
+        """Return the plan of the tensors as one of all edges: those of a tensor share its place."""
+        edges = defaultdict(list)
+        for edge, place in self.place_of.items():
+            edges[place].append(edge)
+        shares = tuple(pair for same in edges.values() for pair in combinations(same, 2))
+        return replace(
+            memory,
+            problem=replace(self.edges, shares=shares),
+            offsets={edge: memory.offsets[place] for edge, place in self.place_of.items()},
+        )
+
+
+def tensor_places(evaluator: Evaluator, plan: ReusePlan) -> TensorPlaces:
+    """Return the edge buffers of a plan, those of one tensor in one place where they may be."""
+    problem = offset_problem(evaluator, plan)
+    buffers = {buffer.name: buffer for buffer in problem.buffers}
+    copies = Counter((edge.member, edge.channel) for edge in plan.edges)
+    apart = {name for pair in problem.conflicts for name in pair}
+    groups: dict[Hashable, list[str]] = defaultdict(list)  # of edges that may share a place
+    for edge, buffer in zip(plan.edges, problem.buffers, strict=True):
+        tensor = (edge.member, edge.connection.producer, buffer.size, buffer.start)
+        is_only = copies[edge.member, edge.channel] == 1
+        groups[tensor if is_only else edge.name].append(edge.name)
+    place_of = dict.fromkeys(buffers, "")
+    for same in groups.values():
+        longest = max(same, key=lambda one: buffers[one].end)
+        for name in same:
+            place_of[name] = name if apart.intersection(same) else longest
+    tensors = tuple(buffers[name] for name in dict.fromkeys(place_of.values()))
+    conflicts = dict.fromkeys(
+        (place_of[one], place_of[other]) for one, other in problem.conflicts
+    )  # each pair once
+    return TensorPlaces(
+        edges=problem,
+        tensors=replace(problem, buffers=tensors, conflicts=tuple(conflicts)),
+        place_of=place_of,
+    )
+
+
+class PlacementWhy(Why):
+    """The reason for the status of a plan that was not searched."""
+
+    WHOLE_BUFFERS = "whole buffers that edges share, one after another"
+
+
+def whole_buffers(evaluator: Evaluator, plan: ReusePlan) -> MemoryPlan:
+    """Return the published plan: the shared buffers, one after another."""
+    unit = evaluator.costs.element_bytes
+    begins = accumulate((buffer.size for buffer in plan.shared), initial=0)
+    offsets = {
+        plan.edges[edge].name: begin * unit
+        for begin, buffer in zip(begins, plan.shared, strict=False)
+        for edge in buffer.edges
+    }
+    memory = MemoryPlan(
+        problem=offset_problem(evaluator, plan),
+        offsets=offsets,
+        lower_bound=plan.live_load * unit,
+        status=Status.OPTIMAL if plan.live_load == plan.elements else Status.FEASIBLE,
+        reason=because(PlacementWhy.WHOLE_BUFFERS),
+    )
+    check_plan(memory)
+    return memory
+
+
+def free_offsets(evaluator: Evaluator, plan: ReusePlan, *, budget: Budget = None) -> MemoryPlan:
+    """Return a plan in which each tensor that is kept has an offset of its own.
+
+    Edges that carry one tensor to several readers share its place where they may. budget: ends the
+    search with the best plan so far, as in planners.arena. Where that needs more bytes than whole
+    buffers, the answer is whole buffers.
+    """
+    places = tensor_places(evaluator, plan)
+    memory = places.of_edges(plan_arena(places.tensors, budget=budget))
+    check_plan(memory)
+    published = whole_buffers(evaluator, plan)
+    return memory if memory.peak <= published.peak else published

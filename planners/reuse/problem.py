@@ -1,0 +1,287 @@
+"""The searched problem: chromosomes, exact scores, and the archive of all points not dominated.
+
+For an application it is Algorithm 9's: an allele is the rows of a part, 0 for the whole layer; the
+objectives are bytes, and seconds a frame of each network. Alleles that come to the same are left out: a
+layer that always works as a whole has one.
+Source: Minakova and Stefanov, TODAES 28(1), 2022, Algorithm 9 of the thesis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import sha256
+from math import inf, prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from csdf.errors import CsdfError, counted
+from csdf.outcome import Reason, Why
+from planners.reuse.application import Genes
+from planners.reuse.evaluation import Evaluator
+
+Number = int | Fraction
+Chromosome = tuple[int, ...]
+SHOWN = 8  # genes of a chromosome in a message
+WHOLE = 0
+PUBLISHED_ALLELES = (WHOLE, 1)
+
+
+class InvalidSearch(CsdfError):
+    """A search problem, a setting, a chromosome or a score that breaks a rule."""
+
+
+class EvaluationFailed(CsdfError):
+    """An evaluation that ended with an error; the message names the chromosome."""
+
+
+class LostWorkers(CsdfError):
+    """The processes or machines that evaluate are gone, and new ones did not help."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """The scores of a chromosome: every objective is minimised, in exact numbers."""
+
+    objectives: tuple[Number, ...]
+
+    def __post_init__(self) -> None:
+        for value in self.objectives:
+            if not isinstance(value, int | Fraction):
+                raise InvalidSearch(f"score: found {value!r}; expected an int or a Fraction")
+        if not self.objectives:
+            raise InvalidSearch("score: there is no objective")
+
+
+Evaluate = Callable[[Chromosome], Score]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Genes with their alleles, and the names of the objectives.
+
+    identity: a text that tells this problem from all others, such as the file it came from; a
+    checkpoint of a problem with another identity is refused.
+    """
+
+    identity: str
+    alleles: tuple[tuple[int, ...], ...]  # one tuple of different values per gene
+    objectives: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.alleles or not self.objectives:
+            raise InvalidSearch("a problem needs at least one gene and one objective")
+        for gene, values in enumerate(self.alleles):
+            if not values or len(set(values)) < len(values):
+                raise InvalidSearch(
+                    f"gene {gene}: found the alleles {values}; expected at least one, all different"
+                )
+
+    @property
+    def size(self) -> int:
+        """The number of different chromosomes."""
+        return prod(map(len, self.alleles))
+
+    @property
+    def free_genes(self) -> list[int]:
+        """The genes that have a choice."""
+        return [gene for gene, values in enumerate(self.alleles) if len(values) > 1]
+
+    @property
+    def fingerprint(self) -> str:
+        """A text of fixed length that differs between problems."""
+        return _fingerprint((self.identity, self.alleles, self.objectives))
+
+    def fitted(self, wanted: Sequence[int]) -> Chromosome:
+        """Return the chromosome in which a gene without the allele wanted has its last one."""
+        return tuple(
+            allele if allele in values else values[-1]
+            for allele, values in zip(wanted, self.alleles, strict=True)
+        )
+
+    def require_chromosome(self, chromosome: Chromosome) -> None:
+        """Raise InvalidSearch unless there is one allele per gene."""
+        if len(chromosome) != len(self.alleles):
+            raise InvalidSearch(
+                f"chromosome {shown(chromosome)}: {len(chromosome)} genes; "
+                f"the problem has {len(self.alleles)}"
+            )
+        for gene, (value, values) in enumerate(zip(chromosome, self.alleles, strict=True)):
+            if value not in values:
+                raise InvalidSearch(f"gene {gene}: found {value}; its alleles are {values}")
+
+    def require_score(self, chromosome: Chromosome, score: Score) -> None:
+        """Raise InvalidSearch unless there is one value per objective."""
+        if len(score.objectives) != len(self.objectives):
+            raise InvalidSearch(
+                f"chromosome {shown(chromosome)}: a score of "
+                f"{counted(len(score.objectives), 'value')}; "
+                f"the objectives are {', '.join(self.objectives)}"
+            )
+
+
+def _fingerprint(value: object) -> str:
+    """32 hexadecimal digits that differ between values with different `repr`."""
+    return sha256(repr(value).encode()).hexdigest()[:32]
+
+
+def shown(chromosome: Chromosome) -> str:
+    """Return the first genes, for messages."""
+    genes = ", ".join(map(str, chromosome[:SHOWN]))
+    rest = len(chromosome) - SHOWN
+    return f"({genes}, ... {rest} more)" if rest > 0 else f"({genes})"
+
+
+def search_problem(evaluator: Evaluator, alleles: Sequence[int] = PUBLISHED_ALLELES) -> Problem:
+    """Return the genes of an application; objectives are bytes, and seconds a frame by network."""
+    application = evaluator.application
+    useful: dict[tuple[str, str], tuple[int, ...]] = {}
+    for model, (number, partition) in zip(evaluator.models, application.partitions, strict=True):
+        for place, layer in enumerate(partition.layers):
+            found: dict[int, int] = {}  # the first allele of each number of rows that it really has
+            for allele in alleles:
+                found.setdefault(model.table.part_rows(place, allele or None), allele)
+            useful[application.members[number].name, layer] = tuple(found.values())
+    # A text that only the same application at the same costs has; sets in a fixed order.
+    members = [
+        (member.network, member.partitions, sorted(member.outside))
+        for member in application.members
+    ]
+    parallel = [sorted(group) for group in application.parallel]
+    return Problem(
+        identity=_fingerprint((application.name, members, parallel, evaluator.costs)),
+        alleles=tuple(useful[layer] for layer in application.layers),
+        objectives=("memory", *(f"period of {member.name}" for member in application.members)),
+    )
+
+
+def genes_at(chromosome: Chromosome) -> Genes:
+    """Return the genes that the evaluator takes."""
+    return tuple([allele or None for allele in chromosome])
+
+
+def score(evaluator: Evaluator, chromosome: Chromosome) -> Score:
+    """Return the objectives of a chromosome; with functools.partial, what a search calls."""
+    found = evaluator.evaluate(genes_at(chromosome))
+    return Score(objectives=(found.memory, *found.periods))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A chromosome and its score."""
+
+    chromosome: Chromosome
+    score: Score
+
+    @property
+    def memory(self) -> int:
+        """The first objective of an application, bytes."""
+        return int(self.score.objectives[0])
+
+    @property
+    def periods(self) -> tuple[Number, ...]:
+        """Objectives behind the first: seconds a frame of each network."""
+        return self.score.objectives[1:]
+
+    @property
+    def time(self) -> Fraction:
+        """Seconds for a frame of every network, one after another."""
+        return Fraction(sum(self.periods))
+
+
+class FrontWhy(Why):
+    """Why a search for a front is at its end."""
+
+    AT_ONCE = "all layers whole fit, so nothing was searched"
+    EVERY_ONE = "every chromosome was evaluated"
+    EVALUATIONS = "the limit of {count} evaluation{s} was reached"
+    GENERATIONS = "the limit of {count} generation{s} was reached"
+    NOTHING_NEW = "{rounds} rounds of threshold accepting met nothing new"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Front:
+    """The best chromosomes met: none of them is dominated.
+
+    points: by objectives; of chromosomes with equal objectives the first that was met. is_finished:
+    whether the search ended by itself or by a number of generations or evaluations, so that the same
+    seed gives the same front; if not, `reason` says what ended it. is_proved: whether every
+    chromosome was evaluated.
+    """
+
+    points: tuple[Point, ...]
+    is_finished: bool
+    is_proved: bool
+    reason: Reason
+    generations: int
+    evaluations: int
+
+
+class Archive:
+    """The front so far; of equal objectives the first point stays."""
+
+    def __init__(self) -> None:
+        self.points: tuple[Point, ...] = ()  # in the order they were met
+
+    def add(self, points: Sequence[Point]) -> None:
+        """Take the points that no other dominates."""
+        if not points:
+            return
+        everything = [*self.points, *points]
+        ranks = ranks_of([point.score.objectives for point in everything])
+        known = len(self.points)
+        fresh = ranks[known:]
+        places = np.arange(len(everything))
+        below = at_most(fresh, ranks)  # (fresh, everything)
+        equal = below & at_most(ranks, fresh).T
+        later = places[known:, None] < places[None, :]
+        drops = np.zeros(len(everything), dtype=bool)
+        drops |= (below & (~equal | later)).any(axis=0)
+        drops[known:] |= at_most(ranks[:known], fresh).any(axis=0)
+        self.points = tuple(everything[place] for place in np.flatnonzero(~drops))
+
+    def by_objectives(self) -> tuple[Point, ...]:
+        """Return the points in ascending order of the objectives."""
+        return tuple(
+            sorted(self.points, key=lambda point: [(rounded(v), v) for v in point.score.objectives])
+        )
+
+
+Integers = NDArray[np.int64]
+Truths = NDArray[np.bool_]
+
+
+def rounded(value: Number) -> float:
+    """Return the nearest float. Rounding is monotone: of different floats the order is exact."""
+    try:
+        return float(value)
+    except OverflowError:
+        return inf if value > 0 else -inf
+
+
+def integer_ranks(values: Sequence[Number]) -> list[int]:
+    """Return for each value the number of smaller different ones."""
+    keys = [(rounded(value), value) for value in values]
+    ranks = [0] * len(values)
+    rank = 0
+    previous = None
+    for place in sorted(range(len(keys)), key=keys.__getitem__):
+        rank += previous is not None and keys[place] != previous
+        previous = keys[place]
+        ranks[place] = rank
+    return ranks
+
+
+def ranks_of(objectives: Sequence[Sequence[Number]]) -> Integers:
+    """Return the ranks of values within each objective, (values, objectives)."""
+    return np.array([integer_ranks(column) for column in zip(*objectives, strict=True)]).T
+
+
+def at_most(some: Integers, others: Integers) -> Truths:
+    """Return whether `some[i]` is nowhere above `others[j]`, (len(some), len(others))."""
+    result = some[:, None, 0] <= others[None, :, 0]
+    for objective in range(1, some.shape[1]):
+        result &= some[:, None, objective] <= others[None, :, objective]
+    return result

@@ -1,0 +1,344 @@
+"""Rates of the layers of a partition, and the smallest buffers with which a block of them runs.
+
+Layers and edges are numbers, layers in the order of the schedule. The rows of a part are a number for
+every layer: the height of its output where it works as a whole.
+
+A block is a biconnected component of the layers: live, or not, on its own. A bound for each of its
+edges follows from the data alone: before a phase of the consumer starts, the producer has fired as
+often as any path between the two asks for. Where an execution that always fires the deepest layer it
+can needs no more than these bounds, they are the smallest buffers, and nothing has to be searched. For
+a block of one edge this is always so.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from functools import cache
+from operator import mul
+from typing import NamedTuple
+
+from cnn2csdf.granularity import Granularity, parts, reading_rates, require_few_parts, totals
+from cnn2csdf.network import Connection, Layer, Network
+from csdf.model.graph import Actor, Channel, Graph
+from csdf.outcome import Ended
+from csdf.search.biconnected import live_blocks
+from csdf.search.trade_off import smallest_storage
+from csdf.search.variables import SearchSpace
+from csdf.time_limit import Stop
+from planners.reuse.application import Partition
+
+EFFORT = 200  # storage distributions to look at in the search of one block
+
+
+class Edge(NamedTuple):
+    """A connection between two layers of a partition."""
+
+    connection: Connection
+    producer: int
+    consumer: int
+    rows: int  # of the whole tensor
+    row_elements: int  # in units of the application
+
+
+class Reading(NamedTuple):
+    """Rows that a consumer has taken, and given back, after each of its phases."""
+
+    consumed: tuple[int, ...]
+    released: tuple[int, ...]
+
+
+class PartitionRows:
+    """The rates of a partition for any rows of a part, each computed when it is first asked for.
+
+    part_rows(layer, wanted): rows of a part that the layer really has; None is the whole.
+    written(layer, rows): rows written after each phase. reading(edge, rows): what the consumer has
+    taken and given back; rows: of its parts. needed(edge, producer_rows, consumer_rows): firings of
+    the producer that each phase of the consumer waits for. room(.., capacity): firings of the consumer
+    that each phase of the producer waits for, where the buffer holds so many rows; space is claimed
+    when a firing starts. needed_at, room_at: where in `numbers` these firings begin.
+    """
+
+    def __init__(self, network: Network, partition: Partition, unit: int) -> None:
+        """Take a partition; unit: bytes, an element counts as many units as it has.
+
+        Raises InvalidNetwork where its rows are too many to be listed.
+        """
+        require_few_parts(network)
+        self.layers: tuple[Layer, ...] = tuple(network.layer(name) for name in partition.layers)
+        self.edges = _inner_edges(network, partition, unit)
+        self._inputs = [network.input_shapes(layer) for layer in self.layers]
+        self.numbers: array[int] = array("q")
+        self.part_rows = cache(self._part_rows)
+        self.written = cache(self._written)
+        self.reading = cache(self._reading)
+        self.needed = cache(self._needed)
+        self.needed_at = cache(self._needed_at)
+        self.room_at = cache(self._room_at)
+
+    def _part_rows(self, layer: int, wanted: int | None) -> int:
+        height = self.layers[layer].shape.rows
+        rows = height if wanted is None else min(wanted, height)
+        return height if len(self.written(layer, rows)) == 1 else rows
+
+    def _written(self, layer: int, rows: int) -> tuple[int, ...]:
+        return parts(self.layers[layer], self._inputs[layer], self._granularity(layer, rows))
+
+    def _reading(self, edge: int, rows: int) -> Reading:
+        consumer, index = self.edges[edge].consumer, self.edges[edge].connection.index
+        granularity = self._granularity(consumer, rows)
+        rates = reading_rates(self.layers[consumer], index, self._inputs[consumer], granularity)
+        return Reading(consumed=totals(rates.consumed), released=totals(rates.released))
+
+    def _granularity(self, layer: int, rows: int) -> Granularity:
+        return Granularity(rows=None, layers={self.layers[layer].name: rows})
+
+    def _needed(self, edge: int, producer_rows: int, consumer_rows: int) -> tuple[int, ...]:
+        written = self.written(self.edges[edge].producer, producer_rows)
+        return _firings_to(written, self.reading(edge, consumer_rows).consumed)
+
+    def room(
+        self, edge: int, producer_rows: int, consumer_rows: int, capacity: int
+    ) -> tuple[int, ...]:
+        """Return the firings of the consumer that each phase of the producer waits for."""
+        written = self.written(self.edges[edge].producer, producer_rows)
+        released = self.reading(edge, consumer_rows).released
+        return _firings_to(released, [total - capacity for total in written])
+
+    def _needed_at(self, edge: int, producer_rows: int, consumer_rows: int) -> int:
+        return self._kept(self.needed(edge, producer_rows, consumer_rows))
+
+    def _room_at(self, edge: int, producer_rows: int, consumer_rows: int, capacity: int) -> int:
+        return self._kept(self.room(edge, producer_rows, consumer_rows, capacity))
+
+    def _kept(self, firings: Iterable[int]) -> int:
+        start = len(self.numbers)
+        self.numbers.extend(firings)
+        return start
+
+
+def _inner_edges(network: Network, partition: Partition, unit: int) -> tuple[Edge, ...]:
+    """The connections within a partition, by producer, then by consumer."""
+    place = {name: number for number, name in enumerate(partition.layers)}
+    edges = [
+        Edge(
+            connection=connection,
+            producer=place[connection.producer],
+            consumer=place[connection.consumer],
+            rows=(source := network.layer(connection.producer)).shape.rows,
+            row_elements=source.shape.row_elements * (source.element_bytes // unit),
+        )
+        for connection in network.connections
+        if connection.producer in place and connection.consumer in place
+    ]
+    return tuple(sorted(edges, key=lambda edge: (edge.producer, edge.consumer)))
+
+
+def _firings_to(reached: Sequence[int], amounts: Iterable[int]) -> tuple[int, ...]:
+    """The firings after which the running totals first reach each amount."""
+    return tuple(bisect_left(reached, amount) + 1 if amount > 0 else 0 for amount in amounts)
+
+
+class Block(NamedTuple):
+    """Edges of a partition, any two on a common cycle, and their layers, in order.
+
+    ends: producer and consumer of each edge, as places among the layers of the block.
+    """
+
+    edges: tuple[int, ...]
+    layers: tuple[int, ...]
+    ends: tuple[tuple[int, int], ...]
+
+
+def blocks_of(layers: int, edges: Sequence[Edge]) -> tuple[Block, ...]:
+    """Return the blocks of so many layers."""
+    graph = Graph(
+        name="layers",
+        actors=tuple(Actor(name=str(layer), durations=(1,)) for layer in range(layers)),
+        channels=tuple(
+            Channel(
+                name=str(number), producer=str(edge.producer), consumer=str(edge.consumer),
+                production=(1,), consumption=(1,),
+            )
+            for number, edge in enumerate(edges)
+        ),
+    )  # fmt: skip
+    blocks = []
+    for piece in live_blocks(graph):
+        numbers = tuple(int(channel.name) for channel in piece.channels)
+        members = tuple(sorted(int(actor.name) for actor in piece.actors))
+        ends = [
+            (members.index(edges[one].producer), members.index(edges[one].consumer))
+            for one in numbers
+        ]
+        if numbers:
+            blocks.append(Block(edges=numbers, layers=members, ends=tuple(ends)))
+    return tuple(sorted(blocks))
+
+
+class EdgeRates(NamedTuple):
+    """An edge of a block.
+
+    producer, consumer: places of its layers among those of the block. needed: the firings of the
+    producer that each phase of the consumer waits for.
+    """
+
+    producer: int
+    consumer: int
+    needed: tuple[int, ...]
+    reading: Reading
+
+
+class BlockRates(NamedTuple):
+    """Rows that each layer has written after each phase, and the edges between the layers.
+
+    Equal for blocks that differ in the elements of a row alone.
+    """
+
+    written: tuple[tuple[int, ...], ...]
+    edges: tuple[EdgeRates, ...]
+
+    def held_rows(self, edge: EdgeRates, fired: Sequence[int]) -> int:
+        """Return the most rows of an edge in use when a phase of its consumer starts.
+
+        fired: firings of the producer before each phase of the consumer.
+        """
+        written = (0, *self.written[edge.producer])
+        released = (0, *edge.reading.released)
+        return max(written[count] - gone for count, gone in zip(fired, released, strict=False))
+
+
+def block_rates(table: PartitionRows, block: Block, rows: Sequence[int]) -> BlockRates:
+    """Return the rates of a block; rows: of the parts of each layer of the block."""
+    return BlockRates(
+        written=tuple(map(table.written, block.layers, rows)),
+        edges=tuple(
+            EdgeRates(
+                producer,
+                consumer,
+                table.needed(number, rows[producer], rows[consumer]),
+                table.reading(number, rows[consumer]),
+            )
+            for number, (producer, consumer) in zip(block.edges, block.ends, strict=True)
+        ),
+    )
+
+
+Rows = tuple[int, ...]  # of each edge of a block
+
+
+def held_rows(rates: BlockRates) -> tuple[Rows, Rows]:
+    """Return the rows below which a block deadlocks, and those that are enough, deepest first."""
+    waits: list[dict[int, Sequence[int]]] = [{} for _ in rates.written]  # for firings, by layer
+
+    def wait(layer: int, other: int, firings: Sequence[int]) -> None:
+        known = waits[layer].get(other, firings)
+        waits[layer][other] = [max(pair) for pair in zip(known, firings, strict=True)]
+
+    for layer in range(len(waits)):
+        for edge in rates.edges:
+            if edge.consumer == layer:
+                wait(layer, edge.producer, edge.needed)
+                for above, firings in waits[edge.producer].items():
+                    # The last of the firings that are needed waits in its turn.
+                    before = [firings[count - 1] if count else 0 for count in edge.needed]
+                    wait(layer, above, before)
+    least = tuple(
+        rates.held_rows(edge, waits[edge.consumer][edge.producer]) for edge in rates.edges
+    )
+    return least, least if len(rates.edges) == 1 else _rows_deepest_first(rates)
+
+
+def _rows_deepest_first(rates: BlockRates) -> tuple[int, ...]:
+    """Rows that edges hold when always the last layer fires that has its input."""
+    inputs: list[list[int]] = [[] for _ in rates.written]
+    for number, edge in enumerate(rates.edges):
+        inputs[edge.consumer].append(number)
+    fired = [0] * len(inputs)
+    before: list[list[int]] = [[] for _ in rates.edges]
+    phases = [len(written) for written in rates.written]
+
+    def can_fire(layer: int) -> bool:
+        if fired[layer] == phases[layer]:
+            return False
+        for number in inputs[layer]:
+            edge = rates.edges[number]
+            if fired[edge.producer] < edge.needed[fired[layer]]:
+                return False
+        return True
+
+    for _ in range(sum(phases)):
+        layer = len(phases) - 1
+        while not can_fire(layer):
+            layer -= 1
+        for number in inputs[layer]:
+            before[number].append(fired[rates.edges[number].producer])
+        fired[layer] += 1
+    return tuple(rates.held_rows(*pair) for pair in zip(rates.edges, before, strict=True))
+
+
+class BlockStorage(NamedTuple):
+    """Rows that each edge of a block holds. Elements in all, and what cannot be less."""
+
+    capacities: tuple[int, ...]
+    size: int
+    lower_bound: int
+
+
+def block_storage(
+    rates: BlockRates, row_elements: Sequence[int], held: tuple[Rows, Rows] | None = None
+) -> BlockStorage:
+    """Return the smallest buffers of a block; row_elements: of each edge; held: where it is known.
+
+    A search that has looked at EFFORT distributions ends with the smallest found, above its lower
+    bound.
+    """
+    least, used = held or held_rows(rates)
+
+    def size(capacities: Sequence[int]) -> int:
+        return sum(map(mul, capacities, row_elements))
+
+    if least == used:
+        return BlockStorage(used, size(used), size(used))
+    graph = _graph(rates, row_elements)
+    found = smallest_storage(graph, SearchSpace(unit="bytes"), budget=Stop(steps=EFFORT))
+    if found.reason.has(Ended.INTERRUPTED):
+        raise KeyboardInterrupt  # it ends all the work around the search
+    bound = max(size(least), found.lower_bound)
+    if found.point is None or found.point.size > size(used):
+        return BlockStorage(used, size(used), bound)
+    capacities = tuple(found.point.capacities[str(number)] for number in range(len(rates.edges)))
+    return BlockStorage(capacities, size(capacities), bound)
+
+
+def _graph(rates: BlockRates, row_elements: Sequence[int]) -> Graph:
+    """The block as a graph with a row as the token; an element counts as a byte."""
+
+    def steps(running: Sequence[int]) -> tuple[int, ...]:
+        return tuple(now - before for before, now in zip((0, *running), running, strict=False))
+
+    actors = tuple(
+        Actor(name=str(layer), durations=(1,) * len(written))
+        for layer, written in enumerate(rates.written)
+    )
+    channels = tuple(
+        Channel(
+            name=str(number),
+            producer=str(edge.producer),
+            consumer=str(edge.consumer),
+            production=steps(rates.written[edge.producer]),
+            consumption=steps(edge.reading.consumed),
+            release=steps(edge.reading.released),
+            token_size=elements,
+        )
+        for number, (edge, elements) in enumerate(zip(rates.edges, row_elements, strict=True))
+    )
+    one_at_a_time = tuple(
+        Channel(
+            name=f"state {actor.name}", producer=actor.name, consumer=actor.name,
+            production=actor.durations, consumption=actor.durations, initial_tokens=1,
+        )
+        for actor in actors
+    )  # fmt: skip
+    return Graph(name="block", actors=actors, channels=channels + one_at_a_time)

@@ -1,1 +1,0 @@
-"""Regions of maps, and how they are computed, for all planners of tiles."""

@@ -1,0 +1,58 @@
+"""Plans without a search: layer by layer, row by row, and in rings with an order of firings."""
+
+from collections import defaultdict
+
+from cnn2csdf.granularity import ROWS
+from planners.arena.allocation import plan_arena
+from planners.memory.order import topological_order
+from planners.memory.ordered import GroupInOrder, PartsInOrder, Ring, in_order
+from planners.memory.plain_plans import MOST_STEPS, layer_by_layer, row_by_row
+from planners.memory.stages import StageTable
+from planners.reuse.application import Application, single_partition, with_one_size
+from planners.reuse.evaluation import Costs, Evaluator
+from planners.reuse.placement import tensor_places
+
+
+def whole_plan(network):
+    return layer_by_layer(topological_order(network), StageTable(network)).plan
+
+
+def rows_plan(network, granularity=ROWS, **options):
+    return row_by_row(topological_order(network), StageTable(network), granularity, **options).plan
+
+
+def ordered_plan(network, granularity=ROWS, *, element_bytes=None):
+    """Every edge in a ring of its own, in the order of one processor, as plan reuse does."""
+    sized = network if element_bytes is None else with_one_size(network)
+    application = Application(name=network.name, members=(single_partition(sized),))
+    costs = Costs(element_bytes=element_bytes or application.unit, parameter_bytes=element_bytes)
+    evaluator = Evaluator(application, costs)
+    names = application.members[0].layers
+    plan = evaluator.plan(tuple(granularity.layers.get(one, granularity.rows) for one in names))
+    layers = [layer.name for layer in evaluator.models[0].table.layers]
+    places = tensor_places(evaluator, plan)
+    held = defaultdict(list)
+    for edge in plan.edges:
+        held[places.place_of[edge.name]].append(edge.connection)
+    arena = plan_arena(places.tensors, budget=MOST_STEPS)
+    rings = tuple(
+        Ring(
+            name=one.name,
+            tensor=held[one.name][0].producer,
+            readers=tuple(dict.fromkeys(edge.consumer for edge in held[one.name])),
+            size=one.size,
+            offset=arena.offsets[one.name],
+            last=one.end - 1,
+        )
+        for one in arena.problem.buffers
+    )
+    return in_order(
+        PartsInOrder(
+            network=network,
+            element_bytes=element_bytes,
+            rings=rings,
+            rows=dict(zip(layers, plan.rows[0], strict=True)),
+            groups=(GroupInOrder(tuple(layers[number] for number in plan.orders[0])),),
+            arena_bytes=arena.peak,
+        )
+    )

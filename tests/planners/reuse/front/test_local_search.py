@@ -1,0 +1,148 @@
+"""The search beyond the published one, against enumeration and the worked example."""
+
+from random import Random
+
+import pytest
+
+from csdf.errors import GaveUp
+from csdf.time_limit import Stop
+from figures.published.offset_points import offset_point
+from figures.published.reuse_example import worked_example
+from planners.published.todaes import as_published
+from planners.reuse.edge_buffers import best_shared, shared_buffers
+from planners.reuse.evaluation import Evaluator
+from planners.reuse.load_front import load_front
+from planners.reuse.local_search import WalkSettings, local_search
+from planners.reuse.problem import search_problem
+from tests.planners.reuse.front.small_applications import all_genes, front_of, together
+from tests.reference.point_bounds import bounded_points
+
+EXAMPLE = as_published(worked_example())
+PUBLISHED = [(24_586, 0), (19_072, 93), (16_128, 124), (13_536, 213)]  # elements, extra phases
+SHORT = WalkSettings(steps=60)
+
+
+def genes_of(point):
+    return tuple(allele or None for allele in point.chromosome)
+
+
+def values(points):
+    return [point.score.objectives for point in points]
+
+
+def enumerated(evaluator, genes=(None, 1)):
+    found = (evaluator.evaluate(one) for one in all_genes(evaluator.application, genes))
+    return front_of((one.memory, *one.periods) for one in found)
+
+
+def test_the_search_proves_the_front_of_the_worked_example():
+    evaluator = Evaluator(EXAMPLE)
+    found = local_search(evaluator, random=Random(1)).front
+    assert found.is_proved
+    assert values(found.points) == enumerated(Evaluator(EXAMPLE))
+
+
+def test_beyond_the_published_front_of_the_worked_example():
+    evaluator = Evaluator(EXAMPLE, share=best_shared)
+    costs = [evaluator.evaluate(genes) for genes in all_genes(EXAMPLE)]
+    for elements, phases in PUBLISHED:
+        ours = min(one.buffers // 4 for one in costs if one.extra_phases <= phases)
+        assert ours <= elements
+
+
+def test_offsets_reach_the_bound_of_the_worked_example_before_213_extra_phases():
+    evaluator = Evaluator(EXAMPLE, share=best_shared)
+    genes = load_front(evaluator).chromosomes[-1]
+    found = offset_point(evaluator, genes)
+    # P2 and P3 run in parallel: 5 rows of 96 of e12', both copies of e23', and e34'.
+    assert found.offsets.peak // 4 == 5 * 96 + 6272 + 6272 + 10
+    assert found.evaluation.extra_phases <= 213
+
+
+@pytest.mark.slow
+def test_a_search_of_wider_genes_finds_the_enumerated_front():
+    alleles = (0, 1, 2)
+    found = local_search(
+        Evaluator(EXAMPLE, share=best_shared),
+        random=Random(1),
+        evaluations=1000,
+        alleles=alleles,
+        settings=SHORT,
+    ).front
+    assert not found.is_proved
+    assert values(found.points) == enumerated(Evaluator(EXAMPLE, share=best_shared), (None, 1, 2))
+
+
+@pytest.mark.slow
+def test_two_networks_with_a_pipeline_are_searched_as_well_as_enumerated():
+    application = together()
+    expected = enumerated(Evaluator(application, share=best_shared))
+    found = local_search(
+        Evaluator(application, share=best_shared),
+        random=Random(1),
+        evaluations=1200,
+        settings=SHORT,
+    ).front
+    assert values(found.points) == expected
+
+
+def test_the_same_seed_gives_the_same_front():
+    found = [
+        local_search(
+            Evaluator(together(), share=best_shared),
+            random=Random(5),
+            evaluations=300,
+            settings=SHORT,
+        )
+        for _ in range(2)
+    ]
+    assert found[0] == found[1]
+
+
+def test_a_watch_ends_the_search_with_the_front_so_far():
+    calls = []
+
+    def watch(_):
+        calls.append(1)
+        if len(calls) > 500:
+            raise GaveUp("time is up")
+
+    found = local_search(
+        Evaluator(together(), share=best_shared), random=Random(1), budget=Stop(report=watch)
+    ).front
+    assert (str(found.reason), found.is_finished) == ("time is up", False)
+    assert found.points
+
+
+@pytest.mark.parametrize("share", [shared_buffers, best_shared])
+def test_no_chromosome_as_fast_as_a_point_is_below_its_bound(share):
+    evaluator = Evaluator(EXAMPLE, share=share)
+    found = local_search(evaluator, random=Random(1))
+    costs = [evaluator.evaluate(genes) for genes in all_genes(EXAMPLE)]
+    bounded = bounded_points(evaluator, found.problem, found.front.points, found.load_fronts)
+    for one in bounded:
+        limits = one.point.score.objectives[1:]
+        fast = [
+            cost.memory
+            for cost in costs
+            if all(own <= limit for own, limit in zip(cost.periods, limits, strict=True))
+        ]
+        assert one.lower_bound <= min(fast) == one.point.score.objectives[0]
+
+
+def test_offsets_are_between_the_load_and_whole_buffers():
+    evaluator = Evaluator(EXAMPLE, share=best_shared)
+    for point in local_search(evaluator, random=Random(1)).front.points:
+        genes = genes_of(point)
+        found = offset_point(evaluator, genes)
+        live = evaluator.weights + 4 * evaluator.plan(genes).live_load
+        assert live <= found.offsets.lower_bound + evaluator.weights <= found.memory
+        assert found.memory <= found.evaluation.memory
+        assert found.memory_in_place <= found.memory
+
+
+def test_a_layer_without_an_allele_has_its_last_one():
+    problem = search_problem(Evaluator(EXAMPLE), (0, 1, 4))
+    wide = problem.fitted((4,) * len(problem.alleles))
+    problem.require_chromosome(wide)
+    assert all(own in (4, values[-1]) for own, values in zip(wide, problem.alleles, strict=True))
