@@ -8,7 +8,9 @@ from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
 from csdf.cli.parsers import add_limit_options
 
-MODES = ("whole", "halo-recomputed", "halo-cached", "rows")  # values of GroupMode
+# Values of GroupMode and Scratch, whose modules load NumPy.
+MODES = ("whole", "halo-recomputed", "halo-cached", "rows")
+SCRATCHES = ("im2col", "none")
 EXACT = "exact"
 PUBLISHED = "published"
 FITTED = "fitted"
@@ -52,12 +54,12 @@ def command_parser() -> argparse.ArgumentParser:
         "--modes",
         type=_modes,
         metavar="MODE,..",
-        default=frozenset(MODES),
+        default=MODES,
         help=f"how groups may work, of {','.join(MODES)}; default all",
     )
     parser.add_argument(
         "--scratch",
-        choices=("im2col", "none"),
+        choices=SCRATCHES,
         help="of convolutions; default none, as all commands count; im2col, as in Darknet, is the "
         "default with --configuration and with --method published or fitted",
     )
@@ -79,9 +81,9 @@ def _layers(text: str) -> tuple[int, int | None]:
     return answers.from_zero(first or "0"), answers.from_zero(upto) if upto else None
 
 
-def _modes(text: str) -> frozenset[str]:
-    names = frozenset(text.split(","))
-    unknown = sorted(names - {*MODES})
+def _modes(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    unknown = [name for name in names if name not in MODES]
     if unknown:
         raise argparse.ArgumentTypeError(f"there is no mode {unknown[0]!r}; {','.join(MODES)}")
     return names
