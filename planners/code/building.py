@@ -151,14 +151,14 @@ def readme(written: Written, model: Model, plan: StreamingPlan) -> str:
 | RAM: arena | {plan.arena_bytes:,} bytes |
 | RAM: state | at most {written.state_bytes} bytes |
 | RAM: stack | less than 1,000 bytes on a Cortex-M4; `make qemu` prints it |
-| flash: trained numbers | {written.weight_bytes:,} bytes; `make size` prints the code |
+| flash: weights | {written.weight_bytes:,} bytes; `make size` prints the code |
 | work | {work} |
 
 | parameter | kind | elements |
 |---|---|---|
 {ports}
 
-Tensors lie row by row, in a row column by column, and the channels of a place side by side.
+Tensors lie row by row, in a row column by column, and the channels of a pixel side by side (HWC).
 {_outside(written)}
 ```c
 #include "{name}.h"

@@ -61,7 +61,7 @@ def number(value: float) -> str:
     """Return a float, exact in single precision."""
     single = np.float32(value)
     if np.isnan(single):
-        raise InvalidNetwork("a trained number or attribute is not a number (NaN)")
+        raise InvalidNetwork("a weight or attribute is not a number (NaN)")
     if np.isinf(single):
         return "INFINITY" if single > 0 else "-INFINITY"
     text = f"{float(single):.9g}"

@@ -207,7 +207,7 @@ extern "C" {{
 {sizes}
 typedef {self._element()} {name}_element;
 
-/* Where a frame stands. The fields are private. */
+/* The execution state. The fields are private. */
 typedef struct {{
     {name}_element *arena;
     int32_t staged_offset, staged_bottom;

@@ -143,7 +143,7 @@ def test_a_plan_whose_bytes_are_other_than_those_computed_is_refused(run, tmp_pa
 def test_nothing_is_written_where_the_tables_themselves_exceed_the_flash(
     run, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("planners.memory.fit.stored_bytes", lambda *_: 1)  # a wrong forecast
+    monkeypatch.setattr("planners.memory.fit.flash_bytes", lambda *_: 1)  # a wrong forecast
     code, _, remarks = run("deploy", NETWORK, "--flash", "1kB", "-o", tmp_path / "c")
     assert code == 1
     assert "the flash has 1000" in remarks

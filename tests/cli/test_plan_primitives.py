@@ -178,7 +178,7 @@ def test_a_written_plan_runs_by_its_primitives_and_in_fit(choose, run, tmp_path)
     assert (scratch["size"], scratch["readers"]) == (295_936, ["n2"])
     assert plan["arena_bytes"] >= scratch["size"] + 4 * 32 * 32
     (copy,) = (one for group in plan["groups"] for one in group["transfers"])
-    assert copy == {"from": "map of n3", "to": "input 0 of n4"}
+    assert copy == {"source": "map of n3", "target": "input 0 of n4"}
     code, output, _ = run("fit", "samos_example", "--plan", path, "--verify")
     assert code == 0
     assert "samos_example: equal" in output

@@ -21,7 +21,7 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf deploy resnet8 keyword_spotting --input rows -o library --name senses",
         work="planners.code.command.work",
         notes="`csdf fit MODEL -o plan.json` and `csdf cnn memory MODEL -o plan.json` write a plan for "
-        "--plan. Trained numbers of a network that has none are random. Tensors lie row by row, in a "
+        "--plan. Weights of a network that has none are random. Tensors lie row by row, in a "
         "row column by column, the feature maps of a place side by side.",
     )
     shared.add_model_argument(

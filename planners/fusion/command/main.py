@@ -7,9 +7,10 @@ import argparse
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
 from csdf.cli.parsers import add_limit_options
-from planners.fusion.search import GroupMode
-from planners.memory.tiles import Scratch
 
+# Values of GroupMode and Scratch, whose modules load NumPy.
+MODES = ("whole", "halo-recomputed", "halo-cached", "rows")
+SCRATCHES = ("im2col", "none")
 EXACT = "exact"
 PUBLISHED = "published"
 FITTED = "fitted"
@@ -53,12 +54,12 @@ def command_parser() -> argparse.ArgumentParser:
         "--modes",
         type=_modes,
         metavar="MODE,..",
-        default=frozenset(GroupMode),
-        help=f"how groups may work, of {','.join(one.value for one in GroupMode)}; default all",
+        default=MODES,
+        help=f"how groups may work, of {','.join(MODES)}; default all",
     )
     parser.add_argument(
         "--scratch",
-        choices=[one.value for one in Scratch],
+        choices=SCRATCHES,
         help="of convolutions; default none, as all commands count; im2col, as in Darknet, is the "
         "default with --configuration and with --method published or fitted",
     )
@@ -80,12 +81,12 @@ def _layers(text: str) -> tuple[int, int | None]:
     return answers.from_zero(first or "0"), answers.from_zero(upto) if upto else None
 
 
-def _modes(text: str) -> frozenset[GroupMode]:
-    known = {one.value: one for one in GroupMode}
-    unknown = [name for name in text.split(",") if name not in known]
+def _modes(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    unknown = [name for name in names if name not in MODES]
     if unknown:
-        raise argparse.ArgumentTypeError(f"there is no mode {unknown[0]!r}; {','.join(known)}")
-    return frozenset(known[name] for name in text.split(","))
+        raise argparse.ArgumentTypeError(f"there is no mode {unknown[0]!r}; {','.join(MODES)}")
+    return names
 
 
 def add_chosen_options(parser: argparse.ArgumentParser) -> None:

@@ -31,7 +31,7 @@ from planners.fusion.planning import (
     fusion_plan,
     necessary_work,
 )
-from planners.fusion.search import Terms
+from planners.fusion.search import GroupMode, Terms
 from planners.memory.answer import Limits
 from planners.memory.command.answer import Check, verified
 from planners.memory.command.beside import as_json as fit_as_json
@@ -85,7 +85,7 @@ def work(options: argparse.Namespace) -> int:
         scratch=usual if options.scratch is None else Scratch(options.scratch),
         element_bytes=options.element_bytes,
         tilings=tuple((down, across) for down in sides for across in sides),
-        modes=options.modes,
+        modes=frozenset(map(GroupMode, options.modes)),
     )
     weights = parameter_bytes(model.network, options.element_bytes)
     limit = Limits(ram=options.ram, memory=options.memory).room(weights, weights)
