@@ -231,7 +231,7 @@ ARENA_JSON = {
                 {"id": "z", "size": 7, "start": 3, "end": 4, "hint": 0},
             ],
             "conflicts": [["x", "z"]],
-            "shares": [["x", "y"]],
+            "may_overlap": [["x", "y"]],
             "in_place": [["y", "z"]],
             "banks": [{"name": "fast", "capacity": 100}, {"name": "slow", "capacity": 1000}],
         }

@@ -69,9 +69,7 @@ from planners.reuse.process_pool import cluster_executor, local_executor
 from planners.reuse.selection import Constraints, fastest, selected, smallest, uniform_points
 
 LAYERS = "_DNN__layers"  # only networks in JSON have this key
-OF_MODELS = (
-    "--shape, --simplify, --fuse and --repair are for models; an application says itself how"
-)
+OF_MODELS = "--shape, --simplify, and --repair are for models; an application says itself how"
 MOST_STEPS = 2000  # of the search for offsets, after which the best by then is taken
 BOUND_STEPS = 300  # of the search for the least live bytes, at most
 EVALUATIONS_A_STEP = 10  # that are allowed, for each of these steps

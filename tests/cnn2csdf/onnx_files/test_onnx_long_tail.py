@@ -41,7 +41,7 @@ def with_places(model):
 def agree(model, folder, seed=0):
     """Whole, by rows and in ONNX Runtime; returns the network as it runs."""
     path = saved(with_places(model), folder)
-    read = simplified(read_onnx(path, with_weights=True), ("drop",))
+    read = simplified(read_onnx(path, with_weights=True), ("eliminate-nop",))
     (frame,) = random_frames(read.network, 1, seed)
     given = {name: one[None] for name, one in frame.items()}
     expected = runtime_outputs(path, given)
@@ -356,13 +356,13 @@ BY_ROWS = {  # a case and how many phases its layer has: the rows of what it wri
 
 @pytest.mark.parametrize("name", BY_ROWS)
 def test_it_works_by_rows_where_rows_stay_in_order(name, tmp_path):
-    network = simplified(read_onnx(saved(CASES[name], tmp_path)), ("drop",)).network
+    network = simplified(read_onnx(saved(CASES[name], tmp_path)), ("eliminate-nop",)).network
     assert phases(network, network.layers[1].name) == BY_ROWS[name]
 
 
 def test_windows_over_lines_work_by_rows(tmp_path):
     model = saved(CASES["lines in a chain"], tmp_path)
-    network = simplified(read_onnx(model), ("drop",)).network
+    network = simplified(read_onnx(model), ("eliminate-nop",)).network
     assert [phases(network, name) for name in ("first", "second")] == [9, 9]
     assert [one.shape.dims for one in (*network.inputs, *network.outputs)] == [(4, 9), (9, 4)]
 

@@ -62,7 +62,7 @@ def quantized_file(name, folder, form, **options):
         weight_type=quantization.QuantType.QInt8,
         **options,
     )
-    return path, parameter_bytes(simplified(model, ("fold",)).network)
+    return path, parameter_bytes(simplified(model, ("fuse-bn",)).network)
 
 
 def by_rows(model, frames):

@@ -275,7 +275,7 @@ def test_a_convolution_pads_quantised_maps_with_their_zero_point_itself():
         [5],
     )  # fmt: skip
     model = parse_tflite(content, "padded.tflite", with_weights=True)
-    folded = simplified(model, ("pad",))
+    folded = simplified(model, ("fuse-pad",))
     assert len(folded.network.layers) == len(model.network.layers) - 1
     assert folded.network.layers[1].operator.window.padding == (1, 0, 2, 1)
     frame = {"x": generator.integers(-128, 128, (2, 5, 6)).astype(np.int8)}

@@ -129,7 +129,7 @@ def libraries():
         network = wide() if seed % 3 == 2 else everything()
         model = quantised(network, seed, element)
         if seed % 2:
-            model = simplified(model, ("fuse",))
+            model = simplified(model, ("fuse-activation",))
         plan = random_plan(model.network, seed, is_streamed=seed % 3 == 0, element_bytes=1)
         yield library(model, plan, name=f"net{seed}")
     for number, kind in enumerate(("mean", "pool", "units"), start=8):
