@@ -44,7 +44,7 @@ def test_a_buffer_that_ends_where_it_starts_is_remarked_upon(run, answer, tmp_pa
     code, output, remarks = run("plan", "arena", path)
     assert (code, "optimal" in output) == (0, True)
     assert remarks.startswith(
-        "csdf plan arena: warning: inclusive: 'a': needed at no time, as the end is not included;"
+        "csdf plan arena: warning: inclusive: 'a': never live, as the end is not included:"
     )
     assert answer("plan", "arena", path)[1]["problems"][0]["dead"] == ["a"]
 
@@ -197,7 +197,7 @@ def test_another_solver_agrees(answer):
 def test_another_solver_takes_no_capacity(run):
     code, _, remarks = run("plan", "arena", EXAMPLE, "--method", "cp-sat", "--capacity", "9")
     assert code == 2
-    assert "the least peak in one arena only" in remarks
+    assert "finds the smallest single arena only" in remarks
 
 
 LEAST = {  # "layerwise live peak" in the README beside the files: 32 x 32 x (16 + 16 + 16) and so on

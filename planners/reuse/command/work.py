@@ -18,7 +18,7 @@ from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.chosen import durations_table
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import difference, random_frames
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.rewrites.steps import STEPS
 from cnn2csdf.weights import Model
@@ -357,6 +357,6 @@ def _largest_difference(
     worst = 0.0
     for model, given, outputs in zip(models, frames, found, strict=True):
         for frame, ours in zip(given, outputs, strict=True):
-            for name, expected in run_whole(model, frame).items():
+            for name, expected in run_layer_by_layer(model, frame).items():
                 worst = max(worst, difference(ours[name], expected).relative)
     return worst

@@ -6,8 +6,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from cnn2csdf import operators as op
 from cnn2csdf.execution.compare import random_frames
-from cnn2csdf.execution.streaming_executor import run_by_parts
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.streaming_executor import run_row_by_row
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.lowering import lower
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.simplify import simplified
@@ -48,8 +48,8 @@ def agree(model, folder, seed=0):
     graph = lower(read.network)
     bounded = with_capacities(graph, smallest_storage(graph).point.capacities)
     firings = self_timed_execution(bounded, iterations=1).firings
-    parts = run_by_parts(read, bounded, firings, [frame]).outputs[0]
-    for found in (run_whole(read, frame), parts):
+    parts = run_row_by_row(read, bounded, firings, [frame]).outputs[0]
+    for found in (run_layer_by_layer(read, frame), parts):
         for (name, ours), theirs in zip(found.items(), expected, strict=True):
             wanted = np.asarray(theirs, np.float32).reshape(ours.shape)
             np.testing.assert_allclose(ours, wanted, rtol=1e-5, atol=1e-5, err_msg=name)
