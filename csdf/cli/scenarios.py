@@ -41,7 +41,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser = parsers.new_parser(
         "csdf scenarios",
         "The throughput that every run of a scenario graph (FSM-SADF) reaches in the long run, "
-        "exactly, and the sequence of scenarios that is slowest.",
+        "exactly, and the critical scenario sequence.",
         "csdf scenarios models/scenarios/video_decoder.json",
         "csdf scenarios --json models/scenarios/video_decoder.json",
         work=work,

@@ -27,4 +27,4 @@ def test_layers_of_a_network_are_mapped_with_given_durations(answer, run, tmp_pa
     assert (code, many["period"], many["status"]) == (0, "5000", "optimal")
     code, fewest = answer("map", graph, "--period", "8000", "--time-limit", "5s")
     assert code == 0
-    assert fewest["least"]["size"] >= -(-int(work) // 8000)
+    assert fewest["minimum"]["size"] >= -(-int(work) // 8000)

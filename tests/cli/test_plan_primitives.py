@@ -80,7 +80,7 @@ def test_json_has_these_keys_and_no_others(choose, table):
         "objective",
         "status",
         "reason",
-        "least",
+        "minimum",
         "plan",
         "baselines",
         "machine",
@@ -117,7 +117,7 @@ def test_what_is_too_small_is_a_no_with_the_least_bytes(choose, table):
         )
         assert code == 1
         assert json.loads(output)["plan"] is None
-        assert json.loads(output)["least"] == least
+        assert json.loads(output)["minimum"] == least
         assert f"infeasible: no selection needs less than {least} bytes" in remarks
     assert choose(MODEL, "--profile", table, "--max-memory", least)[0] == 0
 

@@ -344,7 +344,7 @@ def _readme(name: str, members: Sequence[Member], found: Sequence[Written], aren
     ports = ", ".join(port.parameter for port in (*first.inputs, *first.outputs))
     return f"""# {name}: {len(found)} neural networks in {arena:,} bytes
 
-| network | arena, alone | state, at most | trained numbers | multiply-accumulates/frame |
+| network | arena, alone | state, at most | weights | multiply-accumulates/frame |
 |---|---|---|---|---|
 {rows}
 

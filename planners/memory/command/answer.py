@@ -122,7 +122,7 @@ def _headline(one: Fit) -> str:
             f": {bytes_in_words(one.flash_bytes)} of flash needed, "
             f"{bytes_in_words(one.flash)} are there"
         )
-    words = "the plan takes" if way.name == GIVEN else "the least found is"
+    words = "the plan takes" if way.name == GIVEN else "the smallest found is"
     return f"{one.network}: {verdict}: {words} {figures}"
 
 

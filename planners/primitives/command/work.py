@@ -414,7 +414,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "objective": objective.value,
         "status": answer.status,
         "reason": str(answer.reason),
-        "least": answer.least,
+        "minimum": answer.least,
         "plan": None,
         "baselines": [
             {
