@@ -1,4 +1,4 @@
-"""CNN to CSDF: a network becomes a graph whose layers work by parts, and runs by parts.
+"""CNN to CSDF: a network becomes a graph whose layers run row by row, and runs row by row.
 
     import cnn2csdf
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from cnn2csdf.execution.compare import Verification as Verification
     from cnn2csdf.execution.compare import random_frames as random_frames
     from cnn2csdf.execution.compare import verify as verify
-    from cnn2csdf.execution.streaming_executor import run_by_parts as run_by_parts
-    from cnn2csdf.execution.whole import run_whole as run_whole
+    from cnn2csdf.execution.streaming_executor import run_row_by_row as run_row_by_row
+    from cnn2csdf.execution.whole import run_layer_by_layer as run_layer_by_layer
     from cnn2csdf.geometry import Overlap as Overlap
     from cnn2csdf.granularity import ROWS as ROWS
     from cnn2csdf.granularity import WHOLE as WHOLE
@@ -66,8 +66,8 @@ _HOMES = {
     "random_frames": "cnn2csdf.execution.compare",
     "random_weights": "cnn2csdf.weights",
     "read_model": "cnn2csdf.readers.model_files",
-    "run_by_parts": "cnn2csdf.execution.streaming_executor",
-    "run_whole": "cnn2csdf.execution.whole",
+    "run_row_by_row": "cnn2csdf.execution.streaming_executor",
+    "run_layer_by_layer": "cnn2csdf.execution.whole",
     "simplified": "cnn2csdf.simplify",
     "verify": "cnn2csdf.execution.compare",
 }

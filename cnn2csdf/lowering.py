@@ -31,7 +31,7 @@ def lower(
     overlap: Overlap = Overlap.WINDOW,
     element_bytes: int | None = None,
 ) -> Graph:
-    """Return the graph of a network that works by parts.
+    """Return the graph of a network that runs row by row.
 
     One actor a layer, one phase a part, never two firings of a layer at once (a self-loop with one
     token); one channel for each input of each layer, whose token is one element of the tensor it

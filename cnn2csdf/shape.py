@@ -14,7 +14,7 @@ Dims = tuple[int, ...]
 class Shape:
     """The dims of one tensor of one frame: (channels, height, width), or any others.
 
-    Work by parts cuts the height. A tensor of another rank than three is a single row.
+    Running row by row cuts the height. A tensor of another rank than three is a single row.
     """
 
     dims: tuple[int, ...]
@@ -35,7 +35,7 @@ class Shape:
 
     @property
     def rows(self) -> int:
-        """Rows that work by parts can cut it into."""
+        """Rows that firings can cut it into."""
         return self.dims[1] if self.is_map else 1
 
     @property

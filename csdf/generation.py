@@ -29,16 +29,16 @@ class GraphShape:
 
     actors: int = 5
     extra_channels: int = 3  # beyond those that connect the actors
-    most_phases: int = 1
-    most_repetitions: int = 6  # firings of an actor in one iteration
-    most_rate: int = 6  # tokens of one firing on one channel; some phases may have 0
-    least_duration: int = 1  # time units
-    most_duration: int = 10  # time units
-    most_early_tokens: int = 0  # drawn for each channel before as many are added as it takes
-    most_concurrency: int = 1  # tokens of the self-loop of an actor
+    max_phases: int = 1
+    max_repetitions: int = 6  # firings of an actor in one iteration
+    max_rate: int = 6  # tokens of one firing on one channel; some phases may have 0
+    min_duration: int = 1  # time units
+    max_duration: int = 10  # time units
+    max_extra_initial_tokens: int = 0  # drawn for each channel before as many are added as it takes
+    max_concurrency: int = 1  # tokens of the self-loop of an actor
     is_strongly_connected: bool = True
     is_bounded: bool = False  # a capacity on every channel between two actors
-    has_windows: bool = False  # bounded channels give space back later than they consume
+    has_late_release: bool = False  # bounded channels give space back later than they consume
     has_self_loops: bool = True  # which limit how many firings of an actor may overlap
     has_parallel_channels: bool = True  # extra channels may join actors that share one already
 
@@ -64,21 +64,21 @@ class GraphShape:
             high, low = getattr(self, larger), getattr(self, smaller)
             if wrong.isdisjoint((larger, smaller)) and high < low:
                 yield f"{larger} is {high}; expected at least {smaller}, which is {low}"
-        if self.has_windows and not self.is_bounded:
-            yield "has_windows without is_bounded: only capacities have windows"
+        if self.has_late_release and not self.is_bounded:
+            yield "has_late_release without is_bounded: only capacities have windows"
 
 
 _AT_LEAST_ONE = (
     "actors",
-    "most_phases",
-    "most_repetitions",
-    "most_rate",
-    "most_concurrency",
+    "max_phases",
+    "max_repetitions",
+    "max_rate",
+    "max_concurrency",
 )
 _ORDERED = (  # each of the first is at least the second
-    ("most_duration", "least_duration"),
-    ("most_repetitions", "most_phases"),
-    ("most_rate", "most_repetitions"),
+    ("max_duration", "min_duration"),
+    ("max_repetitions", "max_phases"),
+    ("max_rate", "max_repetitions"),
 )
 
 
@@ -109,7 +109,7 @@ def random_graph(seed: int, shape: GraphShape = DEFAULT_SHAPE) -> Graph:
         channels=tuple(channels),
     )
     if shape.has_self_loops:
-        limits = {a.name: _drawn(random, 1, shape.most_concurrency) for a in graph.actors}
+        limits = {a.name: _drawn(random, 1, shape.max_concurrency) for a in graph.actors}
         graph = limit_concurrency(graph, limits)
     return made_live(random, graph)
 
@@ -120,11 +120,9 @@ def _drawn(random: Random, least: int, most: int) -> int:
 
 
 def _drawn_actor(random: Random, shape: GraphShape, number: int) -> _DrawnActor:
-    phases = _drawn(random, 1, shape.most_phases)
-    durations = tuple(
-        _drawn(random, shape.least_duration, shape.most_duration) for _ in range(phases)
-    )
-    cycles = _drawn(random, 1, shape.most_repetitions // phases)
+    phases = _drawn(random, 1, shape.max_phases)
+    durations = tuple(_drawn(random, shape.min_duration, shape.max_duration) for _ in range(phases))
+    cycles = _drawn(random, 1, shape.max_repetitions // phases)
     return _DrawnActor(Actor(name=f"a{number}", durations=durations), cycles)
 
 
@@ -156,26 +154,26 @@ def _drawn_channel(
     shared = gcd(producer.cycles, consumer.cycles)
     made, taken = consumer.cycles // shared, producer.cycles // shared
     room = min(
-        shape.most_rate * producer.actor.phases // made,
-        shape.most_rate * consumer.actor.phases // taken,
+        shape.max_rate * producer.actor.phases // made,
+        shape.max_rate * consumer.actor.phases // taken,
     )
     multiple = _drawn(random, 1, room)
-    production = _split(random, multiple * made, producer.actor.phases, shape.most_rate)
-    consumption = _split(random, multiple * taken, consumer.actor.phases, shape.most_rate)
+    production = _split(random, multiple * made, producer.actor.phases, shape.max_rate)
+    consumption = _split(random, multiple * taken, consumer.actor.phases, shape.max_rate)
     channel = Channel(
         name=name,
         producer=producer.actor.name,
         consumer=consumer.actor.name,
         production=production,
         consumption=consumption,
-        initial_tokens=_drawn(random, 0, shape.most_early_tokens),
+        initial_tokens=_drawn(random, 0, shape.max_extra_initial_tokens),
     )
     if not shape.is_bounded:
         return channel
     # A capacity that holds the tokens of any single firing.
     least = max(channel.initial_tokens, *channel.production, *channel.consumption)
-    capacity = least + _drawn(random, 0, shape.most_early_tokens)
-    release = _late(random, channel.consumption) if shape.has_windows else None
+    capacity = least + _drawn(random, 0, shape.max_extra_initial_tokens)
+    release = _late(random, channel.consumption) if shape.has_late_release else None
     return replace(channel, capacity=capacity, release=release)
 
 
@@ -238,20 +236,20 @@ class MeanVariance:
 
     mean: Fraction
     variance: Fraction = Fraction(0)
-    least: int = 1
-    most: int | None = None
+    minimum: int = 1
+    maximum: int | None = None
 
     def __post_init__(self) -> None:
         if self.variance < 0:
             raise InvalidGraph(f"variance {self.variance}; expected at least 0")
-        if self.mean < self.least or (self.most is not None and self.mean > self.most):
-            most = "" if self.most is None else f" and at most {self.most}"
-            raise InvalidGraph(f"mean {self.mean}; expected at least {self.least}{most}")
+        if self.mean < self.minimum or (self.maximum is not None and self.mean > self.maximum):
+            most = "" if self.maximum is None else f" and at most {self.maximum}"
+            raise InvalidGraph(f"mean {self.mean}; expected at least {self.minimum}{most}")
         if self._own_variance() and not self._fits_a_bell():
             _, _, is_possible = self._sides()
             if not is_possible:
-                below = self.mean - self.least
-                above = 0 if self.most is None else self.most - self.mean
+                below = self.mean - self.minimum
+                above = 0 if self.maximum is None else self.maximum - self.mean
                 raise InvalidGraph(
                     f"variance {self.variance} around the mean {self.mean}; expected at most "
                     f"{below * above / 3 + ROUNDING} between these limits"
@@ -282,8 +280,8 @@ class MeanVariance:
 
     def _fits_a_bell(self) -> bool:
         reach = DEVIATIONS**2 * self._own_variance()
-        above = None if self.most is None else (self.most - self.mean) ** 2
-        return reach <= (self.mean - self.least) ** 2 and (above is None or reach <= above)
+        above = None if self.maximum is None else (self.maximum - self.mean) ** 2
+        return reach <= (self.mean - self.minimum) ** 2 and (above is None or reach <= above)
 
     def _sides(self) -> tuple[Fraction, Fraction, bool]:
         """How far numbers reach below and above the mean, and whether the limits allow it.
@@ -291,8 +289,8 @@ class MeanVariance:
         Even numbers over `below` and `above`, each as often as the other is long, have the mean 0 and
         the variance below * above / 3.
         """
-        below = self.mean - self.least
-        above = None if self.most is None else self.most - self.mean
+        below = self.mean - self.minimum
+        above = None if self.maximum is None else self.maximum - self.mean
         product = 3 * self._own_variance()
         if below and (above is None or below <= above):
             wanted = product / below
@@ -311,7 +309,7 @@ TRIES = 1000  # of repetition vectors with a common factor
 LARGEST_SUM = 10**9
 THREE = MeanVariance(mean=Fraction(3), variance=Fraction(1))
 TWENTY = MeanVariance(mean=Fraction(20), variance=Fraction(25))
-NONE = MeanVariance(mean=Fraction(0), least=0)
+NONE = MeanVariance(mean=Fraction(0), minimum=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -346,9 +344,9 @@ class SampledShape:
                 f"repetition_sum is {self.firings}; expected {least} to {most} for {least} actors"
             )
         for name, lowest in (("degree", 0), ("rate", 1), ("duration", 0), ("tokens", 0)):
-            if getattr(self, name).least < lowest:
+            if getattr(self, name).minimum < lowest:
                 raise InvalidGraph(
-                    f"{name} of at least {getattr(self, name).least}; at least {lowest}"
+                    f"{name} of at least {getattr(self, name).minimum}; at least {lowest}"
                 )
 
     @property

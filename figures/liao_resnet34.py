@@ -17,7 +17,7 @@ from planners.traffic.network_traffic import GroupTraffic, NetworkSearch, Networ
 BYTES = 4
 KIBIBYTE = 1024
 BUFFERS = tuple(size * KIBIBYTE for size in (32, 64, 128, 256, 512, 1024, 2048, 4096))
-WAYS: dict[str, int | None] = {"1": 1, "2": 2, "chain": None}
+FUSIONS: dict[str, int | None] = {"none": 1, "pairs": 2, "groups": None}
 SHOWN = 512 * KIBIBYTE
 
 HEAD = """# DRAM traffic of ResNet-34
@@ -62,7 +62,7 @@ def search() -> NetworkSearch:
 @cache
 def found(buffer: int) -> Mapping[str, NetworkTraffic]:
     """Return the least traffic with a buffer, by what may be fused."""
-    return {way: search().best(buffer, longest) for way, longest in WAYS.items()}
+    return {way: search().best(buffer, longest) for way, longest in FUSIONS.items()}
 
 
 def sweep_row(buffer: int) -> str:
@@ -78,9 +78,11 @@ def sweep_row(buffer: int) -> str:
 def layer_rows() -> list[str]:
     """Return a line for each layer."""
     ways = found(SHOWN)
-    starts = [{group.stages[0].name: group for group in ways[way].groups} for way in ("2", "chain")]
+    starts = [
+        {group.stages[0].name: group for group in ways[way].groups} for way in ("pairs", "groups")
+    ]
     lines = []
-    for one in ways["1"].groups:
+    for one in ways["none"].groups:
         name = one.stages[0].name
         groups = [_total(start.get(name)) for start in starts]
         sizes = (
@@ -110,15 +112,15 @@ def page(buffers: Sequence[int] = BUFFERS) -> str:
     """Return the page."""
     windows = [stage.window for stage in search().stages if stage.window]
     weights = sum(window.weights(window.whole) for window in windows) * BYTES
-    bound = found(SHOWN)["1"].bound_bytes
+    bound = found(SHOWN)["none"].bound_bytes
     head = HEAD.format(bytes=BYTES, bound=f"{bound:,}", weights=f"{weights:,}")
     return "".join([head, *map(sweep_row, buffers), LAYERS, *layer_rows(), TAIL])
 
 
 def sweep_drawing(buffers: Sequence[int] = BUFFERS) -> str:
     """Return the traffic over the buffer."""
-    lines = {way: [found(size)[way].total_bytes for size in buffers] for way in WAYS}
-    bound = found(buffers[0])["1"].bound_bytes
+    lines = {way: [found(size)[way].total_bytes for size in buffers] for way in FUSIONS}
+    bound = found(buffers[0])["none"].bound_bytes
     return str(sweep_picture("ResNet-34: DRAM traffic", buffers, lines, bound, "svg"))
 
 
@@ -133,7 +135,7 @@ def layers_drawing() -> str:
             one.halo_bytes,
             one.bound_bytes,
         )
-        for one in found(SHOWN)["1"].groups
+        for one in found(SHOWN)["none"].groups
     ]
     return str(bars_picture("ResNet-34, each layer on its own, 512 KiB", bars, "svg"))
 

@@ -67,7 +67,7 @@ def _memory_plan(value: MemoryPlan) -> str:
     boxes = [
         Box(one.name, one.start, one.end, offset, offset + one.size, number)
         for number, one in enumerate(value.problem.buffers)
-        if one.takes_room and (offset := value.offsets.get(one.name)) is not None
+        if one.takes_bytes and (offset := value.offsets.get(one.name)) is not None
     ]
     picture = boxes_picture(boxes, across="time", up="bytes") if boxes else ""
     return picture + table(head, value.to_records())

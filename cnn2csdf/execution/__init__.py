@@ -1,1 +1,1 @@
-"""Runs a network in numpy: whole, or by parts in buffers of exactly the planned sizes."""
+"""Runs a network in numpy: whole, or row by row in buffers of exactly the planned sizes."""

@@ -1,4 +1,4 @@
-"""A run by parts against the reference."""
+"""A run row by row against the reference."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from cnn2csdf.execution.streaming_executor import Frame, RunByParts, run_by_parts
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.streaming_executor import Frame, RowByRowRun, run_row_by_row
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
@@ -33,13 +33,13 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification(Shown):
-    """The outputs of a run by parts beside those of the reference.
+    """The outputs of a run row by row beside those of the reference.
 
     differences: for each frame, by output layer. run: with the peaks of the buffers.
     """
 
     differences: tuple[dict[str, Difference], ...]
-    run: RunByParts
+    run: RowByRowRun
 
     @property
     def worst(self) -> Difference:
@@ -97,9 +97,9 @@ def difference(ours: Array, reference: Array) -> Difference:
 def verify(
     model: Model, graph: Graph, schedule: Iterable[Firing], frames: Sequence[Frame]
 ) -> Verification:
-    """Run by parts and whole, and compare. Raises ExecutionError as run_by_parts does."""
-    run = run_by_parts(model, graph, schedule, frames)
-    references = [run_whole(model, frame) for frame in frames]
+    """Run row by row and layer by layer, and compare. Raises ExecutionError as run_row_by_row does."""
+    run = run_row_by_row(model, graph, schedule, frames)
+    references = [run_layer_by_layer(model, frame) for frame in frames]
     return Verification(differences=differences(run.outputs, references), run=run)
 
 

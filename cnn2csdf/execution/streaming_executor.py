@@ -1,10 +1,10 @@
-"""A run by parts: the firings of a schedule, in buffers of exactly the capacities of a graph.
+"""A run row by row: the firings of a schedule, in buffers of exactly the capacities of a graph.
 
 The run is the checker of rates, schedule and capacities. It takes from the graph how many rows each
 phase consumes, writes and releases, computes the rows that a phase writes, and refuses every access
 to a row that is not there. It shares no row arithmetic with what made the graph.
 
-A layer of a run by parts: its firings, its buffers, and what it has written by now.
+A layer of a run row by row: its firings, its buffers, and what it has written by now.
 
 Buffers of rows: rings of exactly the capacity of their channel, that refuse any other access.
 """
@@ -33,8 +33,8 @@ Frame = Mapping[str, Array]  # name of an input or output layer: its tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunByParts:
-    """The outputs of a run by parts, and the space that it took.
+class RowByRowRun:
+    """The outputs of a run row by row, and the space that it took.
 
     outputs: for each frame, by output layer. peaks: most tokens that each channel held or had
     claimed; capacities: those of the graph. largest_size: most tokens in all channels at one time.
@@ -47,14 +47,14 @@ class RunByParts:
     firings: int
 
 
-def run_by_parts(
+def run_row_by_row(
     model: Model,
     graph: Graph,
     schedule: Iterable[Firing],
     frames: Sequence[Frame],
     *,
     storage: Mapping[str, Array] | None = None,
-) -> RunByParts:
+) -> RowByRowRun:
     """Return the outputs of the frames, computed firing by firing.
 
     graph: one actor for each layer, one channel with a capacity for each connection, a token for
@@ -170,7 +170,7 @@ class _Machine:
         obstacle = self._layer(firing).obstacle(firing)
         raise ExecutionError(f"{firing_name(firing)} starts at {firing.start}, but {obstacle}")
 
-    def run(self) -> RunByParts:
+    def run(self) -> RowByRowRun:
         """Return the run. Raises ExecutionError where a frame is not complete."""
         for one in self._wired:
             if isinstance(one.layer.operator, Output):
@@ -182,7 +182,7 @@ class _Machine:
                         f"the schedule ends with {written} rows of output {layer.name!r} written; "
                         f"{len(self._frames)} frames have {wanted}"
                     )
-        return RunByParts(
+        return RowByRowRun(
             outputs=self._outputs,
             peaks={name: buffer.tokens(buffer.peak) for name, buffer in self._buffers.items()},
             capacities={

@@ -20,7 +20,7 @@ from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
 
 
-def run_whole(model: Model, frame: Mapping[str, Array]) -> dict[str, Array]:
+def run_layer_by_layer(model: Model, frame: Mapping[str, Array]) -> dict[str, Array]:
     """Return the output of each output layer, by name.
 
     frame: an array without batch for each input layer, by name. Raises ExecutionError where one is
@@ -90,7 +90,7 @@ class Computation:
     """A layer ready to compute any of its rows.
 
     What operators that need all rows compute is cut to the rows asked for, so that any rows of any
-    layer are right; but only those of a layer that works by parts cost no more than their share.
+    layer are right; but only those of a layer that runs row by row cost no more than their share.
     """
 
     shape: Shape

@@ -1,3 +1,10 @@
 """The names of all rewrites of a network, in the order in which they are done."""
 
-STEPS = ("drop", "turn", "pad", "fold", "absorb", "fuse")
+STEPS = (
+    "eliminate-nop",
+    "convert-layout",
+    "fuse-pad",
+    "fuse-bn",
+    "fuse-bias",
+    "fuse-activation",
+)

@@ -59,7 +59,7 @@ class LinearSegment(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParametricPeriod(Tabular):
-    """The period as a function of a parameter: convex, of straight segments, exact from `least` on.
+    """The period as a function of a parameter: convex, of straight segments, exact from `minimum` on.
 
     evaluations: periods that were computed to find it.
     """
@@ -134,7 +134,7 @@ def parametric_period(
     budget, a stop or seconds, ends it.
     """
     search = LineSearch(VaryingGraph(graph, budget), [parameter])
-    least = parameter.least
+    least = parameter.minimum
     end = max(parameter.nominal, least) + 1
     slope = search.last_slope()
     last = search.line(end)
@@ -159,7 +159,7 @@ def line_below_nominal(
     search: LineSearch, parameter: Parameter
 ) -> tuple[CycleLine, Fraction, CycleLine]:
     """Return the line left of the nominal value, where it begins, and the line at the least value."""
-    least, nominal = parameter.least, parameter.nominal
+    least, nominal = parameter.minimum, parameter.nominal
     first, last = search.line(least), search.line(nominal)
     found = _joined(_between(search, least, first, nominal, last))
     return found[-1][1], found[-1][0], found[0][1]
@@ -282,13 +282,11 @@ def parametric_regions(
     Raises InconsistentGraph; CsdfError for a graph that deadlocks, or where `high` is not above the
     least values; GaveUp where the budget, a stop or seconds, ends it.
     """
-    low = (first.least, second.least)
+    low = (first.minimum, second.minimum)
     top = (exact(high[0], "high"), exact(high[1], "high"))
     for one, least, most in zip((first, second), low, top, strict=True):
         if most <= least:
-            raise CsdfError(
-                f"{one.name}: up to {most}; expected more than {least}, its least value"
-            )
+            raise CsdfError(f"{one.name}: up to {most}; expected more than {least}, its minimum")
     search = LineSearch(VaryingGraph(graph, budget), [first, second])
     box = [low, (top[0], low[1]), top, (low[0], top[1])]
     planes = _all_planes(search, box)
@@ -472,13 +470,13 @@ class Parameter:
     """A number on which durations depend: each is as given, plus weight * (value - nominal).
 
     weights: of the phases of each actor that depends on it, at least 0, in the units of the user.
-    nominal: the value at which the graph is as given; least: below it a duration would be negative.
+    nominal: the value at which the graph is as given; minimum: below it a duration would be negative.
     """
 
     name: str
     weights: Mapping[str, tuple[Fraction, ...]]
     nominal: Fraction
-    least: Fraction
+    minimum: Fraction
 
     def __post_init__(self) -> None:
         if any(weight < 0 for row in self.weights.values() for weight in row):
@@ -506,7 +504,9 @@ def added_time(
         ),
         default=Fraction(0),
     )
-    return Parameter(name=name or "+".join(found), weights=found, nominal=Fraction(0), least=least)
+    return Parameter(
+        name=name or "+".join(found), weights=found, nominal=Fraction(0), minimum=least
+    )
 
 
 def added_to_phase(graph: Graph, actor: str, phase: int) -> Parameter:
@@ -527,7 +527,7 @@ def time_scale(graph: Graph, actors: Sequence[str], *, name: str = "") -> Parame
         for actor in actors
     }
     title = name or f"scale of {'+'.join(actors)}"
-    return Parameter(name=title, weights=weights, nominal=Fraction(1), least=Fraction(0))
+    return Parameter(name=title, weights=weights, nominal=Fraction(1), minimum=Fraction(0))
 
 
 def _row(actor: Actor, given: Exact | Sequence[Exact]) -> tuple[Fraction, ...]:

@@ -217,14 +217,14 @@ class _Study:
             if phase is None
             else added_to_phase(self._graph, actor.name, phase)
         )
-        if parameter.least == parameter.nominal:
+        if parameter.minimum == parameter.nominal:
             return nothing
         search = LineSearch(self._varying, [parameter])
         line, start, first = line_below_nominal(search, parameter)
         self._learn(first.critical)
         if not line.slopes[0]:
             return nothing
-        return line.slopes[0], parameter.nominal - start, first.period(parameter.least)
+        return line.slopes[0], parameter.nominal - start, first.period(parameter.minimum)
 
     def _channel_rows(self) -> Iterator[ChannelSensitivity]:
         numbers = {name: at for at, name in enumerate(self._varying.numbers.channel_names)}

@@ -26,16 +26,16 @@ from csdf.model.graph import Graph
 LIMITS = {  # fields of GraphShape, for those who ask for help
     "actors": "how many actors",
     "extra_channels": "channels beyond those that connect the actors",
-    "most_phases": "phases of an actor, at most",
-    "most_repetitions": "firings of an actor in one iteration, at most",
-    "most_rate": "tokens of one firing on one channel, at most",
-    "least_duration": "of a phase, in time units",
-    "most_duration": "of a phase, in time units",
-    "most_early_tokens": "for each channel, before those that it takes to be live, at most",
-    "most_concurrency": "firings of an actor at once, at most",
+    "max_phases": "phases of an actor, at most",
+    "max_repetitions": "firings of an actor in one iteration, at most",
+    "max_rate": "tokens of one firing on one channel, at most",
+    "min_duration": "of a phase, in time units",
+    "max_duration": "of a phase, in time units",
+    "max_extra_initial_tokens": "for each channel, before those that it takes to be live, at most",
+    "max_concurrency": "concurrent firings of an actor, at most",
     "is_strongly_connected": "every actor is reached from every other",
     "is_bounded": "every channel between two actors has a capacity",
-    "has_windows": "bounded channels give space back later than they consume",
+    "has_late_release": "bounded channels give space back later than they consume",
     "has_self_loops": "self-loops limit how many firings of an actor may overlap",
     "has_parallel_channels": "extra channels may join actors that share one already",
 }
@@ -64,8 +64,8 @@ def _drawn(options: argparse.Namespace) -> Graph:
             return random_graph(options.seed, shape)
     for field in fields(GraphShape):
         if field.name not in SHARED and getattr(options, field.name) != field.default:
-            option = "--" + field.name.replace("_", "-")
-            raise CsdfError(f"{option} is a limit; leave it out beside means and variances")
+            option = option_of(field.name)
+            raise CsdfError(f"{option} is a limit; it does not go with means and variances")
     sampled = shape_of(options)
     with answers.working("drawing the graph"):
         return sampled_graph(options.seed, sampled)
@@ -77,19 +77,20 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf generate",
         "A random graph, consistent and live; the same seed and limits give the same "
         "graph everywhere. Without -o it is printed as SDF3 XML.",
-        "csdf generate 7 --actors 12 --most-phases 3 -o random.xml",
+        "csdf generate 7 --actors 12 --max-phases 3 -o random.xml",
         "csdf generate 7 --actors 12 --degree 3,1 --rate 4,2 --duration 20,30,5,60 -o random.xml",
         work=work,
     )
     parser.add_argument("seed", type=answers.integer, metavar="SEED", help="a whole number")
     parsers.add_output_option(parser, ".xml, .json or .dot; by default SDF3 XML is printed")
     for field in fields(GraphShape):
-        option = "--" + field.name.replace("_", "-")
+        option = option_of(field.name)
         purpose = LIMITS[field.name]
         if isinstance(field.default, bool):
             end = "yes" if field.default else "no"
             parser.add_argument(
                 option,
+                dest=field.name,
                 action=argparse.BooleanOptionalAction,
                 default=field.default,
                 help=f"{purpose}; default: {end}",
@@ -119,25 +120,33 @@ def add_samples(parser: argparse.ArgumentParser) -> None:
     """Add the options that ask for means and variances."""
     group = parser.add_argument_group(
         "means and variances instead of limits, one phase for each actor; of the options above only "
-        "--actors, --is-strongly-connected and --has-self-loops go with them"
+        "--actors, --strongly-connected and --self-loops go with them"
     )
     for name, (purpose, least) in SPREADS.items():
         default: MeanVariance = getattr(DEFAULT, name)
         group.add_argument(
             f"--{name}",
             type=_spread(least),
-            metavar="MEAN[,VARIANCE[,LEAST[,MOST]]]",
-            help=f"{purpose}; beside others by default {default.mean},{default.variance},{least}",
+            metavar="MEAN[,VARIANCE[,MIN[,MAX]]]",
+            help=f"{purpose}; with other means by default {default.mean},{default.variance},{least}",
         )
     group.add_argument(
         "--repetition-sum",
         type=answers.positive,
         metavar="N",
-        help="firings of all actors in one iteration; beside others by default two for each actor",
+        help="firings of all actors in one iteration; with other means by default two for each actor",
     )
     group.add_argument(
-        "--is-acyclic", action="store_true", help="no cycle but self-loops; not strongly connected"
+        "--acyclic",
+        dest="is_acyclic",
+        action="store_true",
+        help="no cycle but self-loops; not strongly connected",
     )
+
+
+def option_of(name: str) -> str:
+    """Return the option of a field of GraphShape; tests of truth lose their verb."""
+    return "--" + name.removeprefix("is_").removeprefix("has_").replace("_", "-")
 
 
 def is_asked(options: argparse.Namespace) -> bool:
@@ -160,20 +169,20 @@ def shape_of(options: argparse.Namespace) -> SampledShape:
 
 
 def _spread(least: int) -> Callable[[str], MeanVariance]:
-    """Return the parser of `MEAN,VARIANCE,LEAST,MOST`; for argparse."""
+    """Return the parser of `MEAN,VARIANCE,MIN,MAX`; for argparse."""
 
     def parse(text: str) -> MeanVariance:
         parts = text.split(",")
         if len(parts) > 4:
-            raise answers.unfit(text, "MEAN, MEAN,VARIANCE, MEAN,VARIANCE,LEAST or with MOST")
+            raise answers.unfit(text, "MEAN, MEAN,VARIANCE, MEAN,VARIANCE,MIN or with MAX")
         numbers = [answers.fraction(part) for part in parts[:2]]
         limits = [answers.from_zero(part) for part in parts[2:]]
         try:
             return MeanVariance(
                 mean=numbers[0],
                 variance=numbers[1] if len(numbers) > 1 else Fraction(0),
-                least=limits[0] if limits else least,
-                most=limits[1] if len(limits) > 1 else None,
+                minimum=limits[0] if limits else least,
+                maximum=limits[1] if len(limits) > 1 else None,
             )
         except InvalidGraph as error:
             raise argparse.ArgumentTypeError(str(error)) from None

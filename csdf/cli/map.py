@@ -315,7 +315,7 @@ def as_json(answer: Answer, execution: MappedExecution | None) -> dict[str, Any]
     if answer.required is not None:
         found["required_period"] = str(answer.required)
     if answer.least is not None:
-        found["least"] = answer.least.to_json()
+        found["minimum"] = answer.least.to_json()
     if execution is not None:
         found["period_aligned"] = str(execution.period)
     return found

@@ -34,9 +34,9 @@ def work(options: argparse.Namespace) -> int:
         answers.show(found, _lines(graph, front, options, seconds), options)
     about = (graph.name, front, options.unit)
     loading.plot(options, "csdf.draw.charts", "front_picture", *about)
-    if front.best_period is None or (front.is_as_asked and not front.points):
+    if front.best_period is None or (front.is_at_limit and not front.points):
         return answers.NO
-    return answers.ANSWERED if front.is_complete or front.is_as_asked else answers.UNKNOWN
+    return answers.ANSWERED if front.is_complete or front.is_at_limit else answers.UNKNOWN
 
 
 def _front(graph: Graph, options: argparse.Namespace, stop: Stop) -> ParetoFront:
@@ -99,7 +99,7 @@ def _lines(
     state = (
         "complete (all proved)"
         if front.is_complete
-        else f"{'stopped at the limit' if front.is_as_asked else 'INCOMPLETE'}: {front.reason}"
+        else f"{'stopped at the limit' if front.is_at_limit else 'INCOMPLETE'}: {front.reason}"
     )
     yield f"{graph.name}: {answers.counted(len(front.points), 'Pareto point')}, {state}"
     hint = concurrency.hint(graph) if front.best_period == 0 else None

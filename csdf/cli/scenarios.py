@@ -41,7 +41,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser = parsers.new_parser(
         "csdf scenarios",
         "The throughput that every run of a scenario graph (FSM-SADF) reaches in the long run, "
-        "exactly, and the sequence of scenarios that is slowest.",
+        "exactly, and the critical scenario sequence.",
         "csdf scenarios models/scenarios/video_decoder.json",
         "csdf scenarios --json models/scenarios/video_decoder.json",
         work=work,
@@ -71,7 +71,10 @@ def _lines(graph: ScenarioGraph, found: ScenarioThroughput) -> Iterator[str]:
         speed = answers.number(1 / found.period)
         states, scenarios = found.critical_states, found.critical_scenarios
         rows += [
-            ("period", f"{answers.number(found.period)} time units per reward, in the slowest run"),
+            (
+                "period",
+                f"{answers.number(found.period)} time units per reward (worst case)",
+            ),
             ("throughput", f"{speed} per time unit in every run (lower bound)"),
             ("critical scenario sequence", f"{answers.some(scenarios, SHOWN)}, repeated"),
             ("", f"in the states {answers.some(states, SHOWN)}"),

@@ -104,7 +104,7 @@ def _high(graph: Graph, parameter: Parameter, options: argparse.Namespace, stop:
     if options.up_to is not None:
         return Fraction(options.up_to)
     last = parametric_period(graph, parameter, budget=stop).segments[-1].start
-    return max(parameter.nominal + 1, last + (last - parameter.least) / 2)
+    return max(parameter.nominal + 1, last + (last - parameter.minimum) / 2)
 
 
 def _function_lines(graph: Graph, found: Function, seconds: float) -> Iterator[str]:

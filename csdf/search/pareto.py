@@ -51,16 +51,16 @@ class ParetoFront(Tabular):
 
     points: by size; each is proved. is_complete: whether no point is missing, or none that is faster
     by more than the `gap`, a share of the period. If not, points may be missing from size
-    `lower_bound` on, and `reason` says why the search ended; is_as_asked: whether that is where it
-    was asked to end. best_period: of the graph without any bound; the last point of a complete front
-    has it, but for the gap. start: where no point was proved, live capacities all the same, if there
-    are any.
+    `lower_bound` on, and `reason` says why the search ended; is_at_limit: whether it ended at a
+    limit that was given. best_period: of the graph without any bound; the last point of a complete
+    front has it, but for the gap. start: where no point was proved, live capacities all the same, if
+    there are any.
     """
 
     JSON = (
         "points",
         "complete",
-        "as_asked",
+        "at_limit",
         "gap",
         "reason",
         "lower_bound",
@@ -77,7 +77,7 @@ class ParetoFront(Tabular):
     reason: Reason
     evaluations: int
     gap: Fraction = Fraction(0)
-    is_as_asked: bool = False
+    is_at_limit: bool = False
     start: ParetoPoint | None = None
 
     def rows(self) -> list[dict[str, Any]]:

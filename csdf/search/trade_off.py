@@ -213,7 +213,7 @@ class FrontSearch:
         Raises GaveUp where the period without bounds is not known by then.
         """
         search, gap = self._search, self._extent.gap
-        best, is_complete, is_as_asked = search.best_period, False, False
+        best, is_complete, is_at_limit = search.best_period, False, False
         reason = because(FrontWhy.GAP, gap=gap) if gap else because(StorageWhy.EVERY_POINT)
         try:
             if best is None:
@@ -224,7 +224,7 @@ class FrontSearch:
                 reason = reason if is_complete else search.reason
         except ENDS as end:
             reason = reason_of(end)
-            is_as_asked = isinstance(end, Reached) and self._extent.is_limited
+            is_at_limit = isinstance(end, Reached) and self._extent.is_limited
         if self._is_endless:
             reason = because(FrontWhy.ENDLESS, end=reason, why=why_unlimited(self._graph))
         largest = self._extent.max_size
@@ -240,7 +240,7 @@ class FrontSearch:
             reason=reason,
             evaluations=search.evaluations,
             gap=gap,
-            is_as_asked=is_as_asked,
+            is_at_limit=is_at_limit,
             start=start,
         )
 
@@ -278,8 +278,8 @@ FEW = 20  # points of a front without end, where nobody says how many
 class FrontWhy(Why):
     """Why a front ends where it does."""
 
-    POINTS = "ended after {points}, as asked"
-    SIZE = "ended at size {size}, as asked"
+    POINTS = "stopped at the limit of {points}"
+    SIZE = "stopped at the limit of size {size}"
     FEW = "ended after {points}"
     ENDLESS = "{end}; the front has no end: {why}"
     GAP = "proved within {gap}"

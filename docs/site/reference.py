@@ -7,7 +7,7 @@ from importlib import import_module
 
 ABOUT = {
     "csdf": "The engine: graphs, their analyses, searches over storage, and formats.",
-    "cnn2csdf": "Networks: readers, the catalogue, graphs of them, and runs by parts.",
+    "cnn2csdf": "Networks: readers, the catalogue, graphs of them, and runs row by row.",
     "planners": "Memory plans for networks on small devices.",
 }
 

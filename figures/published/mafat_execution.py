@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.execution.streaming_executor import run_by_parts
+from cnn2csdf.execution.streaming_executor import run_row_by_row
 from cnn2csdf.execution.whole import Step, checked_frame, computation
 from cnn2csdf.geometry import Axis, meeting
 from cnn2csdf.granularity import ROWS
@@ -112,7 +112,7 @@ def run_rows(model: Model, frame: Mapping[str, Array]) -> FusedRun:
     """Return the output of all layers streamed row by row, each buffer apart; frame and output too."""
     memory = network_memory(model.network, ROWS, element_bytes=SINGLE.itemsize)
     firings = self_timed_execution(memory.graph, iterations=1).firings
-    outputs = run_by_parts(model, memory.graph, firings, [frame]).outputs[0]
+    outputs = run_row_by_row(model, memory.graph, firings, [frame]).outputs[0]
     (output,) = outputs.values()
     ends = output.size + sum(array.size for array in frame.values())
     size = memory.buffers + ends * SINGLE.itemsize

@@ -29,9 +29,9 @@ MOST_NAMED = 8  # buffers in a message
 class ArenaWhy(Why):
     """The reasons for the status of a plan for one arena."""
 
-    AT_TIME = "at time {start} {buffers} {need} at least {least}"
-    IN_TIME = "from time {start} to {end} {buffers} {need} at least {least}"
-    NO_BUFFERS = "no buffer takes room"
+    AT_TIME = "live at step {start}: {buffers}: {least}{proof}"
+    IN_TIME = "live in [{start}, {end}): {buffers}: {least}{proof}"
+    NO_BUFFERS = "no buffer takes bytes"
     TOO_LARGE = "{evidence}; the capacity is {capacity}"
     FITS = "fits the capacity of {capacity}; a smaller plan was not looked for"
     NONE_FITS = "{end}; the best plan found needs {peak}"
@@ -145,7 +145,7 @@ class _Allocation:
     def plan(self, early: Reason | None) -> MemoryPlan:
         bound = self.lower_bound
         status = self._status(bound)
-        resting = {b.name: b.offset or 0 for b in self._problem.buffers if not b.takes_room}
+        resting = {b.name: b.offset or 0 for b in self._problem.buffers if not b.takes_bytes}
         offsets = {} if status == Status.INFEASIBLE else resting | self._best.offsets
         order = [buffer.name for buffer in self._problem.buffers]
         return MemoryPlan(
@@ -186,14 +186,13 @@ class _Allocation:
         if start >= end:
             kind = ArenaWhy.IN_TIME
             start, end = min(b.start for b in buffers), max(b.end for b in buffers)
-        need = "needs" if len(buffers) == 1 else "need"
         return because(
             kind,
             start=start,
             end=end,
             buffers=Names(buffer.name for buffer in buffers),
-            need=f"{need}, as search proved," if bound.by_search else need,
             least=counted(bound.peak, "byte"),
+            proof=", proved by search" if bound.by_search else "",
         )
 
 
@@ -215,7 +214,7 @@ def check_fixed(problem: Problem) -> None:
     names = {buffer.name for buffer in fixed}
     pairs = {
         what: tuple(pair for pair in getattr(problem, what) if names.issuperset(pair))
-        for what in ("conflicts", "shares", "in_place")
+        for what in ("conflicts", "may_overlap", "in_place")
     }
     part = Problem(name=problem.name, buffers=fixed, **pairs)
     offsets = {buffer.name: buffer.offset for buffer in fixed if buffer.offset is not None}
@@ -237,7 +236,7 @@ def with_hints(plan: MemoryPlan) -> MemoryPlan:
     is if the other buffers do not find room around what is hinted.
     """
     buffers = plan.problem.buffers
-    if not plan.has_offsets or all(b.hint is None or not b.takes_room for b in buffers):
+    if not plan.has_offsets or all(b.hint is None or not b.takes_bytes for b in buffers):
         return plan
     blocks = blocks_of(_hinted(plan.problem, plan.peak))
     if not blocks.can_be:
@@ -305,7 +304,7 @@ def choices(problem: Problem) -> tuple[list[Groups], bool]:
 
 def relaxed(problem: Problem) -> Problem:
     """Return the problem with pairs that do not conflict at all; its bounds hold for both."""
-    return replace(problem, shares=problem.shares + problem.in_place, in_place=())
+    return replace(problem, may_overlap=problem.may_overlap + problem.in_place, in_place=())
 
 
 def _greedily_grouped(problem: Problem, pairs: Sequence[Pair]) -> Groups:
@@ -329,11 +328,11 @@ def _groups(pairs: Sequence[Pair]) -> Groups:
 
 def _may_merge(problem: Problem, pair: Pair) -> bool:
     found = _by_name(problem, pair)
-    return all(buffer.takes_room for buffer in found)
+    return all(buffer.takes_bytes for buffer in found)
 
 
 def _is_allowed(problem: Problem, groups: Groups) -> bool:
-    allowed = {frozenset(pair) for pair in (*problem.in_place, *problem.shares)}
+    allowed = {frozenset(pair) for pair in (*problem.in_place, *problem.may_overlap)}
     apart = {frozenset(pair) for pair in problem.conflicts}
     for group in groups:
         members = _by_name(problem, group)

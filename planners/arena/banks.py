@@ -95,7 +95,7 @@ def _planned(problem: Problem, stop: Stop) -> tuple[Status, Reason, dict[str, Me
 
 def _plans(problem: Problem, contents: Contents, filling: Filling) -> dict[str, MemoryPlan]:
     """Return the plans of the banks; what takes no room lies in the first bank."""
-    resting = {one.name for one in problem.buffers if one.bank is None and not one.takes_room}
+    resting = {one.name for one in problem.buffers if one.bank is None and not one.takes_bytes}
     first, *others = filling
     whole = (first | resting, *others)
     return {
@@ -155,7 +155,9 @@ class Contents:
         self._problem = problem
         self._stop = stop
         self._buffers = {buffer.name: buffer for buffer in problem.buffers}
-        self._yielding = {name for pair in (*problem.shares, *problem.in_place) for name in pair}
+        self._yielding = {
+            name for pair in (*problem.may_overlap, *problem.in_place) for name in pair
+        }
         self._known: dict[tuple[str, Names], MemoryPlan] = {}
 
     def named(self, names: Iterable[str]) -> list[Buffer]:
@@ -205,7 +207,7 @@ class Contents:
         """Whether each can have bytes of its own, so that nobody need search."""
         buffers = [self._buffers[name] for name in names]
         is_free = all(one.offset is None and one.alignment == 1 for one in buffers)
-        return is_free and sum(one.size for one in buffers if one.takes_room) <= bank.capacity
+        return is_free and sum(one.size for one in buffers if one.takes_bytes) <= bank.capacity
 
 
 def _part(problem: Problem, bank: Bank, buffers: list[Buffer]) -> Problem:
@@ -218,7 +220,7 @@ def _part(problem: Problem, bank: Bank, buffers: list[Buffer]) -> Problem:
         name=f"{problem.name} in {bank.name}",
         buffers=tuple(replace(buffer, bank=None) for buffer in buffers),
         conflicts=among(problem.conflicts),
-        shares=among(problem.shares),
+        may_overlap=among(problem.may_overlap),
         in_place=among(problem.in_place),
     )
 
@@ -248,7 +250,7 @@ class BankSearch:
         self._contents = contents
         self._stop = stop
         self._free = sorted((b for b in problem.buffers if is_free(b)), key=_rank)
-        pairs = (*problem.conflicts, *problem.shares, *problem.in_place)
+        pairs = (*problem.conflicts, *problem.may_overlap, *problem.in_place)
         self._paired = {name for pair in pairs for name in pair}
         self._choices = 0
         self.is_decided = True  # so far, whether every set of buffers fits its bank
@@ -302,7 +304,7 @@ class BankSearch:
 
 def is_free(buffer: Buffer) -> bool:
     """Whether the buffer takes room and names no bank."""
-    return buffer.takes_room and buffer.bank is None
+    return buffer.takes_bytes and buffer.bank is None
 
 
 def _rank(buffer: Buffer) -> tuple[int, ...]:

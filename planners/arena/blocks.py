@@ -104,11 +104,11 @@ class Blocks:
 
 def blocks_of(problem: Problem, groups: Sequence[Sequence[str]] = ()) -> Blocks:
     """Return the blocks of a problem; the buffers of a group are to begin at the same offset."""
-    buffers = [buffer for buffer in problem.buffers if buffer.takes_room]
+    buffers = [buffer for buffer in problem.buffers if buffer.takes_bytes]
     members: tuple[tuple[Buffer, ...], ...] = tuple((buffer,) for buffer in buffers)
     scale = _Scale(members)
     start, neighbour, rise, lift = _meetings(buffers, scale)
-    if not (problem.conflicts or problem.shares or groups):
+    if not (problem.conflicts or problem.may_overlap or groups):
         return _assembled(members, scale, (start, neighbour, rise, lift), by_lifetime=True)
     conflicts = _adjusted(problem, buffers, start, neighbour)
     members, rises = _grouped(buffers, conflicts, groups)
@@ -152,7 +152,7 @@ def _adjusted(
         for number in range(len(buffers))
     ]
     number_of = {buffer.name: number for number, buffer in enumerate(buffers)}
-    for pairs, change in ((problem.conflicts, set.add), (problem.shares, set.discard)):
+    for pairs, change in ((problem.conflicts, set.add), (problem.may_overlap, set.discard)):
         for one, other in pairs:
             if one in number_of and other in number_of:
                 change(found[number_of[one]], number_of[other])

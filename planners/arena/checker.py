@@ -32,7 +32,7 @@ class _Rules:
 
     def __init__(self, problem: Problem) -> None:
         self.conflicts = _both_ways(problem.conflicts)
-        self.shares = _both_ways(problem.shares)
+        self.may_overlap = _both_ways(problem.may_overlap)
         self.in_place = _both_ways(problem.in_place)
 
 
@@ -64,7 +64,7 @@ def _check_pair(plan: MemoryPlan, rules: _Rules, first: Buffer, second: Buffer) 
         return
     pair = (first.name, second.name)
     meets = first.start < second.end and second.start < first.end
-    if pair in rules.shares or not (meets or pair in rules.conflicts):
+    if pair in rules.may_overlap or not (meets or pair in rules.conflicts):
         return
     one, other = plan.offsets[first.name], plan.offsets[second.name]
     if one + first.size <= other or other + second.size <= one:

@@ -45,7 +45,7 @@ def plan_with_cp_sat(problem: Problem, *, budget: Budget) -> MemoryPlan:
             status=Status.UNKNOWN,
             reason=because(CpSatWhy.NONE, seconds=stop.seconds),
         )
-    found = {b.name: b.offset or 0 for b in problem.buffers if not b.takes_room}
+    found = {b.name: b.offset or 0 for b in problem.buffers if not b.takes_bytes}
     for (buffer,), offset in zip(blocks.members, offsets, strict=True):
         found[buffer.name] = solver.value(offset) * blocks.unit
     proved = outcome == cp_model.OPTIMAL

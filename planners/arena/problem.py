@@ -5,7 +5,7 @@ buffers conflict, and may share no byte, when their lifetimes have a time in com
 pairs say where lifetimes are not the whole story, as with pipelined partitions or several networks:
 
     conflicts   these conflict although their lifetimes do not meet
-    shares      these do not conflict although their lifetimes meet
+    may_overlap these do not conflict although their lifetimes meet
     in_place    of these the one may be computed in the place of the other: they conflict, unless
                 both begin at the same offset
 
@@ -64,7 +64,7 @@ class Buffer:
                 )
 
     @property
-    def takes_room(self) -> bool:
+    def takes_bytes(self) -> bool:
         """Whether there is a byte and a time at which it is needed."""
         return self.size > 0 and self.end > self.start
 
@@ -88,12 +88,12 @@ class Problem:
     name: str
     buffers: tuple[Buffer, ...]
     conflicts: tuple[Pair, ...] = ()
-    shares: tuple[Pair, ...] = ()
+    may_overlap: tuple[Pair, ...] = ()
     in_place: tuple[Pair, ...] = ()
     banks: tuple[Bank, ...] = ()
 
     @property
-    def never_needed(self) -> tuple[str, ...]:
+    def dead(self) -> tuple[str, ...]:
         """Buffers with bytes but no time: they end where they start, and ends are not included."""
         return tuple(one.name for one in self.buffers if one.size and one.end == one.start)
 
@@ -101,7 +101,7 @@ class Problem:
         names = _unique("buffer", [buffer.name for buffer in self.buffers])
         banks = _unique("bank", [bank.name for bank in self.banks])
         told: dict[frozenset[str], str] = {}
-        for what in ("conflicts", "shares", "in_place"):
+        for what in ("conflicts", "may_overlap", "in_place"):
             for pair in getattr(self, what):
                 _require_pair(what, pair, names)
                 other = told.setdefault(frozenset(pair), what)
@@ -137,7 +137,7 @@ class MemoryPlan(Shown):
         """Bytes of the arena: where the highest buffer ends. Raises InvalidPlan without a plan."""
         if not self.has_offsets:
             raise InvalidPlan(f"{self.problem.name}: there is no plan: {self.status}")
-        ends = (self.offsets[b.name] + b.size for b in self.problem.buffers if b.takes_room)
+        ends = (self.offsets[b.name] + b.size for b in self.problem.buffers if b.takes_bytes)
         return max(ends, default=0)
 
     @property
@@ -156,7 +156,7 @@ class MemoryPlan(Shown):
             "status": str(self.status),
             "reason": str(self.reason),
             "offsets": dict(self.offsets),
-            "never_needed": list(self.problem.never_needed),
+            "dead": list(self.problem.dead),
         }
 
     def to_records(self) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array, Model
 from planners.code.building import end_of_main
@@ -65,7 +65,7 @@ def vectors_of(model: Model, frames: Sequence[Frame]) -> tuple[TestVector, ...]:
     """Return the frames with what the whole network makes of them."""
     found = []
     for frame in frames:
-        outputs = run_whole(model, frame)
+        outputs = run_layer_by_layer(model, frame)
         leeway = leeways(model, frame, outputs)
         found.append(TestVector(frame=frame, outputs=outputs, leeway=leeway))
     return tuple(found)
@@ -308,7 +308,7 @@ def leeways(
                     np.float32,
                 )
             }
-        for name, array in run_whole(
+        for name, array in run_layer_by_layer(
             Model(network=replace(model.network, layers=tuple(layers)), weights=weights), frame
         ).items():
             away = np.abs(array.astype(np.float64) - outputs[name].astype(np.float64))

@@ -3,8 +3,8 @@
     {"problems": [{"name": "net", "buffers": [{"id": "x", "size": 64, "start": 0, "end": 2}]}]}
 
 A buffer may also have "alignment", "offset" (fixed), "hint" and "bank"; a problem "conflicts",
-"shares" and "in_place", lists of pairs of ids, and "banks", a list of {"name", "capacity"} with the
-preferred one first. `planners.arena.problem` says what they mean.
+"may_overlap" and "in_place", lists of pairs of ids, and "banks", a list of {"name", "capacity"} with
+the preferred one first. `planners.arena.problem` says what they mean.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from csdf.io.json_value import JsonValue
 from planners.arena.problem import Bank, Buffer, MemoryPlan, Pair, Problem
 
 NEEDED = ("id", "size", "start", "end")
-PAIRS = ("conflicts", "shares", "in_place")
+PAIRS = ("conflicts", "may_overlap", "in_place")
 
 
 def parse_problems(text: str, name: str) -> list[Problem]:

@@ -100,7 +100,7 @@ def headline(findings: NetworkFindings) -> str:
             f"({bytes_in_words(whole.total)})"
         )
     return (
-        f"{findings.name} takes {bytes_in_words(least.total)} by the least of these methods: "
+        f"{findings.name} takes {bytes_in_words(least.total)} with the smallest of these methods: "
         f"{least.title}; {saved}. {bytes_in_words(least.parameters)} of that are parameters"
         f"{_in_flash(findings)}."
     )
@@ -128,7 +128,7 @@ def verdict(findings: NetworkFindings) -> Verdict | None:
     if spare >= 0:
         free = "" if limit.room == sys.maxsize else f"{bytes_in_words(spare)} free"
         return Verdict(f"Fits {limit.title}", free, "yes")
-    lacking = f"{bytes_in_words(-spare)} too much by the least method"
+    lacking = f"{bytes_in_words(-spare)} too much with the smallest method"
     if limit.flash_lacks:
         lacking = f"{bytes_in_words(limit.flash_lacks)} of flash too little for the parameters"
     return Verdict(f"Does not fit {limit.title}", lacking, "no")

@@ -363,7 +363,7 @@ def methods_table(findings: NetworkFindings) -> Html:
 def _proof(one: Method) -> str:
     if one.title == FIT:
         bound = f"; no plan is below {bytes_in_words(one.lower_bound)}" if one.lower_bound else ""
-        return f"the least found{bound}"
+        return f"the smallest found{bound}"
     if one.buffers == one.lower_bound:
         return "the smallest, proved"
     gap = (one.buffers - one.lower_bound) / max(one.lower_bound, 1)

@@ -157,7 +157,7 @@ def _require_made_for(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan)
             raise InvalidPlan(f"{found.name}: {pair} do not conflict; they run in parallel")
     edges = {edge.name: edge for edge in plan.edges}
     sizes = {buffer.name: buffer.size for buffer in found.buffers}
-    for pair in found.shares:  # the same rows of one tensor in the same places
+    for pair in found.may_overlap:  # the same rows of one tensor in the same places
         tensors = {(edges[one].member, edges[one].connection.producer) for one in pair}
         places = {(memory.offsets[one], sizes[one]) for one in pair}
         if len(tensors) > 1 or len(places) > 1:

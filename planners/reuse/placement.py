@@ -71,7 +71,7 @@ class TensorPlaces(NamedTuple):
         shares = tuple(pair for same in edges.values() for pair in combinations(same, 2))
         return replace(
             memory,
-            problem=replace(self.edges, shares=shares),
+            problem=replace(self.edges, may_overlap=shares),
             offsets={edge: memory.offsets[place] for edge, place in self.place_of.items()},
         )
 

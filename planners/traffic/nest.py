@@ -312,7 +312,7 @@ class LayerTraffic(Shown):
             for place in range(len(Array))
             for one in self.nest.band(self.convolution, place)
         ]
-        return ", ".join(groups + loops) or "all at once"
+        return ", ".join(groups + loops) or "untiled"
 
     def to_json(self) -> dict[str, Any]:
         """Return traffic, nest and bounds as a JSON value; the gap as text."""

@@ -23,10 +23,10 @@ from tests.analysis.graph_shapes import SHAPES, with_silent_phases
 from tests.reference import slow_simulation
 from tests.shared_data import each, shared_graph
 
-PHASED = [shape for shape in SHAPES.values() if shape.most_phases > 1]
+PHASED = [shape for shape in SHAPES.values() if shape.max_phases > 1]
 GRAPHS = 500
 FEW = 60
-SMALL = GraphShape(actors=3, extra_channels=1, most_phases=3, most_repetitions=3, most_rate=3)
+SMALL = GraphShape(actors=3, extra_channels=1, max_phases=3, max_repetitions=3, max_rate=3)
 
 
 def drawn(seed):

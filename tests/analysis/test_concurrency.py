@@ -54,7 +54,7 @@ def test_what_takes_no_time_is_not_blamed_on_overlapping_firings():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_random_graphs_agree_with_a_simulation_of_one_firing_at_a_time(seed):
-    shape = GraphShape(most_phases=3, has_self_loops=False, is_strongly_connected=False)
+    shape = GraphShape(max_phases=3, has_self_loops=False, is_strongly_connected=False)
     graph = without_auto_concurrency(random_graph(seed, shape))
     assert throughput(graph).period == period_of(graph)
 

@@ -30,7 +30,7 @@ def _backend(request, monkeypatch):
 
 def connected(seed, shape):
     """A random graph whose actors all can hold each other back, or None."""
-    unbounded = replace(shape, is_strongly_connected=True, is_bounded=False, has_windows=False)
+    unbounded = replace(shape, is_strongly_connected=True, is_bounded=False, has_late_release=False)
     graph = random_graph(seed, unbounded)
     parts = cyclic_components(indexed(graph), list(cycle_vector(graph).values()))
     return graph if len(parts) == 1 and len(parts[0].actors) == len(graph.actors) else None

@@ -76,7 +76,7 @@ def test_compiled_and_plain_kernels_leave_identical_arrays(monkeypatch, shape, m
 @pytest.mark.parametrize("method", KERNELS)
 def test_rings_grow_alike(monkeypatch, method):
     graph = random_graph(
-        7, GraphShape(actors=4, most_repetitions=60, most_rate=60, most_early_tokens=2000)
+        7, GraphShape(actors=4, max_repetitions=60, max_rate=60, max_extra_initial_tokens=2000)
     )
     plain = recorded_run(monkeypatch, graph, method, is_compiled=False)
     assert plain == recorded_run(monkeypatch, graph, method, is_compiled=True)

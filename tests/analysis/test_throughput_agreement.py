@@ -12,10 +12,10 @@ from tests.analysis.graph_shapes import SHAPES
 from tests.reference import brute_cycle_ratio, slow_simulation
 
 LARGER = (
-    GraphShape(actors=8, extra_channels=6, most_phases=3, most_early_tokens=10),
+    GraphShape(actors=8, extra_channels=6, max_phases=3, max_extra_initial_tokens=10),
     GraphShape(actors=10, extra_channels=4, is_strongly_connected=False, is_bounded=True),
-    GraphShape(actors=6, most_repetitions=30, most_rate=30, most_early_tokens=30),
-    GraphShape(actors=6, has_self_loops=False, most_phases=4, least_duration=0),
+    GraphShape(actors=6, max_repetitions=30, max_rate=30, max_extra_initial_tokens=30),
+    GraphShape(actors=6, has_self_loops=False, max_phases=4, min_duration=0),
 )
 each_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 

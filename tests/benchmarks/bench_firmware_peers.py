@@ -17,7 +17,7 @@ from time import process_time_ns
 import numpy as np
 
 from cnn2csdf.catalogue.networks import from_catalogue
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.onnx_files.writer import onnx_bytes
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
@@ -99,7 +99,7 @@ def line(name, flags, times, other):
 
 def ours(model, frame, flags, folder):
     """Calls of libraries with whole layers and with the least memory, and what they are to give."""
-    wanted = run_whole(model, frame)
+    wanted = run_layer_by_layer(model, frame)
     calls = []
     found = fit(model.network)
     for plan in (whole_layers(model.network), found.least.plan):

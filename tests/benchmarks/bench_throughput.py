@@ -128,7 +128,7 @@ def reported_time(command, pattern, limit):
 def bench_firings():
     """Self-timed execution of a random graph of 60 actors."""
     shape = GraphShape(
-        actors=60, extra_channels=60, most_repetitions=50, most_rate=50, most_early_tokens=50
+        actors=60, extra_channels=60, max_repetitions=50, max_rate=50, max_extra_initial_tokens=50
     )
     graph = random_graph(1, shape)
     firings = list(repetition_vector(graph).values())

@@ -287,7 +287,7 @@ def test_bad_input_gets_one_line(run, arguments, message):
         ("--granularity", "0"),
         ("--granularity", "fine"),
         ("--layer", "=3"),
-        ("--simplify", "all,drop"),
+        ("--simplify", "all,eliminate-nop"),
         ("--shape", "data=1x0"),
         ("--launch", "-1us"),
     ],

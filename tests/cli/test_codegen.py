@@ -28,7 +28,9 @@ def test_what_is_written_runs_and_leaves_the_channels_as_they_were(run, tmp_path
 
 def test_json_tells_the_schedule_and_the_buffers(run, tmp_path):
     path = f"{GRAPHS}/csdf_example.xml"
-    code, output, _ = run("codegen", path, "-o", tmp_path / "c", "--json", "--order", "nested")
+    code, output, _ = run(
+        "codegen", path, "-o", tmp_path / "c", "--json", "--order", "single-appearance"
+    )
     found = json.loads(output)
     assert (code, found["schedule"], found["is_static"]) == (0, "(6 a) (4 b) (2 c)", True)
     # alpha holds what six firings of a put, 3 * (3 + 1); beta what four of b put, 2 * (2 + 4); the

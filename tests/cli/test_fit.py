@@ -50,7 +50,7 @@ def test_of_the_ways_that_fit_the_least_work_is_taken(answer):
 def test_what_does_not_fit_is_a_no_with_the_least_that_would_do(run):
     code, output, _ = run("fit", "resnet8", *INT8, "--ram", "4kB")
     assert code == 1
-    assert "does not fit: the least found is" in output
+    assert "does not fit: the smallest found is" in output
 
 
 def test_below_what_comes_in_nothing_is_searched_any_more(answer):

@@ -12,14 +12,14 @@ def test_the_same_seed_gives_the_same_text(run):
 def test_the_graph_is_consistent_and_live(run, answer, tmp_path):
     for seed in range(5):
         path = tmp_path / f"{seed}.json"
-        assert run("generate", seed, "--most-phases", "3", "--is-bounded", "-o", path)[0] == 0
+        assert run("generate", seed, "--max-phases", "3", "--bounded", "-o", path)[0] == 0
         code, found = answer("analyze", path)
         assert (code, found["consistent"], found["deadlock"]) == (0, True, False)
 
 
 def test_options_shape_the_graph(run, tmp_path):
     path = tmp_path / "g.xml"
-    words = ("generate", "1", "--actors", "9", "--extra-channels", "0", "--no-has-self-loops")
+    words = ("generate", "1", "--actors", "9", "--extra-channels", "0", "--no-self-loops")
     code, output, remarks = run(*words, "-o", path)
     # A ring of nine and no other channel.
     assert (code, output) == (0, "")
@@ -47,7 +47,7 @@ def test_no_file_is_touched_without_an_output(run, tmp_path, monkeypatch):
 
 def test_means_and_variances_shape_the_graph(run, tmp_path):
     path = tmp_path / "g.xml"
-    words = ("--actors", "9", "--repetition-sum", "20", "--duration", "30", "--is-acyclic")
+    words = ("--actors", "9", "--repetition-sum", "20", "--duration", "30", "--acyclic")
     assert run("generate", "1", *words, "-o", path)[0] == 0
     graph = read_graph(path)
     assert {actor.durations for actor in graph.actors} == {(30,)}  # the variance is 0
@@ -55,8 +55,8 @@ def test_means_and_variances_shape_the_graph(run, tmp_path):
 
 
 def test_limits_do_not_go_with_means(run):
-    code, _, remarks = run("generate", "1", "--rate", "3,1", "--most-rate", "9")
-    assert (code, "--most-rate is a limit" in remarks) == (2, True)
+    code, _, remarks = run("generate", "1", "--rate", "3,1", "--max-rate", "9")
+    assert (code, "--max-rate is a limit" in remarks) == (2, True)
     for wrong in ("0", "3,-1", "3,1,2,2", "1,2,3,4,5", "x"):
         code, output, remarks = run("generate", "1", "--rate", wrong)
         assert (code, output) == (2, "")

@@ -77,7 +77,7 @@ def test_a_front_has_an_end_with_the_switch(answer, free):
 
 def test_a_front_can_end_after_some_points_or_at_a_size(answer, run, free):
     code, found = answer("pareto", free, "--points", 2)
-    assert (code, len(found["points"]), found["as_asked"]) == (0, 2, True)
+    assert (code, len(found["points"]), found["at_limit"]) == (0, 2, True)
     code, found = answer("pareto", free, "--max-size", 9)
     assert (code, max(one["size"] for one in found["points"]) <= 9) == (0, True)
     assert run("pareto", free, "--max-size", 1)[0] == 1

@@ -52,7 +52,7 @@ def choose(capsys):
 
 
 def test_the_fastest_within_a_memory(choose, table):
-    code, output, _ = choose(MODEL, "--profile", table, "--memory", "800kB")
+    code, output, _ = choose(MODEL, "--profile", table, "--max-memory", "800kB")
     assert code == 0
     assert "resnet8: optimal: 9 convolutions" in output
     assert "none within the limit is faster" in output
@@ -71,7 +71,7 @@ def test_memory_as_published_counts_convolutions_only(choose, table):
 
 
 def test_json_has_these_keys_and_no_others(choose, table):
-    words = (MODEL, "--profile", table, "--memory", "800kB", "--json", "--front")
+    words = (MODEL, "--profile", table, "--max-memory", "800kB", "--json", "--front")
     code, output, _ = choose(*words)
     found = json.loads(output)
     assert code == 0
@@ -80,7 +80,7 @@ def test_json_has_these_keys_and_no_others(choose, table):
         "objective",
         "status",
         "reason",
-        "least",
+        "minimum",
         "plan",
         "baselines",
         "machine",
@@ -100,7 +100,7 @@ def test_json_has_these_keys_and_no_others(choose, table):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("objective", ["network", "workspace"])
-@pytest.mark.parametrize("limit", [("--memory", "500kB"), ("--time", "3ms"), ()])
+@pytest.mark.parametrize("limit", [("--max-memory", "500kB"), ("--time", "3ms"), ()])
 def test_both_solvers_say_the_same(choose, table, objective, limit):
     words = (MODEL, "--profile", table, "--json", "--objective", objective, *limit)
     mine, other = (json.loads(choose(*words, "--solver", one)[1])["plan"] for one in ("dp", "ilp"))
@@ -113,13 +113,13 @@ def test_what_is_too_small_is_a_no_with_the_least_bytes(choose, table):
     least = json.loads(choose(*words)[1])["front"][0]["memory_bytes"]
     for solver in ("dp", "ilp"):
         code, output, remarks = choose(
-            MODEL, "--profile", table, "--memory", least - 1, "--json", "--solver", solver
+            MODEL, "--profile", table, "--max-memory", least - 1, "--json", "--solver", solver
         )
         assert code == 1
         assert json.loads(output)["plan"] is None
-        assert json.loads(output)["least"] == least
+        assert json.loads(output)["minimum"] == least
         assert f"infeasible: no selection needs less than {least} bytes" in remarks
-    assert choose(MODEL, "--profile", table, "--memory", least)[0] == 0
+    assert choose(MODEL, "--profile", table, "--max-memory", least)[0] == 0
 
 
 def test_what_is_too_fast_is_a_no_with_the_least_time(choose, table):
@@ -131,7 +131,7 @@ def test_what_is_too_fast_is_a_no_with_the_least_time(choose, table):
 @pytest.mark.parametrize("suffix", ["png", "svg", "html"])
 def test_the_front_can_be_drawn(choose, table, tmp_path, suffix):
     target = tmp_path / f"front.{suffix}"
-    words = (MODEL, "--profile", table, "--memory", "600kB", "--front", "--plot", target)
+    words = (MODEL, "--profile", table, "--max-memory", "600kB", "--front", "--plot", target)
     code, output, _ = choose(*words)
     assert code == 0
     assert "points, 24 of them above; --json has all" in output
@@ -201,7 +201,7 @@ def test_an_interrupt_gives_the_best_so_far(choose, table, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(long_work, "shown", lambda *_: interrupted)
-    code, output, remarks = choose(MODEL, "--profile", table, "--memory", "600kB")
+    code, output, remarks = choose(MODEL, "--profile", table, "--max-memory", "600kB")
     assert code == 0
     assert "resnet8: feasible" in output
     assert "feasible: interrupted" in remarks
@@ -220,8 +220,8 @@ def test_measuring_that_does_not_end_in_time_gives_up(choose, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("--memory", "20 megabytes"), "is not a size such as 64MB"),
-        (("--memory", "1MB", "--time", "1ms"), "not allowed with argument"),
+        (("--max-memory", "20 megabytes"), "is not a size such as 64MB"),
+        (("--max-memory", "1MB", "--time", "1ms"), "not allowed with argument"),
         (("--time", "0"), "is not a time above zero"),
         (("--objective", "speed"), "invalid choice"),
         (("--profile", "a.csv", "--save-profile", "b.csv"), "give one"),

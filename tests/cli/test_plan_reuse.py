@@ -139,7 +139,7 @@ def test_options_that_mean_nothing_are_refused(run, option):
 
 @pytest.mark.parametrize("name", ["resnet8", "keyword_spotting"])
 def test_one_network_has_one_least_arena_whatever_command_is_asked(answer, name):
-    words = ("--element-bytes", 1, "--fuse")
+    words = ("--element-bytes", 1)
     (memory,) = answer("cnn", "memory", name, *words)[1]["networks"]
     _, found = answer("plan", "reuse", name, "--element-bytes", 1, *QUICK)
     whole = memory["layer_by_layer"]["arena_bytes"]

@@ -97,12 +97,12 @@ def test_fusing_more_is_never_worse_in_a_sweep(move):
     # Doubled from the first, and the last itself.
     assert [point["buffer_bytes"] for point in sweep] == [8192, 16384, 32768, 40000]
     for point in sweep:
-        assert point["fuse_1_bytes"] >= point["fuse_2_bytes"] >= point["fuse_chain_bytes"]
-        assert point["fuse_chain_bytes"] >= point["bound_bytes"]
+        assert point["none_bytes"] >= point["pairs_bytes"] >= point["groups_bytes"]
+        assert point["groups_bytes"] >= point["bound_bytes"]
 
 
 def test_layers_alone_have_no_groups(move):
-    _, output, _ = move(SMALL, "--buffer", "4KiB", "--fuse", 1, "--json")
+    _, output, _ = move(SMALL, "--buffer", "4KiB", "--fusion", "none", "--json")
     groups = json.loads(output)["groups"]
     assert [group["layers"] for group in groups] == [["conv1"], ["conv2"], ["pool3"]]
 
@@ -146,7 +146,7 @@ def test_a_budget_ends_the_search_with_an_answer(move):
 
 
 def test_a_budget_ends_the_search_for_nests_of_a_layer_too(move):
-    words = "conv:1x52x21,22,1x2", "--buffer", "80", "--fuse", "1"
+    words = "conv:1x52x21,22,1x2", "--buffer", "80", "--fusion", "none"
     code, output, remarks = move(*words, "--time-limit", "1us", "--json")
     early = json.loads(output)
     assert (code, early["status"]) == (0, "feasible")
@@ -184,7 +184,7 @@ def test_an_interrupt_ends_every_search_and_what_was_found_stays(move, monkeypat
         (("--buffer", "lots"), "is not a size such as"),
         (("--sweep", "4KiB"), "is not a range of sizes such as 32KiB:4MiB"),
         (("--sweep", "4KiB:2KiB"), "does not rise from above zero"),
-        (("--buffer", "4KiB", "--fuse", "3"), "invalid choice: '3'"),
+        (("--buffer", "4KiB", "--fusion", "3"), "invalid choice: '3'"),
     ],
 )
 def test_wrong_usage_is_one_message(move, words, complaint):
@@ -206,10 +206,10 @@ def test_traffic_as_published_is_that_of_the_slides(move):
 
 def test_published_traffic_is_of_pairs_at_most(move):
     code, _, remarks = move(
-        PAIR, "--buffer", "512KiB", "--accounting", "published", "--fuse", "chain"
+        PAIR, "--buffer", "512KiB", "--accounting", "published", "--fusion", "groups"
     )
     assert code == 2
-    assert "give --fuse 1 or 2" in remarks
+    assert "give --fusion none or pairs" in remarks
 
 
 def test_published_traffic_in_json_and_over_buffers(move):
@@ -223,13 +223,13 @@ def test_published_traffic_in_json_and_over_buffers(move):
         "--json",
     )
     found = json.loads(move(PAIR, *words)[1])
-    assert found["traffic_bytes"] == found["sweep"][-1]["fuse_2_bytes"] == 3_084_288
+    assert found["traffic_bytes"] == found["sweep"][-1]["pairs_bytes"] == 3_084_288
     assert found["groups"][0]["held_bytes"] == 422_720
     # Twice the best nest with rows read again, 1,810,432, and an output more.
-    assert found["sweep"][-1]["fuse_1_bytes"] == 2 * (1_810_432 + 802_816)
+    assert found["sweep"][-1]["none_bytes"] == 2 * (1_810_432 + 802_816)
 
 
 def test_a_sweep_of_layers_alone_is_as_its_schema_says(move):
-    code, output, _ = move(SMALL, "--sweep", "1KiB:2KiB", "--fuse", 1, "--json")
+    code, output, _ = move(SMALL, "--sweep", "1KiB:2KiB", "--fusion", "none", "--json")
     assert code == 0
-    assert "fuse_2_bytes" not in json.loads(output)["sweep"][0]
+    assert "pairs_bytes" not in json.loads(output)["sweep"][0]

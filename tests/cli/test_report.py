@@ -76,7 +76,7 @@ METHODS = ("layer_by_layer", "row_by_row")
 
 
 def test_the_figures_of_a_network_are_those_of_cnn_memory(report, answer):
-    words = ("samos_example", "--element-bytes", 1, "--fuse")
+    words = ("samos_example", "--element-bytes", 1)
     code, page, _, _ = report(*words, "--total-memory", "256kB")
     (row,) = answer("cnn", "memory", *words)[1]["networks"]
     assert code == 0
@@ -94,7 +94,7 @@ def test_the_figures_of_a_network_are_those_of_cnn_memory(report, answer):
 
 
 def test_the_smallest_buffers_of_the_graph_of_a_network_are_those_of_samos_2020(report):
-    page = report("samos_example", "--element-bytes", 1, "--fuse")[1]
+    page = report("samos_example", "--element-bytes", 1)[1]
     assert "978 bytes" in page.card("smallest")  # Table II
 
 
@@ -203,7 +203,7 @@ def test_a_page_says_that_a_network_fits_where_csdf_fit_does(
 @pytest.mark.slow
 def test_separate_buffers_row_by_row_are_not_advertised_where_one_arena_is_smaller(report):
     # int8 efficientnet_b0: row by row in separate buffers 3.24 MB, layer by layer in one arena 1.51 MB.
-    _, page, output, _ = report("efficientnet_b0", "--element-bytes", 1, "--fuse")
+    _, page, output, _ = report("efficientnet_b0", "--element-bytes", 1)
     rows = page.texts["memory"]
     assert "3.24 MB" in rows
     assert "1.505 MB" in rows  # 3 * 224 * 224 + 32 * 112 * 112 = 552 kB first; 1.505 MB later
@@ -268,7 +268,7 @@ def test_two_graphs_stand_beside_each_other(report, tmp_path):
 
 
 def test_networks_are_compared_by_their_memory(report):
-    words = ("person_detection", "--fuse", "--element-bytes", "1")
+    words = ("person_detection", "--element-bytes", "1")
     page = report("--compare", "keyword_spotting", *words)[1]
     compared = page.texts["compared"]
     assert "parameters22.6 kB210.7 kB" in compared

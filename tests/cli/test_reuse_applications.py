@@ -38,7 +38,7 @@ def model_file(run, tmp_path):
     """keyword_spotting as an ONNX file."""
     pytest.importorskip("onnx")
     path = tmp_path / "speech.onnx"
-    assert run("cnn", "convert", "keyword_spotting", "--fuse", "-o", path)[0] == 0
+    assert run("cnn", "convert", "keyword_spotting", "-o", path)[0] == 0
     return path
 
 

@@ -36,8 +36,8 @@ def drawn(seed):
     graph = random_graph(
         seed,
         GraphShape(
-            actors=2 + seed % 2, most_phases=3, most_repetitions=3, most_rate=3, extra_channels=1,
-            is_bounded=seed % 3 > 0, has_windows=seed % 3 > 0, has_self_loops=seed % 2 == 0,
+            actors=2 + seed % 2, max_phases=3, max_repetitions=3, max_rate=3, extra_channels=1,
+            is_bounded=seed % 3 > 0, has_late_release=seed % 3 > 0, has_self_loops=seed % 2 == 0,
         ),
     )  # fmt: skip
     return replace(graph, channels=tuple(changed(random, one) for one in graph.channels))
@@ -111,7 +111,7 @@ def test_a_mapping_written_for_sdf3_leaves_the_graph_its_capacities(answer, tmp_
 
 def test_a_generated_graph_reads_back_the_same_from_both_formats(run, tmp_path):
     for suffix in ("xml", "json"):
-        words = (5, "--is-bounded", "--has-windows", "-o", tmp_path / f"g.{suffix}")
+        words = (5, "--bounded", "--late-release", "-o", tmp_path / f"g.{suffix}")
         assert run("generate", *words)[0] == 0
     assert plain(read_graph(tmp_path / "g.xml")) == plain(read_graph(tmp_path / "g.json"))
 

@@ -89,7 +89,7 @@ def test_a_number_that_would_fill_the_memory_is_refused_at_once(run, words):
 def test_one_token_one_byte_one_buffer(run, tmp_path):
     lone = tmp_path / "one.csv"
     lone.write_text("id,lower,upper,size\nonly,0,2,1\n")
-    assert "at time 0 buffer 'only' needs at least 1 byte\n" in run("plan", "arena", lone)[1]
+    assert "live at step 0: buffer 'only': 1 byte\n" in run("plan", "arena", lone)[1]
     depths = tmp_path / "depths.json"
     depths.write_text('{"in to conv_a": 1}')
     table = GRAPHS.parent / "networks" / "residual_block.csv"

@@ -6,7 +6,7 @@ import pytest
 from cnn2csdf.catalogue.networks import CATALOGUE, from_catalogue
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import random_frames
-from cnn2csdf.execution.streaming_executor import run_by_parts
+from cnn2csdf.execution.streaming_executor import run_row_by_row
 from cnn2csdf.granularity import ROWS
 from cnn2csdf.lowering import lower
 from cnn2csdf.simplify import drop_identities
@@ -43,7 +43,7 @@ def by_rows(model, frames):
     assert found.status == "optimal"
     bounded = with_capacities(graph, found.point.capacities)
     firings = self_timed_execution(bounded, iterations=len(frames)).firings
-    return run_by_parts(model, bounded, firings, frames).outputs
+    return run_row_by_row(model, bounded, firings, frames).outputs
 
 
 def by_runtime(model, network, frames):

@@ -107,12 +107,12 @@ def test_durations_must_fit_the_phases():
 
 
 SHARED = {  # file of ../shared/graphs/cnn: network of the onnx package, rewrites
-    "squeezenet_full": ("squeezenet", ("drop",)),
-    "squeezenet_fused": ("squeezenet", ("drop", "fold", "fuse")),
-    "vgg19_full": ("vgg19", ("drop",)),
-    "vgg19_fused": ("vgg19", ("drop", "fold", "fuse")),
-    "inception_v1_full": ("inception_v1", ("drop",)),
-    "densenet121_full": ("densenet121", ("drop", "absorb")),
+    "squeezenet_full": ("squeezenet", ("eliminate-nop",)),
+    "squeezenet_fused": ("squeezenet", ("eliminate-nop", "fuse-bn", "fuse-activation")),
+    "vgg19_full": ("vgg19", ("eliminate-nop",)),
+    "vgg19_fused": ("vgg19", ("eliminate-nop", "fuse-bn", "fuse-activation")),
+    "inception_v1_full": ("inception_v1", ("eliminate-nop",)),
+    "densenet121_full": ("densenet121", ("eliminate-nop", "fuse-bias")),
 }
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.embedded import keyword_spotting, resnet8
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.granularity import ROWS
 from cnn2csdf.lowering import lower
 from cnn2csdf.simplify import (
@@ -35,7 +35,7 @@ def frame_of(model, seed=0):
 
 def assert_same_outputs(model, other):
     frame = frame_of(model)
-    expected, found = run_whole(model, frame), run_whole(other, frame)
+    expected, found = run_layer_by_layer(model, frame), run_layer_by_layer(other, frame)
     assert expected.keys() == found.keys()
     for name, tensor in expected.items():
         scale = np.abs(tensor).max() or 1

@@ -86,7 +86,7 @@ def test_the_arena_of_a_network_of_the_catalogue_is_that_of_the_page(row):
 @each("name", READ if FOLDER.exists() else {})
 def test_the_memory_of_a_file_is_that_of_the_page(name, capsys):
     path = str(FOLDER / f"{name}.tflite")
-    assert main(["cnn", "memory", "--fuse", "--time-limit", "5s", "--json", path]) == 0
+    assert main(["cnn", "memory", "--time-limit", "5s", "--json", path]) == 0
     (found,) = json.loads(capsys.readouterr().out)["networks"]
     arenas = [found[one]["arena_bytes"] for one in ("layer_by_layer", "row_by_row")]
     parameters = found["parameter_bytes"]

@@ -136,7 +136,7 @@ def test_installation_is_two_commands():
     ]
     for command, shown in STEPS:
         if is_installation(command):
-            asked = re.fullmatch(r"pip install (?:\.|(?:-e )?'\.\[([\w,]+)\]')", command)[1] or ""
+            asked = re.fullmatch(r"pip install (?:-e )?(?:\.|'\.\[([\w,]+)\]')", command)[1] or ""
             assert set(filter(None, asked.split(","))) <= set(extras)
             assert shown == ""
 

@@ -15,7 +15,7 @@ from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.commands.cnn.chosen import durations_table
 from cnn2csdf.durations import format_durations, platform_durations
 from cnn2csdf.execution.compare import random_frames
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.readers.model_files import read_model
@@ -129,7 +129,7 @@ def _ran_model(path, random):
     model = read_model(path, with_weights=True)
     if random.random() < 0.2 and sum(layer.shape.elements for layer in model.network.layers) < 5000:
         with contextlib.suppress(ExecutionError), np.errstate(all="ignore"):
-            run_whole(model, random_frames(model.network, 1, 0)[0])
+            run_layer_by_layer(model, random_frames(model.network, 1, 0)[0])
     return model
 
 
@@ -231,7 +231,7 @@ ARENA_JSON = {
                 {"id": "z", "size": 7, "start": 3, "end": 4, "hint": 0},
             ],
             "conflicts": [["x", "z"]],
-            "shares": [["x", "y"]],
+            "may_overlap": [["x", "y"]],
             "in_place": [["y", "z"]],
             "banks": [{"name": "fast", "capacity": 100}, {"name": "slow", "capacity": 1000}],
         }

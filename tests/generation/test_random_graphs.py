@@ -62,12 +62,12 @@ def test_numbers_stay_within_the_shape(shape):
         firings = repetition_vector(graph)
         assert len(graph.actors) == shape.actors
         for actor in graph.actors:
-            assert 1 <= len(actor.durations) <= shape.most_phases
-            assert firings[actor.name] <= shape.most_repetitions
+            assert 1 <= len(actor.durations) <= shape.max_phases
+            assert firings[actor.name] <= shape.max_repetitions
             for duration in actor.durations:
-                assert shape.least_duration <= duration <= shape.most_duration
+                assert shape.min_duration <= duration <= shape.max_duration
         for channel in graph.channels:
-            assert max(channel.production + channel.consumption) <= shape.most_rate
+            assert max(channel.production + channel.consumption) <= shape.max_rate
 
 
 @each_shape
@@ -75,8 +75,8 @@ def test_limits_are_reached(shape):
     made = graphs(shape)
     durations = {d for graph in made for actor in graph.actors for d in actor.durations}
     phases = {len(actor.durations) for graph in made for actor in graph.actors}
-    assert durations == set(range(shape.least_duration, shape.most_duration + 1))
-    assert phases == set(range(1, shape.most_phases + 1))
+    assert durations == set(range(shape.min_duration, shape.max_duration + 1))
+    assert phases == set(range(1, shape.max_phases + 1))
 
 
 @each_shape
@@ -98,7 +98,7 @@ def test_windows_are_there_as_asked(shape):
         for graph in graphs(shape)
         for channel in graph.channels
     ]
-    assert any(windows) == shape.has_windows
+    assert any(windows) == shape.has_late_release
 
 
 @each_shape
@@ -106,7 +106,7 @@ def test_self_loops_are_there_as_asked(shape):
     for graph in graphs(shape):
         loops = [channel for channel in graph.channels if channel.is_self_loop]
         assert len(loops) == (shape.actors if shape.has_self_loops else 0)
-        assert all(1 <= loop.initial_tokens <= shape.most_concurrency for loop in loops)
+        assert all(1 <= loop.initial_tokens <= shape.max_concurrency for loop in loops)
 
 
 def test_the_number_of_channels_is_as_asked():
@@ -129,25 +129,25 @@ def test_parallel_channels_occur():
 
 
 def test_some_phases_move_nothing():
-    made = graphs(GraphShape(most_phases=3))
+    made = graphs(GraphShape(max_phases=3))
     assert any(0 in channel.production for graph in made for channel in graph.channels)
     assert any(0 in channel.consumption for graph in made for channel in graph.channels)
 
 
 def test_a_shape_of_one_for_all_gives_hsdf():
-    for graph in graphs(GraphShape(most_repetitions=1, most_rate=1)):
+    for graph in graphs(GraphShape(max_repetitions=1, max_rate=1)):
         assert set(repetition_vector(graph).values()) == {1}
         assert all(c.production == c.consumption == (1,) for c in graph.channels)
 
 
 def test_rates_share_few_factors_with_large_repetitions():
-    made = graphs(GraphShape(most_repetitions=50, most_rate=50))
+    made = graphs(GraphShape(max_repetitions=50, max_rate=50))
     assert any(gcd(*c.production, *c.consumption) == 1 for g in made for c in between_actors(g))
     assert max(max(repetition_vector(graph).values()) for graph in made) > 25
 
 
 def test_without_early_tokens_no_token_is_idle_on_a_ring_of_hsdf():
-    shape = GraphShape(most_repetitions=1, most_rate=1, extra_channels=0, has_self_loops=False)
+    shape = GraphShape(max_repetitions=1, max_rate=1, extra_channels=0, has_self_loops=False)
     for graph in graphs(shape):
         # A ring needs one token; the whole time of the ring is then its period.
         assert sum(channel.initial_tokens for channel in graph.channels) == 1
@@ -163,17 +163,17 @@ def test_a_large_graph_is_made():
     [
         ({"actors": 0}, "actors is 0; expected at least 1"),
         (
-            {"actors": 0, "most_rate": True, "least_duration": 11},
-            "actors is 0; expected at least 1; most_rate is True; expected int; "
-            "most_duration is 10; expected at least least_duration, which is 11",
+            {"actors": 0, "max_rate": True, "min_duration": 11},
+            "actors is 0; expected at least 1; max_rate is True; expected int; "
+            "max_duration is 10; expected at least min_duration, which is 11",
         ),
         ({"extra_channels": -1}, "extra_channels is -1; expected at least 0"),
         ({"actors": 2.5}, "actors is 2.5; expected int"),
         ({"is_bounded": 1}, "is_bounded is 1; expected bool"),
-        ({"least_duration": 11}, "most_duration is 10; expected at least least_duration"),
-        ({"most_phases": 7}, "most_repetitions is 6; expected at least most_phases"),
-        ({"most_repetitions": 9}, "most_rate is 6; expected at least most_repetitions"),
-        ({"has_windows": True}, "has_windows without is_bounded"),
+        ({"min_duration": 11}, "max_duration is 10; expected at least min_duration"),
+        ({"max_phases": 7}, "max_repetitions is 6; expected at least max_phases"),
+        ({"max_repetitions": 9}, "max_rate is 6; expected at least max_repetitions"),
+        ({"has_late_release": True}, "has_late_release without is_bounded"),
     ],
 )
 def test_an_impossible_shape_is_refused(wrong, complaint):

@@ -18,7 +18,9 @@ SEEDS = range(60)
 
 
 def spread(average, variance=0, least=1, most=None):
-    return MeanVariance(mean=Fraction(average), variance=Fraction(variance), least=least, most=most)
+    return MeanVariance(
+        mean=Fraction(average), variance=Fraction(variance), minimum=least, maximum=most
+    )
 
 
 ACYCLIC = SampledShape(

@@ -138,8 +138,8 @@ def agreed(seeds):
     running = 0
     for seed in seeds:
         random = Random(seed)
-        shape = GraphShape(actors=3, extra_channels=1, most_phases=2, most_repetitions=3, most_rate=3,
-                           most_early_tokens=4)  # fmt: skip
+        shape = GraphShape(actors=3, extra_channels=1, max_phases=2, max_repetitions=3, max_rate=3,
+                           max_extra_initial_tokens=4)  # fmt: skip
         graph = random_graph(seed, shape)
         counts = {one.name: random.randrange(3) for one in graph.actors}
         times = {

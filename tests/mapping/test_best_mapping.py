@@ -88,8 +88,8 @@ def test_the_budget_ends_the_search_with_a_mapping():
 
 def random_problem(seed):
     shape = GraphShape(
-        actors=2 + seed % 2, most_repetitions=2, most_phases=1 + seed % 2, extra_channels=1,
-        most_early_tokens=2,
+        actors=2 + seed % 2, max_repetitions=2, max_phases=1 + seed % 2, extra_channels=1,
+        max_extra_initial_tokens=2,
     )  # fmt: skip
     return random_graph(seed, shape), platform(2, latency=None if seed % 3 else seed % 7)
 

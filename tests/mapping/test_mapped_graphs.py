@@ -143,7 +143,7 @@ def test_a_mapping_that_does_not_fit_is_refused(mapping, message):
 def random_case(seed):
     """A random graph, all actors on random processors, in an order in which it really ran."""
     draw = random.Random(seed)
-    graph = random_graph(seed, GraphShape(actors=draw.randint(2, 5), most_phases=1 + seed % 3))
+    graph = random_graph(seed, GraphShape(actors=draw.randint(2, 5), max_phases=1 + seed % 3))
     names = [core.name for core in TWO.cores]
     binding = {actor.name: draw.choice(names) for actor in graph.actors}
     sequence = a_sequence(graph, draw)

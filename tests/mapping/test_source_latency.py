@@ -116,7 +116,7 @@ def test_what_has_no_latency_is_refused(words, error, message):
 
 def random_question(seed):
     draw = random.Random(seed)
-    shape = GraphShape(actors=draw.randint(2, 5), most_phases=1 + seed % 3)
+    shape = GraphShape(actors=draw.randint(2, 5), max_phases=1 + seed % 3)
     graph = random_graph(seed, shape)
     names = [actor.name for actor in graph.actors]
     least = throughput(graph).period

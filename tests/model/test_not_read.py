@@ -10,7 +10,7 @@ from csdf.errors import NotRead
 
 # Values of parameters that are looked at before the graph, which they are checked against.
 BEFORE = {"weights": {"a": 1}, "names": ("a",), "path": "out.xml", "first": csdf.Parameter(
-    name="x", weights={"a": (1,)}, nominal=0, least=0)}  # fmt: skip
+    name="x", weights={"a": (1,)}, nominal=0, minimum=0)}  # fmt: skip
 BEFORE["second"] = BEFORE["first"]
 BEFORE |= {"high": (1, 1), "period": 1, "latency": 1}
 

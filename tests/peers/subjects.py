@@ -16,10 +16,10 @@ MODELS = Path(__file__).parents[2] / "models" / "graphs"
 SIZE = 60  # most actors: larger graphs take the peers too long
 SEEDS = range(12)
 
-SDF = GraphShape(actors=5, extra_channels=3, most_early_tokens=3)
-CSDF = GraphShape(actors=4, extra_channels=2, most_phases=3, most_early_tokens=3)
-SMALL = GraphShape(actors=3, extra_channels=1, most_rate=4, most_repetitions=4, most_duration=6)
-SHAPES = {"sdf": SDF, "csdf": CSDF, "small": SMALL, "small csdf": replace(SMALL, most_phases=2)}
+SDF = GraphShape(actors=5, extra_channels=3, max_extra_initial_tokens=3)
+CSDF = GraphShape(actors=4, extra_channels=2, max_phases=3, max_extra_initial_tokens=3)
+SMALL = GraphShape(actors=3, extra_channels=1, max_rate=4, max_repetitions=4, max_duration=6)
+SHAPES = {"sdf": SDF, "csdf": CSDF, "small": SMALL, "small csdf": replace(SMALL, max_phases=2)}
 
 # What a peer is known to say wrongly, by peer and question: the graphs and why. A peer that agrees
 # after all fails the test, so that this list stays true.

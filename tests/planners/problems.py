@@ -34,12 +34,12 @@ def problems(draw, most=6):
         )
     pairs = [(str(i), str(j)) for i in range(count) for j in range(i)]
     kinds = {
-        pair: draw(st.sampled_from(("", "", "", "conflicts", "shares", "in_place")))
+        pair: draw(st.sampled_from(("", "", "", "conflicts", "may_overlap", "in_place")))
         for pair in pairs
     }
     chosen = {
         kind: tuple(pair for pair in pairs if kinds[pair] == kind)
-        for kind in ("conflicts", "shares", "in_place")
+        for kind in ("conflicts", "may_overlap", "in_place")
     }
     return Problem(name="drawn", buffers=tuple(buffers), **chosen)
 
@@ -61,7 +61,7 @@ def may_be(problem, offsets):
 def _conflict(problem, one, other):
     if not all(b.size and b.end - b.start for b in (one, other)):
         return False
-    if _listed(problem.shares, one, other):
+    if _listed(problem.may_overlap, one, other):
         return False
     both = range(max(one.start, other.start), min(one.end, other.end))
     return len(both) > 0 or _listed(problem.conflicts, one, other)
@@ -92,7 +92,7 @@ def least_peak(problem):
 def _among(problem, names):
     return {
         what: tuple(pair for pair in getattr(problem, what) if set(pair) <= set(names))
-        for what in ("conflicts", "shares", "in_place")
+        for what in ("conflicts", "may_overlap", "in_place")
     }
 
 

@@ -37,7 +37,7 @@ def test_a_pair_that_conflicts_beyond_its_lifetimes_is_refused():
 
 
 def test_a_pair_that_may_share_does():
-    check_plan(planned(problem_of(*PAIR, shares=(("b", "a"),)), {"a": 0, "b": 1}))
+    check_plan(planned(problem_of(*PAIR, may_overlap=(("b", "a"),)), {"a": 0, "b": 1}))
 
 
 def test_a_pair_in_place_begins_together_or_lies_apart():

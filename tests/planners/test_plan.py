@@ -28,8 +28,11 @@ def test_a_buffer_that_cannot_be_is_refused(values, complaint):
     ("pairs", "complaint"),
     [
         ({"conflicts": (("a", "c"),)}, "unknown buffer 'c'"),
-        ({"shares": (("a", "a"),)}, "pairs buffer 'a' with itself"),
-        ({"shares": (("a", "b"),), "in_place": (("b", "a"),)}, "stands in shares and in in_place"),
+        ({"may_overlap": (("a", "a"),)}, "pairs buffer 'a' with itself"),
+        (
+            {"may_overlap": (("a", "b"),), "in_place": (("b", "a"),)},
+            "stands in may_overlap and in in_place",
+        ),
     ],
 )
 def test_pairs_that_contradict_are_refused(pairs, complaint):

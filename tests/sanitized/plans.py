@@ -89,7 +89,7 @@ def problem(random):
     pairs = [tuple(random.sample(names, 2)) for _ in range(count // 4)] if count > 1 else []
     pairs = list({frozenset(pair): pair for pair in pairs}.values())
     half = len(pairs) // 2 if random.randrange(2) else 0
-    exceptions = {"conflicts": tuple(pairs[:half]), "shares": tuple(pairs[half:])}
+    exceptions = {"conflicts": tuple(pairs[:half]), "may_overlap": tuple(pairs[half:])}
     return Problem(name="huge", buffers=tuple(buffers), **(exceptions if half else {}))
 
 

@@ -143,7 +143,7 @@ def test_tokens_come_and_go_by_name():
 def test_one_scenario_is_its_graph():
     for seed in range(60):
         graph = limited(
-            random_graph(seed, GraphShape(actors=2 + seed % 3, most_phases=1 + seed % 2))
+            random_graph(seed, GraphShape(actors=2 + seed % 3, max_phases=1 + seed % 2))
         )
         scenario = Scenario(name="s", graph=graph)
         found = scenario_throughput(automaton([scenario], [("q", "s")], [("q", "q")]))
@@ -248,7 +248,7 @@ def random_scenarios(seed):
     draw = random.Random(seed)
     graph = limited(
         random_graph(
-            seed, GraphShape(actors=2 + seed % 2, most_phases=1 + seed % 2, most_repetitions=3)
+            seed, GraphShape(actors=2 + seed % 2, max_phases=1 + seed % 2, max_repetitions=3)
         )
     )
     scenarios = [Scenario(name=f"s{i}", graph=with_other_durations(graph, draw)) for i in range(3)]

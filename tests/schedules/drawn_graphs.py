@@ -3,19 +3,19 @@
 from csdf.generation import GraphShape, random_graph
 
 SHAPES = {
-    "plain": GraphShape(actors=4, most_phases=1),
-    "phases": GraphShape(actors=4, most_phases=3),
-    "zero durations": GraphShape(actors=4, most_phases=2, least_duration=0, most_duration=2),
-    "overlap": GraphShape(actors=4, most_phases=3, has_self_loops=False, most_early_tokens=4),
-    "two at once": GraphShape(actors=3, most_phases=2, most_concurrency=2, most_early_tokens=4),
-    "bounded": GraphShape(actors=4, most_phases=2, is_bounded=True, most_early_tokens=2),
+    "plain": GraphShape(actors=4, max_phases=1),
+    "phases": GraphShape(actors=4, max_phases=3),
+    "zero durations": GraphShape(actors=4, max_phases=2, min_duration=0, max_duration=2),
+    "overlap": GraphShape(actors=4, max_phases=3, has_self_loops=False, max_extra_initial_tokens=4),
+    "two at once": GraphShape(actors=3, max_phases=2, max_concurrency=2, max_extra_initial_tokens=4),
+    "bounded": GraphShape(actors=4, max_phases=2, is_bounded=True, max_extra_initial_tokens=2),
     "bounded chain": GraphShape(
-        actors=4, most_phases=2, is_bounded=True, is_strongly_connected=False, extra_channels=1
+        actors=4, max_phases=2, is_bounded=True, is_strongly_connected=False, extra_channels=1
     ),
-    "windows": GraphShape(actors=3, most_phases=3, is_bounded=True, has_windows=True),
+    "windows": GraphShape(actors=3, max_phases=3, is_bounded=True, has_late_release=True),
     "windows, overlap, zero durations": GraphShape(
-        actors=3, most_phases=3, least_duration=0, most_duration=2, is_bounded=True,
-        has_windows=True, has_self_loops=False, most_early_tokens=3,
+        actors=3, max_phases=3, min_duration=0, max_duration=2, is_bounded=True,
+        has_late_release=True, has_self_loops=False, max_extra_initial_tokens=3,
     ),
 }  # fmt: skip
 

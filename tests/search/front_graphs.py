@@ -12,41 +12,41 @@ CALLS = 300  # of the watch, before a front that may have no end is cut off
 DISTRIBUTIONS = 1000  # most that are tried for one graph
 
 SHAPES = {
-    "SDF": GraphShape(actors=3, extra_channels=0, most_repetitions=4, most_rate=4),
+    "SDF": GraphShape(actors=3, extra_channels=0, max_repetitions=4, max_rate=4),
     "SDF, initial tokens": GraphShape(
-        actors=3, extra_channels=1, most_repetitions=3, most_rate=3, most_early_tokens=4
+        actors=3, extra_channels=1, max_repetitions=3, max_rate=3, max_extra_initial_tokens=4
     ),
     "CSDF": GraphShape(
-        actors=3, extra_channels=0, most_phases=3, most_repetitions=4, most_rate=4,
+        actors=3, extra_channels=0, max_phases=3, max_repetitions=4, max_rate=4,
     ),
     "tree": GraphShape(
-        actors=4, extra_channels=0, most_phases=2, most_repetitions=4, most_rate=4,
-        most_early_tokens=2, is_strongly_connected=False,
+        actors=4, extra_channels=0, max_phases=2, max_repetitions=4, max_rate=4,
+        max_extra_initial_tokens=2, is_strongly_connected=False,
     ),
     "parallel channels": GraphShape(
-        actors=2, extra_channels=2, most_phases=3, most_repetitions=3, most_rate=3,
-        most_early_tokens=2, is_strongly_connected=False,
+        actors=2, extra_channels=2, max_phases=3, max_repetitions=3, max_rate=3,
+        max_extra_initial_tokens=2, is_strongly_connected=False,
     ),
     "overlapping": GraphShape(
-        actors=3, extra_channels=0, most_phases=2, most_repetitions=3, most_rate=3,
-        most_early_tokens=4, has_self_loops=False,
+        actors=3, extra_channels=0, max_phases=2, max_repetitions=3, max_rate=3,
+        max_extra_initial_tokens=4, has_self_loops=False,
     ),
     "several firings at once": GraphShape(
-        actors=3, extra_channels=1, most_phases=2, most_repetitions=3, most_rate=3,
-        most_concurrency=3, is_strongly_connected=False,
+        actors=3, extra_channels=1, max_phases=2, max_repetitions=3, max_rate=3,
+        max_concurrency=3, is_strongly_connected=False,
     ),
     "zero durations": GraphShape(
-        actors=3, extra_channels=1, most_phases=2, most_repetitions=3, most_rate=3,
-        least_duration=0, most_duration=2, is_strongly_connected=False,
+        actors=3, extra_channels=1, max_phases=2, max_repetitions=3, max_rate=3,
+        min_duration=0, max_duration=2, is_strongly_connected=False,
     ),
     "windows": GraphShape(
-        actors=3, extra_channels=0, most_phases=3, most_repetitions=4, most_rate=4,
-        is_bounded=True, has_windows=True, is_strongly_connected=False,
+        actors=3, extra_channels=0, max_phases=3, max_repetitions=4, max_rate=4,
+        is_bounded=True, has_late_release=True, is_strongly_connected=False,
     ),
     "windows, overlapping, zero durations": GraphShape(
-        actors=2, extra_channels=1, most_phases=3, most_repetitions=3, most_rate=3,
-        least_duration=0, most_duration=3, most_early_tokens=3, has_self_loops=False,
-        is_bounded=True, has_windows=True, is_strongly_connected=False,
+        actors=2, extra_channels=1, max_phases=3, max_repetitions=3, max_rate=3,
+        min_duration=0, max_duration=3, max_extra_initial_tokens=3, has_self_loops=False,
+        is_bounded=True, has_late_release=True, is_strongly_connected=False,
     ),
 }  # fmt: skip
 

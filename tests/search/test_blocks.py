@@ -12,7 +12,7 @@ from csdf.model.builder import GraphBuilder
 from csdf.search.biconnected import live_blocks
 from csdf.search.variables import capacity_step, least_capacity
 
-SHAPE = GraphShape(actors=6, extra_channels=2, most_phases=3, is_strongly_connected=False)
+SHAPE = GraphShape(actors=6, extra_channels=2, max_phases=3, is_strongly_connected=False)
 
 
 def diamonds():

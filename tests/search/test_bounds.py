@@ -15,13 +15,13 @@ from csdf.search.variables import capacity_step, least_capacity
 ALONE = GraphShape(
     actors=2,
     extra_channels=0,
-    most_phases=4,
-    most_repetitions=8,
-    most_rate=8,
-    most_early_tokens=12,
+    max_phases=4,
+    max_repetitions=8,
+    max_rate=8,
+    max_extra_initial_tokens=12,
     is_strongly_connected=False,
     is_bounded=True,
-    has_windows=True,
+    has_late_release=True,
 )
 
 

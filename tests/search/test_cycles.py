@@ -22,22 +22,22 @@ from tests.search.front_graphs import known_points
 from tests.shared_data import each, shared_graph
 
 SDF = {
-    "plain": GraphShape(actors=4, extra_channels=2, most_phases=1, most_repetitions=6, most_rate=6),
+    "plain": GraphShape(actors=4, extra_channels=2, max_phases=1, max_repetitions=6, max_rate=6),
     "early tokens": GraphShape(
-        actors=4, extra_channels=3, most_phases=1, most_repetitions=6, most_early_tokens=6
+        actors=4, extra_channels=3, max_phases=1, max_repetitions=6, max_extra_initial_tokens=6
     ),
     "overlapping": GraphShape(
-        actors=4, extra_channels=2, most_phases=1, most_repetitions=6, has_self_loops=False
+        actors=4, extra_channels=2, max_phases=1, max_repetitions=6, has_self_loops=False
     ),
     "several firings at once": GraphShape(
-        actors=4, extra_channels=2, most_phases=1, most_concurrency=3, is_strongly_connected=False
+        actors=4, extra_channels=2, max_phases=1, max_concurrency=3, is_strongly_connected=False
     ),
     "zero durations": GraphShape(
-        actors=4, extra_channels=2, most_phases=1, least_duration=0, most_duration=2
+        actors=4, extra_channels=2, max_phases=1, min_duration=0, max_duration=2
     ),
-    "some phases": GraphShape(actors=4, extra_channels=2, most_phases=2, most_repetitions=6),
+    "some phases": GraphShape(actors=4, extra_channels=2, max_phases=2, max_repetitions=6),
     "windows": GraphShape(
-        actors=3, extra_channels=1, most_phases=2, is_bounded=True, has_windows=True
+        actors=3, extra_channels=1, max_phases=2, is_bounded=True, has_late_release=True
     ),
 }
 

@@ -12,7 +12,7 @@ from csdf.model.builder import GraphBuilder
 from csdf.search.trade_off import pareto_front, smallest_storage
 from tests.search.front_graphs import known_points
 
-SHAPE = GraphShape(actors=3, extra_channels=0, most_repetitions=5, most_rate=5)
+SHAPE = GraphShape(actors=3, extra_channels=0, max_repetitions=5, max_rate=5)
 
 
 def endless():
@@ -24,7 +24,7 @@ def test_a_front_without_end_shows_its_first_points_and_says_why():
     front = pareto_front(endless())
     assert known_points(front) == [(n, Fraction(2, n)) for n in range(1, 21)]
     assert not front.is_complete
-    assert not front.is_as_asked
+    assert not front.is_at_limit
     assert "the front has no end" in str(front.reason)
     assert "2 actors without a self-loop (a, b)" in str(front.reason)
 
@@ -36,18 +36,18 @@ def test_with_one_firing_at_a_time_the_front_ends():
 def test_a_number_of_points_is_all_that_is_searched():
     front = pareto_front(endless(), points=3)
     assert known_points(front) == [(1, 2), (2, 1), (3, Fraction(2, 3))]
-    assert front.is_as_asked
+    assert front.is_at_limit
 
 
 def test_no_point_is_larger_than_asked_for():
     front = pareto_front(endless(), max_size=5)
     assert [size for size, _ in known_points(front)] == [1, 2, 3, 4, 5]
-    assert front.is_as_asked
+    assert front.is_at_limit
 
 
 def test_sizes_too_small_to_run_have_no_point():
     front = pareto_front(endless(), max_size=0)
-    assert (front.points, front.is_as_asked, front.is_complete) == ((), True, False)
+    assert (front.points, front.is_at_limit, front.is_complete) == ((), True, False)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -86,7 +86,7 @@ def test_an_extent_that_cannot_be_is_refused(wanted, said):
 
 
 def test_a_budget_ends_a_search_with_what_is_known():
-    shape = GraphShape(actors=30, extra_channels=30, most_repetitions=12, most_rate=12)
+    shape = GraphShape(actors=30, extra_channels=30, max_repetitions=12, max_rate=12)
     graph = random_graph(1, shape)
     assert not pareto_front(graph, budget=0.05).is_complete
     best = throughput(graph).period

@@ -103,7 +103,7 @@ def compare(seed):
     """The storage found suffices; none of one token less does (all, or a sample of them)."""
     draw = random.Random(seed)
     shape = GraphShape(
-        actors=draw.randint(2, 3), most_phases=1 + seed % 2, most_repetitions=4, extra_channels=1
+        actors=draw.randint(2, 3), max_phases=1 + seed % 2, max_repetitions=4, extra_channels=1
     )
     graph = random_graph(seed, shape)
     names = [actor.name for actor in graph.actors]

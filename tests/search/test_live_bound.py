@@ -27,7 +27,7 @@ from tests.reference import brute_front
 from tests.search.front_graphs import SHAPES, drawn, largest_size
 from tests.shared_data import shared_graph
 
-LARGER = GraphShape(actors=6, extra_channels=4, most_repetitions=6)
+LARGER = GraphShape(actors=6, extra_channels=4, max_repetitions=6)
 LONG = 40  # seconds that no linear program here comes near
 
 

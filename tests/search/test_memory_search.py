@@ -18,7 +18,7 @@ from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import SearchSpace
 from csdf.time_limit import Stop
 
-SMALL = GraphShape(actors=3, extra_channels=1, most_phases=2, most_rate=3, most_repetitions=3)
+SMALL = GraphShape(actors=3, extra_channels=1, max_phases=2, max_rate=3, max_repetitions=3)
 WIDTHS = (3, 17, 40)
 FRAMES = """layer, inputs, consumption, production, times, width
 in, , 1, 1, 1, 8
@@ -145,7 +145,7 @@ def test_a_front_of_memories_that_is_ended_has_proved_points_only():
         assert [(one.size, one.period) for one in ended.points] == whole[: len(ended.points)]
     first = memory_front(graph, choice, coarse, points=1)
     assert [(one.size, one.period) for one in first.points] == whole[:1]
-    assert first.is_as_asked or len(whole) == 1
+    assert first.is_at_limit or len(whole) == 1
 
 
 def test_the_commands_for_one_point_and_for_the_front_count_alike(capsys, tmp_path):

@@ -15,7 +15,7 @@ from csdf.search.variables import SearchSpace, prepared
 from csdf.time_limit import Stop
 
 EXAMPLE = Path(__file__).parents[2] / "models" / "graphs" / "csdf_example.xml"
-SHAPE = GraphShape(actors=4, most_phases=2, most_repetitions=3, most_rate=4)
+SHAPE = GraphShape(actors=4, max_phases=2, max_repetitions=3, max_rate=4)
 
 
 def test_the_example_is_as_fast_as_without_bounds_from_sixteen_places_on():

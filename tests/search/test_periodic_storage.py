@@ -22,9 +22,9 @@ from csdf.time_limit import Stop
 from tests.research_data import Named, graph_of, listed
 from tests.shared_data import each
 
-SHAPE = GraphShape(actors=2, extra_channels=0, most_phases=2, most_repetitions=3, most_rate=3)
-TIGHT = GraphShape(actors=4, extra_channels=3, most_phases=3)
-RUNS_OTHERWISE = GraphShape(actors=6, extra_channels=4, most_repetitions=6)
+SHAPE = GraphShape(actors=2, extra_channels=0, max_phases=2, max_repetitions=3, max_rate=3)
+TIGHT = GraphShape(actors=4, extra_channels=3, max_phases=3)
+RUNS_OTHERWISE = GraphShape(actors=6, extra_channels=4, max_repetitions=6)
 ORACLES = [Named(one, one["graph"]) for one in listed("phases/sizing_oracles.json")]
 
 

@@ -15,7 +15,7 @@ from csdf.search.trade_off import pareto_front, smallest_storage
 from csdf.search.variables import SearchSpace, prepared
 from csdf.time_limit import Stop
 
-SHAPE = GraphShape(actors=6, extra_channels=4, most_repetitions=6)
+SHAPE = GraphShape(actors=6, extra_channels=4, max_repetitions=6)
 
 
 def run_of(graph, choice=SearchSpace()):  # noqa: B008

@@ -22,7 +22,7 @@ CNN = {name: known["first"][0] for name, known in oracle("cnn.json").items() if 
 if oracle("cnn.json"):  # what the file's notes say: "at most", by a greedy search
     CNN["cnn/densenet121_fused_rows_c1.xml"] = 1811048
     CNN["cnn/densenet121_full_rows_c1.xml"] = 3746408
-LARGER = GraphShape(actors=6, extra_channels=4, most_phases=3, most_early_tokens=4)
+LARGER = GraphShape(actors=6, extra_channels=4, max_phases=3, max_extra_initial_tokens=4)
 
 
 def drawn_fronts(count=8):

@@ -25,7 +25,7 @@ from tests.search.front_graphs import (
 )
 from tests.shared_data import each, shared_graph
 
-SMALL = GraphShape(actors=2, extra_channels=0, most_phases=2, most_repetitions=3, most_rate=3)
+SMALL = GraphShape(actors=2, extra_channels=0, max_phases=2, max_repetitions=3, max_rate=3)
 ALIKE = ("sdf3/mp3decoder_granule_parallelism.xml", "sdf3/satellite.xml")
 
 

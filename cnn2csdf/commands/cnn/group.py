@@ -1,7 +1,7 @@
-"""`csdf cnn`: networks: show, convert to graphs, memory by parts, verify by running."""
+"""`csdf cnn`: networks: show, convert to graphs, memory row by row, verify by running."""
 
 from __future__ import annotations
 
-ABOUT = "CNNs as cyclo-static dataflow graphs whose layers work by parts."
+ABOUT = "CNNs as cyclo-static dataflow graphs whose layers run row by row."
 EXAMPLE = "csdf cnn memory resnet18"
 ORDER = ("show", "convert", "memory", "measure", "verify")

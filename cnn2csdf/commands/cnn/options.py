@@ -55,17 +55,11 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         type=_rewrites,
         metavar="STEPS",
         default=STEPS,
-        help=f"none, all, or some of {','.join(STEPS)} (drop: dropout and reshapes that move "
-        "nothing; turn: rows and columns of maps between transpositions, so that they work by rows; "
-        "pad: padding with zeros before a convolution; fold: normalisations into a layer; fuse: "
-        "activations behind a layer; absorb: constants added to a layer's output); default: all",
-    )
-    parser.add_argument(
-        "--fuse",
-        action="store_const",
-        const=STEPS,
-        dest="simplify",
-        help="as --simplify all, which is the default",
+        help=f"none, all, or some of {','.join(STEPS)} (eliminate-nop: dropout and reshapes "
+        "that move nothing; convert-layout: swap rows and columns between transpositions, to run row "
+        "by row; fuse-pad: padding with zeros before a convolution; fuse-bn: normalisations into a "
+        "layer; fuse-activation: activations behind a layer; fuse-bias: constants added to a layer's "
+        "output); default: all",
     )
     parser.add_argument(
         "--repair", action="store_true", help="recompute shapes of a JSON network that do not fit"

@@ -81,7 +81,7 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf plan arena",
-        "Offsets for buffers with lifetimes in one arena: the least bytes, with proof, "
+        "Offsets for buffers with lifetimes in one arena: the smallest arena, with proof, "
         "or a plan that fits a capacity; in JSON also several banks. Of a network: for its "
         "tensors, when one layer works after another. "
         "Ctrl-C and the time limit give the best plan by then.",
@@ -158,7 +158,7 @@ def _plans_of(problem: Problem, options: argparse.Namespace) -> list[MemoryPlan]
         stop = stop_after(options.time_limit, _in_words(problem.name))
         return [plan_arena(problem, capacity=options.capacity, budget=stop)]
     count = answers.counted(len(problem.banks), "bank")
-    text = f"{problem.name}: looking for a place for each buffer in {count}"
+    text = f"{problem.name}: searching offsets for each buffer in {count}"
     found = plan_banks(problem, budget=stop_after(options.time_limit, text))
     if found.plans:
         return list(found.plans.values())
@@ -175,7 +175,7 @@ def _plans_of(problem: Problem, options: argparse.Namespace) -> list[MemoryPlan]
 def _by_cp_sat(problem: Problem, options: argparse.Namespace) -> MemoryPlan:
     """The plan of another solver; what it plans, the checker sees too."""
     if problem.banks or options.capacity is not None:
-        raise CsdfError("--method cp-sat looks for the least peak in one arena only")
+        raise CsdfError("--method cp-sat finds the smallest single arena only")
     try:
         module = import_module("planners.arena.cp_sat")
     except ModuleNotFoundError:
@@ -189,12 +189,12 @@ def _by_cp_sat(problem: Problem, options: argparse.Namespace) -> MemoryPlan:
 
 def _remark_on_lifetimes(problem: Problem) -> None:
     """Say which buffers get no room; a file that counts the last time as needed means another."""
-    names = problem.never_needed
+    names = problem.dead
     if names:
         more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
         _remark(
-            f"warning: {problem.name}: {', '.join(map(repr, names[:SHOWN]))}{more}: needed at no time, "
-            "as the end is not included; no room is kept for what ends where it starts"
+            f"warning: {problem.name}: {', '.join(map(repr, names[:SHOWN]))}{more}: never live, "
+            "as the end is not included: a buffer that ends where it starts gets no bytes"
         )
 
 
@@ -204,7 +204,9 @@ def _remark(text: str) -> None:
 
 def _in_words(name: str) -> Callable[[Progress], str]:
     """Return how far the search for a plan of that name has come, to be shown."""
-    return lambda progress: f"{name}: {progress.best} bytes found, at least {progress.lower_bound}"
+    return lambda progress: (
+        f"{name}: {progress.best} bytes found, lower bound {progress.lower_bound}"
+    )
 
 
 def _plot(path: str, plan: MemoryPlan, capacity: int | None) -> None:
@@ -215,7 +217,7 @@ def _plot(path: str, plan: MemoryPlan, capacity: int | None) -> None:
     boxes = [
         module.Box(one.name, one.start, one.end, plan.offsets[one.name], one.size)
         for one in plan.problem.buffers
-        if one.takes_room
+        if one.takes_bytes
     ]
     buffers, size = answers.counted(len(boxes), "buffer"), answers.counted(plan.peak, "byte")
     title = f"{plan.problem.name}: {buffers} in {size}, {plan.status}"
@@ -251,7 +253,7 @@ def _content(suffix: str, plans: list[MemoryPlan]) -> str | bytes:
 def _as_text(plans: list[Timed]) -> str:
     width = max((len(plan.problem.name) for plan, _ in plans), default=0)
     width = max(width, len("problem"))
-    head = f"{'problem':<{width}} {'buffers':>7} {'peak':>12} {'at least':>12} {'gap':>7}  "
+    head = f"{'problem':<{width}} {'buffers':>7} {'arena':>12} {'lower bound':>12} {'gap':>7}  "
     lines = [f"{head}{'status':<10} time"]
     for plan, seconds in plans:
         peak = str(plan.peak) if plan.has_offsets else "-"
@@ -270,14 +272,14 @@ def _milliseconds(seconds: float) -> str:
 
 
 def _details(plan: MemoryPlan) -> list[str]:
-    lines = [f"  because    {plan.reason}"]
+    lines = [f"  bound      {plan.reason}"]
     width = max((len(name) for name in plan.offsets), default=0)
     for position, buffer in enumerate(plan.problem.buffers if plan.has_offsets else ()):
         head = "offsets" if position == 0 else ""
         offset = plan.offsets[buffer.name]
         lines.append(
-            f"  {head:<10} {buffer.name:<{width}} {offset:>10} to {offset + buffer.size:<10} "
-            f"time {buffer.start} to {buffer.end}"
+            f"  {head:<10} {buffer.name:<{width}} {f'bytes [{offset}, {offset + buffer.size})':<26}"
+            f" live [{buffer.start}, {buffer.end})"
         )
     return lines
 

@@ -14,7 +14,7 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Element, Quantization
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.fixed_point.flash import is_choice, is_limit, sum_ratios
 from cnn2csdf.fixed_point.single_precision import power_table
 from cnn2csdf.integers import LARGEST, has_wide_sums, multiplier, multipliers, quantized
@@ -147,7 +147,7 @@ def table_symbol(one: Described, operator: op.Operator, given: Quantization) -> 
     model = Model(network=builder.network(), weights={})
     values = np.arange(-128, 128, dtype=np.int8).reshape(1, 1, 256)
     try:
-        table = run_whole(model, {source: values})["output"]
+        table = run_layer_by_layer(model, {source: values})["output"]
     except ExecutionError:
         raise one.refusal(f"of quantised integers: {operator.in_words()}") from None
     return one.computed("table", table)

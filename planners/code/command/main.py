@@ -22,7 +22,7 @@ def command_parser() -> argparse.ArgumentParser:
         work="planners.code.command.work",
         notes="`csdf fit MODEL -o plan.json` and `csdf cnn memory MODEL -o plan.json` write a plan for "
         "--plan. Weights of a network that has none are random. Tensors lie row by row, in a "
-        "row column by column, the feature maps of a place side by side.",
+        "row column by column, the channels of a pixel together (HWC).",
     )
     shared.add_model_argument(
         parser,

@@ -150,7 +150,7 @@ def _single(one: Planned, options: argparse.Namespace) -> Told:
     }
     lines = [
         _planned_line(one, library.written),
-        f"  state    at most {library.written.state_bytes} B beside the arena",
+        f"  state    at most {library.written.state_bytes} B outside the arena",
         f"  kernels  {', '.join(library.written.kernels)}",
         *_ends(library.files, options.output),
     ]
@@ -178,7 +178,7 @@ def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
             f"  {_planned_line(one, written)}"
             for one, written in zip(planned, found.members, strict=True)
         ),
-        f"  state    at most {sum(one.state_bytes for one in found.members)} B beside the arena",
+        f"  state    at most {sum(one.state_bytes for one in found.members)} B outside the arena",
         *_ends(found.files, options.output),
     ]
     return Told(answer, lines)
@@ -344,7 +344,7 @@ def _readme(name: str, members: Sequence[Member], found: Sequence[Written], aren
     ports = ", ".join(port.parameter for port in (*first.inputs, *first.outputs))
     return f"""# {name}: {len(found)} neural networks in {arena:,} bytes
 
-| network | arena, alone | state, at most | trained numbers | multiply-accumulates/frame |
+| network | arena, alone | state, at most | weights | multiply-accumulates/frame |
 |---|---|---|---|---|
 {rows}
 

@@ -8,7 +8,11 @@ from typing import NamedTuple
 
 from csdf.model.graph import Channel, Graph
 
-ORDERS = ("least", "nested", "demand")  # how a schedule is found; least: of the two, by bytes
+ORDERS = (
+    "min-memory",
+    "single-appearance",
+    "demand-driven",
+)  # min-memory: of the other two
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,15 +38,15 @@ from planners.code.graph.looped import (
 )
 from planners.code.graph.storage import Ring, arena_bytes, rings_of
 
-MOST_SHORT = 200_000  # firings up to which the order by demand is tried beside nested loops
+MOST_SHORT = 200_000  # firings up to which the demand-driven order is tried, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedGraph:
     """A graph with a schedule for one processor and the buffers that this takes.
 
-    order: how the schedule was found: `nested` loops, or by `demand`, where an actor fires when the
-    ones that it feeds cannot.
+    order: how the schedule was found: `single-appearance` loops, or `demand-driven`, where an actor
+    fires when its consumers cannot.
     """
 
     graph: Graph
@@ -95,14 +95,14 @@ class PlannedGraph:
 
 
 def planned_graph(
-    graph: Graph, *, token_bytes: int = 4, order: str = "least", budget: Budget = None
+    graph: Graph, *, token_bytes: int = 4, order: str = "min-memory", budget: Budget = None
 ) -> PlannedGraph | Deadlock:
     """Return a schedule of one iteration on one processor, with its buffers; or why there is none.
 
     Capacities of the graph are kept; a channel without one gets what the schedule needs.
-    token_bytes: of tokens whose size the graph does not say. order: `nested`, `demand`, or `least`
-    for the one with fewer bytes, a fixed order before one that is decided at run time. budget: a
-    stop, or seconds, after which GaveUp is raised.
+    token_bytes: of tokens whose size the graph does not say. order: `single-appearance`,
+    `demand-driven`, or `min-memory` for the one with fewer bytes, a fixed order before one that is
+    decided at run time. budget: a stop, or seconds, after which GaveUp is raised.
 
     Raises InconsistentGraph, and GaveUp where too many firings would have to be looked at.
     """
@@ -113,13 +113,13 @@ def planned_graph(
     if blocked is not None:
         return blocked
     planning = _Planning(graph, token_bytes, stop)
-    ways = []
+    found = []
     firings = sum(repetition_vector(graph).values())
-    if order != "demand":
-        ways.append(planning.way("nested"))
-    if order == "demand" or (order == "least" and firings <= MOST_SHORT):
-        ways.append(planning.way("demand"))
-    return min(ways, key=lambda way: (not way.is_static, way.arena_bytes))
+    if order != "demand-driven":
+        found.append(planning.planned("single-appearance"))
+    if order == "demand-driven" or (order == "min-memory" and firings <= MOST_SHORT):
+        found.append(planning.planned("demand-driven"))
+    return min(found, key=lambda one: (not one.is_static, one.arena_bytes))
 
 
 class _Planning:
@@ -135,8 +135,8 @@ class _Planning:
         }
         self._orders: dict[Interleaved, Sequence[str]] = {}
 
-    def way(self, order: str) -> PlannedGraph:
-        if order == "nested":
+    def planned(self, order: str) -> PlannedGraph:
+        if order == "single-appearance":
             nesting = Nesting(self._links(), self._phases, self._turns)
             schedule = nesting.schedule(self._cycles)
         else:

@@ -30,7 +30,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--whole-durations",
         metavar="FILE",
-        help="such a table for whole layers; by default the sums over the rows of --durations",
+        help="such a table for layer by layer; by default the sums over the rows of --durations",
     )
     shared.add_time_limit(parser)
     form = parser.add_mutually_exclusive_group()

@@ -1,4 +1,4 @@
-"""`csdf cnn verify`: run it by parts in its buffers and compare."""
+"""`csdf cnn verify`: run it row by row in its buffers and compare."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf cnn verify",
-        "Find the smallest buffers for work by parts, execute the network in arrays of "
+        "Find the smallest buffers to run row by row, execute the network in arrays of "
         "exactly these sizes, firing by firing, several frames behind one another, and compare "
-        "each output with that of the whole network; with that of ONNX Runtime too, where it is "
+        "each output with that of a run layer by layer; with that of ONNX Runtime too, where it is "
         "installed and the model is an ONNX file. An access outside a buffer is an error.",
         "csdf cnn verify samos_example --frames 3",
         work="planners.commands.cnn.work.verify",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from cnn2csdf.execution.compare import Difference, difference, random_frames, worst_of
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.network import Network
 from cnn2csdf.quantized_layers import stores_integers
 from cnn2csdf.weights import Model
@@ -81,7 +81,7 @@ def verified(model: Model, plan: StreamingPlan, seed: int) -> Check:
     with answers.working(f"running {model.network.name} in {plan.arena_bytes} bytes"):
         run = run_plan(model, plan, frame)
         seconds = time.perf_counter() - begin
-        wanted = run_whole(model, frame)
+        wanted = run_layer_by_layer(model, frame)
     found = [{name: difference(run.outputs[name], wanted[name]) for name in wanted}]
     return Check(worst_of(found), run.high_water_bytes, seconds)
 
@@ -122,7 +122,7 @@ def _headline(one: Fit) -> str:
             f": {bytes_in_words(one.flash_bytes)} of flash needed, "
             f"{bytes_in_words(one.flash)} are there"
         )
-    words = "the plan takes" if way.name == GIVEN else "the least found is"
+    words = "the plan takes" if way.name == GIVEN else "the smallest found is"
     return f"{one.network}: {verdict}: {words} {figures}"
 
 

@@ -85,7 +85,7 @@ def in_words(found: Together) -> str:
     if status == Status.FEASIBLE:
         return figures if limits == {None} else f"fits: {figures}"
     verdict = "does not fit" if status == Status.INFEASIBLE else "unknown"
-    return f"{verdict}: the least found is {figures}"
+    return f"{verdict}: the smallest found is {figures}"
 
 
 def as_json(found: Together | None) -> dict[str, Any] | None:

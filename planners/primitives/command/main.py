@@ -25,7 +25,7 @@ def command_parser() -> argparse.ArgumentParser:
         "layouts: the fastest network within a memory, or the smallest within a time, proved over "
         "all selections, from times measured on this machine or read from a table (after Wen et "
         "al., TASO, SBAC-PAD 2020). Without a limit: the fastest.",
-        "csdf plan primitives resnet8 --memory 1MB --save-profile resnet8.csv --run",
+        "csdf plan primitives resnet8 --max-memory 1MB --save-profile resnet8.csv --run",
         "csdf plan primitives resnet8 --profile resnet8.csv --front --plot front.svg",
         work="planners.primitives.command.work",
         check=_check,
@@ -45,7 +45,7 @@ def command_parser() -> argparse.ArgumentParser:
 def _add_question_options(parser: argparse.ArgumentParser) -> None:
     limits = parser.add_mutually_exclusive_group()
     limits.add_argument(
-        "--memory",
+        "--max-memory",
         type=answers.size,
         metavar="SIZE",
         help="at most, of what --objective counts, weights among it; e.g. 20MB; minimises time",

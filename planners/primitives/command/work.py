@@ -62,7 +62,7 @@ from planners.primitives.selection.trade_off import TradeOff, trade_off
 def work(options: argparse.Namespace) -> int:
     """Print the plan; return the exit code: 1 if none is within the limit, 3 if it is unknown."""
     demand = Demand(
-        objective=Objective(options.objective), memory=options.memory, nanoseconds=options.time
+        objective=Objective(options.objective), memory=options.max_memory, nanoseconds=options.time
     )
     model = chosen.read(options, with_weights=options.run)
     try:
@@ -414,7 +414,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "objective": objective.value,
         "status": answer.status,
         "reason": str(answer.reason),
-        "least": answer.least,
+        "minimum": answer.least,
         "plan": None,
         "baselines": [
             {

@@ -18,7 +18,7 @@ from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.chosen import durations_table
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import difference, random_frames
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.rewrites.steps import STEPS
 from cnn2csdf.weights import Model
@@ -69,9 +69,7 @@ from planners.reuse.process_pool import cluster_executor, local_executor
 from planners.reuse.selection import Constraints, fastest, selected, smallest, uniform_points
 
 LAYERS = "_DNN__layers"  # only networks in JSON have this key
-OF_MODELS = (
-    "--shape, --simplify, --fuse and --repair are for models; an application says itself how"
-)
+OF_MODELS = "--shape, --simplify, and --repair are for models; an application says itself how"
 MOST_STEPS = 2000  # of the search for offsets, after which the best by then is taken
 BOUND_STEPS = 300  # of the search for the least live bytes, at most
 EVALUATIONS_A_STEP = 10  # that are allowed, for each of these steps
@@ -360,6 +358,6 @@ def _largest_difference(
     worst = 0.0
     for model, given, outputs in zip(models, frames, found, strict=True):
         for frame, ours in zip(given, outputs, strict=True):
-            for name, expected in run_whole(model, frame).items():
+            for name, expected in run_layer_by_layer(model, frame).items():
                 worst = max(worst, difference(ours[name], expected).relative)
     return worst

@@ -8,15 +8,21 @@ from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
 
 PUBLISHED = "published"
-LONGEST: dict[str, int | None] = {"1": 1, "2": 2, "chain": None}  # stages of a group, by --fuse
+LONGEST: dict[str, int | None] = {
+    "none": 1,
+    "pairs": 2,
+    "groups": None,
+}  # stages of a group, by --fusion
 
 
 def _check(options: argparse.Namespace) -> None:
     if options.buffer is None and options.sweep is None:
         options.refuse("give --buffer, --sweep or both")
-    if options.accounting == PUBLISHED and options.fuse == "chain":
-        options.refuse("--accounting published knows pairs of layers at most; give --fuse 1 or 2")
-    options.fuse = options.fuse or ("2" if options.accounting == PUBLISHED else "chain")
+    if options.accounting == PUBLISHED and options.fusion == "groups":
+        options.refuse(
+            "--accounting published knows pairs of layers at most; give --fusion none or pairs"
+        )
+    options.fusion = options.fusion or ("pairs" if options.accounting == PUBLISHED else "groups")
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -24,12 +30,12 @@ def command_parser() -> argparse.ArgumentParser:
     parser = parsers.new_parser(
         "csdf plan traffic",
         "The least that layers read from and write to DRAM, with a buffer on the chip "
-        "of a given size: each layer alone, pairs of layers that keep what is between them in the "
+        "of a given size: each layer alone, pairs of layers with their intermediate tensor in the "
         "buffer, or groups of any length. Of a layer it finds the best of the loop nests with one or "
         "two levels of tiles; of a group the best of the uniform tilings, with the halo cached, "
         "spilled to DRAM or recomputed, and weights stationary. Other schedules may move less, but "
-        "none moves less than the lower bound that stands beside every answer.",
-        "csdf plan traffic resnet8 --buffer 64KiB --fuse 2",
+        "none moves less than the lower bound that is printed with every answer.",
+        "csdf plan traffic resnet8 --buffer 64KiB --fusion pairs",
         work="planners.traffic.command.work",
         check=_check,
         notes="Sizes: KiB is 1024 bytes, as for memories on chips; kB is 1000, MB "
@@ -37,7 +43,6 @@ def command_parser() -> argparse.ArgumentParser:
         "conv:56x56x64,64,3x3,stride=1,pad=1 is a convolution of 56 rows x 56 columns x 64 maps "
         "with 64 filters of 3x3; dilation=2 and groups=64 too; more layers follow behind a "
         "plus: +conv:64,3x3,pad=1+pool:2x2,stride=2.",
-        conflict_handler="resolve",  # --fuse is about layers here, not about simplifying them
     )
     shared.add_model_options(parser)
     parser.add_argument("--buffer", type=answers.size, metavar="SIZE", help="e.g. 512KiB, 65536")
@@ -48,10 +53,10 @@ def command_parser() -> argparse.ArgumentParser:
         help="buffers from one size, doubled, to another, e.g. 32KiB:4MiB",
     )
     parser.add_argument(
-        "--fuse",
+        "--fusion",
         choices=tuple(LONGEST),
-        help="layers that may share the buffer: 1, each alone; 2, pairs; chain, groups of any length, "
-        "with branches that part and join; default chain, and 2 as published",
+        help="layers fused through the buffer: none, pairs, or groups of any length, with branches "
+        "that part and join; default: groups, and pairs as published",
     )
     parser.add_argument(
         "--accounting",

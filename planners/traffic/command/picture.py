@@ -12,8 +12,8 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 from csdf.draw.picture import axis_unit, named_ticks, rendered
 
 COLOURS = {"input": "#357", "weights": "#9ab", "output": "#c63", "halo": "#a33"}
-WAYS = {"1": "layer by layer", "2": "pairs", "chain": "groups"}
-LINES = {"1": "#c63", "2": "#585", "chain": "#357"}
+TITLES = {"none": "layer by layer", "pairs": "pairs", "groups": "groups"}
+LINES = {"none": "#c63", "pairs": "#585", "groups": "#357"}
 
 
 class TrafficBar(NamedTuple):
@@ -60,16 +60,16 @@ def draw_bars(axes: Axes, title: str, bars: Sequence[TrafficBar]) -> None:
 def sweep_picture(
     title: str,
     buffers: Sequence[int],
-    ways: Mapping[str, Sequence[int]],
+    series: Mapping[str, Sequence[int]],
     bound: int,
     suffix: str,
 ) -> str | bytes:
-    """Return the traffic over the buffer, a line for each way to fuse, above the lower bound.
+    """Return the traffic over the buffer, a line for each --fusion, above the lower bound.
 
     Raises UnwritableFile for another format.
     """
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
-    draw_sweep(figure.add_subplot(), title, buffers, ways, bound)
+    draw_sweep(figure.add_subplot(), title, buffers, series, bound)
     figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     return rendered(figure, title, suffix)
 
@@ -78,20 +78,20 @@ def draw_sweep(
     axes: Axes,
     title: str,
     buffers: Sequence[int],
-    ways: Mapping[str, Sequence[int]],
+    series: Mapping[str, Sequence[int]],
     bound: int,
 ) -> None:
     """Draw the lines."""
-    unit = axis_unit(max(max(sizes) for sizes in ways.values()))
-    for way, sizes in ways.items():
+    unit = axis_unit(max(max(sizes) for sizes in series.values()))
+    for fusion, sizes in series.items():
         axes.plot(
             [size / 1024 for size in buffers],
             [size / unit.bytes for size in sizes],
             "o-",
             markersize=3.5,
             linewidth=1.4,
-            color=LINES[way],
-            label=WAYS[way],
+            color=LINES[fusion],
+            label=TITLES[fusion],
         )
     axes.axhline(
         bound / unit.bytes, color="#777", linewidth=1.1, linestyle="--", label="lower bound"
@@ -100,7 +100,7 @@ def draw_sweep(
     axes.set_xticks([size / 1024 for size in buffers])
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_ylim(0, max(max(sizes) for sizes in ways.values()) / unit.bytes * 1.08)
+    axes.set_ylim(0, max(max(sizes) for sizes in series.values()) / unit.bytes * 1.08)
     axes.set_title(title, fontsize=10)
     axes.set_xlabel("buffer (KiB, log scale)")
     axes.set_ylabel(f"DRAM traffic ({unit})")

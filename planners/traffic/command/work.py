@@ -52,17 +52,19 @@ def _points(search: NetworkSearch, options: argparse.Namespace, stop: Stop) -> I
     """The answers for each buffer; after an early end what fuses more is what was found so far."""
     ended: Reason | None = None
     for size in _buffers(options):
-        by_way: dict[str, NetworkTraffic] = {}
-        for way in _ways(options.fuse):
+        by_fusion: dict[str, NetworkTraffic] = {}
+        for fusion in _fusions(options.fusion):
             if ended is not None:
-                found = next(reversed(by_way.values()), None) or search.best(
+                found = next(reversed(by_fusion.values()), None) or search.best(
                     size, 1, Stop(steps=0, reason=ended)
                 )
-                by_way[way] = replace(found, status=Status.FEASIBLE, reason=ended)
+                by_fusion[fusion] = replace(found, status=Status.FEASIBLE, reason=ended)
                 continue
-            by_way[way] = search.best(size, LONGEST[way], stop)
-            ended = by_way[way].reason if by_way[way].status is Status.FEASIBLE else None
-        yield Point(size, by_way)
+            by_fusion[fusion] = search.best(size, LONGEST[fusion], stop)
+            ended = (
+                by_fusion[fusion].reason if by_fusion[fusion].status is Status.FEASIBLE else None
+            )
+        yield Point(size, by_fusion)
 
 
 def _in_words(progress: Progress) -> str:
@@ -72,7 +74,7 @@ def _in_words(progress: Progress) -> str:
 def _print(
     points: Sequence[Point], asked: Point | None, seconds: float, options: argparse.Namespace
 ) -> None:
-    found = None if asked is None else asked.by_way[options.fuse]
+    found = None if asked is None else asked.by_fusion[options.fusion]
     if options.json:
         answer = {} if found is None else as_json(found, shows_nest=options.nest)
         if options.sweep:
@@ -81,7 +83,7 @@ def _print(
         return
     lines = []
     if found is not None:
-        alone = None if asked is None else asked.by_way["1"]
+        alone = None if asked is None else asked.by_fusion["none"]
         lines += as_text(found, alone, shows_nest=options.nest)
     if options.sweep:
         lines += sweep_as_text(points)
@@ -93,7 +95,7 @@ def _remark(points: Sequence[Point]) -> None:
     remarks = dict.fromkeys(
         f"{point.buffer_bytes} bytes: {found.status}: {found.reason}"
         for point in points
-        for found in point.by_way.values()
+        for found in point.by_fusion.values()
         if found.status == Status.FEASIBLE
     )
     for remark in remarks:
@@ -112,10 +114,10 @@ def _buffers(options: argparse.Namespace) -> list[int]:
     return sorted(sizes)
 
 
-def _ways(fuse: str) -> list[str]:
-    """Return what is answered for: what was asked for, and all that fuses less."""
-    ways = list(LONGEST)
-    return ways[: ways.index(fuse) + 1]
+def _fusions(last: str) -> list[str]:
+    """Return the values of --fusion up to the one that is asked for."""
+    found = list(LONGEST)
+    return found[: found.index(last) + 1]
 
 
 def _network(options: argparse.Namespace) -> Network:
@@ -135,12 +137,15 @@ def _plot(
         picture = draw.sweep_picture(
             f"{options.model}: DRAM traffic over buffer",
             [one.buffer_bytes for one in points],
-            {way: [one.by_way[way].total_bytes for one in points] for way in _ways(options.fuse)},
-            points[0].by_way["1"].bound_bytes,
+            {
+                fusion: [one.by_fusion[fusion].total_bytes for one in points]
+                for fusion in _fusions(options.fusion)
+            },
+            points[0].by_fusion["none"].bound_bytes,
             suffix,
         )
     else:
-        found: NetworkTraffic = asked.by_way[options.fuse]
+        found: NetworkTraffic = asked.by_fusion[options.fusion]
         picture = draw.bars_picture(
             f"{options.model}: DRAM traffic with a buffer of {options.buffer} bytes",
             [
@@ -161,7 +166,7 @@ def _plot(
     output.write("csdf plan traffic", path, picture)
 
 
-WAYS = {"1": "layer by layer", "2": "pairs", "chain": "groups"}  # by --fuse
+TITLES = {"none": "layer by layer", "pairs": "pairs", "groups": "groups"}  # by --fusion
 COLUMNS = ("input", "weights", "output", "halo", "total", "bound", "ratio")
 PARTS = {"input": "input", "weight": "weights", "output": "output", "halo": "halo"}  # in words
 
@@ -170,7 +175,7 @@ class Point(NamedTuple):
     """The findings for one buffer, by what may be fused."""
 
     buffer_bytes: int
-    by_way: Mapping[str, NetworkTraffic]
+    by_fusion: Mapping[str, NetworkTraffic]
 
 
 def as_text(found: NetworkTraffic, alone: NetworkTraffic | None, *, shows_nest: bool) -> list[str]:
@@ -243,17 +248,17 @@ def _ratio(one: int, other: int) -> str:
 
 
 def sweep_as_text(points: Sequence[Point]) -> list[str]:
-    """Return a line a buffer, with what each way moves and how far that is above the bound."""
-    ways = list(points[0].by_way)
-    head = "  ".join(f"{WAYS[way]:>24}" for way in ways)
+    """Return a line a buffer, with the traffic of each --fusion and how far that is above the bound."""
+    fusions = list(points[0].by_fusion)
+    head = "  ".join(f"{TITLES[fusion]:>24}" for fusion in fusions)
     lines = [f"  {'buffer':>12}  {head}"]
     for point in points:
         cells = [
             f"{found.total_bytes} ({_ratio(found.total_bytes, found.bound_bytes)})"
-            for found in point.by_way.values()
+            for found in point.by_fusion.values()
         ]
         lines.append(f"  {point.buffer_bytes:>12}  " + "  ".join(f"{cell:>24}" for cell in cells))
-    bound = points[0].by_way[ways[0]].bound_bytes
+    bound = points[0].by_fusion[fusions[0]].bound_bytes
     return [*lines, f"  bytes, and ratio to the lower bound of {bound} bytes"]
 
 
@@ -269,12 +274,12 @@ def as_json(found: NetworkTraffic, *, shows_nest: bool) -> dict[str, Any]:
 
 
 def sweep_as_json(points: Sequence[Point]) -> list[dict[str, Any]]:
-    """Return what each way moves with each buffer."""
+    """Return the traffic of each --fusion with each buffer."""
     return [
         {
             "buffer_bytes": point.buffer_bytes,
-            "bound_bytes": next(iter(point.by_way.values())).bound_bytes,
-            **{f"fuse_{way}_bytes": found.total_bytes for way, found in point.by_way.items()},
+            "bound_bytes": next(iter(point.by_fusion.values())).bound_bytes,
+            **{f"{fusion}_bytes": found.total_bytes for fusion, found in point.by_fusion.items()},
         }
         for point in points
     ]

@@ -305,7 +305,7 @@ class FusedTraffic:
         one, weights = self.schedule, sum(weights_of(self.schedule.group))
         hold = ", map by map" if one.hold is Hold.ONE_MAP else ""
         if one.count == 1:
-            return f"in one tile{hold}"
+            return f"one tile{hold}"
         kept = sum(one.kept_weights)
         share = "all" if kept == weights else f"{kept / weights:.0%} of the" if kept else "no"
         return (
@@ -336,7 +336,7 @@ def listing(schedule: FusedSchedule, names: Sequence[str]) -> str:
     order = "next to each other first" if schedule.columns_first else "below each other first"
     is_cut = schedule.count > 1
     lines.append(
-        f"for each of {rows}x{columns} tiles of the output, {order}" if is_cut else "in one tile"
+        f"for each of {rows}x{columns} tiles of the output, {order}" if is_cut else "one tile"
     )
     sizes, outputs = list(_sizes(schedule, tables)), group.outputs
     if schedule.hold is Hold.ONE_MAP:

@@ -3,7 +3,7 @@ import pytest
 from hand_written import CLASSIFYING, classifying_graph, frames, squared_and_classified
 
 from cnn2csdf.execution.compare import difference, random_frames, verify
-from cnn2csdf.execution.whole import run_layers, run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer, run_layers
 from csdf.errors import ExecutionError
 
 
@@ -49,7 +49,7 @@ def test_the_whole_run_squares_averages_and_multiplies():
     weights = model.weights["classes"]
     means = (frame["in"] ** 2).mean(axis=(1, 2))
     expected = weights["matrix"] @ means + weights["bias"]
-    np.testing.assert_allclose(run_whole(model, frame)["out"], expected, rtol=1e-5)
+    np.testing.assert_allclose(run_layer_by_layer(model, frame)["out"], expected, rtol=1e-5)
     assert list(run_layers(model, frame)) == ["in", "square", "pool", "classes", "out"]
 
 

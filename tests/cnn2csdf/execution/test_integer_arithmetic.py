@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Element, Quantization, Stored
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.fixed_point.flash import sum_ratios
 from cnn2csdf.fixed_point.functions import exponential, reciprocal_of_one_plus, softmax_of
 from cnn2csdf.integers import (
@@ -126,7 +126,7 @@ def test_a_fully_connected_layer_multiplies_its_scales_in_double_precision():
     )
     weights = {"sum": {"matrix": np.zeros((1, 1), np.int8), "bias": np.array([2711], np.int32)}}
     frame = {first.name: np.zeros(1, np.int8)}
-    outputs = run_whole(Model(network=network, weights=weights), frame)
+    outputs = run_layer_by_layer(Model(network=network, weights=weights), frame)
     assert [int(one) for one in outputs[last.name]] == [38]
     (in_c,) = sum_ratios(network.layer("sum"), types["given"], types["result"])
     assert multiplier(in_c) == multiplier(float(exact))

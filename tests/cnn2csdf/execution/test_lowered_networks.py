@@ -11,7 +11,7 @@ from random_networks import finished, models
 
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.execution.compare import verify
-from cnn2csdf.execution.streaming_executor import run_by_parts
+from cnn2csdf.execution.streaming_executor import run_row_by_row
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.lowering import lower
 from cnn2csdf.operators import Elementwise
@@ -105,7 +105,7 @@ def test_one_row_less_than_the_peak_is_found(model, data):
     name = data.draw(st.sampled_from(names))
     short = with_capacities(graph, {name: execution.max_occupancy[name] - 1})
     with pytest.raises(ExecutionError, match=f"channel '{name}'"):
-        run_by_parts(model, short, execution.firings, frames(model, FRAMES))
+        run_row_by_row(model, short, execution.firings, frames(model, FRAMES))
 
 
 @pytest.mark.slow
@@ -121,7 +121,7 @@ def test_a_firing_that_starts_a_moment_early_is_found(model, data):
     early = firings[place]
     firings[place] = replace(early, start=early.start - HALF, end=early.end - HALF)
     with pytest.raises(ExecutionError, match=f"actor '{early.actor}', firing {early.index} "):
-        run_by_parts(model, graph, firings, frames(model, FRAMES))
+        run_row_by_row(model, graph, firings, frames(model, FRAMES))
 
 
 @pytest.mark.slow
@@ -135,7 +135,7 @@ def test_a_window_that_releases_what_it_consumes_is_found(model, data):
     channels = [hasty if one.name == hasty.name else one for one in graph.channels]
     graph, execution = with_peaks(replace(graph, channels=tuple(channels)))
     with pytest.raises(ExecutionError, match=f"channel '{hasty.name}': rows"):
-        run_by_parts(model, graph, execution.firings, frames(model, FRAMES))
+        run_row_by_row(model, graph, execution.firings, frames(model, FRAMES))
 
 
 def test_a_join_that_writes_all_with_its_last_part_cannot_run():
@@ -145,4 +145,4 @@ def test_a_join_that_writes_all_with_its_last_part_cannot_run():
     model = finished(builder, 0)
     graph, execution = with_peaks(lower(model.network, Granularity(joins_wait=True)))
     with pytest.raises(ExecutionError, match="rows 0 to 4 read, but it holds rows 3 to"):
-        run_by_parts(model, graph, execution.firings, frames(model, FRAMES))
+        run_row_by_row(model, graph, execution.firings, frames(model, FRAMES))

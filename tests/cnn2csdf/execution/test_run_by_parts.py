@@ -25,7 +25,7 @@ from hand_written import (
 
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.execution.compare import verify
-from cnn2csdf.execution.streaming_executor import run_by_parts
+from cnn2csdf.execution.streaming_executor import run_row_by_row
 from cnn2csdf.operators import Activation, Elementwise
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import ExecutionError
@@ -41,7 +41,7 @@ def test_a_window_over_two_frames_gives_the_whole_convolution():
 
 def test_peaks_are_the_most_rows_held_or_claimed():
     model = blurred()
-    run = run_by_parts(model, blurring_graph(), FLOWING, frames(model, 2))
+    run = run_row_by_row(model, blurring_graph(), FLOWING, frames(model, 2))
     # When the convolution starts on row 1 it has rows 0 to 2, and row 3 is on its way: 4 rows. A
     # row for the output is claimed while the one before is read: 2 rows.
     assert run.peaks == {"in-conv": 4 * 8, "conv-out": 2 * 12}
@@ -59,7 +59,7 @@ def test_the_order_in_which_the_schedule_lists_firings_does_not_matter():
 def test_firings_without_duration_run_one_after_the_other_at_one_time():
     model = blurred()
     at_once = [replace(firing, start=Fraction(0), end=Fraction(0)) for firing in FLOWING]
-    run = run_by_parts(model, blurring_graph(capacity=3 * 8), at_once, frames(model, 2))
+    run = run_row_by_row(model, blurring_graph(capacity=3 * 8), at_once, frames(model, 2))
     assert run.peaks["in-conv"] == 3 * 8
 
 
@@ -146,10 +146,10 @@ def test_buffers_may_lie_in_one_arena():
     apart = {name: arena[begins[name] : begins[name] + size] for name, size in sizes.items()}
     upon = {name: arena[:size] for name, size in sizes.items()}
     given = frames(model, 2)
-    expected = run_by_parts(model, graph, FLOWING, given).outputs[0]["out"]
-    found = run_by_parts(model, graph, FLOWING, given, storage=apart).outputs[0]["out"]
+    expected = run_row_by_row(model, graph, FLOWING, given).outputs[0]["out"]
+    found = run_row_by_row(model, graph, FLOWING, given, storage=apart).outputs[0]["out"]
     assert np.array_equal(found, expected)
-    found = run_by_parts(model, graph, FLOWING, given, storage=upon).outputs[0]["out"]
+    found = run_row_by_row(model, graph, FLOWING, given, storage=upon).outputs[0]["out"]
     assert not np.array_equal(found, expected)
 
 
@@ -157,4 +157,4 @@ def test_storage_of_another_size_is_refused():
     model, graph = blurred(), blurring_graph()
     name = next(one.name for one in graph.channels if not one.is_self_loop)
     with pytest.raises(ExecutionError, match=rf"channel '{name}': storage of shape \(3,\)"):
-        run_by_parts(model, graph, [], frames(model, 1), storage={name: np.zeros(3, np.float32)})
+        run_row_by_row(model, graph, [], frames(model, 1), storage={name: np.zeros(3, np.float32)})

@@ -19,7 +19,7 @@ from hand_written import (
     squared_and_classified,
 )
 
-from cnn2csdf.execution.streaming_executor import run_by_parts
+from cnn2csdf.execution.streaming_executor import run_row_by_row
 from cnn2csdf.weights import Model
 from csdf.errors import ExecutionError
 from csdf.model.graph import Channel
@@ -28,7 +28,7 @@ from csdf.model.graph import Channel
 def refusal(graph, schedule, *, count=2):
     model = blurred()
     with pytest.raises(ExecutionError) as caught:
-        run_by_parts(model, graph, schedule, frames(model, count))
+        run_row_by_row(model, graph, schedule, frames(model, count))
     return str(caught.value)
 
 
@@ -166,7 +166,7 @@ def test_a_state_forbids_firings_to_overlap():
 def test_a_graph_that_does_not_match_its_network_is_refused(change, complaint):
     model = squared_and_classified()
     with pytest.raises(ExecutionError, match=complaint):
-        run_by_parts(model, change(classifying_graph()), CLASSIFYING, frames(model, 2))
+        run_row_by_row(model, change(classifying_graph()), CLASSIFYING, frames(model, 2))
 
 
 def changed(graph, **changes):
@@ -179,13 +179,13 @@ def test_phases_that_write_beyond_a_frame_are_found():
     too_many = replace(graph.channels[0], production=rows(8, 2, 2, 2, 2, 2), capacity=80)
     graph = replace(graph, channels=(too_many, graph.channels[1]))
     with pytest.raises(ExecutionError, match="rows 4 to 6 written, but a frame has 5"):
-        run_by_parts(model, graph, firings("in", range(5), phases=5), frames(model, 1))
+        run_row_by_row(model, graph, firings("in", range(5), phases=5), frames(model, 1))
 
 
 def test_a_model_without_weights_cannot_run():
     model = Model(network=blurred().network)
     with pytest.raises(ExecutionError, match="has no weights"):
-        run_by_parts(model, blurring_graph(), FLOWING, frames(model, 2))
+        run_row_by_row(model, blurring_graph(), FLOWING, frames(model, 2))
 
 
 @pytest.mark.parametrize(
@@ -198,4 +198,4 @@ def test_a_model_without_weights_cannot_run():
 )
 def test_a_frame_that_does_not_fit_is_refused(frame, complaint):
     with pytest.raises(ExecutionError, match=complaint):
-        run_by_parts(blurred(), blurring_graph(), FLOWING, [frame])
+        run_row_by_row(blurred(), blurring_graph(), FLOWING, [frame])

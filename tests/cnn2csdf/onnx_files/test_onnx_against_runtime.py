@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.onnx_files.reader import read_onnx
 from tests.cnn2csdf.onnx_models import graph_model, numbers, one_node, runtime_outputs, saved
 
@@ -270,7 +270,7 @@ def test_a_node_gives_what_the_runtime_gives(model, tmp_path):
         for seed, one in enumerate(model.graph.input)
     }
     expected = runtime_outputs(path, frame)
-    found = run_whole(
+    found = run_layer_by_layer(
         read_onnx(path, with_weights=True), {name: one[0] for name, one in frame.items()}
     )
     for ours, theirs in zip(found.values(), expected, strict=True):

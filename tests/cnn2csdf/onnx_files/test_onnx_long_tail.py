@@ -6,8 +6,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from cnn2csdf import operators as op
 from cnn2csdf.execution.compare import random_frames
-from cnn2csdf.execution.streaming_executor import run_by_parts
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.streaming_executor import run_row_by_row
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.lowering import lower
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.simplify import simplified
@@ -41,15 +41,15 @@ def with_places(model):
 def agree(model, folder, seed=0):
     """Whole, by rows and in ONNX Runtime; returns the network as it runs."""
     path = saved(with_places(model), folder)
-    read = simplified(read_onnx(path, with_weights=True), ("drop",))
+    read = simplified(read_onnx(path, with_weights=True), ("eliminate-nop",))
     (frame,) = random_frames(read.network, 1, seed)
     given = {name: one[None] for name, one in frame.items()}
     expected = runtime_outputs(path, given)
     graph = lower(read.network)
     bounded = with_capacities(graph, smallest_storage(graph).point.capacities)
     firings = self_timed_execution(bounded, iterations=1).firings
-    parts = run_by_parts(read, bounded, firings, [frame]).outputs[0]
-    for found in (run_whole(read, frame), parts):
+    parts = run_row_by_row(read, bounded, firings, [frame]).outputs[0]
+    for found in (run_layer_by_layer(read, frame), parts):
         for (name, ours), theirs in zip(found.items(), expected, strict=True):
             wanted = np.asarray(theirs, np.float32).reshape(ours.shape)
             np.testing.assert_allclose(ours, wanted, rtol=1e-5, atol=1e-5, err_msg=name)
@@ -356,13 +356,13 @@ BY_ROWS = {  # a case and how many phases its layer has: the rows of what it wri
 
 @pytest.mark.parametrize("name", BY_ROWS)
 def test_it_works_by_rows_where_rows_stay_in_order(name, tmp_path):
-    network = simplified(read_onnx(saved(CASES[name], tmp_path)), ("drop",)).network
+    network = simplified(read_onnx(saved(CASES[name], tmp_path)), ("eliminate-nop",)).network
     assert phases(network, network.layers[1].name) == BY_ROWS[name]
 
 
 def test_windows_over_lines_work_by_rows(tmp_path):
     model = saved(CASES["lines in a chain"], tmp_path)
-    network = simplified(read_onnx(model), ("drop",)).network
+    network = simplified(read_onnx(model), ("eliminate-nop",)).network
     assert [phases(network, name) for name in ("first", "second")] == [9, 9]
     assert [one.shape.dims for one in (*network.inputs, *network.outputs)] == [(4, 9), (9, 4)]
 

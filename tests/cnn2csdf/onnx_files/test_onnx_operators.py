@@ -7,7 +7,7 @@ import pytest
 from onnx import helper
 
 from cnn2csdf import operators as op
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.onnx_files.reader import read_onnx
 from csdf.errors import UnreadableFile
 from tests.cnn2csdf.onnx_models import graph_model, numbers, one_node, saved
@@ -221,7 +221,7 @@ def test_a_resize_that_keeps_the_size_keeps_the_elements(mode, tmp_path):
         one_node("Resize", None, scales, inputs={"x": (1, 1, 5, 2)}, mode=mode), tmp_path
     )
     frame = numbers((1, 5, 2))
-    (found,) = run_whole(model, {"x": frame}).values()
+    (found,) = run_layer_by_layer(model, {"x": frame}).values()
     assert np.array_equal(found, frame)
 
 
@@ -235,7 +235,7 @@ def test_a_range_of_reals_is_counted_in_double_precision(tmp_path):
     ]
     constants = {"start": start, "limit": limit, "delta": delta}
     model = model_of(graph_model(nodes, inputs={"x": (1, 27)}, constants=constants), tmp_path)
-    (found,) = run_whole(model, {"x": np.zeros(27, np.float32)}).values()
+    (found,) = run_layer_by_layer(model, {"x": np.zeros(27, np.float32)}).values()
     assert found[0] == np.float32(-0.4)
     assert len(found) == 27
 

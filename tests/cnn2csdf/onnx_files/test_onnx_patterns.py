@@ -5,7 +5,7 @@ import pytest
 from onnx import helper
 
 from cnn2csdf import operators as op
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.onnx_files.reader import read_onnx
 from tests.cnn2csdf.onnx_models import graph_model, numbers, runtime_outputs, saved
 
@@ -26,7 +26,7 @@ def single_operator(nodes, folder, **constants):
     """The single operator that the nodes become; it computes what the runtime makes of the nodes."""
     path = saved(graph_model(nodes, inputs=INPUT, constants=constants), folder)
     model = read_onnx(path, with_weights=True)
-    (found,) = run_whole(model, {"x": FRAME[0]}).values()
+    (found,) = run_layer_by_layer(model, {"x": FRAME[0]}).values()
     (expected,) = runtime_outputs(path, {"x": FRAME})
     np.testing.assert_allclose(found[None], expected, rtol=2e-5, atol=2e-5)
     (_, layer, _) = model.network.layers

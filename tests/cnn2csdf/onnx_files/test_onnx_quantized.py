@@ -9,8 +9,8 @@ from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.dtypes import Element
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import random_frames
-from cnn2csdf.execution.streaming_executor import run_by_parts
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.streaming_executor import run_row_by_row
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.granularity import ROWS
 from cnn2csdf.lowering import lower
 from cnn2csdf.onnx_files.reader import read_onnx
@@ -62,14 +62,14 @@ def quantized_file(name, folder, form, **options):
         weight_type=quantization.QuantType.QInt8,
         **options,
     )
-    return path, parameter_bytes(simplified(model, ("fold",)).network)
+    return path, parameter_bytes(simplified(model, ("fuse-bn",)).network)
 
 
 def by_rows(model, frames):
     graph = lower(model.network, ROWS)
     bounded = with_capacities(graph, smallest_storage(graph).point.capacities)
     firings = self_timed_execution(bounded, iterations=len(frames)).firings
-    return run_by_parts(model, bounded, firings, frames).outputs
+    return run_row_by_row(model, bounded, firings, frames).outputs
 
 
 @pytest.mark.parametrize(("form", "per_channel"), [("QDQ", True), ("QOperator", False)])
@@ -83,7 +83,7 @@ def test_a_quantised_network_by_rows_gives_the_runtimes_outputs(name, form, per_
     frames = random_frames(model.network, 2, 5)
     for frame, found in zip(frames, by_rows(model, frames), strict=True):
         expected = runtime_outputs(path, {k: v[None] for k, v in frame.items()})
-        whole = run_whole(model, frame)
+        whole = run_layer_by_layer(model, frame)
         for ours, theirs in zip(found.values(), expected, strict=True):
             # The runtime computes softmax and some sums of integers in single precision.
             assert np.abs(ours - theirs.reshape(ours.shape)).max() <= 1.01 * STEP
@@ -148,7 +148,7 @@ def test_an_operator_between_integers_is_within_a_step_of_the_runtime(name, tmp_
     path = saved(helper.make_model(graph, opset_imports=opsets, ir_version=9), tmp_path)
     (expected,) = runtime_outputs(path, frames)
     model = read_onnx(path, with_weights=True)
-    (found,) = run_whole(model, {one: array[0] for one, array in frames.items()}).values()
+    (found,) = run_layer_by_layer(model, {one: array[0] for one, array in frames.items()}).values()
     step = 1 / 256 if name == "sigmoid" else 0.07
     assert model.network.layer("x").element is Element.UINT8
     assert np.abs(found - expected[0]).max() <= 1.01 * step
@@ -257,7 +257,7 @@ def test_files_of_old_and_new_opsets_are_within_a_step_of_the_runtime(
     )
     model = read_onnx(path, with_weights=True)
     (frame,) = random_frames(model.network, 1, 5)
-    (found,) = run_whole(model, frame).values()
+    (found,) = run_layer_by_layer(model, frame).values()
     if form == "QDQ" and per_channel and opset < 13:
         return  # an axis came with opset 13: written by the runtime's tool, refused by the runtime
     (expected,) = runtime_outputs(path, {"x": frame["x"][None]})
@@ -293,7 +293,7 @@ def test_a_product_of_the_runtime_is_its_steps(kind, tmp_path):
     path = saved(helper.make_model(graph, opset_imports=opsets, ir_version=9), tmp_path)
     x = generator.normal(size=(1, 5, 6)).astype(F)
     (expected,) = runtime_outputs(path, {"x": x})
-    (found,) = run_whole(read_onnx(path, with_weights=True), {"x": x[0]}).values()
+    (found,) = run_layer_by_layer(read_onnx(path, with_weights=True), {"x": x[0]}).values()
     np.testing.assert_allclose(found, expected[0], rtol=1e-5, atol=1e-5)
 
 

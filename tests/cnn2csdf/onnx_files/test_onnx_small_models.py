@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from cnn2csdf.execution.compare import random_frames
-from cnn2csdf.execution.streaming_executor import run_by_parts
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.streaming_executor import run_row_by_row
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.lowering import lower
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.onnx_files.runtime import runtime_outputs
@@ -46,10 +46,10 @@ def test_whole_by_rows_and_written_again_it_gives_what_the_runtime_gives(path, t
     model = simplified(read_onnx(str(path), with_weights=True))
     frames = random_frames(model.network, 1, 0)
     (expected,) = runtime_outputs(str(path), model.network, frames)
-    near(run_whole(model, frames[0]), expected)
+    near(run_layer_by_layer(model, frames[0]), expected)
     graph = lower(model.network)
     bounded = with_capacities(graph, smallest_storage(graph).point.capacities)
     firings = self_timed_execution(bounded, iterations=1).firings
-    near(run_by_parts(model, bounded, firings, frames).outputs[0], expected)
+    near(run_row_by_row(model, bounded, firings, frames).outputs[0], expected)
     again = saved(onnx_bytes(model), tmp_path)
     near(runtime_outputs(again, model.network, frames)[0], expected)

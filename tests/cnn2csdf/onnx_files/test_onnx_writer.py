@@ -8,7 +8,7 @@ import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.network import Network
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.onnx_files.writer import onnx_bytes
@@ -123,7 +123,7 @@ def one_layer(operator, dims):
 
 
 def computed(model, frame):
-    return list(run_whole(model, frame).values())
+    return list(run_layer_by_layer(model, frame).values())
 
 
 def check_the_runtime_agrees(model, folder):

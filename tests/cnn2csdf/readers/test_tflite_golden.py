@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cnn2csdf.execution.streaming_executor import run_by_parts
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.streaming_executor import run_row_by_row
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.granularity import ROWS
 from cnn2csdf.lowering import lower
 from cnn2csdf.readers.model_files import read_model
@@ -75,7 +75,7 @@ def test_a_whole_network_gives_the_golden_outputs(name):
     model = golden_model(name)
     frames, outputs = frames_and_outputs(name, model.network)
     for frame, expected in zip(frames, outputs, strict=True):
-        assert_golden(run_whole(model, frame), expected, model.network)
+        assert_golden(run_layer_by_layer(model, frame), expected, model.network)
 
 
 @each("name", READ)
@@ -85,7 +85,7 @@ def test_a_network_by_rows_in_its_smallest_buffers_gives_the_golden_outputs(name
     graph = lower(model.network, ROWS)
     bounded = with_capacities(graph, smallest_storage(graph).point.capacities)
     firings = self_timed_execution(bounded, iterations=len(frames)).firings
-    run = run_by_parts(model, bounded, firings, frames)
+    run = run_row_by_row(model, bounded, firings, frames)
     for found, expected in zip(run.outputs, outputs, strict=True):
         assert_golden(found, expected, model.network)
 

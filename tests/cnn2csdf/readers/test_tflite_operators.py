@@ -11,8 +11,8 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from cnn2csdf.execution.streaming_executor import run_by_parts
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.streaming_executor import run_row_by_row
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.granularity import ROWS
 from cnn2csdf.lowering import lower
 from cnn2csdf.readers.tflite.reader import parse_tflite
@@ -57,7 +57,7 @@ def test_an_operator_gives_the_recorded_outputs(kind, dtype):
     found = []
     for seed in SEEDS:
         model = parse_tflite(case(kind, dtype, seed), "one.tflite", with_weights=True)
-        outputs = run_whole(model, ours(model.network, frames_of(model.network, seed)))
+        outputs = run_layer_by_layer(model, ours(model.network, frames_of(model.network, seed)))
         found.append(crc32(b"".join(one.tobytes() for one in theirs(outputs))))
     assert found == RECORDED[f"{kind} {dtype}"]
 
@@ -69,8 +69,8 @@ def test_an_operator_by_rows_gives_the_whole(kind, dtype):
     graph = lower(model.network, ROWS)
     bounded = with_capacities(graph, smallest_storage(graph).point.capacities)
     firings = self_timed_execution(bounded, iterations=1).firings
-    (found,) = run_by_parts(model, bounded, firings, [frame]).outputs
-    for name, expected in run_whole(model, frame).items():
+    (found,) = run_row_by_row(model, bounded, firings, [frame]).outputs
+    for name, expected in run_layer_by_layer(model, frame).items():
         assert np.array_equal(found[name], expected)
 
 
@@ -89,6 +89,6 @@ def test_an_operator_gives_what_the_installed_kernels_give(kind, dtype):
             dims = tuple(interpreter.get_input_details(place)["shape"])
             interpreter.set_input(frame.reshape(dims), place)
         interpreter.invoke()
-        outputs = run_whole(model, ours(model.network, frames))
+        outputs = run_layer_by_layer(model, ours(model.network, frames))
         for place, found in enumerate(theirs(outputs)):
             assert np.array_equal(found, interpreter.get_output(place).reshape(-1))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cnn2csdf.dtypes import Element, Quantization
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.onnx_files import writer
 from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.readers.model_files import read_model
@@ -39,7 +39,7 @@ def computed(content, *frames):
         )
         for layer, frame in zip(model.network.inputs, frames, strict=True)
     }
-    found = run_whole(model, given).values()
+    found = run_layer_by_layer(model, given).values()
     return [np.moveaxis(one, 0, 2)[None] if one.ndim == 3 else one[None] for one in found]
 
 
@@ -275,11 +275,11 @@ def test_a_convolution_pads_quantised_maps_with_their_zero_point_itself():
         [5],
     )  # fmt: skip
     model = parse_tflite(content, "padded.tflite", with_weights=True)
-    folded = simplified(model, ("pad",))
+    folded = simplified(model, ("fuse-pad",))
     assert len(folded.network.layers) == len(model.network.layers) - 1
     assert folded.network.layers[1].operator.window.padding == (1, 0, 2, 1)
     frame = {"x": generator.integers(-128, 128, (2, 5, 6)).astype(np.int8)}
-    (whole,), (found,) = (run_whole(one, frame).values() for one in (model, folded))
+    (whole,), (found,) = (run_layer_by_layer(one, frame).values() for one in (model, folded))
     assert np.array_equal(found, whole)
 
 

@@ -52,7 +52,7 @@ def test_pipelined_partitions_conflict_beyond_their_lifetimes():
     # Two partitions that work at the same time on successive frames: p1 and q1 never meet in the
     # time of one frame, but in the pipeline; q2 is known to be dead when p1 lives.
     rows = [("p1", 4, 0, 2), ("q1", 3, 5, 6), ("q2", 2, 1, 3)]
-    problem = problem_of(*rows, conflicts=(("p1", "q1"),), shares=(("p1", "q2"),))
+    problem = problem_of(*rows, conflicts=(("p1", "q1"),), may_overlap=(("p1", "q2"),))
     plan = plan_arena(problem)
     assert (plan.peak, plan.status) == (7, Status.OPTIMAL)
 
@@ -97,9 +97,7 @@ def test_a_hint_that_costs_bytes_is_not_followed():
 def test_infeasible_names_the_time_and_the_buffers():
     plan = plan_arena(problem_of(("a", 4, 0, 7), ("b", 4, 5, 9), ("c", 9, 8, 9)), capacity=12)
     assert plan.status == Status.INFEASIBLE
-    assert (
-        str(plan.reason) == "at time 8 buffers 'b', 'c' need at least 13 bytes; the capacity is 12"
-    )
+    assert str(plan.reason) == "live at step 8: buffers 'b', 'c': 13 bytes; the capacity is 12"
     assert plan.offsets == {}
 
 
@@ -145,7 +143,7 @@ def test_the_same_problem_gives_the_same_plan():
 def test_a_large_problem_with_exceptions_keeps_a_bound_that_holds(monkeypatch):
     # Beyond the size of exact search lifetimes alone would say 6 bytes; the two may share.
     monkeypatch.setattr(portfolio, "MOST_EXACT", 1)
-    problem = problem_of(("a", 3, 0, 2), ("b", 3, 1, 3), shares=(("a", "b"),))
+    problem = problem_of(("a", 3, 0, 2), ("b", 3, 1, 3), may_overlap=(("a", "b"),))
     plan = plan_arena(problem)
     assert (plan.peak, plan.status) == (3, Status.OPTIMAL)
 

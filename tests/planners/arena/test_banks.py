@@ -41,7 +41,7 @@ def test_more_than_all_capacities_is_infeasible():
     problem = problem_of(("a", 15, 0, 2), ("b", 14, 1, 2), banks=(FAST, SLOW))
     found = plan_banks(problem)
     assert found.status == Status.INFEASIBLE
-    assert "at time 1 buffers 'a', 'b' need at least 29 bytes" in str(found.reason)
+    assert "live at step 1: buffers 'a', 'b': 29 bytes" in str(found.reason)
 
 
 def test_what_names_a_bank_too_small_is_infeasible():
@@ -149,7 +149,7 @@ def problems_with_banks(draw):
 def part_of(problem, names):
     pairs = {
         what: tuple(pair for pair in getattr(problem, what) if set(pair) <= names)
-        for what in ("conflicts", "shares", "in_place")
+        for what in ("conflicts", "may_overlap", "in_place")
     }
     buffers = tuple(replace(b, bank=None) for b in problem.buffers if b.name in names)
     return replace(problem, buffers=buffers, banks=(), **pairs)

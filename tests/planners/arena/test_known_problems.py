@@ -39,4 +39,4 @@ def test_one_byte_less_is_infeasible(path):
     problem = parse_buffers(path.read_text(), path.name, path.stem)
     plan = plan_arena(problem, capacity=CAPACITY - 1)
     assert plan.status == Status.INFEASIBLE
-    assert "at time" in str(plan.reason)
+    assert "live at step" in str(plan.reason)

@@ -18,7 +18,7 @@ from cnn2csdf.weights import Model
 from planners.code.vectors import random_frame
 
 ROLES = {op.Convolution: "kernel", op.FullyConnected: "matrix"}
-UNFUSED = tuple(name for name in REWRITES if name != "fuse")
+UNFUSED = tuple(name for name in REWRITES if name != "fuse-activation")
 KEEPS = (op.Pooling, op.Pad, op.Resize, op.Output)
 
 

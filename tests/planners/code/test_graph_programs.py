@@ -21,11 +21,13 @@ from tests.planners.code.compiling import COMPILER, FLAGS, SANITIZERS, needs_com
 
 SHAPES = [
     GraphShape(actors=1, extra_channels=0),
-    GraphShape(actors=4, most_phases=3, is_strongly_connected=False, has_self_loops=False),
-    GraphShape(actors=5, most_phases=2, most_early_tokens=5, most_repetitions=8, most_rate=9),
-    GraphShape(actors=6, is_strongly_connected=False, most_repetitions=12, most_rate=12),
-    GraphShape(actors=4, most_phases=3, is_bounded=True, has_windows=True, most_early_tokens=3),
-    GraphShape(actors=7, most_phases=4, is_bounded=True, is_strongly_connected=False),
+    GraphShape(actors=4, max_phases=3, is_strongly_connected=False, has_self_loops=False),
+    GraphShape(actors=5, max_phases=2, max_extra_initial_tokens=5, max_repetitions=8, max_rate=9),
+    GraphShape(actors=6, is_strongly_connected=False, max_repetitions=12, max_rate=12),
+    GraphShape(
+        actors=4, max_phases=3, is_bounded=True, has_late_release=True, max_extra_initial_tokens=3
+    ),
+    GraphShape(actors=7, max_phases=4, is_bounded=True, is_strongly_connected=False),
 ]
 MASK = 0xFFFFFFFF
 
@@ -221,7 +223,7 @@ def peaks(graph, firings):
     return most
 
 
-@pytest.mark.parametrize("order", ["nested", "demand"])
+@pytest.mark.parametrize("order", ["single-appearance", "demand-driven"])
 def test_buffers_are_as_large_as_the_schedule_needs(order):
     looked_at = 0
     for graph in graphs(6):
@@ -240,7 +242,7 @@ def test_buffers_are_as_large_as_the_schedule_needs(order):
 
 def test_buffers_that_hold_tokens_together_lie_apart():
     for graph in graphs(4):
-        planned = planned_graph(graph, order="nested")
+        planned = planned_graph(graph, order="single-appearance")
         firings = unrolled(planned.schedule, graph)
         if firings is None:
             continue
@@ -277,7 +279,7 @@ def test_nested_loops_of_a_chain_are_the_published_ones():
     # Compact disc to digital audio tape. One appearance each, so each buffer holds what its common
     # loop moves: a b 1, (3 a b)(2 c) 6, of 49 rounds 196 between c and d, and d to f 56 and 5.
     rates = ((1, 1), (2, 3), (2, 7), (8, 7), (5, 1))
-    planned = planned_graph(chain(*rates), order="nested")
+    planned = planned_graph(chain(*rates), order="single-appearance")
     assert sum(one.capacity for one in planned.rings) == 264
 
 
@@ -285,7 +287,7 @@ def test_two_rates_need_what_is_least_in_any_order_by_demand():
     # A channel of rates p and c runs in p + c - gcd(p, c) tokens, and in no fewer (Bhattacharyya et
     # al. 1996); whether producer and consumer take turns that closely is what demand is for.
     for made, taken in ((2, 3), (7, 5), (4, 6), (1, 9), (9, 1)):
-        planned = planned_graph(chain((made, taken)), order="demand")
+        planned = planned_graph(chain((made, taken)), order="demand-driven")
         assert planned.rings[0].capacity == made + taken - gcd(made, taken)
 
 
@@ -293,7 +295,7 @@ def test_code_does_not_grow_with_repetitions():
     texts = []
     for times in (10, 10**6):
         graph = chain((3 * times, 2), (1, 5 * times))
-        written = graph_program(planned_graph(graph, order="nested"), name="chain")
+        written = graph_program(planned_graph(graph, order="single-appearance"), name="chain")
         texts.append(re.sub(r"\d+", "0", written.files["chain.c"]))
     assert len(texts[0]) == len(texts[1])
 
@@ -301,7 +303,7 @@ def test_code_does_not_grow_with_repetitions():
 def test_actors_that_wait_for_one_another_take_turns():
     builder = GraphBuilder("circle").actor("a", 1).actor("b", 1)
     builder.channel("a", 2, "b", 3, initial_tokens=1).channel("b", 3, "a", 2, initial_tokens=3)
-    planned = planned_graph(builder.graph(), order="nested")
+    planned = planned_graph(builder.graph(), order="single-appearance")
     # a needs 2 of 3: 1 left, 3 in the other; b: 0, 4; then a a b: 6 tokens, none too many
     assert firing_counts(planned.schedule) == {"a": 3, "b": 2}
     assert in_words(planned.schedule) == "a b (2 a) b"
@@ -318,7 +320,7 @@ def test_an_inconsistent_graph_is_refused():
 
 def test_buffers_beyond_32_bits_are_refused():
     with pytest.raises(CsdfError, match="32 bits"):
-        planned_graph(chain((10**10, 1)), order="nested")
+        planned_graph(chain((10**10, 1)), order="single-appearance")
 
 
 def test_an_unknown_order_is_refused():

@@ -231,7 +231,7 @@ def fused():
         last = builder.add(op.Convolution(filters=6, window=window(padding=(1, 1, 1, 1))), last)
         last = builder.add(op.Activation(function="relu"), last)
         last = builder.add(operator, last)
-    return simplified(finished(builder, [last]), ("fuse",))
+    return simplified(finished(builder, [last]), ("fuse-activation",))
 
 
 def summing(*operators, dims=(4, 6, 6)):
@@ -243,7 +243,7 @@ def summing(*operators, dims=(4, 6, 6)):
     )
     for operator in operators:
         last = builder.add(operator, last)
-    return simplified(finished(builder, [last]), ("fuse",))
+    return simplified(finished(builder, [last]), ("fuse-activation",))
 
 
 SUMS = [

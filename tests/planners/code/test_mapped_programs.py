@@ -306,7 +306,7 @@ def test_orders_that_stand_still_are_an_answer_of_the_command(run, tmp_path):
 def test_an_order_beside_a_mapping_is_refused(run, tmp_path):
     write_mapping(tmp_path / "m.json", apart())
     graph = "models/graphs/csdf_example.xml"
-    words = ("--map", tmp_path / "m.json", "--order", "nested", "-o", tmp_path / "c")
+    words = ("--map", tmp_path / "m.json", "--order", "single-appearance", "-o", tmp_path / "c")
     code, _, remarks = run("codegen", graph, *words)
     assert code == 2
     assert "leave out --order" in remarks

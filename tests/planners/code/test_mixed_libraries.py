@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Arithmetic, Element
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.simplify import simplified
 from planners.code.layer_descriptor import as_real
 from planners.code.library import library, write_library
@@ -46,7 +46,7 @@ def drawn(count, elements=(Element.INT8, Element.UINT8)):
         is_single = arithmetic is Arithmetic.SINGLE_PRECISION
         element = elements[seed // 2 % 2 if is_single else 0]
         mixed = Mixing(seed, arithmetic, element).mixed(model.network)
-        mixed = simplified(mixed, ("fuse",)) if seed % 3 else mixed
+        mixed = simplified(mixed, ("fuse-activation",)) if seed % 3 else mixed
         network = mixed.network
         outputs = {layer.name for layer in network.outputs}
         kinds = {layer.quantization is None for layer in network.layers if layer.inputs}
@@ -162,7 +162,7 @@ def test_only_outputs_behind_rounded_numbers_have_a_leeway():
     mixing = Mixing(0, Arithmetic.SINGLE_PRECISION, Element.INT16, REAL_KINDS)
     model = mixing.mixed(builder.network())
     frame = random_frame(model.network, 0)
-    found = leeways(model, frame, run_whole(model, frame))
+    found = leeways(model, frame, run_layer_by_layer(model, frame))
     assert found["integers"] == found["real"] == 0
     # numbers lie between two of 65536 integers now and then, which moves a sum by a step or so
     assert 0 < found["behind"] <= 8

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.simplify import simplified
 from planners.code.library import library
@@ -92,7 +92,7 @@ def test_files_with_operators_in_real_numbers_give_what_their_networks_give(tmp_
         )
         model = simplified(read_onnx(path, with_weights=True))
         frame = random_frame(model.network, 3)
-        found = run_whole(model, frame).values()
+        found = run_layer_by_layer(model, frame).values()
         expected = runtime_outputs(path, {name: array[None] for name, array in frame.items()})
         for ours, theirs in zip(found, expected, strict=True):
             assert np.abs(ours - theirs.reshape(ours.shape)).max() <= 1.01 * STEP

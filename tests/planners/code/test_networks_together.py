@@ -36,7 +36,7 @@ def members():
         plan = fit(network, element_bytes=4, input=input_).least.plan
         found.append(Member(model=model, plan=plan))
     for network in (everything(), wide()):
-        model = simplified(quantised(network, 1), ("fuse",))
+        model = simplified(quantised(network, 1), ("fuse-activation",))
         plan = random_plan(model.network, 1, is_streamed=False, element_bytes=1)
         found.append(Member(model=model, plan=plan))
     return found

@@ -8,7 +8,7 @@ import pytest
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Element, Quantization, Stored
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.network import Network
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
@@ -166,12 +166,12 @@ def test_every_integer_operator_gives_the_bytes_of_the_whole_network(tmp_path):
     made = []
     for seed in range(6):
         model = quantised(everything(), seed)
-        model = simplified(model, ("fuse",)) if seed % 2 else model
+        model = simplified(model, ("fuse-activation",)) if seed % 2 else model
         plan = random_plan(model.network, seed, is_streamed=seed % 3 == 0, element_bytes=1)
         made.append(library(model, plan, name=f"net{seed}"))
     for seed in range(4):
         model = quantised(wide(), seed)
-        model = simplified(model, ("fuse",)) if seed % 2 else model
+        model = simplified(model, ("fuse-activation",)) if seed % 2 else model
         plan = random_plan(model.network, seed, is_streamed=seed > 1, element_bytes=1)
         made.append(library(model, plan, name=f"wide{seed}"))
     for number, kind in enumerate(("mean", "pool", "units"), start=6):
@@ -216,7 +216,7 @@ def test_activations_give_the_bytes_of_the_whole_network(tmp_path):
         model = quantised(active(function, (-0.3, 0.4)[:count]), number)
         plan = random_plan(model.network, number, is_streamed=False, element_bytes=1)
         try:
-            run_whole(model, random_frame(model.network, 0))
+            run_layer_by_layer(model, random_frame(model.network, 0))
         except ExecutionError:  # has no integer form
             with pytest.raises((ExecutionError, UnsupportedOperator), match=function):
                 library(model, plan)

@@ -110,7 +110,7 @@ def test_networks_of_16_bits_give_the_bytes_of_the_whole_network(tmp_path):
     made = []
     for seed in range(8):
         model = quantised(network(), seed, (Element.INT64, Element.INT32)[seed % 2])
-        model = simplified(model, ("fuse",)) if seed % 3 else model
+        model = simplified(model, ("fuse-activation",)) if seed % 3 else model
         plan = random_plan(model.network, seed, is_streamed=seed > 3, element_bytes=2)
         made.append(library(model, plan, name=f"net{seed}"))
     for input_ in INPUTS:

@@ -9,7 +9,7 @@ import pytest
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Arithmetic, Element, Quantization, Stored
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.network import Network
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.simplify import simplified
@@ -129,7 +129,7 @@ def libraries():
         network = wide() if seed % 3 == 2 else everything()
         model = quantised(network, seed, element)
         if seed % 2:
-            model = simplified(model, ("fuse",))
+            model = simplified(model, ("fuse-activation",))
         plan = random_plan(model.network, seed, is_streamed=seed % 3 == 0, element_bytes=1)
         yield library(model, plan, name=f"net{seed}")
     for number, kind in enumerate(("mean", "pool", "units"), start=8):
@@ -213,7 +213,7 @@ def test_unsigned_integers_as_signed_ones_are_the_same_less_128():
     model = quantised(everything(), 3, Element.UINT8)
     frame = random_frame(model.network, 0)
     signed = {name: (array.astype(int) - 128).astype(np.int8) for name, array in frame.items()}
-    found = run_whole(as_signed(model), signed)
-    for name, array in run_whole(model, frame).items():
+    found = run_layer_by_layer(as_signed(model), signed)
+    for name, array in run_layer_by_layer(model, frame).items():
         assert array.dtype == np.uint8
         assert np.array_equal(array.astype(int) - 128, found[name])

@@ -83,9 +83,9 @@ def models():
     yield "real_sides", operators.side_by_side([*operators.CONVOLUTIONS, *operators.OTHERS]), 4
     yield "real_curves", operators.activations(), 4
     yield "integers", quantised(branches(), 0), 1
-    yield "integers_fused", simplified(quantised(branches(), 1), ("fuse",)), 1
+    yield "integers_fused", simplified(quantised(branches(), 1), ("fuse-activation",)), 1
     yield "integers_11", quantised(depthwise(11), 2), 1
-    yield "integers_20", simplified(quantised(depthwise(20), 3), ("fuse",)), 1
+    yield "integers_20", simplified(quantised(depthwise(20), 3), ("fuse-activation",)), 1
     yield "zeros", shifted(quantised(depthwise(7), 4), 4), 1
     yield "single", single.quantised(branches(), 5), 1
     yield "single_7", single.quantised(depthwise(7), 6), 1

@@ -38,7 +38,7 @@ def cases():
     for seed in range(4):
         given = quantised(everything(), seed) if seed % 2 else single.quantised(wide(), seed)
         model = shifted(given, seed)
-        model = simplified(model, ("fuse",)) if seed == 3 else model
+        model = simplified(model, ("fuse-activation",)) if seed == 3 else model
         yield model, random_plan(model.network, seed, is_streamed=seed > 1, element_bytes=1)
     for number, kind in enumerate(("mean", "pool", "units")):
         make = (quantised, single.quantised)[number % 2]

@@ -108,7 +108,9 @@ def test_of_functions_that_share_a_loop_only_those_used_are_written_and_the_loop
         last = builder.add(operator, last)
     builder.output(last)
     network = builder.network()
-    model = simplified(Model(network=network, weights=random_weights(network, 0)), ("fuse",))
+    model = simplified(
+        Model(network=network, weights=random_weights(network, 0)), ("fuse-activation",)
+    )
     text = library(model, planned(model)).files["curves.c"]
     made = re.findall(r"^([A-Z_]+)\((\w+), .*\)$", text, re.MULTILINE)
     assert sorted(made) == [

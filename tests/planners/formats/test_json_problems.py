@@ -40,12 +40,12 @@ def document(**changes):
         (document(size=True), "t.json: problems[0].buffers[0].size: found True"),
         (document(start=2), "t.json: problems[0].buffers[0]: buffer 'a' ends at 1, before"),
         (
-            '{"problems": [{"name": "p", "buffers": [], "shares": [["a"]]}]}',
-            "t.json: problems[0].shares[0]: found ['a']; expected two ids",
+            '{"problems": [{"name": "p", "buffers": [], "may_overlap": [["a"]]}]}',
+            "t.json: problems[0].may_overlap[0]: found ['a']; expected two ids",
         ),
         (
-            '{"problems": [{"name": "p", "buffers": [], "shares": [["a", "b"]]}]}',
-            "t.json: problems[0]: shares names the unknown buffer 'a'",
+            '{"problems": [{"name": "p", "buffers": [], "may_overlap": [["a", "b"]]}]}',
+            "t.json: problems[0]: may_overlap names the unknown buffer 'a'",
         ),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.operators import Convolution, Window
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
@@ -61,7 +61,7 @@ def test_a_plan_that_collects_its_input_computes_what_the_network_computes():
     model = Model(network=network, weights=random_weights(network, 0))
     frame = random_frame(network, 0)
     for way in fit(network, input=ROWS, searched=SEARCHED).methods:
-        require_equal(outputs(model, way.plan, frame), run_whole(model, frame))
+        require_equal(outputs(model, way.plan, frame), run_layer_by_layer(model, frame))
 
 
 def test_a_plan_that_collects_its_input_reads_back_and_is_checked():

@@ -9,7 +9,7 @@ import pytest
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import ExecutionError, InvalidPlan
@@ -175,7 +175,7 @@ def test_whole_layers_in_place_compute_what_the_network_computes(seed):
     model = joined_model(seed)
     frame = random_frame(model.network, seed)
     plan = whole_layers(model.network)
-    require_equal(outputs(model, plan, frame), run_whole(model, frame))
+    require_equal(outputs(model, plan, frame), run_layer_by_layer(model, frame))
     (found,) = parse_plans(format_plans([plan]), "plan.json")
     assert found == plan
     require_carried_out(model.network, found)
@@ -190,7 +190,7 @@ def test_any_plan_in_place_computes_what_the_network_computes():
         frame = random_frame(model.network, seed)
         is_streamed = Random(seed).random() < 0.3
         plan = random_plan(model.network, seed, is_streamed=is_streamed, parts=(2, 3))
-        require_equal(outputs(model, plan, frame), run_whole(model, frame))
+        require_equal(outputs(model, plan, frame), run_layer_by_layer(model, frame))
         count += bool(plan.aliases)
     assert count > 30
 

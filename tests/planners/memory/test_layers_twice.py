@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
@@ -54,8 +54,8 @@ def test_a_network_with_layers_twice_computes_what_it_did(seed):
         pytest.skip("its gates sum up what is no larger than what it is computed from")
     model = Model(network=network, weights=random_weights(network, seed))
     frame, worked = random_frame(network, seed), worked_model(model, plan.rematerialised)
-    wanted = run_whole(model, frame)
-    require_equal(run_whole(worked, frame), wanted)
+    wanted = run_layer_by_layer(model, frame)
+    require_equal(run_layer_by_layer(worked, frame), wanted)
     require_equal(outputs(model, plan, frame), wanted)
     assert parameter_bytes(worked.network) == parameter_bytes(network)
 

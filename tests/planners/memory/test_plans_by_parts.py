@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.granularity import ROWS, Granularity
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
@@ -41,7 +41,7 @@ def touched(network, plan):
 
 def require_equal(model, plan, seed):
     frame = random_frame(model.network, seed)
-    expected = run_whole(model, frame)
+    expected = run_layer_by_layer(model, frame)
     for name, found in outputs(model, plan, frame).items():
         np.testing.assert_allclose(found, expected[name], rtol=1e-4, atol=1e-4)
 

@@ -11,7 +11,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.dtypes import Element
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import ExecutionError
@@ -64,7 +64,7 @@ def test_any_plan_computes_what_the_whole_network_computes(model, seed, is_strea
         is_outside=is_outside,
         parts=(2, 3),
     )
-    require_equal(outputs(model, plan, frame), run_whole(model, frame))
+    require_equal(outputs(model, plan, frame), run_layer_by_layer(model, frame))
 
 
 CASES = [(NETWORKS[1], one, result) for one in INPUTS for result in OUTPUT_MEMORIES]
@@ -79,7 +79,7 @@ def test_every_way_that_fit_prints_runs(name, input_, result):
     found = fit(network, element_bytes=4, input=input_, output=result, searched=SEARCHED)
     assert len(found.methods) >= 3
     for way in found.methods:
-        require_equal(outputs(model, way.plan, frame), run_whole(model, frame))
+        require_equal(outputs(model, way.plan, frame), run_layer_by_layer(model, frame))
 
 
 @pytest.mark.parametrize("element_bytes", [2, None])
@@ -95,7 +95,7 @@ def test_a_plan_for_elements_of_other_bytes_computes_the_same(element_bytes):
     model = Model(network=network, weights=random_weights(network, 0))
     for way in fit(network, element_bytes=element_bytes, searched=SEARCHED).methods:
         frame = random_frame(network, way.ram_bytes)
-        require_equal(outputs(model, way.plan, frame), run_whole(model, frame))
+        require_equal(outputs(model, way.plan, frame), run_layer_by_layer(model, frame))
 
 
 @pytest.mark.parametrize("make", [yolov8n_like, lraspp_like])
@@ -105,7 +105,7 @@ def test_graphs_with_many_branches_run_in_the_planned_bytes(make):
     frame = random_frame(network, 0)
     for result in OUTPUT_MEMORIES:
         found = fit(network, element_bytes=4, input="rows", output=result)
-        wanted = run_whole(model, frame)
+        wanted = run_layer_by_layer(model, frame)
         require_equal(outputs(model, found.least.plan, frame), wanted)
         assert found.least.ram_bytes < found.methods[-1].ram_bytes
 
@@ -142,7 +142,7 @@ def test_int8_in_parts_gives_the_bytes_of_the_whole_network(rows, parts):
     frame = {image.name: source.integers(-128, 128, image.shape.dims).astype(np.int8)}
     (plan,) = plans_in_parts(model.network, rows=rows, parts=parts)
     found = outputs(model, plan, frame)
-    for name, array in run_whole(model, frame).items():
+    for name, array in run_layer_by_layer(model, frame).items():
         assert np.array_equal(found[name], array)
 
 

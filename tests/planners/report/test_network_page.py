@@ -55,7 +55,7 @@ def test_a_network_has_its_memory_and_its_layers():
     page = network_page(NETWORK)
     assert page.problems == []
     summary = page.texts["summary"]
-    assert f"net takes 380 B by the least of these methods: {ROWS_ARENA}" in summary
+    assert f"net takes 380 B with the smallest of these methods: {ROWS_ARENA}" in summary
     assert f"57.8% less than {WHOLE_SEPARATE} (900 B)" in summary  # 520 of 900
     assert "at most 25.00% above the smallest arena" in page.texts["memory"]  # 80 against 64
     assert "conv 3x3" in page.texts["layers"]
@@ -78,7 +78,7 @@ def test_a_memory_that_was_not_found_is_said_so_and_has_no_section():
 def test_a_network_that_rows_do_not_help_is_not_said_to_save_anything():
     methods = (*METHODS, Method(WHOLE_ARENA, 70, 70, 300))
     summary = network_page(replace(NETWORK, methods=methods)).texts["summary"]
-    assert "370 B by the least of these methods: layer by layer, one arena" in summary
+    assert "370 B with the smallest of these methods: layer by layer, one arena" in summary
     assert "no other method saves anything" in summary
     assert "less than" not in summary.partition("As a pipeline")[0]
 

@@ -109,7 +109,7 @@ def test_edges_of_different_tensors_that_share_bytes_are_not_deployed():
     plan = evaluator.plan((None,) * len(evaluator.application.layers))
     memory = free_offsets(evaluator, plan)
     pairs = (("residual: in to a", "residual: a to b"),)
-    wrong = replace(memory, problem=replace(memory.problem, shares=pairs))
+    wrong = replace(memory, problem=replace(memory.problem, may_overlap=pairs))
     with pytest.raises(InvalidPlan, match="share bytes"):
         deployment(evaluator, plan, replace(wrong, offsets=memory.offsets | {pairs[0][1]: 0}))
 
@@ -118,7 +118,7 @@ def test_readers_of_one_tensor_at_two_offsets_are_not_deployed():
     evaluator = Evaluator(alone(residual()))
     plan = evaluator.plan((None,) * len(evaluator.application.layers))
     memory = free_offsets(evaluator, plan)
-    (pair,) = memory.problem.shares
+    (pair,) = memory.problem.may_overlap
     offsets = {name: 10**6 * (1 + place) for place, name in enumerate(memory.offsets)}
     offsets[pair[1]] = offsets[pair[0]] + 4
     wrong = replace(memory, offsets=offsets, status="feasible")

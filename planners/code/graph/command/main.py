@@ -16,7 +16,7 @@ def command_parser() -> argparse.ArgumentParser:
         "circular buffers in one arena, a function for each actor to be filled in, and a main "
         "program that checks the tokens.",
         "csdf codegen models/graphs/satellite.xml -o receiver",
-        "csdf codegen models/graphs/csdf_example.xml --smallest --order demand -o example",
+        "csdf codegen models/graphs/csdf_example.xml --smallest --order demand-driven -o example",
         work="planners.code.graph.command.work",
         notes="`csdf map FILE --processors 2 -o mapping.json` writes a mapping for --map. The code "
         "does not grow with how often actors fire. Buffers of channels that never hold tokens at the "
@@ -26,8 +26,9 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--order",
         choices=ORDERS,
-        help="nested: loops in which each actor stands once, where no circle forbids it; demand: an "
-        "actor fires when those that it feeds cannot; least: the one with fewer bytes (default)",
+        help="single-appearance: loops in which each actor appears once, where no cycle forbids it; "
+        "demand-driven: an actor fires when its consumers cannot; min-memory (default): the one of "
+        "both with fewer bytes",
     )
     parser.add_argument(
         "--capacity",

@@ -42,7 +42,7 @@ def work(options: argparse.Namespace) -> int:
         planned = planned_graph(
             graph,
             token_bytes=options.token_size,
-            order=options.order or "least",
+            order=options.order or "min-memory",
             budget=telling(stop, f"scheduling {graph.name}"),
         )
         if isinstance(planned, Deadlock):
@@ -99,7 +99,7 @@ def _mapped(graph: Graph, options: argparse.Namespace, stop: Stop) -> int:
             f"{answers.counted(core.firings, 'firing')} a block"
             for core in planned.cores
         ),
-        f"  state    at most {written.state_bytes} B beside the arena",
+        f"  state    at most {written.state_bytes} B outside the arena",
         f"  wrote    {', '.join(written.files)} in {options.output}",
         f"  next     make -C {options.output} test",
     ]
@@ -137,7 +137,7 @@ def _as_text(planned: PlannedGraph, written: WrittenGraph, folder: str) -> str:
             f"{planned.graph.name}: {answers.counted(planned.firings, 'firing')} per iteration, "
             f"{planned.arena_bytes} B for all channels ({apart} B without sharing)",
             f"  order    {way}: {short}",
-            f"  state    at most {written.state_bytes} B beside the arena",
+            f"  state    at most {written.state_bytes} B outside the arena",
             f"  wrote    {', '.join(written.files)} in {folder}",
             f"  next     make -C {folder} test",
         ]

@@ -1,4 +1,4 @@
-"""The work of `csdf cnn verify`: a network runs by parts and is compared with the whole."""
+"""The work of `csdf cnn verify`: a run row by row, compared with a run layer by layer."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def work(options: argparse.Namespace) -> int:
     memory = _memory(model.network, options)
     counted = answers.counted(options.frames, "frame")
     frames = random_frames(model.network, options.frames, options.seed)
-    with answers.working(f"running {counted} by parts and as a whole"):
+    with answers.working(f"running {counted} row by row and layer by layer"):
         result = verify(
             model,
             memory.graph,
@@ -153,7 +153,7 @@ def _as_text(
     return answers.one_text(
         [
             *listed,
-            f"{network.name}: {verdict}: {answers.counted(options.frames, 'frame')} by parts, "
+            f"{network.name}: {verdict}: {answers.counted(options.frames, 'frame')} row by row, "
             f"{answers.counted(result.run.firings, 'firing')}",
             f"  largest difference  {worst.largest:.3g}, {worst.relative:.3g} of the largest output",
             *beside,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from csdf.errors import ExecutionError, InvalidPlan
 from planners.memory.several import outputs_of
 from planners.plan.checker import require_carried_out
@@ -44,7 +44,7 @@ def test_any_selection_runs_in_the_bytes_of_its_plan(data):
     }
     plan = planned(ways)
     assert parse_plans(format_plans([plan]), "plan.json") == (plan,)
-    expected = run_whole(SMALL, FRAME)
+    expected = run_layer_by_layer(SMALL, FRAME)
     assert largest_difference(run_planned(SMALL, plan, FRAME), expected) < ROUNDING
     assert largest_difference(outputs_of(SMALL, plan, FRAME), expected) < ROUNDING
     machine = Machine(network, plan)

@@ -7,7 +7,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.execution.calibration import calibrated_weights
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import ExecutionError, InvalidPlan
@@ -73,7 +73,7 @@ def test_any_selection_gives_the_output_of_the_whole_network(data):
     }
     frame = random_frame(network, 2)
     found = run_selected(SMALL, selection, frame)
-    assert largest_difference(found.outputs, run_whole(SMALL, frame)) < ROUNDING
+    assert largest_difference(found.outputs, run_layer_by_layer(SMALL, frame)) < ROUNDING
     assert set(found.changes) == {one.connection for one in changes_of(network, selection)}
 
 
@@ -88,7 +88,7 @@ def test_networks_of_the_catalogue_keep_their_outputs(name, layout):
     model = Model(network=network, weights=calibrated_weights(network, 1))
     frame = random_frame(network, 2)
     found = run_selected(model, plain(network, layout), frame)
-    assert largest_difference(found.outputs, run_whole(model, frame)) < ROUNDING
+    assert largest_difference(found.outputs, run_layer_by_layer(model, frame)) < ROUNDING
 
 
 def test_one_layout_needs_no_change_and_two_need_one_for_each_reader():
@@ -129,7 +129,7 @@ def test_a_second_frame_is_not_disturbed_by_the_first():
     for frame in frames:
         selected.run(frame)
     found = {one.name: selected.output(one) for one in network.outputs}
-    assert largest_difference(found, run_whole(SMALL, frames[1])) < ROUNDING
+    assert largest_difference(found, run_layer_by_layer(SMALL, frames[1])) < ROUNDING
 
 
 def test_a_time_is_given_for_every_layer():

@@ -5,7 +5,7 @@ import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import ExecutionError, GaveUp, InvalidPlan, UnreadableFile
 from csdf.time_limit import Progress, Stop
@@ -210,7 +210,7 @@ def test_a_measured_run_has_outputs_of_the_model_and_a_time_for_each_part():
     selection["conv2"] = ("im2row", "HWC", "CHW")
     frame = random_frame(network, 8)
     found = run_measured(model, selection, frame, repeats=2)
-    assert largest_difference(found.outputs, run_whole(model, frame)) < ROUNDING
+    assert largest_difference(found.outputs, run_layer_by_layer(model, frame)) < ROUNDING
     assert set(found.layers) == {layer.name for layer in network.layers}
     assert [one.consumer for one in found.changes] == ["conv2"]
 

@@ -2,7 +2,7 @@
 
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import difference, random_frames
-from cnn2csdf.execution.whole import run_whole
+from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp
 from csdf.time_limit import Progress, Stop
@@ -65,7 +65,7 @@ def run(application, plan, *, weights=None, counts=2, element_bytes=None):
     for model, given, outputs in zip(models, frames, found, strict=True):
         assert len(outputs) == len(given)
         for frame, ours in zip(given, outputs, strict=True):
-            alone = run_whole(model, frame)
+            alone = run_layer_by_layer(model, frame)
             assert ours.keys() == alone.keys()
             for name in alone:
                 relative = difference(ours[name], alone[name]).relative
