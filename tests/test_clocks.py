@@ -6,10 +6,7 @@ import pytest
 
 from tests.test_architecture import CLEAN, ROOT, module_name, modules, planted
 
-STOPS = (
-    "csdf.time_limit",
-    "csdf.time_limit",
-)  # what may look at a clock to find out whether work must end
+STOPS = ("csdf.time_limit",)  # what may look at a clock to find out whether work must end
 CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "thread_time")  # each also with _ns
 TIMERS = ("setitimer", "alarm", "settimeout")
 

@@ -172,10 +172,11 @@ class RowMoves(Moves):
         rows = self._granularity.layers.get(stage.result, self._granularity.rows) or height
         return stage if stage.mode is Mode.ACCUMULATING else replace(stage, rows=min(rows, height))
 
-    def plain(self, *, streams_all: bool) -> list[GroupWay]:
+    def plain(self, *, streams_all: bool, accumulates: bool) -> list[GroupWay]:
         """Return groups that end where a single row is live, since it lies whole anyway.
 
         streams_all: of several inputs each is a stage of its own, which brings it row by row.
+        accumulates: reductions add up row by row instead of reading a whole tensor.
         """
         course, groups = self.course, []
         cuts = (one for one in range(1, course.sections) if self.table.height(course.at(one)) == 1)
@@ -185,7 +186,7 @@ class RowMoves(Moves):
                 stages += [Stage(layers=(name,)) for name in (course.at(0), *course.others)]
             for layer in course.between(begin, end):
                 stage = self.with_rows(Stage(layers=(layer.name,)))
-                if stage.rows == 1 and sums_over_rows(course.network, layer):
+                if accumulates and stage.rows == 1 and sums_over_rows(course.network, layer):
                     stage = replace(stage, mode=Mode.ACCUMULATING)
                 stages.append(stage)
             groups.append(GroupWay(0, 0, begin, end, (Move(begin, end, tuple(stages)),)))
@@ -209,8 +210,12 @@ def row_by_row(
     """
     moves = RowMoves(course, table, granularity)
     is_single = is_streamed and not course.others
-    groups = moves.plain(streams_all=is_streamed)
-    plan, least = bounded_plan(course, table, groups, is_streamed=is_single)
+    plans: list[tuple[list[GroupWay], tuple[StreamingPlan, int]]] = []
+    for accumulates in (True, False):
+        groups = moves.plain(streams_all=is_streamed, accumulates=accumulates)
+        if not plans or groups != plans[0][0]:
+            plans.append((groups, bounded_plan(course, table, groups, is_streamed=is_single)))
+    groups, (plan, least) = min(plans, key=lambda one: one[1][0].arena_bytes)
     geometry = [table.geometry(stage) for one in groups for stage in one.moves[0].stages]
     firings = [one.firings for one in geometry]
     if is_single:

@@ -59,7 +59,7 @@ def test_a_row_of_the_page_comes_out_again():
     network = msf_cnn.network_of(subject)
     theirs = next(plan for plan in subject.plans if plan.ram == 17_760)
     ram = theirs.ram * 3 // 4
-    ends = {"input": EXTERNAL, "result": EXTERNAL}
+    ends = {"input": EXTERNAL, "output": EXTERNAL}
     found = fit(network, ram=ram, element_bytes=1, searched=SEARCHED, **ends).best
     assert found is not None
     Machine(network, found.plan).run()

@@ -53,7 +53,6 @@ class ReusePlans(NamedTuple):
     bound: int
     fit: Together | None
     difference: float | None
-    seconds: float
 
     @property
     def is_equal(self) -> bool:
@@ -85,7 +84,7 @@ class ReusePlans(NamedTuple):
         return self.memory is not None and self.memory < self.bound
 
 
-def as_text(answer: ReusePlans) -> str:
+def as_text(answer: ReusePlans, seconds: float) -> str:
     """Return the methods, the front and the chosen plan in lines."""
     weights = answer.evaluator.weights
     lines = [
@@ -112,7 +111,7 @@ def as_text(answer: ReusePlans) -> str:
     lines += _chosen_lines(answer)
     if answer.fit is not None:
         lines.append(f"  fit    csdf fit, without parameters: {in_words(answer.fit)}")
-    lines += [f"  time   {time_in_words(answer.seconds)}"]
+    lines += [f"  time   {time_in_words(seconds)}"]
     return answers.one_text(lines)
 
 
@@ -188,7 +187,7 @@ def _point_as_json(answer: ReusePlans, point: Point) -> dict[str, Any]:
     }
 
 
-def as_json(answer: ReusePlans) -> dict[str, Any]:
+def as_json(answer: ReusePlans, seconds: float) -> dict[str, Any]:
     """Return all under keys that stay; exact seconds as texts."""
     chosen = answer.chosen
     return {
@@ -213,7 +212,7 @@ def as_json(answer: ReusePlans) -> dict[str, Any]:
         "arena_status": None if answer.deployment is None else str(answer.deployment.status),
         "fit": fit_as_json(answer.fit),
         "relative_difference": answer.difference,
-        "seconds": round(answer.seconds, 6),
+        "seconds": round(seconds, 6),
     }
 
 

@@ -97,7 +97,8 @@ def work(options: argparse.Namespace) -> int:
     stop = stop_after(options.time_limit)
     front = front_at_once(evaluator, options) or searched(evaluator, options, stop)
     with answers.working("placing buffers, proving bounds"):
-        answer = concluded(evaluator, front, options, constraints, begin=begin, stop=stop)
+        answer = concluded(evaluator, front, options, constraints, stop=stop)
+    seconds = time.perf_counter() - begin
     measured = dict.fromkeys(name for name, _ in options.durations)
     if len(measured) < len(application.members):
         shared.remark_on_platform("csdf plan reuse", options, tuple(measured))
@@ -112,7 +113,9 @@ def work(options: argparse.Namespace) -> int:
         print(
             f"csdf plan reuse: {options.output} is not written: there is no plan", file=sys.stderr
         )
-    print(json.dumps(as_json(answer), indent=2) if options.json else as_text(answer))
+    print(
+        json.dumps(as_json(answer, seconds), indent=2) if options.json else as_text(answer, seconds)
+    )
     if options.plot:
         plot(options.plot, answer)
     if answer.chosen is None:
@@ -251,7 +254,6 @@ def concluded(
     options: argparse.Namespace,
     constraints: Constraints,
     *,
-    begin: float,
     stop: Stop,
 ) -> ReusePlans:
     """Choose from the front, place the buffers, run the plan if asked to.
@@ -314,7 +316,6 @@ def concluded(
         difference=_largest_difference(application, final, options)
         if final is not None and options.verify
         else None,
-        seconds=time.perf_counter() - begin,
     )
 
 
