@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from csdf.io.networkx_graphs import from_networkx as from_networkx
     from csdf.io.networkx_graphs import to_networkx as to_networkx
     from csdf.mapping.buffers import LeastBuffers as LeastBuffers
-    from csdf.mapping.buffers import least_buffers as least_buffers
+    from csdf.mapping.buffers import min_buffers as min_buffers
     from csdf.mapping.execution import MappedExecution as MappedExecution
     from csdf.mapping.execution import mapped_execution as mapped_execution
     from csdf.mapping.files import read_mapping as read_mapping
@@ -198,7 +198,7 @@ _HOMES = {
     "from_networkx": "csdf.io.networkx_graphs",
     "hsdf": "csdf.analysis.expansion",
     "latency": "csdf.analysis.latency",
-    "least_buffers": "csdf.mapping.buffers",
+    "min_buffers": "csdf.mapping.buffers",
     "limit_concurrency": "csdf.analysis.bound_channels",
     "mapped_execution": "csdf.mapping.execution",
     "mapped_throughput": "csdf.mapping.throughput",

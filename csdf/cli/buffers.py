@@ -126,7 +126,7 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf buffers",
-        "The smallest storage with which a graph runs for ever, or reaches a period, "
+        "The smallest storage with which a graph does not deadlock, or reaches a period, "
         "and a capacity for every channel. Self-loops stay unbounded unless asked for.",
         "csdf buffers models/graphs/csdf_example.xml",
         "csdf buffers models/graphs/csdf_example.xml --period 14 -o bounded.xml",

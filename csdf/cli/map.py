@@ -19,7 +19,7 @@ from csdf.cli.frame.long_work import stop_after, working
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
 from csdf.errors import CsdfError
-from csdf.mapping.buffers import LeastBuffers, least_buffers
+from csdf.mapping.buffers import LeastBuffers, min_buffers
 from csdf.mapping.execution import MappedExecution, mapped_execution
 from csdf.mapping.files import (
     holds_mapping,
@@ -87,13 +87,13 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf map",
         "Bind actors to processors and order their firings, for the smallest period, or on the fewest "
         "processors for a required one; or the exact period of a mapping that is given; with the "
-        "least buffers.",
+        "smallest buffers.",
         "csdf map models/graphs/mp3decoder.xml --processors 4",
         "csdf map models/graphs/csdf_example.xml --platform models/platforms/two_with_a_bus.json",
         "csdf map models/graphs/mp3decoder.xml --period 3000000",
         "csdf map models/graphs/csdf_example.xml --processors 2 --period 14 --minimize buffers",
         work=work,
-        notes="Each processor repeats a list of firings for ever, after a prefix that fills the "
+        notes="Each processor repeats a list of firings, after a prefix that fills the "
         "pipeline, and waits where the next one cannot start. Smallest means: of all bindings and all "
         "lists with the firings of one iteration, whatever their prefixes.",
     )
@@ -234,7 +234,7 @@ def _with_least_buffers(
     stop = stop_after(
         options.time_limit, lambda one: f"sizing the buffers of {graph.name}: {one.done}"
     )
-    found = least_buffers(graph, platform, mapping, period=required, unit=options.unit, budget=stop)
+    found = min_buffers(graph, platform, mapping, period=required, unit=options.unit, budget=stop)
     return Answer(graph, platform, found.mapping, found.found, best, found, required)
 
 

@@ -57,7 +57,7 @@ class LeastBuffers(Shown):
     evaluations: int
 
 
-def least_buffers(
+def min_buffers(
     graph: Graph,
     platform: Platform,
     mapping: Mapping,

@@ -10,7 +10,7 @@ from csdf.analysis.bound_channels import with_capacities, without_auto_concurren
 from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError
 from csdf.mapping.binding import buffer_sides
-from csdf.mapping.buffers import least_buffers
+from csdf.mapping.buffers import min_buffers
 from csdf.mapping.execution import mapped_execution
 from csdf.mapping.model import (
     Buffer,
@@ -50,24 +50,24 @@ def apart(**connection):
 
 def test_room_for_two_firings_lets_producer_and_consumer_overlap():
     # b takes 3 time units. With room for one firing a and b take turns, 5; with room for two, 3.
-    assert least_buffers(chain(), *apart(), period=5).size == 2
-    found = least_buffers(chain(), *apart(), period=3)
+    assert min_buffers(chain(), *apart(), period=5).size == 2
+    found = min_buffers(chain(), *apart(), period=3)
     assert (found.size, found.status, found.found.period) == (4, Status.OPTIMAL, 3)
     assert found.mapping.buffers == {"ab": Buffer(memory=4)}
 
 
 def test_a_channel_over_a_connection_has_room_on_both_sides():
-    found = least_buffers(chain(), *apart(latency=1), period=100)
+    found = min_buffers(chain(), *apart(latency=1), period=100)
     # a puts two tokens down at once, b takes two at once; neither side may be smaller.
     assert found.mapping.buffers == {"ab": Buffer(source=2, target=2)}
 
 
 def test_without_a_period_the_buffers_only_prevent_deadlock():
-    assert least_buffers(chain(), *apart()).size == 2
+    assert min_buffers(chain(), *apart()).size == 2
 
 
 def test_no_buffers_make_a_mapping_faster_than_its_processors():
-    found = least_buffers(chain(), *apart(), period=2)
+    found = min_buffers(chain(), *apart(), period=2)
     assert (found.status, found.mapping, found.size) == (Status.INFEASIBLE, None, None)
     assert str(found.reason) == "with unlimited buffers the period is 3"
 
@@ -77,18 +77,18 @@ def test_orders_that_deadlock_are_told():
     platform = Platform(name="one", cores=(Core(name="p"),))
     order = StaticOrder(periodic=("b", "a"))
     stuck = Mapping(binding={"a": "p", "b": "p"}, orders={"p": order})
-    found = least_buffers(graph, platform, stuck)
+    found = min_buffers(graph, platform, stuck)
     assert found.status == Status.INFEASIBLE
     assert "deadlock" in str(found.reason)
 
 
 def test_a_period_has_to_be_above_zero():
     with pytest.raises(CsdfError, match="expected more than 0"):
-        least_buffers(chain(), *apart(), period=0)
+        min_buffers(chain(), *apart(), period=0)
 
 
 def test_the_budget_ends_the_search_with_buffers_and_a_bound():
-    found = least_buffers(chain(), *apart(), period=3, budget=0)
+    found = min_buffers(chain(), *apart(), period=3, budget=0)
     assert found.status in (Status.FEASIBLE, Status.UNKNOWN)
     assert found.lower_bound == 2  # what a single firing needs
 
@@ -173,7 +173,7 @@ def compare(seed):
     rooms = [(c, s) for c, sides in buffer_sides(graph, platform, mapping).items() for s in sides]
     free = mapped_execution(graph, platform, mapping).period
     period = free * random.Random(seed).choice([1, 1, 2]) + seed % 2
-    found = least_buffers(graph, platform, mapping, period=period)
+    found = min_buffers(graph, platform, mapping, period=period)
     assert found.status == Status.OPTIMAL, seed
     sizes = [getattr(found.mapping.buffers[channel], side) for channel, side in rooms]
     assert sum(sizes) == found.size

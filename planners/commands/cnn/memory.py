@@ -15,7 +15,7 @@ def command_parser() -> argparse.ArgumentParser:
         "What a network needs layer by layer, and row by row: its buffers, separate (as the literature "
         "counts) and in one arena (as any runtime lays them), its parameters, the time of a frame on "
         "one processor, and the period when each layer has a processor of its own. The reduction is "
-        "that of the least method over the least that works layer by layer.",
+        "that of the smallest memory against the smallest layer by layer.",
         "csdf cnn memory samos_example resnet8",
         "csdf cnn memory resnet8 --plot memory.svg",
         "csdf cnn memory resnet8 -o plan.json",

@@ -38,7 +38,9 @@ def command_parser() -> argparse.ArgumentParser:
     )
     add_goals(goal)
     goal.add_argument(
-        "--front", action="store_true", help="the trade-off from the least memory to the max. rate"
+        "--front",
+        action="store_true",
+        help="the trade-off from the smallest memory to the max. rate",
     )
     parser.add_argument(
         "--objective",

@@ -17,7 +17,7 @@ def add_goals(goal: argparse._MutuallyExclusiveGroup) -> None:
         "--period", type=answers.above_zero, metavar="CYCLES", help="at most so many cycles/frame"
     )
     goal.add_argument(
-        "--deadlock-free", action="store_true", help="the least memory without deadlock"
+        "--deadlock-free", action="store_true", help="the smallest memory without deadlock"
     )
 
 
