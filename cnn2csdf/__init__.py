@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from cnn2csdf.execution.compare import Verification as Verification
     from cnn2csdf.execution.compare import random_frames as random_frames
     from cnn2csdf.execution.compare import verify as verify
+    from cnn2csdf.execution.layer_by_layer import run_layer_by_layer as run_layer_by_layer
     from cnn2csdf.execution.streaming_executor import run_row_by_row as run_row_by_row
-    from cnn2csdf.execution.whole import run_layer_by_layer as run_layer_by_layer
     from cnn2csdf.geometry import Overlap as Overlap
     from cnn2csdf.granularity import ROWS as ROWS
     from cnn2csdf.granularity import WHOLE as WHOLE
@@ -67,7 +67,7 @@ _HOMES = {
     "random_weights": "cnn2csdf.weights",
     "read_model": "cnn2csdf.readers.model_files",
     "run_row_by_row": "cnn2csdf.execution.streaming_executor",
-    "run_layer_by_layer": "cnn2csdf.execution.whole",
+    "run_layer_by_layer": "cnn2csdf.execution.layer_by_layer",
     "simplified": "cnn2csdf.simplify",
     "verify": "cnn2csdf.execution.compare",
 }

@@ -109,8 +109,6 @@ if TYPE_CHECKING:
     from csdf.model.graph import Graph as Graph
     from csdf.model.schedule import Firing as Firing
     from csdf.model.schedule import PeriodicSchedule as PeriodicSchedule
-    from csdf.outcome import Reason as Reason
-    from csdf.outcome import Status as Status
     from csdf.scenarios.files import read_scenarios as read_scenarios
     from csdf.scenarios.model import Scenario as Scenario
     from csdf.scenarios.model import ScenarioGraph as ScenarioGraph
@@ -126,6 +124,8 @@ if TYPE_CHECKING:
     from csdf.search.trade_off import smallest_storage as smallest_storage
     from csdf.search.trade_off import sufficient_capacities as sufficient_capacities
     from csdf.search.variables import SearchSpace as SearchSpace
+    from csdf.status import Reason as Reason
+    from csdf.status import Status as Status
     from csdf.time_limit import Progress as Progress
     from csdf.time_limit import Stop as Stop
 
@@ -169,7 +169,7 @@ _HOMES = {
     "PeriodicSchedule": "csdf.model.schedule",
     "Platform": "csdf.mapping.model",
     "Progress": "csdf.time_limit",
-    "Reason": "csdf.outcome",
+    "Reason": "csdf.status",
     "SampledShape": "csdf.generation",
     "Scenario": "csdf.scenarios.model",
     "ScenarioGraph": "csdf.scenarios.model",
@@ -182,7 +182,7 @@ _HOMES = {
     "State": "csdf.scenarios.model",
     "StaticOrder": "csdf.mapping.model",
     "Statistics": "csdf.analysis.statistics",
-    "Status": "csdf.outcome",
+    "Status": "csdf.status",
     "Stop": "csdf.time_limit",
     "Throughput": "csdf.analysis.throughput",
     "added_time": "csdf.analysis.parametric",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from os import PathLike
 
-from csdf.outcome import Reason, told
+from csdf.status import Reason, told
 
 
 def counted(count: int, noun: str) -> str:

@@ -26,7 +26,7 @@ from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 
 from csdf.errors import CsdfError, GaveUp
-from csdf.outcome import Ended, Reason, because, told
+from csdf.status import Ended, Reason, because, told
 
 LEAST_GRACE = 0.4  # seconds, or
 GRACE = 0.04  # this share of the budget, after which work ends that did not end by itself,

@@ -18,7 +18,7 @@ from cnn2csdf.network import Network
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp
-from csdf.outcome import told
+from csdf.status import told
 from csdf.time_limit import Progress, Stop
 from figures.branched_networks import lraspp_like, yolov8n_like
 from planners.memory.answer import BY_ROWS, RESIDENT, ROWS, SEARCHED, WHOLE_LAYERS, Fit, FitMethod

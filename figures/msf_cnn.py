@@ -15,7 +15,7 @@ from cnn2csdf import read_model
 from cnn2csdf.network import Network
 from cnn2csdf.simplify import simplified
 from csdf.errors import GaveUp
-from csdf.outcome import told
+from csdf.status import told
 from csdf.time_limit import Progress, Stop
 from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, SEARCHED, Fit, FitMethod
 from planners.memory.fit import fit

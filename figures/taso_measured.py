@@ -11,7 +11,7 @@ from math import isqrt
 from pathlib import Path
 
 from cnn2csdf.execution.calibration import calibrated_weights
-from cnn2csdf.execution.whole import run_layers
+from cnn2csdf.execution.layer_by_layer import run_layers
 from cnn2csdf.weights import Model
 from figures.published.taso import NETWORKS, network_of
 from planners.primitives.execution.selected import largest_difference

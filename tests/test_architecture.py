@@ -11,8 +11,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("csdf", "cnn2csdf", "planners")
 
-VALUES = {"csdf.errors", "csdf.outcome", "csdf.model", "csdf.model.shown"}
-VALUES |= {"csdf.gc_pause", "csdf.names", "csdf.words"}
+VALUES = {"csdf.errors", "csdf.status", "csdf.model", "csdf.model.shown"}
+VALUES |= {"csdf.gc_pause", "csdf.names", "csdf.units"}
 ANALYSES = VALUES | {"csdf.analysis", "csdf.search", "csdf.time_limit"}
 ANALYSES |= {"csdf.mapping", "csdf.scenarios"}
 ENGINE = ANALYSES | {
@@ -23,12 +23,12 @@ TOLD = ENGINE | {"csdf.cli", "csdf.draw"}  # what answers are read from, printed
 PLANS = {"planners.arena.checker", "planners.arena.problem"}
 
 MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the longest match
-    "csdf.outcome": set(),
-    "csdf.errors": {"csdf.outcome"},
-    "csdf.time_limit": {"csdf.errors", "csdf.outcome"},
+    "csdf.status": set(),
+    "csdf.errors": {"csdf.status"},
+    "csdf.time_limit": {"csdf.errors", "csdf.status"},
     "csdf.gc_pause": set(),
     "csdf.names": set(),
-    "csdf.words": set(),
+    "csdf.units": set(),
     "csdf.kernels": set(),
     "csdf.notebook": {"csdf.names"},
     "csdf.schemas": set(),
@@ -57,10 +57,10 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "planners.kernels": {"csdf.kernels"},
     "planners.arena.checker": {
         "csdf.errors",
-        "csdf.outcome",
+        "csdf.status",
         "planners.arena.problem",
     },  # the checker knows nothing else
-    "planners.arena.problem": {"csdf.errors", "csdf.model.shown", "csdf.outcome"},
+    "planners.arena.problem": {"csdf.errors", "csdf.model.shown", "csdf.status"},
     "planners.commands": TOLD | PLANS | {"cnn2csdf", "cnn2csdf.commands", "planners"},
     "planners.views": VALUES | PLANS | {"csdf.notebook", "planners"},
 }

@@ -12,7 +12,7 @@ from csdf.cli.frame.output import UNKNOWN
 from csdf.cli.main import main
 from csdf.errors import CsdfError, GaveUp
 from csdf.io.json_graph import graph_to_json
-from csdf.outcome import Ended, Status, Why, because, told
+from csdf.status import Ended, Status, Why, because, told
 from csdf.time_limit import ENDS, Alarm, Progress, Stop, now_and_then, reason_of, stop_of
 from tests.adversarial.graphs import many_phases
 

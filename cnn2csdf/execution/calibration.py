@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from cnn2csdf.execution.compare import random_frames
-from cnn2csdf.execution.whole import computation, layer_readers
+from cnn2csdf.execution.layer_by_layer import computation, layer_readers
 from cnn2csdf.network import Network
 from cnn2csdf.weights import Array, Model, Weights, random_weights
 

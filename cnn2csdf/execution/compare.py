@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.execution.streaming_executor import Frame, RowByRowRun, run_row_by_row
-from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError

@@ -9,7 +9,7 @@ from time import perf_counter_ns
 import numpy as np
 
 from cnn2csdf.execution.compare import random_tensor
-from cnn2csdf.execution.whole import Computation, computation
+from cnn2csdf.execution.layer_by_layer import Computation, computation
 from cnn2csdf.execution.wiring import Rows, wired_layers
 from cnn2csdf.operators import Input
 from cnn2csdf.part import HeldRows, Reader

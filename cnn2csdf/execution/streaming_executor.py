@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cnn2csdf.execution.whole import Computation, checked_frame, computation
+from cnn2csdf.execution.layer_by_layer import Computation, checked_frame, computation
 from cnn2csdf.execution.wiring import WiredLayer, wired_layers
 from cnn2csdf.network import Layer, Shape
 from cnn2csdf.operators import Input, Output

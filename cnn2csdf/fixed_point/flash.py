@@ -21,7 +21,7 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import layer_parameter_bytes, parameter_bytes, parameter_shapes
 from cnn2csdf.quantized_layers import stores_integers
 from cnn2csdf.shape import Shape
-from csdf.words import bytes_in_words
+from csdf.units import bytes_in_words
 
 SINGLE_BYTES = 4
 TABLE_BYTES = 256  # of a function of one 8-bit integer

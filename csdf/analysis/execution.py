@@ -21,7 +21,7 @@ from csdf.errors import GaveUp, NoRecurrence
 from csdf.kernels import compile as compiler
 from csdf.kernels import ranges, self_timed
 from csdf.model.indexed import IndexedGraph, is_ordered
-from csdf.outcome import Why, because
+from csdf.status import Why, because
 from csdf.time_limit import Budget, stop_of
 
 FUEL = 1_000_000  # ports of firings between two looks at the clock and the keyboard,

@@ -13,7 +13,7 @@ from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed
 from csdf.model.shown import Shown
 from csdf.model.untimed import UntimedRun
-from csdf.outcome import Why, because
+from csdf.status import Why, because
 from csdf.time_limit import Budget, Stop, stop_of
 
 STEPS = 20_000_000  # most steps of the untimed execution before it gives up

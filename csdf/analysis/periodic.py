@@ -23,7 +23,7 @@ from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
 from csdf.kernels import periodic, ranges
 from csdf.model.indexed import IndexedGraph, is_ordered
-from csdf.outcome import Why, because
+from csdf.status import Why, because
 from csdf.time_limit import Budget, Stop, stop_of
 
 

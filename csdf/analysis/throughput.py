@@ -20,7 +20,7 @@ from csdf.analysis.periodic import Circuit, PeriodicProblem, PeriodicSolution, r
 from csdf.errors import CsdfError, GaveUp, NoRecurrence
 from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed, is_one_at_a_time, part_of
-from csdf.outcome import because
+from csdf.status import because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 
 Method = Literal["auto", "periodic", "execution"]

@@ -19,7 +19,7 @@ from csdf.cli.options import concurrency
 from csdf.errors import CsdfError, GaveUp, InconsistentGraph
 from csdf.model.graph import Graph
 from csdf.time_limit import Stop
-from csdf.words import time_in_words
+from csdf.units import time_in_words
 
 UNKNOWN: dict[str, Any] = {  # keys of a throughput without an answer
     "deadlock": False,

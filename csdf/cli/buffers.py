@@ -19,13 +19,13 @@ from csdf.errors import UnwritableFile
 from csdf.io.files import read_bytes, suffix_of, write_text
 from csdf.io.graph_files import require_format, write_graph
 from csdf.model.graph import Graph
-from csdf.outcome import Status
 from csdf.search.latency_storage import LatencyStorage, storage_for_latency
 from csdf.search.memory_cost import OBJECTIVES, least_memory
 from csdf.search.pareto import SmallestStorage
 from csdf.search.trade_off import smallest_storage
+from csdf.status import Status
 from csdf.time_limit import Stop
-from csdf.words import time_in_words
+from csdf.units import time_in_words
 
 PROGRAM = "csdf buffers"
 DEPTHS = {"folding": "FINN-style folding JSON", "depths": "JSON by FIFO, hls4ml-style"}

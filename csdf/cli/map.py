@@ -39,8 +39,8 @@ from csdf.mapping.search import (
 )
 from csdf.mapping.throughput import MappedThroughput, mapped_throughput
 from csdf.model.graph import Graph
-from csdf.outcome import Status
 from csdf.search.variables import UNITS
+from csdf.status import Status
 
 PROGRAM = "csdf map"
 DRAWN = 4  # iterations in a picture beyond those of the prefixes

@@ -15,7 +15,7 @@ from csdf.search.memory_cost import OBJECTIVES, memory_front
 from csdf.search.pareto import ParetoFront, ParetoPoint
 from csdf.search.trade_off import pareto_front
 from csdf.time_limit import Stop
-from csdf.words import time_in_words
+from csdf.units import time_in_words
 
 
 def work(options: argparse.Namespace) -> int:

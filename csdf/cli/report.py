@@ -45,7 +45,7 @@ from csdf.search.pareto import ParetoFront, SmallestStorage
 from csdf.search.trade_off import pareto_front, smallest_storage
 from csdf.search.variables import SearchSpace
 from csdf.time_limit import Stop
-from csdf.words import size
+from csdf.units import size
 
 GRAPH_FORMAT = b'"csdf-graph"'  # what every graph in JSON says of itself
 SECONDS = 20.0  # time limit

@@ -31,7 +31,7 @@ from csdf.errors import CsdfError
 from csdf.model.exact import MalformedText, rational, shown
 from csdf.model.graph import Graph
 from csdf.time_limit import Stop
-from csdf.words import time_in_words
+from csdf.units import time_in_words
 
 SHOWN = 40  # most rows of a table; JSON has all
 NAMES = 3  # most actors named in a row

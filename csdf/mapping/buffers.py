@@ -14,7 +14,6 @@ from csdf.mapping.throughput import MappedThroughput, ordered_throughput
 from csdf.model.exact import Exact, exact_above_zero
 from csdf.model.graph import Graph
 from csdf.model.shown import Shown
-from csdf.outcome import Reason, Status, Why, because
 from csdf.search.evaluator import Evaluation
 from csdf.search.least import least_distribution
 from csdf.search.variables import (
@@ -25,6 +24,7 @@ from csdf.search.variables import (
     least_capacity,
     token_weight,
 )
+from csdf.status import Reason, Status, Why, because
 from csdf.time_limit import Budget, stop_of
 
 

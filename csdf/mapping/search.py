@@ -27,7 +27,7 @@ from csdf.mapping.throughput import MappedThroughput, mapped_throughput
 from csdf.model.exact import Exact, exact_above_zero
 from csdf.model.graph import Graph
 from csdf.model.shown import Shown
-from csdf.outcome import Reason, Status, Why, because, told
+from csdf.status import Reason, Status, Why, because, told
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 
 EXACT_FIRINGS = 60  # of an iteration; beyond, no proof is tried

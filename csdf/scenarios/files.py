@@ -1,12 +1,12 @@
 """Scenario graphs from files: JSON, or SDF3's XML of the type fsmsadf.
 
-    {"format": "csdf-scenarios", "version": 1, "name": "g",
+    {"format": "csdf-scenarios", "version": 2, "name": "g",
      "scenarios": [{"name": "s", "graph": {"format": "csdf-graph", ...}, "reward": "1",
-                    "taken": {"c": ["x", "y"]}, "left": {"c": ["x"]}, "firings": {"a": 2}}],
+                    "consumed": {"c": ["x", "y"]}, "produced": {"c": ["x"]}, "firings": {"a": 2}}],
      "states": [{"name": "q", "scenario": "s"}],
      "transitions": [["q", "q"]], "initial": "q"}
 
-`reward`, `taken`, `left` and `firings` may be left out; see csdf.scenarios.model.Scenario.
+`reward`, `consumed`, `produced` and `firings` may be left out; see csdf.scenarios.model.Scenario.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from csdf.io import files, json_graph
 from csdf.io.json_value import JsonValue, Shape
 from csdf.scenarios.model import ScenarioGraph
 
-SHAPES = {ScenarioGraph: Shape("csdf-scenarios"), **json_graph.SHAPES}
+SHAPES = {ScenarioGraph: Shape("csdf-scenarios", 2), **json_graph.SHAPES}
 XML_READER = "csdf.scenarios.fsmsadf"  # imported when a file is XML: lxml takes long to load
 
 

@@ -103,8 +103,8 @@ def _scenario(
         return Scenario(
             name=name,
             graph=parts.graph(wanted),
-            taken=parts.taken,
-            left=parts.left,
+            consumed=parts.consumed,
+            produced=parts.produced,
             firings=parts.firings,
             reward=reward,
         )
@@ -132,8 +132,8 @@ class _GraphParts:
     """The graph of a scenario while it is being read."""
 
     document: Sdf3Document
-    taken: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    left: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    consumed: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    produced: dict[str, tuple[str, ...]] = field(default_factory=dict)
     firings: dict[str, int] = field(default_factory=dict)
     idle: list[Actor] = field(default_factory=list)
 
@@ -168,10 +168,10 @@ class _GraphParts:
         production = sdf3_reader.rates(self.document, text.producer, text.source)
         consumption = sdf3_reader.rates(self.document, text.consumer, text.destination)
         tokens = self._natural(text.element, text.element.get("initialTokens", "0"), where)
-        self.taken[text.name] = self._names(text, "persistentTokenNames", tokens)
+        self.consumed[text.name] = self._names(text, "persistentTokenNames", tokens)
         left = text.element.get("finalTokens")
         final = tokens if left is None else self._natural(text.element, left, where)
-        self.left[text.name] = self._names(text, "persistentFinalTokenNames", final)
+        self.produced[text.name] = self._names(text, "persistentFinalTokenNames", final)
         return Channel(
             name=text.name,
             producer=text.producer.name if any(production) else self._nobody(text.name),

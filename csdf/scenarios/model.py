@@ -26,8 +26,8 @@ Names = Mapping[str, tuple[str, ...]]  # of the tokens on each channel, first in
 class Scenario:
     """A way in which the application behaves for an iteration.
 
-    graph: its capacities count. taken, left: names of the tokens on each channel before and after;
-    a channel that is not listed holds `channel[0]`, `channel[1]` and so on, before and after. A
+    graph: its capacities count. consumed, produced: names of the tokens on each channel before and
+    after; a channel that is not listed holds `channel[0]`, `channel[1]` and so on, before and after. A
     token whose name is empty does not persist: it is there from the start and forgotten at the end.
     firings: how often each actor fires; an actor that is not
     listed fires as the repetition vector says. reward: the progress that the scenario makes.
@@ -35,8 +35,8 @@ class Scenario:
 
     name: str
     graph: Graph
-    taken: Names = field(default_factory=dict)
-    left: Names = field(default_factory=dict)
+    consumed: Names = field(default_factory=dict)
+    produced: Names = field(default_factory=dict)
     firings: Mapping[str, int] = field(default_factory=dict)
     reward: Fraction = Fraction(1)
 
@@ -48,10 +48,10 @@ class Scenario:
             self.graph.actor(actor)
             if count < 0:
                 raise InvalidGraph(f"{where}: actor {actor!r} fires {counted(count, 'time')}")
-        for names in (self.taken, self.left):
+        for names in (self.consumed, self.produced):
             for channel in names:
                 self.graph.channel(channel)
-        for channel, names_there in self.taken.items():
+        for channel, names_there in self.consumed.items():
             tokens = self.graph.channel(channel).initial_tokens
             if len(names_there) != tokens:
                 raise InvalidGraph(

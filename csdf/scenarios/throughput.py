@@ -301,7 +301,7 @@ class _SymbolicExecution:
             self.numbers,
             [wanted[name] for name in self.numbers.actor_names],
             (
-                [({name: 0} if name else {}, 1) for name in _names(channel, scenario.taken)]
+                [({name: 0} if name else {}, 1) for name in _names(channel, scenario.consumed)]
                 for channel in graph.channels
             ),
             self._end,
@@ -319,7 +319,7 @@ class _SymbolicExecution:
         rows = {f"{names_of[actor]}{ORDER}": stamp for actor, stamp in self.latest.items()}
         channels = zip(self.graph.channels, self.run.queues, self.run.tokens, strict=True)
         for channel, queue, tokens in channels:
-            names = _names(channel, self.scenario.left, tokens)
+            names = _names(channel, self.scenario.produced, tokens)
             if len(names) != tokens:
                 raise InvalidGraph(
                     f"scenario {self.scenario.name!r}: it leaves "

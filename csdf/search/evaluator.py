@@ -12,9 +12,9 @@ from csdf.analysis.consistency import cycle_vector
 from csdf.analysis.periodic import PeriodicProblem, PeriodicSolution, require_room
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
-from csdf.outcome import Why, because
 from csdf.search.learned_bounds import Cycle, Rounds
 from csdf.search.variables import Variable, with_searched_spaces
+from csdf.status import Why, because
 from csdf.time_limit import Stop
 
 MOST_LATE = 20_000  # phases of a schedule that is made after the stop has ended the search

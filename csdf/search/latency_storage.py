@@ -15,13 +15,13 @@ from csdf.analysis.latency import dependency_distance
 from csdf.errors import CsdfError
 from csdf.model.exact import Exact, exact, exact_above_zero
 from csdf.model.graph import Channel, Graph, space_channel
-from csdf.outcome import Reason, Why, because
 from csdf.search.evaluator import Evaluation, Evaluator
 from csdf.search.least import least_distribution
 from csdf.search.pareto import SmallestStorage
 from csdf.search.searched_graph import SearchedGraph
 from csdf.search.trade_off import EVERYTHING
 from csdf.search.variables import SearchSpace, Variable
+from csdf.status import Reason, Why, because
 from csdf.time_limit import Budget, Progress, stop_of
 
 SEARCHED = " (searched space)"

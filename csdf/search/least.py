@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from csdf.outcome import Reason, Status, because
 from csdf.search.evaluator import Evaluates
 from csdf.search.exploration import Exploration
 from csdf.search.learned_bounds import Sufficient
 from csdf.search.pareto import StorageWhy
 from csdf.search.variables import Distribution, Variable, size_of
+from csdf.status import Reason, Status, because
 from csdf.time_limit import ENDS, Progress, Stop, reason_of
 
 

@@ -24,7 +24,6 @@ from fractions import Fraction
 from csdf.errors import GaveUp
 from csdf.model.exact import Exact, exact_above_zero
 from csdf.model.graph import Graph
-from csdf.outcome import Status, because
 from csdf.search.evaluator import Evaluates
 from csdf.search.exploration import QUEUE_NUMBERS
 from csdf.search.learned_bounds import Cut, Sufficient
@@ -33,6 +32,7 @@ from csdf.search.named_search import NamedSearch
 from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage, StorageWhy
 from csdf.search.trade_off import FrontSearch, extent_of
 from csdf.search.variables import Distribution, SearchSpace, Variable, token_weight
+from csdf.status import Status, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 
 MemoryCost = Callable[

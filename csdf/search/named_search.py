@@ -19,7 +19,6 @@ from itertools import pairwise
 
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
-from csdf.outcome import Reason, Status, because
 from csdf.search.evaluator import Evaluates, Evaluation
 from csdf.search.exploration import Exploration, Known
 from csdf.search.learned_bounds import Cut, Sufficient
@@ -30,6 +29,7 @@ from csdf.search.searched_graph import SearchedGraph
 from csdf.search.sequential import SequentialRun, raised
 from csdf.search.symmetry import Permutation, Symmetries, evened, within
 from csdf.search.variables import Distribution, SearchSpace, Variable, size_of
+from csdf.status import Reason, Status, because
 from csdf.time_limit import ENDS, Progress, Stop
 
 ALONE = 30  # evaluations of a search before narrowing begins beside it,

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from csdf.model.shown import Shown, Tabular
-from csdf.outcome import Reason, Status, Why
+from csdf.status import Reason, Status, Why
 
 
 class StorageWhy(Why):

@@ -12,11 +12,11 @@ from fractions import Fraction
 
 from csdf.errors import counted
 from csdf.model.graph import Graph
-from csdf.outcome import Reason, Why, because
 from csdf.search.evaluator import Evaluator
 from csdf.search.learned_bounds import Sufficient
 from csdf.search.pareto import ParetoPoint
 from csdf.search.variables import Distribution, SearchSpace, least_capacity, prepared, size_of
+from csdf.status import Reason, Why, because
 from csdf.time_limit import ENDS
 
 

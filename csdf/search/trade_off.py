@@ -12,12 +12,12 @@ from csdf.analysis.liveness import deadlock
 from csdf.errors import CsdfError, GaveUp, counted
 from csdf.model.exact import Exact, exact, exact_above_zero
 from csdf.model.graph import Graph
-from csdf.outcome import Status, Why, because
 from csdf.search.biconnected import live_blocks
 from csdf.search.learned_bounds import Sufficient
 from csdf.search.named_search import NamedSearch
 from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage, StorageWhy
 from csdf.search.variables import SearchSpace
+from csdf.status import Status, Why, because
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 
 EVERYTHING = SearchSpace()

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from cnn2csdf import operators as op
+from cnn2csdf.execution.layer_by_layer import Step, checked_frame, computation
 from cnn2csdf.execution.streaming_executor import run_row_by_row
-from cnn2csdf.execution.whole import Step, checked_frame, computation
 from cnn2csdf.geometry import Axis, meeting
 from cnn2csdf.granularity import ROWS
 from cnn2csdf.network import Layer, Shape

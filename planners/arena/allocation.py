@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from csdf.errors import counted
-from csdf.outcome import Reason, Status, Why, because, told
+from csdf.status import Reason, Status, Why, because, told
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 from planners.arena.blocks import Blocks, blocks_of
 from planners.arena.bounds import Bound

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from csdf.errors import GaveUp, InvalidPlan
-from csdf.outcome import Reason, Status, Why, because
+from csdf.status import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 from planners.arena.allocation import check_fixed, plan_and_end, plan_arena
 from planners.arena.problem import Bank, Buffer, MemoryPlan, Pair, Problem, most_alive

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from csdf.errors import InvalidPlan
-from csdf.outcome import Status
+from csdf.status import Status
 from planners.arena.problem import Buffer, MemoryPlan, Problem
 
 

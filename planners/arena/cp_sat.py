@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ortools.sat.python import cp_model
 
-from csdf.outcome import Status, Why, because
+from csdf.status import Status, Why, because
 from csdf.time_limit import Budget, stop_of
 from planners.arena.blocks import Blocks, blocks_of
 from planners.arena.bounds import clique_bound, cliques_of

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 from csdf.errors import InvalidPlan
 from csdf.model.shown import Shown
-from csdf.outcome import Reason, Status
+from csdf.status import Reason, Status
 
 Pair = tuple[str, str]
 

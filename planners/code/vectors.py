@@ -17,7 +17,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
-from cnn2csdf.execution.whole import run_layer_by_layer
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array, Model
 from planners.code.building import end_of_main

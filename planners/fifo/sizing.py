@@ -21,10 +21,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from csdf.errors import GaveUp
-from csdf.outcome import Reason, Status, Why, because
 from csdf.search.least import reduced
 from csdf.search.memory_cost import StepSearch
 from csdf.search.variables import Variable
+from csdf.status import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Stop, reason_of
 from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.evaluator import DesignEvaluator

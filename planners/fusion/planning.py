@@ -9,7 +9,7 @@ from typing import Any
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates, parameter_bytes
 from csdf.model.shown import Shown
-from csdf.outcome import Reason, Status, Why, because
+from csdf.status import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 from planners.arena.allocation import plan_arena
 from planners.arena.problem import Buffer, MemoryPlan, Problem

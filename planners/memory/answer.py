@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from csdf.outcome import Reason, Status, Why
-from csdf.words import bytes_in_words
+from csdf.status import Reason, Status, Why
+from csdf.units import bytes_in_words
 
 if TYPE_CHECKING:
     from planners.plan.plan import StreamingPlan

@@ -16,7 +16,7 @@ from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.platforms import Platform
-from csdf.outcome import Status, Why, because
+from csdf.status import Status, Why, because
 from csdf.time_limit import Budget, stop_of
 from planners.memory.answer import (
     EXTERNAL,

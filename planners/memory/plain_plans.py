@@ -23,7 +23,7 @@ from cnn2csdf.network import Network
 from cnn2csdf.operators import Output
 from cnn2csdf.parameters import parameter_bytes
 from csdf.model.shown import Shown
-from csdf.outcome import because
+from csdf.status import because
 from csdf.time_limit import ENDS, Budget, stop_of
 from planners.arena.allocation import ArenaWhy, plan_arena
 from planners.arena.problem import Buffer, MemoryPlan, Problem

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from cnn2csdf.parameters import multiply_accumulates
-from csdf.outcome import Reason
+from csdf.status import Reason
 from csdf.time_limit import ENDS, Stop, reason_of
 from planners.memory.answer import (
     BY_ROWS,

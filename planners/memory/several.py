@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cnn2csdf.execution.whole import checked_frame
+from cnn2csdf.execution.layer_by_layer import checked_frame
 from cnn2csdf.network import Shape
 from cnn2csdf.weights import Array, Model
-from csdf.outcome import Status
+from csdf.status import Status
 from planners.memory.answer import Fit
 from planners.plan.computing import ModelComputing
 from planners.plan.executor import Machine

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.execution.whole import Computation, Step, computation
+from cnn2csdf.execution.layer_by_layer import Computation, Step, computation
 from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Shape
 from cnn2csdf.part import HeldRows, Reader

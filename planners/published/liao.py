@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from cnn2csdf.geometry import Places
 from cnn2csdf.network import Network
 from csdf.errors import counted
-from csdf.outcome import Why
+from csdf.status import Why
 from csdf.time_limit import Stop
 from planners.plan.regions import COLUMNS, ROWS
 from planners.traffic.fused.accounting import CutTables, moved

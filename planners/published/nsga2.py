@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csdf.errors import plural
-from csdf.outcome import Reason, because
+from csdf.status import Reason, because
 from csdf.time_limit import ENDS, Budget, Progress, Report, Stop, reason_of, stop_of
 from planners.reuse.executors import Executor, evaluated_points
 from planners.reuse.problem import (

@@ -19,10 +19,10 @@ from csdf.analysis.bound_channels import with_capacities
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
 from csdf.model.shown import Shown
-from csdf.outcome import Status, Why, because
 from csdf.search.pareto import SmallestStorage
 from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import SearchSpace
+from csdf.status import Status, Why, because
 from csdf.time_limit import Budget
 
 

@@ -11,7 +11,7 @@ from csdf.cli.reporting.subject import Subject
 from csdf.draw.report.markup import element, joined
 from csdf.draw.report.sections import Contribution, Section, left_out
 from csdf.time_limit import Stop
-from csdf.words import bytes_in_words, percent
+from csdf.units import bytes_in_words, percent
 from planners.memory.command.beside import in_words as fit_in_words
 from planners.memory.command.lifetimes import firings_and_lives
 from planners.memory.plain_plans import ROWS_ARENA, WHOLE_ARENA, BoundedPlan, MemoryComparison

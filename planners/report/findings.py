@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from cnn2csdf.fixed_point.flash import and_in_flash
 from csdf.draw.report.sections import Contribution, Verdict
-from csdf.words import bytes_in_words, listed, percent, rounded_to
+from csdf.units import bytes_in_words, listed, percent, rounded_to
 from planners.memory.plain_plans import WHOLE_SEPARATE, Method, least_method, reduction
 
 NANOSECONDS = 10**9

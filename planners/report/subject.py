@@ -26,7 +26,7 @@ from csdf.errors import CsdfError, counted
 from csdf.model.graph import Graph
 from csdf.search.pareto import SmallestStorage
 from csdf.time_limit import Progress, Stop
-from csdf.words import bytes_in_words, rate_in_words, time_in_words
+from csdf.units import bytes_in_words, rate_in_words, time_in_words
 from planners.memory.answer import Limits
 from planners.memory.command.beside import fit_beside
 from planners.memory.plain_plans import (

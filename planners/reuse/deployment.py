@@ -22,7 +22,7 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from csdf.errors import ExecutionError, InvalidPlan
-from csdf.outcome import Reason, Status
+from csdf.status import Reason, Status
 from planners.arena.checker import check_plan
 from planners.arena.problem import MemoryPlan
 from planners.memory.ordered import GroupInOrder, PartsInOrder, Ring, in_order

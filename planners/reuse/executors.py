@@ -19,7 +19,7 @@ from csdf.gc_pause import gc_paused
 from csdf.io.files import append_text, read_text, write_text
 from csdf.io.json_value import JsonValue
 from csdf.model.exact import MalformedText, signed_rational
-from csdf.outcome import because
+from csdf.status import because
 from csdf.time_limit import Stop
 from planners.reuse.problem import (
     Archive,

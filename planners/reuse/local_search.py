@@ -37,7 +37,7 @@ from itertools import accumulate, chain, islice, pairwise, product
 from random import Random
 from typing import NamedTuple
 
-from csdf.outcome import Reason, because
+from csdf.status import Reason, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 from planners.reuse.evaluation import Buffers, Evaluator
 from planners.reuse.executors import (

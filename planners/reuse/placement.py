@@ -18,7 +18,7 @@ from dataclasses import replace
 from itertools import accumulate, combinations
 from typing import NamedTuple
 
-from csdf.outcome import Status, Why, because
+from csdf.status import Status, Why, because
 from csdf.time_limit import Budget
 from planners.arena.allocation import plan_arena
 from planners.arena.checker import check_plan

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csdf.errors import CsdfError, counted
-from csdf.outcome import Reason, Why
+from csdf.status import Reason, Why
 from planners.reuse.application import Genes
 from planners.reuse.evaluation import Evaluator
 

@@ -22,10 +22,10 @@ from typing import NamedTuple
 from cnn2csdf.granularity import Granularity, parts, reading_rates, require_few_parts, totals
 from cnn2csdf.network import Connection, Layer, Network
 from csdf.model.graph import Actor, Channel, Graph
-from csdf.outcome import Ended
 from csdf.search.biconnected import live_blocks
 from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import SearchSpace
+from csdf.status import Ended
 from csdf.time_limit import Stop
 from planners.reuse.application import Partition
 

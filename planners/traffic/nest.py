@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 
 from csdf.errors import InvalidPlan
 from csdf.model.shown import Shown
-from csdf.outcome import Reason
+from csdf.status import Reason
 from planners.traffic.convolution import ArrayBytes, Convolution, axes_of, group_of
 from planners.traffic.footprints import InputReads, input_reads, tiles_of, used_weights
 

@@ -19,7 +19,7 @@ from cnn2csdf.network import Network
 from cnn2csdf.parameters import ElementSizes
 from csdf.errors import GaveUp, InvalidPlan
 from csdf.model.shown import Shown
-from csdf.outcome import Reason, Status, Why, because
+from csdf.status import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 from planners.traffic.convolution import ArrayBytes
 from planners.traffic.fused.bounds import (

@@ -17,7 +17,7 @@ from time import process_time_ns
 import numpy as np
 
 from cnn2csdf.catalogue.networks import from_catalogue
-from cnn2csdf.execution.whole import run_layer_by_layer
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.onnx_files.writer import onnx_bytes
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified

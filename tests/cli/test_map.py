@@ -247,7 +247,7 @@ def test_a_scenario_that_deadlocks_answers_no(answer, tmp_path):
 def test_scenarios_that_do_not_match_are_refused_with_the_file(run, tmp_path):
     path = tmp_path / "odd.json"
     document = json.loads(DECODER.read_text())
-    document["scenarios"][1]["left"] = {"free frames": ["x", "y"]}
+    document["scenarios"][1]["produced"] = {"free frames": ["x", "y"]}
     path.write_text(json.dumps(document))
     code, _, error = run("scenarios", path)
     assert code == 2

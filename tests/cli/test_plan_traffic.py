@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from csdf.cli.main import main
-from csdf.outcome import Ended, Status, because
+from csdf.status import Ended, Status, because
 from planners.traffic.network_traffic import NetworkSearch
 from tests.cli.schemas import require_valid_answers
 

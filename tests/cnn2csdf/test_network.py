@@ -10,7 +10,7 @@ from cnn2csdf.operators.elementwise import broadcast
 from cnn2csdf.operators.operator import describe
 from cnn2csdf.parameters import layer_parameters, multiply_accumulates, operations
 from csdf.errors import InvalidNetwork
-from csdf.words import bytes_in_words
+from csdf.units import bytes_in_words
 
 MAP = Shape(dims=(4, 10, 12))
 

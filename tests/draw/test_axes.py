@@ -8,8 +8,8 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from csdf.draw.charts import front_picture
-from csdf.outcome import Ended, because
 from csdf.search.pareto import ParetoFront, ParetoPoint
+from csdf.status import Ended, because
 from planners.commands.cnn.picture import MemoryBar, memory_picture
 from planners.fusion.command.picture import Line, lines_picture
 from planners.traffic.command.picture import sweep_picture

@@ -15,7 +15,7 @@ from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.commands.cnn.chosen import durations_table
 from cnn2csdf.durations import format_durations, platform_durations
 from cnn2csdf.execution.compare import random_frames
-from cnn2csdf.execution.whole import run_layer_by_layer
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.readers.model_files import read_model

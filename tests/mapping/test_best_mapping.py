@@ -16,7 +16,7 @@ from csdf.mapping.problem import mapping_problem
 from csdf.mapping.search import best_mapping, equal_processors
 from csdf.mapping.throughput import mapped_throughput
 from csdf.model.builder import GraphBuilder
-from csdf.outcome import Status
+from csdf.status import Status
 
 GRAPHS = Path(__file__).parents[2] / "models" / "graphs"
 BUDGET = 20.0  # far more than these need

@@ -15,7 +15,7 @@ from csdf.mapping.search import equal_processors, fewest_processors
 from csdf.mapping.throughput import mapped_throughput
 from csdf.model.builder import GraphBuilder
 from csdf.model.graph import Actor, Graph, Processor
-from csdf.outcome import Status
+from csdf.status import Status
 from tests.mapping.test_best_mapping import least_period, pipeline, random_problem
 
 GRAPHS = Path(__file__).parents[2] / "models" / "graphs"

@@ -23,7 +23,7 @@ from csdf.mapping.model import (
 )
 from csdf.mapping.throughput import mapped_throughput
 from csdf.model.builder import GraphBuilder
-from csdf.outcome import Status
+from csdf.status import Status
 from tests.mapping.test_mapped_graphs import random_case
 
 TRIED = 40  # choices of one token less, where there are more

@@ -25,8 +25,8 @@ from csdf.kernels import compile as compiler
 from csdf.mapping.latency import source_latency
 from csdf.mapping.search import best_mapping, equal_processors
 from csdf.model.builder import GraphBuilder
-from csdf.outcome import Status
 from csdf.search.trade_off import pareto_front, smallest_storage
+from csdf.status import Status
 from csdf.time_limit import Stop
 
 SECONDS = 0.5  # for each question; some graphs have more firings than anybody can execute

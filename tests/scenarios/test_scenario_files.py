@@ -88,7 +88,7 @@ def test_the_example_is_read():
     ("path", "value", "message"),
     [
         (("scenarios", 0, "reward"), "x", "scenarios[0].reward: found 'x'"),
-        (("scenarios", 0, "taken"), {"none": ["t"]}, "there is no channel 'none'"),
+        (("scenarios", 0, "consumed"), {"none": ["t"]}, "there is no channel 'none'"),
         (("scenarios", 0, "firings"), {"parse": -1}, "scenarios[0].firings.parse: found -1"),
         (("transitions", 0), ["first"], "transitions[0]"),
         (("states", 0, "scenario"), "none", "is no scenario"),

@@ -105,7 +105,9 @@ def test_a_scenario_that_cannot_end_is_named_with_what_it_waits_for():
 
 
 def test_a_scenario_has_to_take_the_tokens_that_the_last_one_left():
-    one = Scenario(name="one", graph=ring("one", 1, 1), left={"ba": ("x",)}, taken={"ba": ("y",)})
+    one = Scenario(
+        name="one", graph=ring("one", 1, 1), produced={"ba": ("x",)}, consumed={"ba": ("y",)}
+    )
     graph = automaton([one], [("q", "one")], [("q", "q")])
     with pytest.raises(InvalidGraph, match="takes the token 'y', which scenario 'one'"):
         scenario_throughput(graph)
@@ -113,7 +115,9 @@ def test_a_scenario_has_to_take_the_tokens_that_the_last_one_left():
 
 def test_a_token_without_a_name_is_forgotten():
     """Without memory between two executions nothing limits how fast they follow one another."""
-    free = Scenario(name="free", graph=ring("free", 5, 5), taken={"ba": ("",)}, left={"ba": ("",)})
+    free = Scenario(
+        name="free", graph=ring("free", 5, 5), consumed={"ba": ("",)}, produced={"ba": ("",)}
+    )
     found = scenario_throughput(automaton([free], [("q", "free")], [("q", "q")]))
     assert found.period == 0
     assert found.throughput is None

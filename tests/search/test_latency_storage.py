@@ -14,10 +14,10 @@ from csdf.errors import CsdfError
 from csdf.generation import GraphShape, random_graph
 from csdf.mapping.latency import source_latency, with_clock
 from csdf.model.builder import GraphBuilder
-from csdf.outcome import Status
 from csdf.search.latency_storage import storage_for_latency
 from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import SearchSpace, least_capacity
+from csdf.status import Status
 from tests.mapping.test_least_buffers import divided
 
 TRIED = 30  # choices of one token less, where there are more

@@ -81,7 +81,9 @@ def limited_scenarios(graph: ScenarioGraph, options: argparse.Namespace) -> Scen
             name: ("",) * part.channel(name).initial_tokens for name in sorted(loops - everywhere)
         }
         scenarios.append(
-            replace(one, graph=part, taken={**one.taken, **own}, left={**one.left, **own})
+            replace(
+                one, graph=part, consumed={**one.consumed, **own}, produced={**one.produced, **own}
+            )
         )
     return replace(graph, scenarios=tuple(scenarios))
 

@@ -16,9 +16,9 @@ from csdf.draw.report.findings import FasterActor, GraphFindings
 from csdf.draw.report.markup import Html, element
 from csdf.errors import counted
 from csdf.model.graph import Graph
-from csdf.outcome import Status
 from csdf.search.pareto import ParetoFront, ParetoPoint
-from csdf.words import exact, listed, percent, size
+from csdf.status import Status
+from csdf.units import exact, listed, percent, size
 
 MOST_WAITING = 30  # of a cycle that blocks itself
 

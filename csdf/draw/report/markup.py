@@ -16,7 +16,7 @@ from typing import Any
 from csdf.draw.report.findings import GraphFindings
 from csdf.errors import counted
 from csdf.names import quoted_lines
-from csdf.words import percent, rounded
+from csdf.units import percent, rounded
 
 VOID = ("input", "link", "meta")
 FORBIDDEN = re.compile("[^\t\n -~\u00a0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010ffff]")

@@ -32,8 +32,8 @@ from csdf.draw.report.markup import (
 from csdf.draw.report.sections import Figure, Section, Surroundings, Verdict, left_out
 from csdf.draw.report.timeline import run_data
 from csdf.errors import counted
-from csdf.outcome import Status
-from csdf.words import exact, percent, rounded, size
+from csdf.status import Status
+from csdf.units import exact, percent, rounded, size
 
 ASSETS = Path(__file__).with_name("assets")
 SCRIPTS = (

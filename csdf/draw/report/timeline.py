@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from csdf.draw.report.findings import Run
 from csdf.model.graph import Actor, Channel
-from csdf.words import exact
+from csdf.units import exact
 
 LARGEST_TIME = 2**53  # integers of a browser are exact below
 MOST_STEPS = 250_000  # of all channels of a run together

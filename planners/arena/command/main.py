@@ -24,7 +24,7 @@ from csdf.cli.loading import drawing, suffix_of
 from csdf.errors import CsdfError, InvalidPlan, UnreadableFile, UnwritableFile, counted
 from csdf.io.files import read_bytes
 from csdf.names import quoted
-from csdf.outcome import Ended, Status
+from csdf.status import Ended, Status
 from csdf.time_limit import Progress
 from planners.arena.allocation import plan_arena
 from planners.arena.banks import plan_banks

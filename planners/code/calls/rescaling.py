@@ -14,7 +14,7 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Element, Quantization
-from cnn2csdf.execution.whole import run_layer_by_layer
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.fixed_point.flash import is_choice, is_limit, sum_ratios
 from cnn2csdf.fixed_point.single_precision import power_table
 from cnn2csdf.integers import LARGEST, has_wide_sums, multiplier, multipliers, quantized

@@ -22,8 +22,8 @@ from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError, InvalidPlan
-from csdf.outcome import Status
-from csdf.words import bytes_in_words
+from csdf.status import Status
+from csdf.units import bytes_in_words
 from planners.code.building import cmake_lists, end_of_main, makefile, target_files
 from planners.code.c_text import identifier
 from planners.code.library import frames_of, source_files, write_folder

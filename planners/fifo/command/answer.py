@@ -11,8 +11,8 @@ from typing import Any
 from csdf.cli import answers
 from csdf.cli.frame import terminal
 from csdf.model import shown
-from csdf.outcome import Status
-from csdf.words import rate_in_words
+from csdf.status import Status
+from csdf.units import rate_in_words
 from planners.fifo.cores import Cost, cost
 from planners.fifo.design import LEAST_DEPTH, Design
 from planners.fifo.event_graph import CriticalCycle

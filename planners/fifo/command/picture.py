@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from csdf.draw.picture import rendered
-from csdf.outcome import Status
-from csdf.words import rate_in_words
+from csdf.status import Status
+from csdf.units import rate_in_words
 from planners.fifo.sizing import Sizing
 
 HERTZ = 10**6  # of a megahertz

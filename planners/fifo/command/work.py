@@ -16,8 +16,8 @@ from csdf.cli.frame.long_work import stop_after
 from csdf.cli.frame.output import remark, write
 from csdf.errors import CsdfError, UnwritableFile
 from csdf.io.files import write_text
-from csdf.outcome import Status
 from csdf.search.memory_cost import OBJECTIVES, UNITS
+from csdf.status import Status
 from planners.fifo.command import hls4ml
 from planners.fifo.command.answer import (
     as_json,

@@ -19,8 +19,8 @@ from cnn2csdf.weights import Model
 from csdf.cli import answers, loading
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
-from csdf.outcome import Status, Why, because
-from csdf.words import bytes_in_words, nanoseconds_in_words, time_in_words
+from csdf.status import Status, Why, because
+from csdf.units import bytes_in_words, nanoseconds_in_words, time_in_words
 from planners.formats.c_header import format_header
 from planners.fusion.command.main import FITTED, PUBLISHED, is_chosen
 from planners.fusion.planning import (

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from cnn2csdf.execution.compare import Difference, difference, random_frames, worst_of
-from cnn2csdf.execution.whole import run_layer_by_layer
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.network import Network
 from cnn2csdf.quantized_layers import stores_integers
 from cnn2csdf.weights import Model
 from csdf.cli import answers
-from csdf.outcome import Status
-from csdf.words import bytes_in_words, nanoseconds_in_words, time_in_words
+from csdf.status import Status
+from csdf.units import bytes_in_words, nanoseconds_in_words, time_in_words
 from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, Fit, FitMethod
 from planners.memory.fit import GIVEN
 from planners.memory.several import Together, run_plan

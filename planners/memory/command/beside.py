@@ -14,9 +14,9 @@ from cnn2csdf.platforms import PLATFORMS, USUAL_PLATFORM, Platform
 from csdf.cli import answers
 from csdf.cli.frame.long_work import limited
 from csdf.errors import GaveUp, InvalidNetwork
-from csdf.outcome import Status
+from csdf.status import Status
 from csdf.time_limit import Stop
-from csdf.words import bytes_in_words, nanoseconds_in_words
+from csdf.units import bytes_in_words, nanoseconds_in_words
 from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, SEARCHED
 from planners.memory.fit import fit
 from planners.memory.search import WIDTHS

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from cnn2csdf.network import Network
 from csdf.draw.picture import rendered
-from csdf.words import bytes_in_words
+from csdf.units import bytes_in_words
 from planners.arena.command.picture import Box, arena_picture
 from planners.memory.answer import Fit
 from planners.memory.command.lifetimes import firings_and_lives

@@ -18,7 +18,7 @@ from csdf.cli import answers, loading
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError, InvalidPlan
-from csdf.outcome import Status
+from csdf.status import Status
 from planners.memory.answer import RESIDENT, SEARCHED, Fit
 from planners.memory.command.answer import Check, as_json, as_text, remark_on_elements, verified
 from planners.memory.fit import fit, fit_of

@@ -17,15 +17,15 @@ from typing import Any, NamedTuple
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn.chosen import with_weights
-from cnn2csdf.execution.whole import run_layers
+from cnn2csdf.execution.layer_by_layer import run_layers
 from cnn2csdf.network import Network
 from cnn2csdf.weights import Model
 from csdf.cli import answers, loading
 from csdf.cli.frame import output, terminal
 from csdf.cli.frame.long_work import stop_after
-from csdf.outcome import Status
+from csdf.status import Status
 from csdf.time_limit import ENDS, Progress, Stop, reason_of
-from csdf.words import bytes_in_words, nanoseconds_in_words, time_in_words
+from csdf.units import bytes_in_words, nanoseconds_in_words, time_in_words
 from planners.plan.text import format_plans
 from planners.primitives.command.main import BUDGETS, PUBLISHED
 from planners.primitives.execution.planned import run_planned, streaming_plan, ways_of_selection

@@ -25,12 +25,12 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn2csdf.execution.compare import difference
-from cnn2csdf.execution.whole import checked_frame
+from cnn2csdf.execution.layer_by_layer import checked_frame
 from cnn2csdf.network import Connection, Layer, Network
 from cnn2csdf.operators import Input
 from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
-from csdf.outcome import because
+from csdf.status import because
 from csdf.time_limit import Stop
 from planners.arena.allocation import ArenaWhy, plan_arena
 from planners.arena.problem import Buffer, MemoryPlan, Problem

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.execution.whole import Step, computation
+from cnn2csdf.execution.layer_by_layer import Step, computation
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators import Convolution
 from cnn2csdf.part import HeldRows, Part

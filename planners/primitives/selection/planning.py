@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from csdf.errors import InvalidPlan
-from csdf.outcome import Reason, Status, Why, because
+from csdf.status import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Budget, reason_of
 from planners.primitives.selection.baselines import in_order
 from planners.primitives.selection.objective import Objective

@@ -33,7 +33,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
-from csdf.outcome import Status, Why, because
+from csdf.status import Status, Why, because
 from csdf.time_limit import Budget, Stop, reason_of, stop_of
 from planners.primitives.profile import LayerProfile
 from planners.primitives.selection.fronts import Pair

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from cnn2csdf.fixed_point.flash import and_in_flash
 from csdf.cli import answers, loading
 from csdf.cli.frame import output
-from csdf.words import bytes_in_words, rate_in_words, time_in_words
+from csdf.units import bytes_in_words, rate_in_words, time_in_words
 from planners.memory.answer import Limits
 from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import in_words

@@ -18,7 +18,7 @@ from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.chosen import durations_table
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import difference, random_frames
-from cnn2csdf.execution.whole import run_layer_by_layer
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.rewrites.steps import STEPS
 from cnn2csdf.weights import Model
@@ -29,9 +29,9 @@ from csdf.cli.loading import suffix_of
 from csdf.errors import CsdfError
 from csdf.io.files import read_bytes
 from csdf.io.json_value import JsonValue
-from csdf.outcome import because
+from csdf.status import because
 from csdf.time_limit import Progress, Stop
-from csdf.words import bytes_in_words
+from csdf.units import bytes_in_words
 from planners.arena.allocation import ArenaWhy
 from planners.memory.answer import Limits
 from planners.memory.command.beside import fit_beside

@@ -19,9 +19,9 @@ from csdf.cli import answers, loading
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import InvalidPlan
-from csdf.outcome import Reason, Status
+from csdf.status import Reason, Status
 from csdf.time_limit import Progress, Stop
-from csdf.words import bytes_in_words, time_in_words
+from csdf.units import bytes_in_words, time_in_words
 from planners.published.liao import PublishedSearch, PublishedWhy
 from planners.traffic.command.main import LONGEST, PUBLISHED
 from planners.traffic.layer_text import is_layer_text, layers_from_text, single_layer

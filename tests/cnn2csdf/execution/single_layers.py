@@ -3,7 +3,7 @@
 import numpy as np
 
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.execution.whole import computation
+from cnn2csdf.execution.layer_by_layer import computation
 from cnn2csdf.network import Shape
 from cnn2csdf.part import HeldRows
 from cnn2csdf.weights import Model, random_weights

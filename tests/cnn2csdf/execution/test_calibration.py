@@ -7,7 +7,7 @@ from cnn2csdf.catalogue.resnet import resnet18
 from cnn2csdf.catalogue.yolo import tiny_yolo_v2
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import random_frames
-from cnn2csdf.execution.whole import run_layers
+from cnn2csdf.execution.layer_by_layer import run_layers
 from cnn2csdf.weights import Model
 
 

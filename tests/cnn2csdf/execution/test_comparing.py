@@ -3,7 +3,7 @@ import pytest
 from hand_written import CLASSIFYING, classifying_graph, frames, squared_and_classified
 
 from cnn2csdf.execution.compare import difference, random_frames, verify
-from cnn2csdf.execution.whole import run_layer_by_layer, run_layers
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer, run_layers
 from csdf.errors import ExecutionError
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Element, Quantization, Stored
-from cnn2csdf.execution.whole import run_layer_by_layer
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.fixed_point.flash import sum_ratios
 from cnn2csdf.fixed_point.functions import exponential, reciprocal_of_one_plus, softmax_of
 from cnn2csdf.integers import (

@@ -5,7 +5,7 @@ import pytest
 from onnx import helper
 
 from cnn2csdf import operators as op
-from cnn2csdf.execution.whole import run_layer_by_layer
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.onnx_files.reader import read_onnx
 from tests.cnn2csdf.onnx_models import graph_model, numbers, runtime_outputs, saved
 

@@ -9,8 +9,8 @@ from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.dtypes import Element
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import random_frames
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.execution.streaming_executor import run_row_by_row
-from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.granularity import ROWS
 from cnn2csdf.lowering import lower
 from cnn2csdf.onnx_files.reader import read_onnx

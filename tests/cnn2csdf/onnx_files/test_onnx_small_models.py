@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from cnn2csdf.execution.compare import random_frames
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.execution.streaming_executor import run_row_by_row
-from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.lowering import lower
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.onnx_files.runtime import runtime_outputs

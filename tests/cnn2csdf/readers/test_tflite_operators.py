@@ -11,8 +11,8 @@ from zlib import crc32
 import numpy as np
 import pytest
 
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.execution.streaming_executor import run_row_by_row
-from cnn2csdf.execution.whole import run_layer_by_layer
 from cnn2csdf.granularity import ROWS
 from cnn2csdf.lowering import lower
 from cnn2csdf.readers.tflite.reader import parse_tflite

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cnn2csdf.dtypes import Element, Quantization
-from cnn2csdf.execution.whole import run_layer_by_layer
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.onnx_files import writer
 from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.readers.model_files import read_model

@@ -3,7 +3,7 @@
 import pytest
 
 from csdf.errors import GaveUp, InvalidPlan
-from csdf.outcome import Status
+from csdf.status import Status
 from csdf.time_limit import Stop
 from planners.arena import portfolio
 from planners.arena.allocation import plan_arena

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from csdf.errors import GaveUp, InvalidPlan
-from csdf.outcome import Status
+from csdf.status import Status
 from csdf.time_limit import Stop
 from planners.arena.banks import plan_banks
 from planners.arena.checker import check_plan

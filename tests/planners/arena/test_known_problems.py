@@ -2,7 +2,7 @@
 
 import pytest
 
-from csdf.outcome import Status
+from csdf.status import Status
 from planners.arena.allocation import plan_arena
 from planners.arena.checker import check_plan
 from planners.formats.allocation_traces import parse_buffers, parse_traces

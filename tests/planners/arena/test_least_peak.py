@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from csdf.errors import InvalidPlan
 from csdf.kernels import compile as compiler
 from csdf.kernels.compile import PLAIN
-from csdf.outcome import Status
+from csdf.status import Status
 from planners.arena.allocation import MOST_PAIRS, plan_arena, relaxed
 from planners.arena.blocks import blocks_of
 from planners.arena.bounds import clique_bound, cliques_of

@@ -11,7 +11,7 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.execution.calibration import calibrated_weights
-from cnn2csdf.execution.whole import run_layers
+from cnn2csdf.execution.layer_by_layer import run_layers
 from cnn2csdf.network import Network
 from cnn2csdf.simplify import REWRITES, simplified
 from cnn2csdf.weights import Model

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cnn2csdf.execution.whole import run_layer_by_layer
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.simplify import simplified
 from planners.code.library import library

@@ -8,10 +8,10 @@ from fractions import Fraction
 import pytest
 
 from csdf.cli.main import main
-from csdf.outcome import Status
 from csdf.search.memory_cost import OBJECTIVES
+from csdf.status import Status
 from csdf.time_limit import Stop
-from csdf.words import rate_in_words
+from csdf.units import rate_in_words
 from planners.fifo.command.answer import by_number, in_proof
 from planners.fifo.event_graph import EventGraph
 from planners.fifo.finn.reading import read_design

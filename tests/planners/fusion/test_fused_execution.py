@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from cnn2csdf.catalogue.embedded import resnet8
 from cnn2csdf.execution.compare import difference, random_frames
-from cnn2csdf.execution.whole import run_layers
+from cnn2csdf.execution.layer_by_layer import run_layers
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model

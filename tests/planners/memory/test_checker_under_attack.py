@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from cnn2csdf.execution.compare import difference
-from cnn2csdf.execution.whole import run_layer_by_layer
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from csdf.errors import CsdfError
 from planners.code.library import library
 from planners.code.vectors import random_frame

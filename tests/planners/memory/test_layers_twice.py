@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from cnn2csdf.execution.whole import run_layer_by_layer
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights

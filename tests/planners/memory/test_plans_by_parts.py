@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
-from cnn2csdf.execution.whole import run_layer_by_layer
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.granularity import ROWS, Granularity
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model

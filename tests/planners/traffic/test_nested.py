@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from csdf.errors import GaveUp
-from csdf.outcome import told
+from csdf.status import told
 from csdf.time_limit import Stop
 from planners.traffic.convolution import ArrayBytes, Convolution, axes_of
 from planners.traffic.footprints import (

@@ -19,8 +19,8 @@ from csdf.cli.options import storage
 from csdf.errors import CsdfError, GaveUp
 from csdf.io.files import write_text
 from csdf.model.graph import Graph
-from csdf.outcome import Status
 from csdf.search.trade_off import smallest_storage
+from csdf.status import Status
 
 PROGRAM = "csdf cnn convert"
 

@@ -19,7 +19,7 @@ from cnn2csdf.parameters import (
 from cnn2csdf.readers.supported import GENERAL, supported
 from csdf.cli import answers
 from csdf.cli.frame import terminal
-from csdf.words import bytes_in_words
+from csdf.units import bytes_in_words
 
 COLUMNS = ("layer", "operator", "output", "phases", "parameters", "MACs", "output bytes")
 

@@ -13,9 +13,9 @@ from csdf.errors import CsdfError
 from csdf.mapping.files import read_mapping
 from csdf.model.graph import Graph
 from csdf.names import quoted
-from csdf.outcome import Status
 from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import SearchSpace
+from csdf.status import Status
 from csdf.time_limit import Progress, Stop
 from planners.code.graph.looped import in_words
 from planners.code.graph.mapped_program import OrdersBlock, mapped_graph, mapped_program

@@ -18,7 +18,7 @@ from csdf.cli.frame import output, terminal
 from csdf.cli.frame.long_work import stop_after
 from csdf.io.csv_text import csv_text
 from csdf.time_limit import Progress
-from csdf.words import bytes_in_words
+from csdf.units import bytes_in_words
 from planners.memory.command.answer import remark_on_elements
 from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import fit_beside, in_words

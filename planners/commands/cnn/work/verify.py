@@ -31,7 +31,7 @@ from csdf.cli.frame.long_work import stop_after
 from csdf.cli.options import storage
 from csdf.errors import ExecutionError
 from csdf.model.graph import Graph
-from csdf.words import bytes_in_words, time_in_words
+from csdf.units import bytes_in_words, time_in_words
 from planners.published.samos import NetworkMemory, network_memory
 
 STEPS = 3  # that integers may be off

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cnn2csdf.execution.whole import run_layer_by_layer
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from csdf.errors import ExecutionError, InvalidPlan
 from planners.memory.several import outputs_of
 from planners.plan.checker import require_carried_out

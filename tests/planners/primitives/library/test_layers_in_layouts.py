@@ -5,7 +5,7 @@ import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.execution.whole import run_layers
+from cnn2csdf.execution.layer_by_layer import run_layers
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidPlan
 from planners.primitives.library.layers import change_layout, layouts_of, prepared_layer, ways_of

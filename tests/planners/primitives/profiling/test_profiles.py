@@ -5,7 +5,7 @@ import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.execution.whole import run_layer_by_layer
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import ExecutionError, GaveUp, InvalidPlan, UnreadableFile
 from csdf.time_limit import Progress, Stop

@@ -2,7 +2,7 @@
 
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import difference, random_frames
-from cnn2csdf.execution.whole import run_layer_by_layer
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp
 from csdf.time_limit import Progress, Stop

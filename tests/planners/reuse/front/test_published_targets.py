@@ -6,7 +6,7 @@ published one, on the networks of the published tool.
 
 import pytest
 
-from csdf.outcome import Status
+from csdf.status import Status
 from planners.arena.allocation import plan_arena
 from planners.published.todaes import as_published, read_published_application
 from planners.reuse.edge_buffers import best_shared

@@ -15,7 +15,7 @@ from cnn2csdf.dtypes import Element, Stored
 from cnn2csdf.simplify import REWRITES, simplified
 from cnn2csdf.weights import Model
 from csdf.errors import GaveUp, InvalidPlan
-from csdf.outcome import Status
+from csdf.status import Status
 from csdf.time_limit import Stop
 from planners.traffic.fused.accounting import CutTables, least_need
 from planners.traffic.fused.search import GroupSearch
