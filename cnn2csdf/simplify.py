@@ -21,6 +21,7 @@ from cnn2csdf.dtypes import Stored
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.rewrites.steps import STEPS
 from cnn2csdf.weights import Array, Model, Weights
+from csdf.errors import InvalidNetwork
 
 TURNED = (1, 0, 2)  # where each axis of a turned tensor was before
 
@@ -380,7 +381,12 @@ REWRITES: Mapping[str, Rewrite] = dict(zip(STEPS, _INSTEAD, strict=True))
 
 
 def simplified(model: Model, names: tuple[str, ...] = STEPS) -> Model:
-    """Return the model after the rewrites of these names, in the order of REWRITES."""
+    """Return the model after the rewrites of these names, in the order of REWRITES.
+
+    Raises InvalidNetwork for a name that no rewrite has.
+    """
+    if unknown := [name for name in names if name not in REWRITES]:
+        raise InvalidNetwork(f"there is no rewrite {unknown[0]!r}; {', '.join(REWRITES)}")
     for name, rewrite in REWRITES.items():
         if name in names:
             model = rewrite(model)

@@ -21,6 +21,7 @@ from cnn2csdf.simplify import (
     turn_maps,
 )
 from cnn2csdf.weights import Model, random_weights
+from csdf.errors import InvalidNetwork
 from csdf.search.trade_off import smallest_storage
 from tests.cnn2csdf.execution.random_networks import models
 
@@ -62,6 +63,11 @@ def small():
     builder.output(builder.add(op.FullyConnected(units=3), here, name="classes"))
     network = builder.network()
     return Model(network=network, weights=random_weights(network, 1))
+
+
+def test_a_rewrite_that_is_not_there_is_refused_by_name():
+    with pytest.raises(InvalidNetwork, match="no rewrite 'fuse'; eliminate-nop, "):
+        simplified(Model(network=resnet8()), ("fuse",))
 
 
 def test_dropping_leaves_out_dropout_and_a_reshape_before_a_fully_connected_layer():
