@@ -1,4 +1,4 @@
-"""Types of the elements of tensors and of trained numbers, and the bytes that they take."""
+"""Types of the elements of tensors and of parameters, and the bytes that they take."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Arithmetic(Enum):
 class Quantization:
     """Which real numbers stored integers stand for: scale * (stored - zero point).
 
-    scales: one, or one for each place along the first axis of trained numbers; they are numbers in
+    scales: one, or one for each place along the first axis of parameters; they are numbers in
     single precision.
     """
 
@@ -80,7 +80,7 @@ class Quantization:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """How an array of trained numbers of a layer is stored.
+    """How an array of parameters of a layer is stored.
 
     role: which array of the layer it is. name: of the array in the file; layers whose arrays have
     the same name share it. None is an array of the layer's own. quantization: of integers.

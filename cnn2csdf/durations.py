@@ -27,7 +27,7 @@ def platform_durations(
 ) -> dict[str, tuple[int, ...]]:
     """Return the nanoseconds of each phase of each layer.
 
-    element_bytes: of all tensors and trained numbers; by default each has its own type. Raises
+    element_bytes: of all tensors and parameters; by default each has its own type. Raises
     InvalidNetwork for too many parts.
     """
     require_few_parts(network, granularity)

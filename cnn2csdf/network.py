@@ -20,7 +20,7 @@ class Layer:
 
     epilogue: operators fused behind it, each applied to the output of the one before; all of them
     work on one element or one column of elements at a time. element: of what it writes; stored: how
-    its trained numbers are stored, where that is not in single precision and for itself alone.
+    its parameters are stored, where that is not in single precision and for itself alone.
     quantization: of what it writes, where that is quantised integers; also between the operators of
     its epilogue.
     """
@@ -45,7 +45,7 @@ class Layer:
         return self.element.bytes
 
     def stored_as(self, role: str) -> Stored:
-        """Return how the trained numbers of that role are stored."""
+        """Return how the parameters of that role are stored."""
         return next((one for one in self.stored if one.role == role), Stored(role=role))
 
     def to_json(self) -> dict[str, Any]:

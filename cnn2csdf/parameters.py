@@ -14,14 +14,14 @@ from cnn2csdf.shape import Dims, Shape
 
 
 class StoredArray(NamedTuple):
-    """An array of trained numbers, however many layers use it."""
+    """An array of parameters, however many layers use it."""
 
     elements: int
     element: Element
 
 
 def parameter_shapes(layer: Layer, inputs: Sequence[Shape]) -> dict[str, Dims]:
-    """Return the dims of each array of trained numbers, by its role.
+    """Return the dims of each array of parameters, by its role.
 
     Roles of fused operators have the place in the epilogue in front: "0.scale" is the scale of
     the first operator behind the layer's own.
@@ -34,7 +34,7 @@ def parameter_shapes(layer: Layer, inputs: Sequence[Shape]) -> dict[str, Dims]:
 
 
 def layer_parameters(network: Network) -> Mapping[str, int]:
-    """Return the number of trained numbers that each layer uses.
+    """Return the number of parameters that each layer uses.
 
     An array that several layers share counts for each of them; stored_arrays counts it once.
     """
@@ -47,7 +47,7 @@ def layer_parameters(network: Network) -> Mapping[str, int]:
 
 
 def stored_arrays(network: Network) -> Sequence[StoredArray]:
-    """Return the arrays of trained numbers; one that several layers share is there once."""
+    """Return the arrays of parameters; one that several layers share is there once."""
     found: dict[str | tuple[str, str], StoredArray] = {}
     for layer in network.layers:
         shapes = parameter_shapes(layer, network.input_shapes(layer))
@@ -60,7 +60,7 @@ def stored_arrays(network: Network) -> Sequence[StoredArray]:
 
 
 def parameter_bytes(network: Network, number_bytes: int | None = None) -> int:
-    """Return the bytes of all trained numbers, shared arrays once.
+    """Return the bytes of all parameters, shared arrays once.
 
     number_bytes: of one number; by default each array is stored as in the file of the network.
     """
@@ -73,7 +73,7 @@ def parameter_bytes(network: Network, number_bytes: int | None = None) -> int:
 def layer_parameter_bytes(
     layer: Layer, inputs: Sequence[Shape], number_bytes: int | None = None
 ) -> int:
-    """Return the bytes of the trained numbers that a layer uses."""
+    """Return the bytes of the parameters that a layer uses."""
     return sum(
         prod(dims) * (number_bytes or layer.stored_as(role).element.bytes)
         for role, dims in parameter_shapes(layer, inputs).items()
@@ -81,7 +81,7 @@ def layer_parameter_bytes(
 
 
 def uniform_bytes(network: Network) -> int | None:
-    """Return the bytes of each element and each trained number; None where they differ."""
+    """Return the bytes of each element and each parameter; None where they differ."""
     sizes = {layer.element_bytes for layer in network.layers}
     sizes |= {array.element.bytes for array in stored_arrays(network)}
     return sizes.pop() if len(sizes) == 1 else None
@@ -90,7 +90,7 @@ def uniform_bytes(network: Network) -> int | None:
 class ElementSizes:
     """Knows the bytes of an element of every tensor and of all weights of a network.
 
-    alike: bytes of every element and every trained number; None: as the network stores them.
+    alike: bytes of every element and every parameter; None: as the network stores them.
     """
 
     def __init__(self, network: Network, alike: int | None) -> None:
@@ -108,7 +108,7 @@ class ElementSizes:
         return self._alike or max(stored, default=1)
 
     def of_parameters(self, layer: Layer) -> int:
-        """Bytes of all trained numbers of a layer."""
+        """Bytes of all parameters of a layer."""
         return layer_parameter_bytes(layer, self._network.input_shapes(layer), self._alike)
 
     @property

@@ -49,7 +49,7 @@ class HeldRows:
 
 
 class Types(NamedTuple):
-    """How inputs, output and trained numbers of a quantised operator are quantised.
+    """How inputs, output and parameters of a quantised operator are quantised.
 
     None is a tensor of real numbers.
     """

@@ -1,4 +1,4 @@
-"""The trained numbers of a network, and seeded random ones where there are none."""
+"""The parameters of a network, and seeded random ones where there are none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Weights = Mapping[str, Mapping[str, Array]]  # layer name, role: array
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A network, with its trained numbers where they were asked for."""
+    """A network, with its parameters where they were asked for."""
 
     network: Network
     weights: Weights | None = None

@@ -71,7 +71,7 @@ def checked_frame(network: Network, frame: Mapping[str, Array]) -> dict[str, Arr
 
 
 class Step(NamedTuple):
-    """An operator with its trained numbers by role."""
+    """An operator with its parameters by role."""
 
     operator: op.Operator
     weights: Mapping[str, Array]

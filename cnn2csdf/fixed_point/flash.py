@@ -1,4 +1,4 @@
-"""Factors and tables with which quantised layers rescale integers, beside trained numbers."""
+"""Factors and tables with which quantised layers rescale integers, beside parameters."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ TABLE_BYTES = 256  # of a function of one 8-bit integer
 
 
 def flash_bytes(network: Network, number_bytes: int | None = None) -> int:
-    """Return the bytes of all constant arrays: trained numbers, and what rescales integers.
+    """Return the bytes of all constant arrays: parameters, and what rescales integers.
 
-    number_bytes: of every trained number, and nothing to rescale or repeat; by default as a library
+    number_bytes: of every parameter, and nothing to rescale or repeat; by default as a library
     has them. Four bytes are what a library of real numbers has.
     """
     is_real = not stores_integers(network)
     if number_bytes is not None and not (is_real and number_bytes == SINGLE_BYTES):
         return parameter_bytes(network, number_bytes)
-    # The bytes of trained numbers as C has them; what layers share in the file is there once.
+    # The bytes of parameters as C has them; what layers share in the file is there once.
     found: dict[str | tuple[str, str], int] = {}
     for layer in network.layers:
         for role, elements in _elements_in_c(layer, network.input_shapes(layer)).items():
@@ -139,7 +139,7 @@ def _sizes_in_single(network: Network, layer: Layer, result: Quantization) -> di
     """Return the bytes of tables that change scales on the way, and of normalisations.
 
     A layer that moves integers has a table for each input of another scale. A normalisation has a
-    factor and an offset for each channel in place of its trained numbers.
+    factor and an offset for each channel in place of its parameters.
     """
     inputs = network.input_shapes(layer)
     if isinstance(layer.operator, op.BatchNormalization):
@@ -163,7 +163,7 @@ def _bytes_in_c(layer: Layer, element: Element) -> int:
 
 
 def _elements_in_c(layer: Layer, inputs: Sequence[Shape]) -> dict[str, int]:
-    """Return how many numbers C has of each array of trained numbers, by its role."""
+    """Return how many numbers C has of each array of parameters, by its role."""
     shapes = parameter_shapes(layer, inputs)
     found = {role: prod(dims) for role, dims in shapes.items()}
     for place, operator in enumerate((layer.operator, *layer.epilogue), -1):
@@ -176,10 +176,10 @@ def _elements_in_c(layer: Layer, inputs: Sequence[Shape]) -> dict[str, int]:
 
 
 def _repeated(operator: op.Operator, role: str, layer: Layer, elements: int) -> int:
-    """Return how many numbers C has of an array of trained numbers.
+    """Return how many numbers C has of an array of parameters.
 
     A tensor that is no map lies in one row, with a number for each of its elements. A normalisation
-    of real numbers has a factor and an offset of all its trained numbers.
+    of real numbers has a factor and an offset of all its parameters.
     """
     shape = layer.shape
     match operator:

@@ -209,7 +209,7 @@ class Reduction(Operator):
 class Choice(Operator):
     """For each place the second operand where the first is not zero, the third where it is.
 
-    Axes of size one are repeated. constants: operands that are trained numbers.
+    Axes of size one are repeated. constants: operands that are parameters.
     """
 
     constants: Constants = ()

@@ -1,6 +1,6 @@
 """Operators that move elements and change none.
 
-Elements repeated, and elements picked from a list of places; joins with trained numbers.
+Elements repeated, and elements picked from a list of places; joins with parameters.
 """
 
 from __future__ import annotations
@@ -334,7 +334,7 @@ class Gather(Operator):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstantConcatenation(Operator):
-    """Inputs and trained numbers one after another along an axis, as a token in front of others."""
+    """Inputs and parameters one after another along an axis, as a token in front of others."""
 
     constants: Constants
     axis: int = 0
@@ -367,7 +367,7 @@ def axis_in_words(axis: int) -> str:
 class TensorProduct(Operator):
     """Sums of products over the axes that share a letter: `abc,acd->abd` is a matrix product.
 
-    terms: the letters of each operand's axes. constants: operands that are trained numbers.
+    terms: the letters of each operand's axes. constants: operands that are parameters.
     """
 
     terms: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Operands that are trained numbers, among others that a layer reads."""
+"""Operands that are parameters, among others that a layer reads."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Both grow with the output row, or stay.
 
 
 class Operator(ABC):
-    """The computation of a layer: a frozen value of sizes and attributes, without trained numbers.
+    """The computation of a layer: a frozen value of sizes and attributes, without parameters.
 
     Tensors are those of one frame: (channels, height, width) for feature maps, other ranks
     otherwise. An attribute that is a float, such as a slope, never takes part in an analysis.
@@ -68,7 +68,7 @@ class Operator(ABC):
         return None
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
-        """Return the dims of each array of trained numbers, by its role."""
+        """Return the dims of each array of parameters, by its role."""
         return {}
 
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:

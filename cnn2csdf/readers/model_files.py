@@ -28,7 +28,7 @@ def read_model(
     """Return the model of a file (.onnx, .tflite, .cfg, .json), or one of the catalogue by name.
 
     shapes: of ONNX inputs, with the batch, where the file leaves them open. with_weights: load the
-    trained numbers; only ONNX and TensorFlow Lite files have any. repair: recompute shapes in a
+    parameters; only ONNX and TensorFlow Lite files have any. repair: recompute shapes in a
     JSON network that do not fit their inputs.
 
     Raises UnreadableFile, UnsupportedOperator or InvalidNetwork, with the file and the layer.

@@ -105,7 +105,7 @@ def wrapped(items: Iterable[str]) -> str:
     return "\n".join([*lines, line])
 
 
-TYPES = {  # of trained numbers
+TYPES = {  # of parameters
     "float32": "float",
     "int8": "int8_t",
     "int16": "int16_t",
@@ -118,7 +118,7 @@ LEAST = -(2**31)  # which no constant of C is
 class Tables:
     """Numbers and structures that became C symbols.
 
-    Trained numbers are for a file of their own, and carry the name of the library; all else is
+    Parameters are for a file of their own, and carry the name of the library; all else is
     private.
     """
 
@@ -127,13 +127,13 @@ class Tables:
         self._library = library
         self._names: set[str] = set()
         self._known: dict[object, str] = {}
-        self.arrays: dict[str, NDArray[Any]] = {}  # trained numbers
+        self.arrays: dict[str, NDArray[Any]] = {}  # parameters
         self.definitions: list[str] = []
         self.wanted: set[str] = set()  # C types and functions that the tables mention
         self.weights_have_zeros = False  # trained integers of any layer that is summed up
 
     def weights(self, name: str, array: NDArray[Any], owner: object = None) -> str:
-        """Return the symbol of some trained numbers; the name is a suggestion.
+        """Return the symbol of some parameters; the name is a suggestion.
 
         Equal arrays of one owner are there once.
         """
@@ -180,7 +180,7 @@ class Tables:
 
 
 def array_items(array: NDArray[Any]) -> Iterable[str]:
-    """Return trained numbers as C writes them."""
+    """Return parameters as C writes them."""
     if array.dtype.kind == "f":
         return numbers(array)
     return [str(value) if value > LEAST else f"({LEAST + 1} - 1)" for value in array.tolist()]

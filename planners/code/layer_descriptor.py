@@ -55,7 +55,7 @@ class Described:
         return self.element is Element.FLOAT32
 
     def symbol(self, role: str, array: Array) -> str:
-        """Return the symbol of some trained numbers, as they lie in memory.
+        """Return the symbol of some parameters, as they lie in memory.
 
         Layers share what they share in the file, so the flash does not depend on the numbers.
         """
@@ -68,7 +68,7 @@ class Described:
         return self.tables.weights(f"{identifier(self.layer.name)}_{role}", array)
 
     def optional(self, role: str) -> str:
-        """Return the symbol of trained numbers that may be missing."""
+        """Return the symbol of parameters that may be missing."""
         return self.symbol(role, self.weights[role]) if role in self.weights else NULL
 
     def structure(self, kind: str, *fields: object) -> str:
@@ -94,7 +94,7 @@ class Described:
 
 
 def _in_c(role: str) -> str:
-    """Return what calls name an array of trained numbers by."""
+    """Return what calls name an array of parameters by."""
     return role.replace(".", "_").replace(" ", "_")
 
 
@@ -125,7 +125,7 @@ class RealTables:
         self.weights_have_zeros = False
 
     def weights(self, name: str, array: NDArray[Any], owner: object = None) -> str:
-        """Return the symbol of some trained numbers; see Tables."""
+        """Return the symbol of some parameters; see Tables."""
         return self._tables.weights(name, array, owner)
 
     def rule(self, rule: Rule) -> str:

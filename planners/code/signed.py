@@ -19,7 +19,7 @@ SIGNED = {Element.UINT8: Element.INT8, Element.UINT16: Element.INT16}
 
 
 def as_signed(model: Model) -> Model:
-    """Return the model where tensors and trained numbers of unsigned integers are signed."""
+    """Return the model where tensors and parameters of unsigned integers are signed."""
     network = model.network
     if not any(_is_unsigned(layer.quantization) for layer in network.layers) and not any(
         _is_unsigned(one.quantization) for layer in network.layers for one in layer.stored

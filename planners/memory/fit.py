@@ -57,7 +57,7 @@ def fit(
     """Return whether a network fits into some RAM and flash, and the best way to work it.
 
     nanoseconds: of a frame, at most, as the platform predicts it. element_bytes: of all tensors and
-    trained numbers; by default as the network says. parameter_bytes: of each trained number, if it
+    parameters; by default as the network says. parameter_bytes: of each parameter, if it
     is another. input: of INPUTS, output: of OUTPUT_MEMORIES; a network of several inputs has them
     all resident or all external, an input that goes out as it is and outputs that layers read are
     resident. searched: of SEARCHED, beside the plain ways; by default those without parts of

@@ -3,7 +3,7 @@
 A gate (squeeze-and-excitation) multiplies a map with numbers that were computed from all of that map.
 Either the map waits, or the layers that make it work twice: once for the sums, which need a few rows
 at a time, and once more behind them, row by row into the multiplication. The second way is a network
-of its own: the layers in front of the sums are there twice, with the same trained numbers.
+of its own: the layers in front of the sums are there twice, with the same parameters.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Rematerialisation:
     """A network in which the layers of a span that sums need are there twice.
 
     layers: of the span, in an order in which all copies and sums come first. copies: the name of
-    each copy, and of the layer whose trained numbers it has.
+    each copy, and of the layer whose parameters it has.
     """
 
     network: Network
@@ -78,7 +78,7 @@ def worked_network(network: Network, spans: tuple[Span, ...]) -> Network:
 
 
 def worked_model(model: Model, spans: tuple[Span, ...]) -> Model:
-    """Return the model that a plan works on; copies have the trained numbers of their layers."""
+    """Return the model that a plan works on; copies have the parameters of their layers."""
     network, copies = _worked(model.network, spans)
     weights = model.weights
     if weights is not None:

@@ -73,7 +73,7 @@ def row(name, input_, model, plan, folder):
 
 
 def sizes_of(folder):
-    """.text, .data and .bss of the library and of its trained numbers."""
+    """.text, .data and .bss of the library and of its parameters."""
     objects = [f"{folder}/build/m4/net{kind}.o" for kind in ("", "_weights")]
     subprocess.run(["make", "-s", "-C", folder, *objects_of()], capture_output=True, check=True)
     said = subprocess.run(["arm-none-eabi-size", *objects], capture_output=True, text=True).stdout

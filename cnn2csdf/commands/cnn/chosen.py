@@ -1,6 +1,6 @@
 """The model, its granularity and its durations, as the shared options ask for them.
 
-Trained numbers for commands that run networks; those without any get random ones.
+Parameters for commands that run networks; those without any get random ones.
 """
 
 from __future__ import annotations

@@ -303,7 +303,7 @@ class Assembly:
 
 
 class Numbers(NamedTuple):
-    """Trained numbers: the tensor they come from, read or computed when they are wanted."""
+    """Parameters: the tensor they come from, read or computed when they are wanted."""
 
     tensor: str
     read: Callable[[], Array]

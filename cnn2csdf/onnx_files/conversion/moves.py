@@ -48,7 +48,7 @@ def channel_shuffle(node: Node, assembly: Assembly) -> None:
 
 
 def concatenation(node: Node, assembly: Assembly) -> None:
-    """Add a concatenation; constants among its inputs are trained numbers."""
+    """Add a concatenation; constants among its inputs are parameters."""
     operands = [node.required(index) for index in range(len(node.inputs))]
     tensors = [name for name in operands if not assembly.is_static(name)]
     wanted = node.integer("axis", 1)

@@ -36,7 +36,7 @@ ENDS = ("QUANTIZE", "DEQUANTIZE")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
-    """Trained numbers of a layer: as an array, and how they are stored."""
+    """Parameters of a layer: as an array, and how they are stored."""
 
     array: Array
     stored: Stored
@@ -122,7 +122,7 @@ class Assembly:
         return self.has(node, index) and node.inputs[index] in self._layers
 
     def trained(self, node: Node, index: int, role: str, array: Array) -> Trained:
-        """Return trained numbers that were put into our order of axes."""
+        """Return parameters that were put into our order of axes."""
         tensor = self.tensor(node, index)
         stored = Stored(
             role=role,

@@ -228,7 +228,7 @@ class Together:
 
     @property
     def weight_bytes(self) -> int:
-        """Bytes of trained numbers, of all networks."""
+        """Bytes of parameters, of all networks."""
         return sum(one.weight_bytes for one in self.members)
 
 

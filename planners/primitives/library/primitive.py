@@ -175,7 +175,7 @@ class ConvolutionSizes:
 
     @property
     def weights(self) -> int:
-        """Trained numbers of the kernels."""
+        """Parameters of the kernels."""
         return self.filters * self.seen
 
     @property

@@ -1,4 +1,4 @@
-"""Reads of a layer of a network, of its inputs and trained numbers, for some of its output.
+"""Reads of a layer of a network, of its inputs and parameters, for some of its output.
 
 Elements of a tensor are boxes of feature maps, rows and columns; a tensor of another rank than three
 is maps of one place. Where it is not plain what a layer reads, nothing is said to be read, so that
@@ -80,7 +80,7 @@ def read_of(network: Network, layer: Layer, index: int, own: Boxes) -> Boxes:
 
 
 def parameters_read(network: Network, layer: Layer, own: Boxes, parameters: int) -> int:
-    """Return the trained numbers that a layer reads for these elements of its output, at least.
+    """Return the parameters that a layer reads for these elements of its output, at least.
 
     Of windows the weights; of other layers all `parameters` where the whole output is asked for.
     """

@@ -5,7 +5,7 @@ all of its input). What works element by element behind it, an addition with its
 is of the same stage where nothing else reads what it works on. Concatenations, slices and reshapes
 move nothing: the stage that produces their input writes it to its place in the result. Other layers are
 stages of their own.
-Trained numbers beside weights of windows and matrices, such as biases, are not counted. Runs of
+Parameters beside weights of windows and matrices, such as biases, are not counted. Runs of
 stages that can run fused are groups.
 """
 
@@ -52,7 +52,7 @@ class Stage:
     such or in a view. shown: of the source and of each of beside, the tensors that it shows.
     maps_apart: maps of the source without those that are others of them once more. source_bytes,
     element_bytes: of an element of the source, and of what the stage leaves. reads, parameters:
-    bytes of all that goes in, and of trained numbers, for other kinds; least_reads: of both, those
+    bytes of all that goes in, and of parameters, for other kinds; least_reads: of both, those
     that the output certainly depends on.
     """
 

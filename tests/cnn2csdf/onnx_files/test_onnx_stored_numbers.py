@@ -1,4 +1,4 @@
-"""Sizes of elements and trained numbers as an ONNX file stores them."""
+"""Sizes of elements and parameters as an ONNX file stores them."""
 
 import numpy as np
 import pytest

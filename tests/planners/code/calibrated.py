@@ -91,7 +91,7 @@ def _types(model, seed):
 
 
 def _layer(layer, arrays, types):
-    """The layer in integers, and its trained numbers."""
+    """The layer in integers, and its parameters."""
     made = replace(layer, element=Element.INT8, quantization=types[layer.name])
     role = ROLES.get(type(layer.operator))
     if role is None:

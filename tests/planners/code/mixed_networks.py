@@ -130,7 +130,7 @@ class Mixing:
         return name
 
     def stored(self, layer):
-        """Say how trained numbers are stored: with one scale, or with one for each channel."""
+        """Say how parameters are stored: with one scale, or with one for each channel."""
         role = ROLES.get(type(layer.operator))
         if role is None:
             return
