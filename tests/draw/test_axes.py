@@ -46,14 +46,14 @@ def test_a_front_of_block_rams_counts_whole_ones_by_their_name():
 
 @pytest.mark.parametrize("largest", [200_000, 2_000_000])
 def test_traffic_has_a_unit_of_its_magnitude_and_buffers_are_in_kibibytes(largest):
-    texts = texts_of(sweep_picture("n", [4096, 8192], {"1": [largest, 50]}, 40, "svg"))
+    texts = texts_of(sweep_picture("n", [4096, 8192], {"none": [largest, 50]}, 40, "svg"))
     unit = "kB = 1,000" if largest < 10**6 else "MB = 1,000,000"
     assert f"DRAM traffic ({unit} bytes)" in texts
     assert "buffer (KiB, log scale)" in texts
 
 
 def test_the_legend_of_a_sweep_stands_outside_the_lines():
-    texts = texts_of(sweep_picture("n", [4096, 8192], {"1": [90, 50]}, 40, "svg"))
+    texts = texts_of(sweep_picture("n", [4096, 8192], {"none": [90, 50]}, 40, "svg"))
     assert texts[-2:] == ["layer by layer", "lower bound"]
 
 

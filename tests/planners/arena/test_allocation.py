@@ -45,7 +45,7 @@ def test_a_ring_of_conflicts_needs_more_than_its_cliques():
     assert plan_arena(problem).status == Status.OPTIMAL
     plan = plan_arena(problem, capacity=2)
     assert plan.status == Status.INFEASIBLE
-    assert "need, as search proved, at least 3 bytes" in str(plan.reason)
+    assert "3 bytes, proved by search" in str(plan.reason)
 
 
 def test_pipelined_partitions_conflict_beyond_their_lifetimes():

@@ -127,7 +127,7 @@ def test_all_ways_to_work_maps_of_one_place_or_one_row_run(tmp_path):
             model = tiny(dims, kernel)
             for input_ in INPUTS:
                 for result in OUTPUT_MEMORIES:
-                    options = {"input": input_, "result": result, "searched": SEARCHED}
+                    options = {"input": input_, "output": result, "searched": SEARCHED}
                     found = fit(model.network, element_bytes=4, **options)
                     cases.append((model, Random(len(cases)).choice(found.methods).plan))
     assert len(cases) == 36
