@@ -213,7 +213,10 @@ def tiled_maps(chain: TopologicalOrder) -> list[TiledMap]:
             name,
             chain.network.layer(name).shape.height,
             chain.network.layer(name).shape.width,
-            [(*region.rows, *region.columns) for region in (group.held(name, at) for at in places)],
+            [
+                (*region.rows, *region.columns)
+                for region in (group.held(name, *at) for at in places)
+            ],
         )
         for name in (chain.at(0), "conv2", "conv4", "pool7")
     ]
