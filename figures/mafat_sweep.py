@@ -14,6 +14,7 @@ from cnn2csdf.catalogue.yolo import yolo_v2_beginning
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
+from csdf.search.pareto import improving
 from figures.published.mafat import SWEEP_CUTS, manual_sweep, work
 from figures.tile_pictures import TiledMap, tiles_picture
 from planners.fusion.command.picture import Line, lines_picture
@@ -195,10 +196,7 @@ def limit_lines(rows: Mapping[str, Measured]) -> list[Line]:
 
 
 def _least(label: str, rows: Sequence[Measured]) -> Line:
-    kept: list[Measured] = []
-    for row in sorted(rows, key=lambda one: (one.arena, one.milliseconds)):
-        if not kept or row.milliseconds < kept[-1].milliseconds:
-            kept.append(row)
+    kept = improving(rows, lambda one: (one.arena, one.milliseconds))
     return Line(
         label, [one.arena / MB for one in kept], [one.milliseconds for one in kept], "steps"
     )

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from csdf.model.shown import Shown, Tabular
 from csdf.status import Reason, Status, Why
+
+Point = TypeVar("Point")
+
+
+def improving(points: Iterable[Point], pair: Callable[[Point], tuple[Any, Any]]) -> list[Point]:
+    """Return the points that no other improves on in both numbers of their pair, both to be small.
+
+    In the order of the first number; of points with equal pairs the first.
+    """
+    kept: list[Point] = []
+    lowest = None
+    for point in sorted(points, key=pair):
+        _, second = pair(point)
+        if lowest is None or second < lowest:
+            kept.append(point)
+            lowest = second
+    return kept
 
 
 class StorageWhy(Why):

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from cnn2csdf.network import Layer
 from cnn2csdf.platforms import Platform
 from csdf.errors import InvalidPlan
+from csdf.search.pareto import improving
 from csdf.time_limit import Budget, stop_of
 from planners.memory.moves import WHOLE, Move, MoveCost, Moves
 from planners.memory.order import TopologicalOrder
@@ -359,11 +360,7 @@ def front(options: Iterable[Option], sections: int) -> list[FusionPoint]:
 
 def _lowest(options: Sequence[Option]) -> list[Option]:
     """The options of a group that no other improves on."""
-    kept: list[Option] = []
-    for option in sorted(options, key=lambda one: (one.memory, one.cost)):
-        if not kept or option.cost < kept[-1].cost:
-            kept.append(option)
-    return kept
+    return improving(options, lambda one: (one.memory, one.cost))
 
 
 def best_under(points: Sequence[FusionPoint], memory: int) -> FusionPoint | None:

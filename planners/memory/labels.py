@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn2csdf.weights import Array
+from csdf.search.pareto import improving
 from csdf.time_limit import Budget, Stop, stop_of
 from planners.kernels import ranges
 from planners.memory.line_buffers import least_lead
@@ -109,7 +110,8 @@ class _GroupSearch:
                 self._chains.groups[cut, is_streamed] = groups
                 for best in alike:
                     for end, some in groups.items():
-                        best[end] = _improving(best[end] + _joined(best[cut], some))
+                        found = best[end] + _joined(best[cut], some)
+                        best[end] = improving(found, lambda one: (one.memory, one.work))
         plans = [plan for best in chains for plan in best[last]]
         return PlanFront(plans, self._is_complete, self._chains)
 
@@ -219,14 +221,6 @@ def _joined(plans: Iterable[PlanWay], groups: Iterable[GroupWay]) -> list[PlanWa
         for plan in plans
         for group in groups
     ]
-
-
-def _improving(ways: Iterable[PlanWay]) -> list[PlanWay]:
-    kept: list[PlanWay] = []
-    for way in sorted(ways, key=lambda one: (one.memory, one.work)):
-        if not kept or way.work < kept[-1].work:
-            kept.append(way)
-    return kept
 
 
 class Labels(NamedTuple):

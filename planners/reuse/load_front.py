@@ -33,8 +33,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
+from csdf.search.pareto import improving
 from csdf.time_limit import Budget, Stop, stop_of
 from planners.reuse.application import Genes
 from planners.reuse.bounds import memory_bound
@@ -91,7 +92,7 @@ def load_front(
     for first, *others in evaluator.units:
         front = fronts[first]
         for other in others:  # loads add up, the slowest decides
-            front = _undominated(
+            both = (
                 LoadPoint(
                     one.load + also.load,
                     max(one.nanoseconds, also.nanoseconds),
@@ -99,6 +100,7 @@ def load_front(
                 )
                 for one, also in product(front, fronts[other])
             )
+            front = improving(both, _load_and_time)
         joined.append(front[::-1])  # from the largest load on
     chosen: dict[tuple[LoadPoint, ...], None] = {}
     for limit in sorted({point.load for front in joined for point in front}, reverse=True):
@@ -142,16 +144,8 @@ class Segment(NamedTuple):
     end: int
 
 
-Way = TypeVar("Way", LoadPoint, Segment)
-
-
-def _undominated(points: Iterator[Way] | Sequence[Way]) -> list[Way]:
-    """The points from the smallest load to the largest, each faster than those before it."""
-    kept: list[Way] = []
-    for point in sorted(points, key=lambda one: (one.load, one.nanoseconds)):
-        if not kept or point.nanoseconds < kept[-1].nanoseconds:
-            kept.append(point)
-    return kept
+def _load_and_time(point: LoadPoint | Segment) -> tuple[int, int]:
+    return point.load, point.nanoseconds
 
 
 class Segments(NamedTuple):
@@ -171,7 +165,7 @@ def partition_front(found: Segments) -> list[LoadPoint]:
         time = sum(one.nanoseconds for one in path)
         front.append(LoadPoint(load, time, (tuple(genes[:-1]),)))
         limit = load - 1
-    return _undominated(front)
+    return improving(front, _load_and_time)
 
 
 def _fastest(ending: dict[int, list[Segment]], limit: int | None) -> list[Segment]:
@@ -229,7 +223,8 @@ def segments(model: PartitionModel, genes: Sequence[Gene], *, floor: int, stop: 
             is_all = prod(map(len, choices)) <= MOST_CHOICES
             is_complete &= is_all
             tried = product(*choices) if is_all else _uniform(choices)
-            found = _undominated(_segment(model, begin, end, one) for one in tried)
+            segments = (_segment(model, begin, end, one) for one in tried)
+            found = improving(segments, _load_and_time)
             ending[end] += found
             loads = [one.load for one in found] + ([] if apart is None else [apart])
             least[begin, end] = min(loads)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 
 from csdf.draw.picture import axis_unit, rendered
+from csdf.search.pareto import improving
 
 MARKERS = "sDv^<>"  # of other methods, one each
 BEHIND = "faster for one network only"  # of a front, but for all networks no trade-off
@@ -83,8 +84,4 @@ def _limits(values: Sequence[float]) -> tuple[float, float]:
 
 def _outline(front: Sequence[DrawnPlan]) -> list[DrawnPlan]:
     """The places that no other one beats in both, the smallest first."""
-    found: list[DrawnPlan] = []
-    for place in sorted(front):
-        if not found or place.seconds < found[-1].seconds:
-            found.append(place)
-    return found
+    return improving(sorted(front), lambda one: (one.memory, one.seconds))
