@@ -24,7 +24,7 @@ from csdf.mapping.model import (
 from csdf.mapping.nsoc import read_nsoc
 from csdf.mapping.throughput import mapped_throughput
 from csdf.model.builder import GraphBuilder
-from tests.scenarios.test_scenario_throughput import oracle_graph
+from tests.research_data import graph_of
 from tests.shared_data import SHARED, each
 
 RESEARCH = SHARED / "research"
@@ -227,7 +227,7 @@ def oracle_case(case, wheels=None):
         },
         delays=case["channel_delay"],
     )
-    return oracle_graph(case["graph"]), Platform(name="p", cores=cores), mapping
+    return graph_of(case["graph"]), Platform(name="p", cores=cores), mapping
 
 
 def as_text(period):

@@ -13,7 +13,6 @@ from csdf.analysis.throughput import throughput
 from csdf.errors import InvalidGraph, NotRead
 from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
-from csdf.model.graph import Actor, Channel, Graph
 from csdf.scenarios.files import read_scenarios
 from csdf.scenarios.model import Scenario, ScenarioGraph, State
 from csdf.scenarios.throughput import (
@@ -26,6 +25,7 @@ from csdf.scenarios.throughput import (
 from tests.analysis.graph_shapes import with_silent_phases
 from tests.reference import slow_simulation
 from tests.reference.karp import largest_mean
+from tests.research_data import graph_of
 from tests.shared_data import SHARED, each
 
 SADF = SHARED / "research" / "sadf"
@@ -303,31 +303,11 @@ def test_the_largest_cycle_ratio_is_karps_where_every_edge_is_a_step(seed):
     assert (None if found is None else found.ratio) == largest_mean(nodes, edges)
 
 
-def oracle_graph(value):
-    return Graph(
-        name=value["name"],
-        actors=tuple(
-            Actor(name=one["name"], durations=tuple(one["durations"])) for one in value["actors"]
-        ),
-        channels=tuple(
-            Channel(
-                name=one["name"],
-                producer=one["producer"],
-                consumer=one["consumer"],
-                production=tuple(one["production"]),
-                consumption=tuple(one["consumption"]),
-                initial_tokens=one["initial_tokens"],
-            )
-            for one in value["channels"]
-        ),
-    )
-
-
 def oracle_scenarios(case):
     states = [(str(i), one["scenario"]) for i, one in enumerate(case["fsm"]["states"])]
     transitions = [(str(a), str(b)) for a, b in case["fsm"]["transitions"]]
     scenarios = [
-        Scenario(name=name, graph=oracle_graph(one)) for name, one in case["scenarios"].items()
+        Scenario(name=name, graph=graph_of(one)) for name, one in case["scenarios"].items()
     ]
     found = automaton(scenarios, states, transitions)
     return replace(found, initial=str(case["fsm"]["initial"]))
