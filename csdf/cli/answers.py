@@ -25,7 +25,7 @@ from csdf.names import quoted
 if TYPE_CHECKING:
     from csdf.model.graph import Graph
 
-NETWORKS = (".onnx", ".tflite", ".cfg")
+NETWORKS = (".onnx", ".tflite", ".cfg")  # suffixes of files that hold a network
 
 Number = TypeVar("Number")
 

@@ -284,9 +284,6 @@ def _details(plan: MemoryPlan) -> list[str]:
     return lines
 
 
-NETWORKS = (".onnx", ".tflite", ".cfg")  # suffixes of files that hold a network
-
-
 def asked_network(options: argparse.Namespace) -> AskedNetwork | None:
     """Return the network that the options name, if it is one; only now what reads such is loaded."""
     if not _is_network(options.model):
@@ -311,7 +308,7 @@ def chosen_problems(options: argparse.Namespace, network: AskedNetwork | None) -
 
 def _is_network(source: str) -> bool:
     """Whether it is a file of a network, or the name of one of the catalogue."""
-    if PurePath(source).suffix.lower() in NETWORKS:
+    if PurePath(source).suffix.lower() in answers.NETWORKS:
         return True
     return source.partition(":")[0] in CATALOGUE and not os.path.exists(source)
 
