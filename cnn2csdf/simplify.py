@@ -19,7 +19,7 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Stored
 from cnn2csdf.network import Layer, Network, Shape
-from cnn2csdf.rewrites.steps import STEPS
+from cnn2csdf.rewrites import STEPS
 from cnn2csdf.weights import Array, Model, Weights
 from csdf.errors import InvalidNetwork
 

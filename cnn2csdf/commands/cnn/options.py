@@ -12,7 +12,7 @@ from typing import Any
 
 from cnn2csdf.catalogue.networks import CATALOGUE
 from cnn2csdf.platforms import PLATFORMS, USUAL_PLATFORM, Platform
-from cnn2csdf.rewrites.steps import STEPS
+from cnn2csdf.rewrites import STEPS
 from csdf.cli import answers, parsers
 from csdf.cli.frame.output import remark
 

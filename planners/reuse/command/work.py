@@ -20,7 +20,7 @@ from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import difference, random_frames
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.platforms import PLATFORMS
-from cnn2csdf.rewrites.steps import STEPS
+from cnn2csdf.rewrites import STEPS
 from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.cli.frame import long_work, output

@@ -1,1 +1,0 @@
-"""Rewrites of networks that need more than a pair of layers."""
