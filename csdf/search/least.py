@@ -1,6 +1,6 @@
 """Least storage distribution: greedy growth, then reduction channel by channel, then best first.
 
-Whoever evaluates distributions can be searched for: capacities in, rate and limiting channels out.
+Any evaluator of distributions can be searched with: capacities in, rate and limiting channels out.
 """
 
 from __future__ import annotations

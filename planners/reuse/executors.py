@@ -87,8 +87,9 @@ def evaluated(evaluate: Evaluate, chromosome: Chromosome) -> Score:
 def parts_of(chromosomes: Sequence[Chromosome], workers: int) -> list[Sequence[Chromosome]]:
     """Return the chromosomes in parts, in order: in each round two thirds of those left, by worker.
 
-    Whoever is done early goes on with smaller and smaller parts, so that all workers end at about the
-    same time; the number of parts, which are messages, grows with the logarithm of the count only.
+    A worker that is done early goes on with smaller and smaller parts, so that all workers end at
+    about the same time; the number of parts, which are messages, grows with the logarithm of the
+    count only.
     Source: Hummel, Schonberg and Flynn, Factoring: a method for scheduling parallel loops,
     Communications of the ACM 35(8), 1992.
     """
