@@ -15,8 +15,8 @@ from csdf.errors import GaveUp
 from csdf.time_limit import Stop
 from planners.arena.checker import check_plan
 from planners.fusion.planning import best_plan
-from planners.fusion.search import GroupMode, Terms
-from planners.memory.answer import BY_ROWS, EXTERNAL
+from planners.fusion.search import Terms
+from planners.memory.answer import BY_ROWS, EXTERNAL, GroupMode, Scratch
 from planners.memory.fit import fit
 from planners.memory.order import chain_of
 from planners.memory.plain_plans import (
@@ -31,7 +31,6 @@ from planners.memory.plain_plans import (
     whole_arena,
     whole_tensors,
 )
-from planners.memory.tiles import Scratch
 from planners.plan.checker import require_carried_out
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.memory.plain import ordered_plan
