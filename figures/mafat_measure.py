@@ -22,8 +22,8 @@ from figures.published.mafat import BIAS, LIMITS_MB, manual_sweep, memory_to_bea
 from figures.published.mafat_execution import run_fused, run_rows
 from planners.fusion.planning import FusionPlan, best_plan, fusion_plan
 from planners.fusion.search import Terms
+from planners.memory.answer import Scratch
 from planners.memory.order import TopologicalOrder, chain_of
-from planners.memory.tiles import Scratch
 from planners.published.mafat import MB
 
 COLUMNS = ("configuration", "arena", "touched", "process", "milliseconds")

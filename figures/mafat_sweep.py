@@ -19,8 +19,8 @@ from figures.published.mafat import SWEEP_CUTS, manual_sweep, work
 from figures.tile_pictures import TiledMap, tiles_picture
 from planners.fusion.command.picture import Line, lines_picture
 from planners.fusion.search import Terms
+from planners.memory.answer import Scratch
 from planners.memory.order import TopologicalOrder, chain_of
-from planners.memory.tiles import Scratch
 from planners.published.mafat import (
     MB,
     Predictor,

@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import parameter_shapes
-from planners.fusion.search import Configuration, Cost, Group, GroupMode, Option
+from planners.fusion.search import Configuration, Cost, Group, Option
+from planners.memory.answer import GroupMode, Scratch
 from planners.memory.order import TopologicalOrder
-from planners.memory.tiles import Scratch, even_tiles, tiled_stage
+from planners.memory.tiles import even_tiles, scratch_elements, tiled_stage
 from planners.plan.regions import Needs, TileRanges
 from planners.published.mafat import (
     ELEMENT_BYTES,
@@ -117,7 +118,7 @@ def _kernel(network: Network, layer: Layer) -> int:
 
 
 def _scratch(network: Network, layer: Layer, places: int) -> int:
-    return Scratch.IM2COL.elements(network, layer, places)
+    return scratch_elements(Scratch.IM2COL, network, layer, places)
 
 
 def work(chain: TopologicalOrder, groups: Configuration) -> int:

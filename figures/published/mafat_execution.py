@@ -25,7 +25,9 @@ from cnn2csdf.weights import Array, Model
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import ExecutionError
 from planners.fusion.planning import FusionPlan
-from planners.fusion.search import Group, GroupMode
+from planners.fusion.search import Group
+from planners.memory.answer import GroupMode
+from planners.memory.tiles import scratch_elements
 from planners.plan.computing import TensorPiece, bordered_layer, compute_rows
 from planners.plan.plan import Kind, StreamingPlan
 from planners.plan.regions import Needs, Region, TileRanges, can_be_tiled, whole_region
@@ -178,7 +180,9 @@ class _Run:
     def _compute(
         self, layer: Layer, pieces: Mapping[str, TensorPiece], target: TensorPiece
     ) -> None:
-        elements = self._plan.terms.scratch.elements(self._network, layer, target.region.places)
+        elements = scratch_elements(
+            self._plan.terms.scratch, self._network, layer, target.region.places
+        )
         element = self._elements[layer.inputs[0]]
         scratch = (
             self.arena.view(f"{layer.name} {Kind.SCRATCH.value}", (elements,), element)

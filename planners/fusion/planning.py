@@ -18,7 +18,6 @@ from planners.fusion.search import (
     Cost,
     FusionPoint,
     Group,
-    GroupMode,
     Option,
     Terms,
     best_under,
@@ -31,6 +30,7 @@ from planners.fusion.search import (
     row_stages,
     whole_stages,
 )
+from planners.memory.answer import GroupMode
 from planners.memory.making import Block, WorkingGroup, plan_with_blocks
 from planners.memory.order import TopologicalOrder
 from planners.memory.stages import StageTable

@@ -12,7 +12,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -21,29 +20,16 @@ from cnn2csdf.platforms import Platform
 from csdf.errors import InvalidPlan
 from csdf.search.pareto import improving
 from csdf.time_limit import Budget, stop_of
+from planners.memory.answer import GroupMode, Scratch
 from planners.memory.moves import WHOLE, Move, MoveCost, Moves
 from planners.memory.order import TopologicalOrder
 from planners.memory.stages import StageTable
-from planners.memory.tiles import Scratch, TiledGroups, alive, even_tiles
+from planners.memory.tiles import TiledGroups, alive, even_tiles, scratch_bytes
 from planners.memory.times import PlanTimes
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.plan import Mode, Stage, Tiles
 
 UP_TO_FIVE = tuple((down, across) for down in range(1, 6) for across in range(1, 6))
-
-
-class GroupMode(Enum):
-    """How a group works.
-
-    WHOLE: layer by layer, on whole tensors. RECOMPUTED: tile by tile, each computing all it needs, as
-    in MAFAT. CACHED: tile by tile, each keeping what the tiles after it need. ROWS: row by row, in line
-    buffers.
-    """
-
-    WHOLE = "whole"
-    RECOMPUTED = "halo-recomputed"
-    CACHED = "halo-cached"
-    ROWS = "rows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +59,8 @@ class Group:
     def __post_init__(self) -> None:
         if not 0 <= self.first < self.upto:
             raise InvalidPlan(f"a group of sections {self.first} to {self.upto}")
+        if self.tiles.halo_cached != (self.mode is GroupMode.CACHED):
+            raise InvalidPlan(f"a group in the mode {self.mode.value}; its tiles say another")
 
     @property
     def is_tiled(self) -> bool:
@@ -225,8 +213,12 @@ class _WholeLayers(NamedTuple):
         sizes = {name: self.table.tensor_bytes(name) for name in names}
         return max(
             int(tensors)
-            + terms.scratch.bytes(
-                self.course.network, one, one.shape.height * one.shape.width, terms.element_bytes
+            + scratch_bytes(
+                terms.scratch,
+                self.course.network,
+                one,
+                one.shape.height * one.shape.width,
+                terms.element_bytes,
             )
             for one, tensors in zip(layers, alive(layers, sizes), strict=True)
         )
@@ -261,7 +253,7 @@ def row_scratch(
 ) -> tuple[int, Layer]:
     """Return the most bytes of scratch for one row of one of the layers, and that layer."""
     sizes = [
-        terms.scratch.bytes(course.network, layer, layer.shape.width, terms.element_bytes)
+        scratch_bytes(terms.scratch, course.network, layer, layer.shape.width, terms.element_bytes)
         for layer in layers
     ]
     return max(sizes), layers[sizes.index(max(sizes))]

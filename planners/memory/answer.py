@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,31 @@ TWICE = "strips, squeeze-and-excitation rematerialised"
 SEARCHED = (LINES, STRIPS, IN_PARTS, TWICE)
 SEARCHED_FIRST = (LINES, STRIPS)  # of which there are far fewer
 PLAIN = (WHOLE_LAYERS, BY_ROWS)
+
+
+class GroupMode(Enum):
+    """How a group works.
+
+    WHOLE: layer by layer, on whole tensors. RECOMPUTED: tile by tile, each computing all it needs, as
+    in MAFAT. CACHED: tile by tile, each keeping what the tiles after it need. ROWS: row by row, in line
+    buffers.
+    """
+
+    WHOLE = "whole"
+    RECOMPUTED = "halo-recomputed"
+    CACHED = "halo-cached"
+    ROWS = "rows"
+
+
+class Scratch(Enum):
+    """The way to count the memory that a convolution needs besides its operands.
+
+    IM2COL: all that its windows see, as a matrix, for one group of filters at a time, as Darknet
+    does; with it Farley and Gerstlauer count. NONE: nothing, as a direct convolution.
+    """
+
+    IM2COL = "im2col"
+    NONE = "none"
 
 
 class FitWhy(Why):

@@ -16,7 +16,6 @@ products: arrays (D, A), a row for each number of tiles down, a column for each 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from enum import Enum
 from math import prod
 from typing import Any, NamedTuple
 
@@ -28,6 +27,7 @@ from cnn2csdf.operators import Convolution
 from cnn2csdf.weights import Array
 from planners.arena.problem import Buffer
 from planners.kernels import ranges
+from planners.memory.answer import Scratch
 from planners.memory.order import TopologicalOrder
 from planners.memory.times import TileTimes, tile_lengths
 from planners.plan.plan import Kind, Mode, Stage, Tiles
@@ -46,28 +46,21 @@ from planners.plan.regions import (
 )
 
 
-class Scratch(Enum):
-    """The way to count the memory that a convolution needs besides its operands.
+def scratch_elements(scratch: Scratch, network: Network, layer: Layer, pixels: int) -> int:
+    """Return the elements of scratch for so many pixels of the output of a layer."""
+    match layer.operator:
+        case Convolution(window=window, groups=groups) if scratch is Scratch.IM2COL:
+            channels = network.input_shapes(layer)[0].channels // groups
+            return pixels * channels * prod(window.kernel)
+    return 0
 
-    IM2COL: all that its windows see, as a matrix, for one group of filters at a time, as Darknet
-    does; with it Farley and Gerstlauer count. NONE: nothing, as a direct convolution.
-    """
 
-    IM2COL = "im2col"
-    NONE = "none"
-
-    def elements(self, network: Network, layer: Layer, pixels: int) -> int:
-        """Return the elements of scratch for so many pixels of the output of a layer."""
-        match layer.operator:
-            case Convolution(window=window, groups=groups) if self is Scratch.IM2COL:
-                channels = network.input_shapes(layer)[0].channels // groups
-                return pixels * channels * prod(window.kernel)
-        return 0
-
-    def bytes(self, network: Network, layer: Layer, pixels: int, element_bytes: int | None) -> int:
-        """Return the bytes of scratch, whose elements are those of the input of the layer."""
-        unit = element_bytes or network.layer(layer.inputs[0]).element_bytes
-        return self.elements(network, layer, pixels) * unit
+def scratch_bytes(
+    scratch: Scratch, network: Network, layer: Layer, pixels: int, element_bytes: int | None
+) -> int:
+    """Return the bytes of scratch, whose elements are those of the input of the layer."""
+    unit = element_bytes or network.layer(layer.inputs[0]).element_bytes
+    return scratch_elements(scratch, network, layer, pixels) * unit
 
 
 def even_tiles(layer: Layer, down: int, across: int, *, halo_cached: bool = False) -> Tiles:
@@ -126,7 +119,7 @@ def tile_buffers(
             if size := layer.shape.channels * pixels * unit:
                 yield kind, name, _buffer(name, kind, size, start, end, unit)
         pixels = longest(tiles.computed_rows(name)) * longest(tiles.computed_columns(name))
-        if size := scratch.bytes(network, layer, pixels, element_bytes):
+        if size := scratch_bytes(scratch, network, layer, pixels, element_bytes):
             unit = element_bytes or network.layer(layer.inputs[0]).element_bytes
             yield Kind.SCRATCH, name, _buffer(name, Kind.SCRATCH, size, step, step + 1, unit)
 
@@ -256,7 +249,7 @@ class TiledGroups:
                 )
         nothing = np.zeros_like(kept.pop(source))
         scratch = [
-            self._scratch.bytes(self._network, layer, 1, self._element_bytes)
+            scratch_bytes(self._scratch, self._network, layer, 1, self._element_bytes)
             * np.multiply.outer(rows[layer.name].computed, columns[layer.name].computed)
             for layer in layers
         ]
@@ -290,7 +283,7 @@ class TiledGroups:
         spent = sum(
             most[one.name]
             * (
-                self._scratch.bytes(self._network, one, 1, self._element_bytes)
+                scratch_bytes(self._scratch, self._network, one, 1, self._element_bytes)
                 + multiply_accumulates_of_pixel(self._network, one)
             )
             for one in layers

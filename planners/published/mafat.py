@@ -19,8 +19,9 @@ from cnn2csdf.network import Layer
 from cnn2csdf.operators import Pooling
 from csdf.errors import InvalidPlan
 from planners.fusion.search import Configuration, Group, configuration
+from planners.memory.answer import Scratch
 from planners.memory.order import TopologicalOrder
-from planners.memory.tiles import Scratch, tiled_stage
+from planners.memory.tiles import scratch_elements, tiled_stage
 from planners.memory.times import tile_lengths
 from planners.plan.regions import COLUMNS, ROWS, Bands, Needs, TileRanges
 
@@ -75,7 +76,7 @@ def predicted_group(
                     for shape, height, width in zip(shapes, heights[1:], widths[1:], strict=True)
                 )
                 written = places * layer.shape.channels
-                scratch = Scratch.IM2COL.elements(needs.network, layer, places)
+                scratch = scratch_elements(Scratch.IM2COL, needs.network, layer, places)
                 most = max(most, scratch + written + inputs * read)
     return most * ELEMENT_BYTES
 

@@ -12,8 +12,8 @@ from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from planners.fusion.search import Terms, front, options
+from planners.memory.answer import Scratch
 from planners.memory.order import chain_of
-from planners.memory.tiles import Scratch
 
 TERMS = Terms(platform=PLATFORMS["cortex-m7"], scratch=Scratch.IM2COL)
 

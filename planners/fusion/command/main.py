@@ -7,10 +7,8 @@ import argparse
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
 from csdf.cli.parsers import add_limit_options
+from planners.memory.answer import GroupMode, Scratch
 
-# Values of GroupMode and Scratch, whose modules load NumPy.
-MODES = ("whole", "halo-recomputed", "halo-cached", "rows")
-SCRATCHES = ("im2col", "none")
 EXACT = "exact"
 PUBLISHED = "published"
 FITTED = "fitted"
@@ -54,12 +52,12 @@ def command_parser() -> argparse.ArgumentParser:
         "--modes",
         type=_modes,
         metavar="MODE,..",
-        default=MODES,
-        help=f"how groups may work, of {','.join(MODES)}; default all",
+        default=frozenset(GroupMode),
+        help=f"how groups may work, of {','.join(one.value for one in GroupMode)}; default all",
     )
     parser.add_argument(
         "--scratch",
-        choices=SCRATCHES,
+        choices=[one.value for one in Scratch],
         help="of convolutions; default none, as all commands count; im2col, as in Darknet, is the "
         "default with --configuration and with --method published or fitted",
     )
@@ -81,12 +79,12 @@ def _layers(text: str) -> tuple[int, int | None]:
     return answers.from_zero(first or "0"), answers.from_zero(upto) if upto else None
 
 
-def _modes(text: str) -> tuple[str, ...]:
-    names = tuple(text.split(","))
-    unknown = [name for name in names if name not in MODES]
+def _modes(text: str) -> frozenset[GroupMode]:
+    known = {one.value: one for one in GroupMode}
+    unknown = [name for name in text.split(",") if name not in known]
     if unknown:
-        raise argparse.ArgumentTypeError(f"there is no mode {unknown[0]!r}; {','.join(MODES)}")
-    return names
+        raise argparse.ArgumentTypeError(f"there is no mode {unknown[0]!r}; {','.join(known)}")
+    return frozenset(known[name] for name in text.split(","))
 
 
 def add_chosen_options(parser: argparse.ArgumentParser) -> None:

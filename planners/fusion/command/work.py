@@ -31,14 +31,13 @@ from planners.fusion.planning import (
     fusion_plan,
     necessary_work,
 )
-from planners.fusion.search import GroupMode, Terms
-from planners.memory.answer import Limits
+from planners.fusion.search import Terms
+from planners.memory.answer import Limits, Scratch
 from planners.memory.command.answer import Check, verified
 from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import fit_beside, in_words
 from planners.memory.order import TopologicalOrder, chain_of
 from planners.memory.several import Together
-from planners.memory.tiles import Scratch
 from planners.plan.regions import layer_range
 from planners.plan.text import format_plans
 from planners.published.mafat import (
@@ -85,7 +84,7 @@ def work(options: argparse.Namespace) -> int:
         scratch=usual if options.scratch is None else Scratch(options.scratch),
         element_bytes=options.element_bytes,
         tilings=tuple((down, across) for down in sides for across in sides),
-        modes=frozenset(map(GroupMode, options.modes)),
+        modes=options.modes,
     )
     weights = parameter_bytes(model.network, options.element_bytes)
     limit = Limits(ram=options.ram, memory=options.memory).room(weights, weights)

@@ -7,9 +7,9 @@ from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.weights import Model
 from planners.fusion.planning import best_plan
-from planners.fusion.search import GroupMode, Terms
+from planners.fusion.search import Terms
+from planners.memory.answer import GroupMode, Scratch
 from planners.memory.order import chain_of
-from planners.memory.tiles import Scratch
 from planners.plan.plan import Kind
 from planners.plan.text import format_plans, parse_plans
 from planners.reuse.deployment import streaming_plans

@@ -17,9 +17,9 @@ from planners.code.library import write_library
 from planners.code.schedule import tiling_of
 from planners.code.vectors import placed, random_frame
 from planners.fusion.planning import fusion_plan
-from planners.fusion.search import GroupMode, configuration
+from planners.fusion.search import configuration
+from planners.memory.answer import GroupMode, Scratch
 from planners.memory.order import chain_of
-from planners.memory.tiles import Scratch
 from planners.plan.computing import ModelComputing
 from planners.plan.executor import Machine
 from planners.plan.plan import Kind, Mode, Stage, Tiles

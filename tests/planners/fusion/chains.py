@@ -12,9 +12,9 @@ from cnn2csdf.dtypes import Element
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
-from planners.fusion.search import Group, GroupMode, Terms, group_of
+from planners.fusion.search import Group, Terms, group_of
+from planners.memory.answer import GroupMode, Scratch
 from planners.memory.order import chain_of
-from planners.memory.tiles import Scratch
 from planners.plan.plan import Tiles
 from planners.plan.regions import can_be_tiled
 

@@ -19,11 +19,11 @@ from figures.published.mafat import paper_configuration
 from figures.published.mafat_execution import run_fused as run_as_darknet
 from planners.code.library import library
 from planners.fusion.planning import fusion_plan
-from planners.fusion.search import GroupMode, configuration, group_of
+from planners.fusion.search import configuration, group_of
+from planners.memory.answer import GroupMode, Scratch
 from planners.memory.fit import fit_of
 from planners.memory.order import chain_of
 from planners.memory.several import run_plan
-from planners.memory.tiles import Scratch
 from planners.plan.checker import require_carried_out
 from planners.plan.plan import Kind
 from planners.plan.text import format_plans, parse_plans

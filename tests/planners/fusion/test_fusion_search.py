@@ -16,16 +16,16 @@ from csdf.time_limit import Stop
 from planners.fusion.planning import best_plan, fusion_plan, necessary_work
 from planners.fusion.search import (
     NOTHING,
-    GroupMode,
     best_under,
     configuration,
     front,
+    group_of,
     least_memory,
     merged,
     options,
 )
+from planners.memory.answer import GroupMode, Scratch
 from planners.memory.order import chain_of
-from planners.memory.tiles import Scratch
 from planners.plan.checker import require_carried_out
 from planners.plan.regions import layer_range
 from tests.planners.fusion.chains import TERMS, mixed, networks, plain_chain, yolo_chain
@@ -185,6 +185,13 @@ def test_without_a_way_for_each_layer_there_is_no_plan():
     answer = best_plan(plain_chain((2, 3, 1)), terms, 10**9)
     assert (answer.status, answer.front) == ("infeasible", ())
     assert "no groups in these modes" in str(answer.reason)
+
+
+def test_tiles_of_a_group_treat_halos_as_its_mode_says():
+    chain = plain_chain((2, 3, 1), (3, 3, 2))
+    group = group_of(chain, 0, 2, GroupMode.RECOMPUTED, (2, 3))
+    with pytest.raises(InvalidPlan, match="a group in the mode halo-cached; its tiles say another"):
+        replace(group, mode=GroupMode.CACHED)
 
 
 def test_neighbours_that_work_as_a_whole_are_one_group():

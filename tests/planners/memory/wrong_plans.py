@@ -10,11 +10,10 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.weights import Model
 from planners.fusion.planning import fusion_plan
-from planners.fusion.search import GroupMode, configuration
-from planners.memory.answer import SEARCHED
+from planners.fusion.search import configuration
+from planners.memory.answer import SEARCHED, GroupMode, Scratch
 from planners.memory.fit import fit
 from planners.memory.order import chain_of
-from planners.memory.tiles import Scratch
 from planners.plan.plan import Kind
 from planners.primitives.execution.planned import planned_primitives
 from planners.primitives.library.layers import prepared_layer
