@@ -30,7 +30,7 @@ slides of Liao et al.
 
 The map between the layers has 56 * 56 * 64 * 4 = 802,816 bytes and does not fit, so it is cut in
 two. Cut in X, the second layer makes {second[0]} and {second[1]} columns. Its windows are three
-columns wide: the first part needs columns 0 to 28 of the map between, {first[0]} columns, and the
+columns wide: the first tile needs columns 0 to 28 of the map between, {first[0]} columns, and the
 second columns 27 to 55. Two of those are there already, so the first layer makes {first[1]} more.
 {first[0]} * 56 * 64 * 4 = {stays} bytes stay in the buffer. Beside them there is one tile of the
 input, a map at a time of at most 30 columns (6,720 bytes), and 64 weights (256 bytes), one for each
@@ -38,22 +38,22 @@ filter at one place of one map; this makes 422,720 bytes. (To pass a row of the 
 of all filters takes less: 2,424 bytes.) Maps and windows are square, so a cut in Y moves and holds
 the same.
 
-The two columns on the border stay in the buffer, or go to DRAM and come back, or are made again. A
-part brings in all weights, but for those that there is room to keep.
+The two columns of the halo are cached in the buffer, spilled to DRAM, or recomputed. A
+tile brings in all weights, but for those that there is room to keep.
 
-| schedule | in the buffer | input | weights | output | borders | total bytes | of the bound |
+| schedule | in the buffer | input | weights | output | halo | total bytes | of the bound |
 |---|---|---|---|---|---|---|---|
 """
 
 TAIL = """
 The bound is input, weights and output once: {bound} bytes. No schedule moves less, and the last one
-moves no more: smaller parts leave room for the weights of both layers, which then come once, and
-borders of input and map between stay. Five parts are enough; two are too large for that, for
+moves no more: smaller tiles leave room for the weights of both layers, which then come once, and
+halos of input and map between are cached. Five tiles are enough; two are too large for that, for
 {stays} bytes and all weights (294,912) are more than the buffer.
 
 ![traffic](liao_pair.svg)
 
-![what each part makes](liao_pair_parts.svg)
+![what each tile makes](liao_pair_parts.svg)
 """
 
 
@@ -65,12 +65,12 @@ class Row(NamedTuple):
     input: int
     weights: int
     output: int
-    borders: int
+    halo: int
 
     @property
     def total(self) -> int:
         """Bytes in all."""
-        return self.input + self.weights + self.output + self.borders
+        return self.input + self.weights + self.output + self.halo
 
 
 def pair() -> FusedGroup:
@@ -80,13 +80,13 @@ def pair() -> FusedGroup:
     return FusedGroup(layers=(layer, layer))
 
 
-def two_parts(borders: tuple, input_halo: tuple, kept: tuple[int, ...] = ()) -> FusedTraffic:
-    """Return the schedule of the slides with what becomes of borders."""
+def two_tiles(halo: tuple, input_halo: tuple, kept: tuple[int, ...] = ()) -> FusedTraffic:
+    """Return the schedule of the slides with what becomes of the halo."""
     return answer_of(
         FusedSchedule(
             group=pair(),
             tiles=(1, 2),
-            halo=borders,
+            halo=halo,
             input_halo=input_halo,
             kept_weights=kept,
         )
@@ -102,26 +102,26 @@ def best() -> FusedTraffic:
 
 
 def rows() -> list[Row]:
-    """Return the layers one by one, the parts of the slides, and the best schedule."""
+    """Return the layers one by one, the tiles of the slides, and the best schedule."""
     again = (RELOADED, RELOADED)
     return [
         alone(),
-        row("cut in two, border sent to DRAM", two_parts((SPILLED, SPILLED), again)),
-        row("cut in two, border made again", two_parts((RECOMPUTED, RECOMPUTED), again)),
-        row("cut in two, border kept", two_parts((CACHED, CACHED), again)),
+        row("two tiles, halo spilled to DRAM", two_tiles((SPILLED, SPILLED), again)),
+        row("two tiles, halo recomputed", two_tiles((RECOMPUTED, RECOMPUTED), again)),
+        row("two tiles, halo cached", two_tiles((CACHED, CACHED), again)),
         row(
-            "cut in two, borders of the input kept too",
-            two_parts((CACHED, CACHED), (CACHED, CACHED)),
+            "two tiles, halo of the input cached too",
+            two_tiles((CACHED, CACHED), (CACHED, CACHED)),
         ),
-        row("best: {0[0]}x{0[1]} parts, all weights kept".format(best().schedule.tiles), best()),
+        row("best: {0[0]}x{0[1]} tiles, weights stationary".format(best().schedule.tiles), best()),
     ]
 
 
 def row(name: str, found: FusedTraffic) -> Row:
     """Return a fused schedule in bytes."""
     moved = found.moved
-    borders = moved.halo_written + moved.halo_read
-    sizes = (found.held, moved.input, moved.weights, moved.output, borders)
+    halo = moved.halo_written + moved.halo_read
+    sizes = (found.held, moved.input, moved.weights, moved.output, halo)
     return Row(name, *(size * BYTES for size in sizes))
 
 
@@ -150,7 +150,7 @@ def page() -> str:
     bound = GroupSearch(pair()).bound * BYTES
     lines = [
         f"| {one.name} | {one.held:,} | {one.input:,} | {one.weights:,} | {one.output:,} "
-        f"| {one.borders:,} | {one.total:,} | {one.total / bound:.3f} |\n"
+        f"| {one.halo:,} | {one.total:,} | {one.total / bound:.3f} |\n"
         for one in rows()
     ]
     head = HEAD.format(bytes=BYTES, first=first, second=second, stays=stays)
@@ -161,12 +161,11 @@ def pictures() -> dict[str, str]:
     """Return the pictures by what follows the name of the script."""
     bound = GroupSearch(pair()).bound * BYTES
     bars = [
-        TrafficBar(one.name, one.input, one.weights, one.output, one.borders, bound)
-        for one in rows()
+        TrafficBar(one.name, one.input, one.weights, one.output, one.halo, bound) for one in rows()
     ]
     between = [(0, SIZE, 0, 29), (0, SIZE, 27, SIZE)]
     output = [(0, SIZE, 0, 28), (0, SIZE, 28, SIZE)]
-    title = "needed by each of two parts"
+    title = "needed by each of two tiles"
     maps = [TiledMap("between", SIZE, SIZE, between), TiledMap("output", SIZE, SIZE, output)]
     return {
         "": str(bars_picture("56x56x64, two layers, buffer of 512 KB", bars, "svg")),

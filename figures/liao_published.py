@@ -66,7 +66,7 @@ more.
 | the schedule of the slides | {slides:,} | {slides_own:,} |
 | of it input | {input:,} | {input:,} |
 | weights, twice each | {weights:,} | {weights:,} |
-| border, written and read back | {borders:,} | {borders:,} |
+| halo, written and read back | {halo:,} | {halo:,} |
 | output | 2 * {output:,} | {output:,} |
 | layer by layer, shared rows read again | 2 * {reloaded:,} | 2 * {reloaded_own:,} |
 | layer by layer, shared rows kept | 2 * {kept:,} | 2 * {kept_own:,} |
@@ -108,7 +108,7 @@ def page() -> str:
         slides_own=slides.total * BYTES - output,
         input=slides.input * BYTES,
         weights=slides.weights * BYTES,
-        borders=slides.halo * BYTES,
+        halo=slides.halo * BYTES,
         output=output,
         reloaded=reloaded,
         reloaded_own=reloaded - output,

@@ -54,7 +54,7 @@ def test_what_stays_is_415_744_bytes_and_one_channel_tile_and_one_vector():
         (RECOMPUTED, 2 * 56 * 64),
     ],
 )
-def test_traffic_of_two_parts(halo, extra):
+def test_traffic_of_two_tiles(halo, extra):
     answer = in_two((halo, halo), (RELOADED, RELOADED))
     # Kept halo: 30 and 28 columns of the input, weights once a part, outputs once.
     assert answer.total == (30 + 28) * 56 * 64 + 2 * WEIGHTS + MAP + extra
