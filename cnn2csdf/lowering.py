@@ -16,6 +16,7 @@ from cnn2csdf.granularity import (
     written_rows,
 )
 from cnn2csdf.network import Connection, Layer, Network, Shape
+from csdf.arguments import Positive, public
 from csdf.errors import InvalidNetwork, counted
 from csdf.model.graph import Actor, Channel, Graph
 from csdf.names import free_name
@@ -23,13 +24,14 @@ from csdf.names import free_name
 Durations = Mapping[str, Sequence[int]]  # layer name: time units, one per phase
 
 
+@public
 def lower(
     network: Network,
     granularity: Granularity = ROWS,
     *,
     durations: Durations | None = None,
     overlap: Overlap = Overlap.WINDOW,
-    element_bytes: int | None = None,
+    element_bytes: Positive | None = None,
 ) -> Graph:
     """Return the graph of a network that runs row by row.
 

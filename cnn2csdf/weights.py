@@ -13,6 +13,7 @@ from cnn2csdf.arrays import Array as Array
 from cnn2csdf.dtypes import Stored
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import parameter_shapes
+from csdf.arguments import Natural, public
 from csdf.errors import InvalidNetwork
 
 Weights = Mapping[str, Mapping[str, Array]]  # layer name, role: array
@@ -40,7 +41,8 @@ class Model:
                         )
 
 
-def random_weights(network: Network, seed: int) -> Weights:
+@public
+def random_weights(network: Network, seed: Natural) -> Weights:
     """Return weights under which the elements keep their size from layer to layer.
 
     Kernels and matrices are normal with variance 2 / inputs (He et al., Delving Deep into

@@ -17,9 +17,11 @@ from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators import Input
 from cnn2csdf.part import HeldRows, Part, Reader, Types
 from cnn2csdf.weights import Array, Model
+from csdf.arguments import public
 from csdf.errors import ExecutionError
 
 
+@public
 def run_layer_by_layer(model: Model, frame: Mapping[str, Array]) -> dict[str, Array]:
     """Return the output of each output layer, by name.
 

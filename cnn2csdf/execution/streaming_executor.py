@@ -25,6 +25,7 @@ from cnn2csdf.network import Layer, Shape
 from cnn2csdf.operators import Input, Output
 from cnn2csdf.part import HeldRows, Reader
 from cnn2csdf.weights import Array, Model
+from csdf.arguments import public
 from csdf.errors import ExecutionError, counted
 from csdf.model.graph import Channel, Graph
 from csdf.model.schedule import Firing
@@ -47,6 +48,7 @@ class RowByRowRun:
     firings: int
 
 
+@public
 def run_row_by_row(
     model: Model,
     graph: Graph,

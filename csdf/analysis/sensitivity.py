@@ -18,6 +18,7 @@ from csdf.analysis.liveness import Deadlock, Executed, deadlock
 from csdf.analysis.parametric import LineSearch, added_time, added_to_phase, line_below_nominal
 from csdf.analysis.periodic import Circuit, PeriodicProblem
 from csdf.analysis.varying import Critical, VaryingComponent, VaryingGraph
+from csdf.arguments import public
 from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
 from csdf.kernels import ranges
@@ -103,6 +104,7 @@ class Sensitivity(Executed, Tabular):
         return [asdict(one) for one in self.actors]
 
 
+@public
 def sensitivity(graph: Graph, *, budget: Budget = None) -> Sensitivity:
     """Return the slack, the reduction and the worth of a token for everything in the graph, exactly.
 

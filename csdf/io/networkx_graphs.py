@@ -20,9 +20,10 @@ from typing import Any
 
 import networkx as nx
 
+from csdf.arguments import public
 from csdf.errors import InvalidGraph
 from csdf.model.exact import exact
-from csdf.model.graph import Actor, Channel, Graph, Processor, require_graph
+from csdf.model.graph import Actor, Channel, Graph, Processor
 from csdf.names import free_name
 
 ENDS = ("name", "producer", "consumer")  # said by where the edge is
@@ -30,9 +31,9 @@ RATES = ("production", "consumption", "release")
 CHANNEL = tuple(one.name for one in fields(Channel) if one.name not in ENDS)
 
 
+@public
 def to_networkx(graph: Graph) -> nx.MultiDiGraph[str]:
     """Return the graph with all that it knows as attributes."""
-    require_graph(graph)
     found: nx.MultiDiGraph[str] = nx.MultiDiGraph(
         name=graph.name,
         time_unit=graph.time_unit,
@@ -47,6 +48,7 @@ def to_networkx(graph: Graph) -> nx.MultiDiGraph[str]:
     return found
 
 
+@public
 def from_networkx(
     found: nx.MultiDiGraph[Any] | nx.DiGraph[Any], *, name: str | None = None
 ) -> Graph:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from itertools import cycle
 from math import gcd
 
+from csdf.arguments import public
 from csdf.errors import CsdfError
-from csdf.model.graph import Channel, Graph, require_graph, space_channel
+from csdf.model.graph import Channel, Graph, space_channel
 from csdf.model.indexed import IndexedGraph, indexed
 
 Distribution = tuple[int, ...]  # the capacity of each variable
@@ -31,6 +32,7 @@ class Variable:
     weight: int
 
 
+@public
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchSpace:
     """Which capacities are searched, and how storage is counted.
@@ -62,7 +64,6 @@ def prepared(graph: Graph, space: SearchSpace) -> tuple[Graph, tuple[Variable, .
     Raises InvalidGraph for an unknown channel, CsdfError for a channel without a token size where
     bytes are counted, or one that is named twice.
     """
-    require_graph(graph)
     if space.unit not in UNITS:
         raise CsdfError(f"unit {space.unit!r}; expected {', '.join(UNITS)}")
     fixed = dict(space.fixed or {})

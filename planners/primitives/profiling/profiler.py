@@ -31,6 +31,7 @@ import numpy as np
 from cnn2csdf.network import Connection, Layer, Network, Shape
 from cnn2csdf.operators import Input
 from cnn2csdf.weights import Array, Model, random_weights
+from csdf.arguments import public
 from csdf.errors import GaveUp, InvalidPlan
 from csdf.time_limit import Budget, Progress, Stop, stop_of
 from planners.primitives.execution.selected import (
@@ -47,6 +48,7 @@ from planners.primitives.profiling.jobs import THREADS, Job, run_in_worker, this
 SEED = 0  # of weights and frames that only times are taken of
 
 
+@public
 def profile_network(
     network: Network, *, effort: Effort | None = None, budget: Budget = None
 ) -> Profile:

@@ -21,6 +21,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
+from csdf.arguments import public
 from csdf.errors import InvalidPlan, UnreadableFile
 from csdf.io.csv_text import csv_text, unguarded
 from csdf.io.files import read_bytes, write_text
@@ -47,6 +48,7 @@ LONGEST_NUMBER = 18  # digits: what 64 bits hold
 NOT_STATED = "not stated"
 
 
+@public
 def write_profile(path: str | os.PathLike[str], profile: Profile) -> None:
     """Write the table; an older file stays until the new one is whole."""
     write_text(path, profile_text(profile))
@@ -83,6 +85,7 @@ def _rows(profile: Profile) -> Iterator[dict[str, object]]:
         }
 
 
+@public
 def read_profile(path: str | os.PathLike[str]) -> Profile:
     """Return the profile that a file holds.
 

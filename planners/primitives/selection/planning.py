@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from csdf.arguments import public
 from csdf.errors import InvalidPlan
 from csdf.status import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Budget, reason_of
@@ -24,6 +25,7 @@ class SelectionWhy(Why):
     LEAST_UNKNOWN = "nothing is within the limit; the least that would do was not found in time"
 
 
+@public
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
     """Least time within a memory in bytes, or least memory within a time; else least time."""
@@ -64,6 +66,7 @@ class SelectionAnswer:
     front: TradeOff | None = None
 
 
+@public
 def best_selection(
     problem: SelectionProblem, demand: Demand, budget: Budget = None
 ) -> SelectionAnswer:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cnn2csdf.network import Connection, Network
+from csdf.arguments import public
 from csdf.errors import InvalidPlan
 from csdf.model.shown import Shown
 from planners.primitives.library.primitive import ELEMENT_BYTES
@@ -158,6 +159,7 @@ class Selection(Shown):
         ]
 
 
+@public
 def selection_problem(network: Network, profile: Profile) -> SelectionProblem:
     """Return the choices for a network, as they were profiled.
 

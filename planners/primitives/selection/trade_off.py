@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from csdf.arguments import public
 from csdf.errors import InvalidPlan
 from csdf.model.shown import Shown
 from csdf.time_limit import Budget, Stop, stop_of
@@ -98,6 +99,7 @@ class TradeOff(Shown):
         return self.to_json()
 
 
+@public
 def trade_off(problem: SelectionProblem, objective: Objective, budget: Budget = None) -> TradeOff:
     """Return the complete front. budget: ends the work by GaveUp."""
     return TradeOff(
