@@ -13,6 +13,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from csdf import __version__ as __version__
+
 if TYPE_CHECKING:
     from cnn2csdf.builder import NetworkBuilder as NetworkBuilder
     from cnn2csdf.catalogue.networks import CATALOGUE as CATALOGUE

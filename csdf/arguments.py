@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from fractions import Fraction
 from functools import wraps
 from numbers import Rational
+from types import GenericAlias, UnionType
 from typing import Any, TypeVar, cast
 
 from csdf.errors import CsdfError, InvalidArgument, NotRead
@@ -24,6 +25,8 @@ Bytes = int | str  # at least 1, or a text such as "16kB"; `byte_count` returns 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Check = Callable[[Any], Any]  # returns the value as the function takes it; raises _Wrong
+
+LOOKED_AT = 1000  # elements of a sequence, so that long ones cost no time
 
 SIZE_UNITS = {
     "": 1,
@@ -126,7 +129,7 @@ def public(function: Function) -> Function:
         if not checks:
             for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
                 if isinstance(annotation := function.__annotations__.get(name), str):
-                    checks[name] = (_check_of(annotation), annotation)
+                    checks[name] = (_check_of(annotation, function.__globals__), annotation)
         if len(given) > len(order):
             return function(*given, **named)  # which says how many it takes
         values = [_checked(function, checks, *pair) for pair in zip(order, given, strict=False)]
@@ -178,9 +181,9 @@ def _parts(text: str, separator: str) -> list[str]:
     return parts
 
 
-def _check_of(annotation: str) -> Check:
-    """Return the check of an annotation."""
-    checks = [_single_check(one) for one in _alternatives(annotation)]
+def _check_of(annotation: str, scope: Mapping[str, Any]) -> Check:
+    """Return the check of an annotation in a module with these names."""
+    checks = [_single_check(one, scope) for one in _alternatives(annotation)]
     if len(checks) == 1:
         return checks[0]
 
@@ -196,19 +199,23 @@ def _check_of(annotation: str) -> Check:
     return any_of
 
 
-def _single_check(kind: str) -> Check:
+def _single_check(kind: str, scope: Mapping[str, Any]) -> Check:
     """Return the check of a type that is no union."""
     if kind in _CHECKS:
         return _CHECKS[kind]
+    if isinstance(meant := scope.get(kind), GenericAlias | UnionType):
+        return _check_of(repr(meant), scope)
     name, _, inner = kind.partition("[")
     name = name.rpartition(".")[2]
     if not inner:
         return _instance_check(name)
     kinds = _parts(inner[:-1], ", ")
     if name == "Mapping":
-        return _mapping_check(*map(_check_of, kinds))
+        return _mapping_check(*(_check_of(one, scope) for one in kinds))
+    if name == "tuple" and kinds[-1] != "...":
+        return _row_check([_check_of(one, scope) for one in kinds])
     if name in {"Sequence", "tuple", "list"}:
-        return _sequence_check(_check_of(kinds[0]), len(kinds) if _is_fixed(name, kinds) else None)
+        return _sequence_check(_check_of(kinds[0], scope))
     if name in {"frozenset", "set"}:
         return _of(lambda value: isinstance(value, Set))
     if name in {"Iterable", "Collection"}:
@@ -218,10 +225,6 @@ def _single_check(kind: str) -> Check:
     if name == "Callable":
         return _of(callable)
     return _instance_check(name)
-
-
-def _is_fixed(name: str, kinds: Sequence[str]) -> bool:
-    return name == "tuple" and kinds[-1] != "..."
 
 
 def _of(fits: Callable[[Any], bool]) -> Check:
@@ -249,12 +252,21 @@ def _mapping_check(key: Check, value: Check) -> Check:
     return check
 
 
-def _sequence_check(element: Check, length: int | None) -> Check:
+def _sequence_check(element: Check) -> Check:
     def check(found: Any) -> Any:
-        is_sequence = isinstance(found, Sequence) and not isinstance(found, str | bytes)
-        if not is_sequence or length not in {None, len(found)}:
+        if not isinstance(found, Sequence) or isinstance(found, str | bytes):
             raise _Wrong
-        return tuple(map(element, found))
+        head = tuple(map(element, found[:LOOKED_AT]))
+        return head if len(found) <= LOOKED_AT else (*head, *found[LOOKED_AT:])
+
+    return check
+
+
+def _row_check(elements: Sequence[Check]) -> Check:
+    def check(found: Any) -> Any:
+        if not isinstance(found, tuple | list) or len(found) != len(elements):
+            raise _Wrong
+        return tuple(element(one) for element, one in zip(elements, found, strict=True))
 
     return check
 

@@ -14,6 +14,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from csdf import __version__ as __version__
+
 if TYPE_CHECKING:
     from planners.arena.allocation import plan_arena as plan_arena
     from planners.arena.banks import plan_banks as plan_banks

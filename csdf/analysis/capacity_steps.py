@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import gcd
 from typing import Any
 
-from csdf.analysis.bound_channels import SPACE, with_capacities
+from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.critical import CriticalCycle
 from csdf.analysis.liveness import deadlock
 from csdf.analysis.throughput import throughput
@@ -88,7 +88,7 @@ def capacity_steps(
     step = gcd(*one.production, *one.consumption, *one.release_rates)
     capacity = _least_live(graph, one, step, stop)
     varying = VaryingGraph(with_capacities(graph, {channel: capacity}), stop)
-    space = varying.numbers.channel_names.index(channel + SPACE)
+    space = varying.numbers.channel_names.index(channel) + 1  # its reverse channel comes next
     tokens = list(varying.numbers.initial_tokens)
     steps: list[CapacityStep] = []
     while not steps or (steps[-1].period > best and len(steps) < most):
