@@ -118,3 +118,19 @@ def test_a_buffer_is_made_of_integers(field, value):
     fields = {"name": "a", "size": 64, "start": 0, "end": 2}
     with pytest.raises(CsdfError, match=f"buffer 'a' has {field} .*; expected an integer"):
         planners.Buffer(**fields | {field: value})
+
+
+def test_models_are_equal_where_all_their_weights_are(model):
+    again = cnn2csdf.Model(network=model.network, weights=cnn2csdf.random_weights(model.network, 0))
+    other = cnn2csdf.Model(network=model.network, weights=cnn2csdf.random_weights(model.network, 1))
+    assert model == again
+    assert hash(model) == hash(again)
+    assert model != other
+    assert model != cnn2csdf.Model(network=model.network)
+    assert repr(model) == "Model(resnet8: 31 layers, with weights)"
+
+
+def test_the_answer_of_fit_is_short_and_a_table_in_notebooks(model):
+    found = planners.fit(model, labels=(2,))
+    assert len(repr(found)) < 200
+    assert "layer by layer" in found._repr_html_()
