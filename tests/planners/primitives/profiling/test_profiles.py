@@ -12,7 +12,16 @@ from csdf.time_limit import Progress, Stop
 from planners.primitives.execution.selected import largest_difference
 from planners.primitives.library.layers import ways_of
 from planners.primitives.library.winograd import ROUNDING
-from planners.primitives.profile import LayerProfile, Machine, Profile, TransformProfile
+from planners.primitives.profile import (
+    LayerProfile,
+    Machine,
+    Profile,
+    TransformProfile,
+    parsed_profile,
+    profile_text,
+    read_profile,
+    write_profile,
+)
 from planners.primitives.profiling.jobs import Job, run_in_worker
 from planners.primitives.profiling.profiler import (
     Candidate,
@@ -23,12 +32,6 @@ from planners.primitives.profiling.profiler import (
     random_frame,
     run_measured,
     take_turns,
-)
-from planners.primitives.profiling.table import (
-    parsed_profile,
-    profile_text,
-    read_profile,
-    write_profile,
 )
 
 ONCE = Effort(repetitions=1, least=1, evicted_bytes=64)
