@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from planners.memory.several import run_plan as run_plan
     from planners.primitives.profile import read_profile as read_profile
     from planners.primitives.profile import write_profile as write_profile
-    from planners.primitives.profiling.profiler import profile_network as profile_network
+    from planners.primitives.profiling import profile_network as profile_network
     from planners.primitives.selection.planning import Demand as Demand
     from planners.primitives.selection.planning import best_selection as best_selection
     from planners.primitives.selection.problem import Objective as Objective
@@ -74,7 +74,7 @@ _HOMES = {
     "network_memory": "planners.published.samos",
     "plan_arena": "planners.arena.allocation",
     "plan_banks": "planners.arena.banks",
-    "profile_network": "planners.primitives.profiling.profiler",
+    "profile_network": "planners.primitives.profiling",
     "read_application": "planners.reuse.application",
     "read_profile": "planners.primitives.profile",
     "run_plan": "planners.memory.several",

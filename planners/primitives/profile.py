@@ -185,11 +185,12 @@ def profile_text(profile: Profile) -> str:
     stated = {"network": profile.network}
     stated |= {one.name: str(getattr(profile.machine, one.name)) for one in fields(Machine)}
     head = (f"# {name}: {' '.join(value.split())}\n" for name, value in stated.items())
+    entries: tuple[LayerProfile | TransformProfile, ...] = (*profile.layers, *profile.transforms)
     empty = dict.fromkeys(COLUMNS, "") | {"parameter_bytes": 0}
     rows = (
         empty
         | {COLUMN_OF.get(one.name, one.name): getattr(entry, one.name) for one in fields(entry)}
-        for entry in (*profile.layers, *profile.transforms)
+        for entry in entries
     )
     return "".join(head) + csv_text(chain([COLUMNS], (list(row.values()) for row in rows)))
 

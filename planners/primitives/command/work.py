@@ -28,8 +28,12 @@ from csdf.time_limit import ENDS, Progress, Stop, reason_of
 from csdf.units import bytes_in_words, nanoseconds_in_words, time_in_words
 from planners.plan.text import format_plans
 from planners.primitives.command.main import BUDGETS, PUBLISHED
-from planners.primitives.execution.planned import run_planned, streaming_plan, ways_of_selection
-from planners.primitives.execution.selected import largest_difference
+from planners.primitives.execution import (
+    largest_difference,
+    run_planned,
+    streaming_plan,
+    ways_of_selection,
+)
 from planners.primitives.profile import (
     LAYER,
     LayerProfile,
@@ -38,7 +42,7 @@ from planners.primitives.profile import (
     read_profile,
     write_profile,
 )
-from planners.primitives.profiling.profiler import (
+from planners.primitives.profiling import (
     Effort,
     profile_network,
     random_frame,

@@ -117,10 +117,10 @@ def solved_selection(
             best, what = fastest(problem, objective, budget=stop), "nanoseconds"
         else:
             best, what = smallest(problem, objective, MOST, budget=stop), "memory"
-        is_known = best.selection is not None and best.status == Status.OPTIMAL
-        return proved_answer(
-            demand, None, _amount(best.selection, objective, what) if is_known else None
-        )
+        least = None
+        if best.selection is not None and best.status == Status.OPTIMAL:
+            least = _amount(best.selection, objective, what)
+        return proved_answer(demand, None, least)
     if found.status == Status.OPTIMAL:
         return proved_answer(demand, found.selection, None)
     quick = quick_answer(problem, demand, because(ProgramWhy.BOUND, bound=found.bound))
@@ -297,7 +297,7 @@ def _amount(selection: Selection, objective: Objective, what: str) -> int:
 def _least_cost(problem: SelectionProblem, objective: Objective, what: str) -> int:
     """Return the least of what is limited, exactly: of a problem with no other cost, a front of one."""
     is_memory = what == "memory"
-    free = {"nanoseconds": 0} if is_memory else {"workspace_bytes": 0}
+    free: dict[str, Any] = {"nanoseconds": 0} if is_memory else {"workspace_bytes": 0}
     weightless = free if is_memory else free | {"parameter_bytes": 0}
     candidates = (
         tuple(replace(one, **weightless) for one in found) for found in problem.candidates
