@@ -16,13 +16,17 @@ from cnn2csdf.arrays import Array
 from cnn2csdf.fixed_point.arithmetic import IN_INTEGERS
 from cnn2csdf.fixed_point.single_precision import averaged
 from cnn2csdf.integers import centred, multiplier, rescaled, stored
-from cnn2csdf.operators.operands import (
+from cnn2csdf.operators.operator import (
     Constants,
+    Operator,
+    RowsNeeded,
+    only_input,
+    only_row,
     operand_readers,
     operand_shapes,
+    same_row,
     trained_operands,
 )
-from cnn2csdf.operators.operator import Operator, RowsNeeded, only_input, only_row, same_row
 from cnn2csdf.part import Part, Reader, Types, cut, same_rows, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
