@@ -56,6 +56,7 @@ ACTIVATIONS = {  # name: how many parameters it takes
 class Activation(RowByRow):
     """A function of one element; ACTIVATIONS says which there are and what parameters they take."""
 
+    element_operations = 1
     function: str
     parameters: tuple[float, ...] = ()
 
@@ -70,9 +71,6 @@ class Activation(RowByRow):
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         return {"slope": (inputs[0].channels,)} if self.function == "prelu" else {}
-
-    def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
-        return output.elements
 
     def computed(self, part: Part) -> Array:
         values = same_rows(part)
