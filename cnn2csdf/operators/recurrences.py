@@ -1,12 +1,9 @@
-"""Recurrent layers: LSTM, GRU and plain ones, each computed as a whole.
+"""LSTM, GRU and plain recurrences by the formulas of ONNX; LSTM and SVDF of quantised integers.
 
-Formulas, order of gates and outputs are those of ONNX.
-
-Recurrent cells of quantised integers, bit by bit as TensorFlow Lite Micro computes them.
-
-Each frame begins with a state of zero; readers refuse files whose state is kept from frame to frame.
-Described from tensorflow/tflite-micro, tensorflow/lite/micro/kernels: lstm_eval.h,
-lstm_eval_common.cc and svdf_common.cc.
+Those of integers are bit by bit as TensorFlow Lite Micro computes them, each frame from a state of
+zero; readers refuse files whose state is kept from frame to frame. Described from
+tensorflow/tflite-micro, tensorflow/lite/micro/kernels: lstm_eval.h, lstm_eval_common.cc and
+svdf_common.cc.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from cnn2csdf.dtypes import Quantization
 from cnn2csdf.fixed_point.functions import power_hyperbolic_tangent, short_sigmoid
 from cnn2csdf.integers import Integers, centred, multiplier, rescaled, stored
 from cnn2csdf.operators.operator import Operator, only_input, quantized_types
-from cnn2csdf.part import Part, Types, cut, whole_tensor
+from cnn2csdf.part import Part, Types, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import ExecutionError, InvalidNetwork
 
@@ -85,14 +82,11 @@ class Recurrence(Operator):
         rows = self.directions * GATES[self.kind] * self.units
         return inputs[0].dims[0] * inputs[0].dims[1] * rows * (inputs[0].dims[-1] + self.units)
 
-    def computed(self, part: Part) -> Array:
-        frames = whole_tensor(part.inputs[0])
-        gone = [self._gone_through(place, frames, part) for place in range(self.directions)]
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        gone = [self._gone_through(place, tensors[0], part) for place in range(self.directions)]
         if self.gives == "all":
-            found = np.stack([every for every, _, _ in gone], axis=1)
-        else:
-            found = np.stack([cell if self.gives == "cell" else last for _, last, cell in gone])
-        return cut(found.reshape(part.shape.dims), part)
+            return np.stack([every for every, _, _ in gone], axis=1)
+        return np.stack([cell if self.gives == "cell" else last for _, last, cell in gone])
 
     def _gone_through(self, place: int, frames: Array, part: Part) -> tuple[Array, Array, Array]:
         """Return the outputs of a direction for every frame, in order, and its last state."""
@@ -175,6 +169,7 @@ class QuantizedLstm(_InIntegers):
     cell_scale: a power of two. clip: largest size of a cell in its steps; None for no limit.
     """
 
+    words = "lstm"
     units: int
     cell_scale: float
     clip: int | None = None
@@ -235,9 +230,6 @@ class QuantizedLstm(_InIntegers):
         found = _short(kept + new)
         return found if self.clip is None else np.clip(found, -self.clip, self.clip)
 
-    def in_words(self) -> str:
-        return "lstm"
-
 
 def _sums(
     vector: Integers, matrix: Array, bias: Array | int, given: Quantization, trained: Quantization
@@ -260,6 +252,7 @@ class QuantizedSvdf(_InIntegers):
     state: how what is kept between frames is quantised.
     """
 
+    words = "svdf"
     units: int
     rank: int
     places: int  # in time
@@ -297,6 +290,3 @@ class QuantizedSvdf(_InIntegers):
         sums = part.weights["bias"] + weighed.reshape(self.units, self.rank).sum(axis=1)
         ratio = self.state.scale * filters.scale / result.scale
         return stored(rescaled(sums, *multiplier(ratio)), result)
-
-    def in_words(self) -> str:
-        return "svdf"
