@@ -18,6 +18,7 @@ from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Quantization
 from cnn2csdf.fixed_point.functions import power_hyperbolic_tangent, short_sigmoid
 from cnn2csdf.integers import Integers, centred, multiplier, rescaled, stored
+from cnn2csdf.operators.activations import sigmoid
 from cnn2csdf.operators.operator import Operator, only_input, quantized_types
 from cnn2csdf.part import Part, Types, whole_tensor
 from cnn2csdf.shape import Dims, Shape
@@ -114,15 +115,15 @@ class Recurrence(Operator):
         if self.kind == "rnn":
             return np.tanh(sums), cell
         enters, leaves, forgets, new = np.split(sums, 4, axis=1)
-        cell = _sigmoid(forgets) * cell + _sigmoid(enters) * np.tanh(new)
+        cell = sigmoid(forgets) * cell + sigmoid(enters) * np.tanh(new)
         if self.cell_limit is not None:
             cell = np.clip(cell, -self.cell_limit, self.cell_limit)
-        return _sigmoid(leaves) * np.tanh(cell), cell
+        return sigmoid(leaves) * np.tanh(cell), cell
 
     def _next_gru(self, entering: Array, hidden: Array, matrix: Array, bias: Array) -> Array:
         units = self.units
         gates = entering[:, : 2 * units] + hidden @ matrix[: 2 * units].T + bias[: 2 * units]
-        update, reset = np.split(_sigmoid(gates), 2, axis=1)
+        update, reset = np.split(sigmoid(gates), 2, axis=1)
         own, shift = matrix[2 * units :], bias[2 * units :]
         if self.resets_after:
             new = np.tanh(entering[:, 2 * units :] + reset * (hidden @ own.T + shift))
@@ -133,11 +134,6 @@ class Recurrence(Operator):
 
     def in_words(self) -> str:
         return self.kind if self.direction == "forward" else f"{self.kind} {self.direction}"
-
-
-def _sigmoid(values: Array) -> Array:
-    result: Array = np.tanh(values * np.float32(0.5)) * np.float32(0.5) + np.float32(0.5)
-    return result
 
 
 CELL_GATES = ("input", "forget", "cell", "output")
