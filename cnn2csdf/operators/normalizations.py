@@ -132,7 +132,8 @@ class Softmax(SameDims):
         shifted = tensors[0] - tensors[0].max(axis=self.axes, keepdims=True)
         powers = np.exp(shifted)
         sums = powers.sum(axis=self.axes, keepdims=True)
-        return shifted - np.log(sums) if self.is_logarithm else powers / sums
+        result: Array = shifted - np.log(sums) if self.is_logarithm else powers / sums
+        return result
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return shares as fixed-point arithmetic gives them: of 2 ** 8, 2 ** 15 or 2 ** 16."""

@@ -218,7 +218,10 @@ class IntegerProduct(Operator):
 
     def formula(self, tensors: Sequence[Array], part: Part) -> Array:
         zeros = [float(one[0]) for one in tensors[self._operands :]]
-        left, right = (zeros.pop(0) if has else 0.0 for has in self.has_zeros)
         second = part.weights["matrix"] if self.units is not None else tensors[1]
-        sums = np.matmul(tensors[0].astype(np.float64) - left, second.astype(np.float64) - right)
+        left, right = (
+            one.astype(np.float64) - (zeros.pop(0) if has_zero else 0.0)
+            for one, has_zero in zip((tensors[0], second), self.has_zeros, strict=True)
+        )
+        sums: Array = np.matmul(left, right)
         return sums.astype(np.float32)

@@ -279,7 +279,8 @@ class GlobalPooling(Operator):
 
     def formula(self, tensors: Sequence[Array], part: Part) -> Array:
         pooled = np.max if self.function == "max" else np.mean
-        return pooled(tensors[0], axis=(1, 2), keepdims=True)
+        found: Array = pooled(tensors[0], axis=(1, 2), keepdims=True)
+        return found
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return means as sums of integers over their number, in single precision."""
