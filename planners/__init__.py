@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from planners.traffic.convolution import convolution_of as convolution_of
     from planners.traffic.layer_text import layers_from_text as layers_from_text
     from planners.traffic.network_traffic import NetworkSearch as NetworkSearch
-    from planners.traffic.one_layer import least_traffic as least_traffic
+    from planners.traffic.one_layer import minimum_traffic as minimum_traffic
 
 _HOMES = {
     "Application": "planners.reuse.application",
@@ -69,7 +69,7 @@ _HOMES = {
     "check_plan": "planners.arena.checker",
     "convolution_of": "planners.traffic.convolution",
     "layers_from_text": "planners.traffic.layer_text",
-    "least_traffic": "planners.traffic.one_layer",
+    "minimum_traffic": "planners.traffic.one_layer",
     "memory_comparison": "planners.memory.plain_plans",
     "network_memory": "planners.published.samos",
     "plan_arena": "planners.arena.allocation",

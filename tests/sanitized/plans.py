@@ -132,7 +132,7 @@ def nests(random):
     room = max(room, sum(each))
     one_layer.nest_search.cache_clear()
     halo = random.choice((Halo.CACHED, Halo.RELOADED))
-    found = one_layer.least_traffic(layer, buffer_bytes=room, element_bytes=each, halo=halo)
+    found = one_layer.minimum_traffic(layer, buffer_bytes=room, element_bytes=each, halo=halo)
     # Two levels also where one level reaches the lower bound.
     below = found.total_bytes + random.choice((1, huge(random, 8)))
     more = one_layer.nest_search(layer, halo, each).better(room, below, two_levels, stop_of(None))

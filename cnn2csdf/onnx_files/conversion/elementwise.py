@@ -14,7 +14,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.onnx_files.conversion.assembly import Assembly, Numbers, Weighted
 from cnn2csdf.onnx_files.input_dims import FLOATS
 from cnn2csdf.onnx_files.nodes import Node, unsupported
-from cnn2csdf.operators.operands import Constants, constant_role
+from cnn2csdf.operators.operator import Constants, constant_role
 from csdf.errors import UnreadableFile
 
 BOOL = onnx.TensorProto.BOOL

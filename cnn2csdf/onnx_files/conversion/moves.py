@@ -11,7 +11,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.network import Shape
 from cnn2csdf.onnx_files.conversion.assembly import Assembly, Weighted
 from cnn2csdf.onnx_files.nodes import Node, unsupported
-from cnn2csdf.operators.operands import constant_role
+from cnn2csdf.operators.operator import constant_role
 from csdf.errors import UnreadableFile
 
 Range = tuple[int, int, int]  # start, stop, step

@@ -14,7 +14,7 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.onnx_files.conversion.assembly import Assembly, Numbers, Weighted
 from cnn2csdf.onnx_files.nodes import Node, unsupported
-from cnn2csdf.operators.operands import constant_role
+from cnn2csdf.operators.operator import constant_role
 from cnn2csdf.weights import Array
 from csdf.errors import UnreadableFile, counted
 

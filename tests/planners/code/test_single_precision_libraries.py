@@ -15,7 +15,7 @@ from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from planners.code.library import library
-from planners.code.signed import as_signed
+from planners.code.unsigned_as_signed import as_signed
 from planners.code.vectors import random_frame
 from planners.memory.answer import INPUTS
 from planners.memory.fit import fit
