@@ -209,7 +209,7 @@ def windows(random):
         np.float32(-100),
         np.zeros((0, 0), np.float32),
     )
-    pooling._pool(CHW, known, (source,), output)
+    pooling.pool(CHW, known, (source,), output)
     return [*found, lowered.tolist(), rows.tolist(), output.tolist()]
 
 

@@ -77,7 +77,8 @@ class Domain(NamedTuple):
     @property
     def dtype(self) -> np.dtype[Any]:
         """Of transformed elements."""
-        return self.column.forth.dtype
+        dtype: np.dtype[Any] = self.column.forth.dtype
+        return dtype
 
     @property
     def floats(self) -> int:
