@@ -103,8 +103,9 @@ def attribute_value(attribute: onnx.AttributeProto) -> Any:
     """
     try:
         value = onnx.helper.get_attribute_value(attribute)
-    except ValueError as error:
-        raise UnreadableFile(f"attribute {attribute.name!r} has no value: {error}") from None
+    except ValueError:
+        said = f"attribute {attribute.name!r} has no value, but perhaps the name of another"
+        raise UnreadableFile(said) from None
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if attribute.type == onnx.AttributeProto.STRINGS:
