@@ -14,18 +14,15 @@ from typing import NamedTuple
 
 from figures.published.taso import NETWORKS, network_of
 from planners.primitives.command.picture import DrawnPoint, Panel, primitives_picture
-from planners.primitives.profile import Profile
-from planners.primitives.profiling.table import read_profile
-from planners.primitives.selection.baselines import (
+from planners.primitives.profile import Profile, read_profile
+from planners.primitives.selection.planning import (
     Baseline,
     budgets,
     greedy_pairs,
     single_families,
 )
-from planners.primitives.selection.fronts import Pair
-from planners.primitives.selection.objective import Objective
-from planners.primitives.selection.problem import SelectionProblem, selection_problem
-from planners.primitives.selection.trade_off import TradeOff, trade_off
+from planners.primitives.selection.problem import Objective, SelectionProblem, selection_problem
+from planners.primitives.selection.trade_off import Pair, TradeOff, trade_off
 
 HERE = Path(__file__)
 PROFILES = HERE.with_name("taso_profiles")

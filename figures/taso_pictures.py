@@ -18,7 +18,7 @@ from figures.taso_published import (
     workspace_of,
 )
 from planners.primitives.command.picture import DrawnPoint, Panel, primitives_picture
-from planners.primitives.selection.objective import Objective
+from planners.primitives.selection.problem import Objective
 
 HERE = Path(__file__)
 ENDS = ("opt_perf", "opt_mem")

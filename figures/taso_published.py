@@ -14,18 +14,16 @@ from pathlib import Path
 from figures.bars import Bars, bars_picture
 from figures.published.taso import VARIABLES, network_of
 from figures.taso_fronts import BUDGETS, MORE_TIME, mb, names, profile, table
-from planners.primitives.selection.baselines import (
+from planners.primitives.selection.planning import (
     Baseline,
     as_published,
     budgets,
     greedy_pairs,
     single_families,
 )
-from planners.primitives.selection.fronts import Pair
-from planners.primitives.selection.objective import Objective
-from planners.primitives.selection.problem import SelectionProblem, selection_problem
+from planners.primitives.selection.problem import Objective, SelectionProblem, selection_problem
 from planners.primitives.selection.solver import variables_of
-from planners.primitives.selection.trade_off import TradeOff, trade_off
+from planners.primitives.selection.trade_off import Pair, TradeOff, trade_off
 
 HERE = Path(__file__)
 FAMILIES = ("direct", "im2row", "im2col", "winograd")

@@ -8,7 +8,7 @@ from csdf.cli.frame import long_work
 from csdf.cli.main import main
 from csdf.errors import GaveUp
 from planners.primitives.command import work as primitives_profile
-from planners.primitives.profiling.table import write_profile
+from planners.primitives.profile import write_profile
 from tests.cli.schemas import require_valid_answers
 from tests.planners.primitives.selection.synthetic import network_of, profile_of
 

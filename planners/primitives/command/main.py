@@ -6,7 +6,7 @@ import argparse
 
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
-from planners.primitives.selection.objective import Objective
+from planners.primitives.selection.problem import Objective
 
 PUBLISHED = "published"
 BUDGETS = 50  # at which the solver gives its front, and the greedy choice is drawn

@@ -28,35 +28,46 @@ from csdf.time_limit import ENDS, Progress, Stop, reason_of
 from csdf.units import bytes_in_words, nanoseconds_in_words, time_in_words
 from planners.plan.text import format_plans
 from planners.primitives.command.main import BUDGETS, PUBLISHED
-from planners.primitives.execution.planned import run_planned, streaming_plan, ways_of_selection
-from planners.primitives.execution.selected import largest_difference
-from planners.primitives.profile import LAYER, LayerProfile, Machine, Profile
-from planners.primitives.profiling.profiler import (
+from planners.primitives.execution import (
+    largest_difference,
+    run_planned,
+    streaming_plan,
+    ways_of_selection,
+)
+from planners.primitives.profile import (
+    LAYER,
+    LayerProfile,
+    Machine,
+    Profile,
+    read_profile,
+    write_profile,
+)
+from planners.primitives.profiling import (
     Effort,
     profile_network,
     random_frame,
     run_measured,
 )
-from planners.primitives.profiling.table import read_profile, write_profile
-from planners.primitives.selection.baselines import (
+from planners.primitives.selection.planning import (
     Baseline,
+    Demand,
+    SelectionAnswer,
     as_published,
+    best_selection,
     budgets,
     greedy,
     greedy_pairs,
     in_order,
     single_families,
 )
-from planners.primitives.selection.fronts import Pair
-from planners.primitives.selection.objective import Objective
-from planners.primitives.selection.planning import Demand, SelectionAnswer, best_selection
 from planners.primitives.selection.problem import (
+    Objective,
     Selection,
     SelectionProblem,
     alive_map_bytes,
     selection_problem,
 )
-from planners.primitives.selection.trade_off import TradeOff, trade_off
+from planners.primitives.selection.trade_off import Pair, TradeOff, trade_off
 
 
 def work(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""The problem of selecting primitives: candidates of each layer, their costs, and counted memory.
+"""Selection of primitives as a problem: candidates of layers, changes of layout, counted memory.
 
 A map goes from its producer to each consumer on its own: a consumer that wants another layout has
 the map changed for itself, as planners.primitives.profile says. So costs belong to layers and to
@@ -7,18 +7,66 @@ connections, and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from cnn2csdf.network import Connection, Network
 from csdf.errors import InvalidPlan
 from csdf.model.shown import Shown
+from planners.arena.problem import loads
 from planners.primitives.library.primitive import ELEMENT_BYTES
 from planners.primitives.profile import LayerProfile, Profile, TransformProfile
-from planners.primitives.selection.objective import Link, Objective
 
 MOST = 2**53  # sums stay below, so that 64 bits and doubles hold them exactly
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """An input of a layer; producer, consumer: numbers of layers.
+
+    map_bytes: of what goes over it. changes: of its layout, each at most once.
+    """
+
+    producer: int
+    consumer: int
+    index: int
+    map_bytes: int
+    changes: tuple[TransformProfile, ...]
+
+    def change(self, source: str, target: str) -> TransformProfile | None:
+        """Return what it takes to change the layout; None where both are the same."""
+        if source == target:
+            return None
+        return next(one for one in self.changes if one.source_layout == source)
+
+
+class Objective(Enum):
+    """The way to count the memory of a selection.
+
+    NETWORK: each layer keeps a workspace and its weights for itself, and each changed map is a
+    buffer of its own: the sum. WORKSPACE: one workspace serves a layer after the other: the largest.
+    Feature maps in the layout in which they are written are the same for every selection and are
+    not counted. Our reading of formulas 13 and 14, and of formula 15, of Wen et al., TASO: Time and
+    Space Optimization for Memory-Constrained DNN Inference, SBAC-PAD 2020.
+    """
+
+    NETWORK = "network"
+    WORKSPACE = "workspace"
+
+    def of_layer(self, candidate: LayerProfile) -> int:
+        """Bytes that a layer adds to the memory."""
+        weights = candidate.parameter_bytes if self is Objective.NETWORK else 0
+        return candidate.workspace_bytes + weights
+
+    def of_change(self, link: Link, change: TransformProfile) -> int:
+        """Bytes that a change of layout adds to the memory."""
+        return change.workspace_bytes + (link.map_bytes if self is Objective.NETWORK else 0)
+
+    def total(self, parts: Iterable[int]) -> int:
+        """Memory of a network whose layers and changes add these bytes."""
+        return max(parts, default=0) if self is Objective.WORKSPACE else sum(parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,24 +89,23 @@ class SelectionProblem:
                     f"layer {layer!r} has no entry in the profile; profile the network as it is "
                     "simplified here"
                 )
+        largest = sum(
+            max(max(one.nanoseconds, Objective.NETWORK.of_layer(one)) for one in candidates)
+            for candidates in self.candidates
+        )
         for link in self.links:
-            self._check(link)
-        if self._largest() >= MOST:
+            known = {change.source_layout for change in link.changes}
+            for source in self.output_layouts(link.producer):
+                for target in self.input_layouts(link.consumer):
+                    if source not in {target, *known}:
+                        raise InvalidPlan(
+                            f"input {link.index} of {self.layers[link.consumer]!r}, from "
+                            f"{self.layers[link.producer]!r}: no entry for {source} to {target}"
+                        )
+            sizes = (max(one.nanoseconds, one.workspace_bytes) for one in link.changes)
+            largest += max(sizes, default=0) + link.map_bytes
+        if largest >= MOST:
             raise InvalidPlan(f"{self.name}: times or bytes add up to 2^53 or more")
-
-    def _check(self, link: Link) -> None:
-        for source in self.output_layouts(link.producer):
-            for target in self.input_layouts(link.consumer):
-                if not link.can_change(source, target):
-                    raise InvalidPlan(
-                        f"input {link.index} of {self.layers[link.consumer]!r}, from "
-                        f"{self.layers[link.producer]!r}: no entry for {source} to {target}"
-                    )
-
-    def _largest(self) -> int:
-        layers = (max(map(_size, found)) for found in self.candidates)
-        links = (max(map(_size, link.changes), default=0) + link.map_bytes for link in self.links)
-        return sum(layers) + sum(links)
 
     def input_layouts(self, layer: int) -> tuple[str, ...]:
         """Layouts in which a layer can read."""
@@ -119,6 +166,9 @@ class Selection(Shown):
 
     def to_json(self, objective: Objective = Objective.NETWORK) -> dict[str, Any]:
         """Return the choices and what they cost as a JSON value; memory: what the objective counts."""
+        changes = [
+            change.to_json() | {"map_bytes": link.map_bytes} for link, change in self.changes
+        ]
         return {
             "nanoseconds": self.nanoseconds,
             "memory_bytes": self.memory(objective),
@@ -127,35 +177,12 @@ class Selection(Shown):
             "weight_bytes": self.parameter_bytes,
             "changed_map_bytes": self.changed_map_bytes,
             "layers": self.to_records(),
-            "changes": [
-                {
-                    "producer": change.producer,
-                    "consumer": change.consumer,
-                    "index": change.index,
-                    "source_layout": change.source_layout,
-                    "target_layout": change.target_layout,
-                    "nanoseconds": change.nanoseconds,
-                    "workspace_bytes": change.workspace_bytes,
-                    "map_bytes": link.map_bytes,
-                }
-                for link, change in self.changes
-            ],
+            "changes": changes,
         }
 
     def to_records(self) -> list[dict[str, Any]]:
         """Return a row for each layer, as for a data frame."""
-        return [
-            {
-                "layer": one.layer,
-                "primitive": one.primitive,
-                "input_layout": one.input_layout,
-                "output_layout": one.output_layout,
-                "nanoseconds": one.nanoseconds,
-                "workspace_bytes": one.workspace_bytes,
-                "weight_bytes": one.parameter_bytes,
-            }
-            for one in self.chosen
-        ]
+        return [one.to_json() for one in self.chosen]
 
 
 def selection_problem(network: Network, profile: Profile) -> SelectionProblem:
@@ -173,44 +200,30 @@ def selection_problem(network: Network, profile: Profile) -> SelectionProblem:
                 f"{network.name!r} has not"
             )
         found[one.layer].append(one)
-    changes: dict[Connection, list[TransformProfile]] = {}
-    for change in profile.transforms:
+    changes: dict[Connection, list[TransformProfile]] = {one: [] for one in network.connections}
+    for change in sorted(profile.transforms, key=lambda one: (one.consumer, one.index)):
         ends = Connection(producer=change.producer, consumer=change.consumer, index=change.index)
-        changes.setdefault(ends, []).append(change)
+        if ends not in changes:
+            raise InvalidPlan(
+                f"the profile has a transform from {ends.producer!r} to input {ends.index} of "
+                f"{ends.consumer!r}, which network {network.name!r} has not"
+            )
+        changes[ends].append(change)
     return SelectionProblem(
         name=network.name,
         layers=tuple(numbers),
         candidates=tuple(tuple(candidates) for candidates in found.values()),
-        links=tuple(_links(network, numbers, changes)),
+        links=tuple(
+            Link(
+                producer=numbers[ends.producer],
+                consumer=numbers[ends.consumer],
+                index=ends.index,
+                map_bytes=network.layer(ends.producer).shape.elements * ELEMENT_BYTES,
+                changes=tuple(found_there),
+            )
+            for ends, found_there in changes.items()
+        ),
     )
-
-
-def _links(
-    network: Network,
-    numbers: Mapping[str, int],
-    changes: Mapping[Connection, list[TransformProfile]],
-) -> Iterator[Link]:
-    connections = list(network.connections)
-    unknown = set(changes) - set(connections)
-    if unknown:
-        one = min(unknown, key=lambda ends: (ends.consumer, ends.index, ends.producer))
-        raise InvalidPlan(
-            f"the profile has a transform from {one.producer!r} to input {one.index} of "
-            f"{one.consumer!r}, which network {network.name!r} has not"
-        )
-    for ends in connections:
-        yield Link(
-            producer=numbers[ends.producer],
-            consumer=numbers[ends.consumer],
-            index=ends.index,
-            map_bytes=network.layer(ends.producer).shape.elements * ELEMENT_BYTES,
-            changes=tuple(changes.get(ends, ())),
-        )
-
-
-def _size(one: LayerProfile | TransformProfile) -> int:
-    weights = one.parameter_bytes if isinstance(one, LayerProfile) else 0
-    return max(one.nanoseconds, one.workspace_bytes + weights)
 
 
 def alive_map_bytes(network: Network) -> int:
@@ -218,14 +231,8 @@ def alive_map_bytes(network: Network) -> int:
     last = {layer.name: number for number, layer in enumerate(network.layers)}
     for number, layer in enumerate(network.layers):
         last.update(dict.fromkeys(layer.inputs, number))
-    return (
-        max(
-            sum(
-                one.shape.elements
-                for one in network.layers[: number + 1]
-                if last[one.name] >= number
-            )
-            for number in range(len(network.layers))
-        )
-        * ELEMENT_BYTES
+    lives = (
+        (number, last[layer.name] + 1, layer.shape.elements * ELEMENT_BYTES)
+        for number, layer in enumerate(network.layers)
     )
+    return max(loads(lives).values())

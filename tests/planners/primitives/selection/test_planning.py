@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from csdf.errors import GaveUp, InvalidPlan
 from csdf.time_limit import Stop
 from planners.primitives.selection import solver
-from planners.primitives.selection.objective import Objective
 from planners.primitives.selection.planning import Demand, best_selection
-from planners.primitives.selection.problem import selection_problem
+from planners.primitives.selection.problem import Objective, selection_problem
 from planners.primitives.selection.solver import solved_front, solved_selection
 from planners.primitives.selection.trade_off import trade_off
 from tests.planners.primitives.selection.random_problems import problems

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planners.primitives.selection import solver
-from planners.primitives.selection.objective import Objective
-from planners.primitives.selection.problem import selection_problem
+from planners.primitives.selection.problem import Objective, selection_problem
 from planners.primitives.selection.solver import fastest, smallest
 from planners.primitives.selection.trade_off import trade_off
 from tests.planners.primitives.selection.random_problems import costs, large_problem, problems

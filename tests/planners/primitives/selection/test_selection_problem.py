@@ -8,8 +8,12 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from csdf.errors import InvalidPlan
 from planners.primitives.profile import CHW, HWC, LAYER, LayerProfile, Profile, TransformProfile
-from planners.primitives.selection.objective import Objective
-from planners.primitives.selection.problem import Selection, alive_map_bytes, selection_problem
+from planners.primitives.selection.problem import (
+    Objective,
+    Selection,
+    alive_map_bytes,
+    selection_problem,
+)
 from tests.planners.primitives.selection.synthetic import MACHINE
 
 

@@ -2,8 +2,7 @@
 
 import json
 
-from planners.primitives.selection.objective import Objective
-from planners.primitives.selection.problem import selection_problem
+from planners.primitives.selection.problem import Objective, selection_problem
 from planners.primitives.selection.trade_off import trade_off
 from tests.planners.primitives.selection.synthetic import network_of, profile_of
 
