@@ -6,8 +6,7 @@ from ortools.sat.python import cp_model
 
 from csdf.status import Status, Why, because
 from csdf.time_limit import Budget, stop_of
-from planners.arena.blocks import Blocks, blocks_of
-from planners.arena.bounds import clique_bound, cliques_of
+from planners.arena.blocks import Blocks, blocks_of, clique_bound, cliques_of
 from planners.arena.problem import MemoryPlan, Problem
 
 

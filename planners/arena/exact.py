@@ -7,8 +7,7 @@ from random import Random
 from typing import NamedTuple
 
 from csdf.kernels import compile as compiler
-from planners.arena.blocks import Blocks
-from planners.arena.bounds import Clique
+from planners.arena.blocks import Blocks, Clique
 from planners.kernels import placement, placement_search
 
 HEAT_ROOM = 32  # of the trail, for each block: changes of heat on the way down

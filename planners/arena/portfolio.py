@@ -12,8 +12,7 @@ from random import Random
 from typing import Any
 
 from csdf.kernels import compile as compiler
-from planners.arena.blocks import Blocks
-from planners.arena.bounds import Bound, clique_bound, cliques_of, load_bound
+from planners.arena.blocks import Blocks, Bound, clique_bound, cliques_of, load_bound
 from planners.arena.exact import Field, PlacementSearch, random_order, standard_orders
 from planners.arena.greedy import Greedy
 from planners.kernels import placement_beam as beam_kernel
