@@ -99,7 +99,7 @@ class Blocks:
         start = [0]
         for one in entries:
             start.append(start[-1] + len(one))
-        some = {
+        some: dict[str, Any] = {
             name: [getattr(self, name)[number] for number in numbers]
             for name in ("room", "size", "alignment", "lowest", "is_fixed")
         }
