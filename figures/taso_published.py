@@ -21,9 +21,14 @@ from planners.primitives.selection.planning import (
     greedy_pairs,
     single_families,
 )
-from planners.primitives.selection.problem import Objective, SelectionProblem, selection_problem
+from planners.primitives.selection.problem import (
+    Objective,
+    Pair,
+    SelectionProblem,
+    selection_problem,
+)
 from planners.primitives.selection.solver import variables_of
-from planners.primitives.selection.trade_off import Pair, TradeOff, trade_off
+from planners.primitives.selection.trade_off import TradeOff, trade_off
 
 HERE = Path(__file__)
 FAMILIES = ("direct", "im2row", "im2col", "winograd")

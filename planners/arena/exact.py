@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
 from csdf.kernels import compile as compiler
-from planners.arena.blocks import Blocks
-from planners.arena.bounds import Clique
+from planners.arena.blocks import Blocks, Clique
 from planners.kernels import placement, placement_search
 
 HEAT_ROOM = 32  # of the trail, for each block: changes of heat on the way down
@@ -91,50 +90,41 @@ def standard_orders(field: Field) -> list[Order]:
     """Return orders of which one or the other is often quick, the best of them first."""
     length, area, size, conflicts, cliques = _features(field)
     return [
-        Order(_ranks(lambda block: (length[block], area[block]), field), FOLLOWED),
-        Order(_ranks(lambda block: (cliques[block], area[block]), field), FOLLOWED),
-        Order(_ranks(lambda block: (area[block],), field), FOLLOWED),
-        Order(_ranks(lambda block: (size[block],), field), FOLLOWED),
-        Order(_ranks(lambda block: (length[block], area[block]), field), KEPT),
-        Order(_ranks(lambda block: (conflicts[block], area[block]), field), COLD),
+        Order(ranks(length, area), FOLLOWED),
+        Order(ranks(cliques, area), FOLLOWED),
+        Order(ranks(area), FOLLOWED),
+        Order(ranks(size), FOLLOWED),
+        Order(ranks(length, area), KEPT),
+        Order(ranks(conflicts, area), COLD),
     ]
 
 
 def random_order(field: Field, random: Random) -> Order:
     """Return an order that mixes the features of blocks in random parts, with some noise."""
     count = len(field.blocks)
-    places = [_ranks(_one_by_one(of), field) for of in _features(field)]
+    places = [ranks(of) for of in _features(field)]
     parts = [random.randrange(11) ** 2 * random.choice((0, 1, 1)) for _ in places]
     noise = random.choice((0, 5, 20, 50)) * count + 1
-    score = [
-        sum(part * place[block] for part, place in zip(parts, places, strict=True))
-        + random.randrange(noise)
+    less = [
+        -sum(part * place[block] for part, place in zip(parts, places, strict=True))
+        - random.randrange(noise)
         for block in range(count)
     ]
-    rank = _ranks(lambda block: (-score[block],), field)
-    return Order(rank, random.choice((FOLLOWED, KEPT, COLD)))
-
-
-def _one_by_one(values: Sequence[int]) -> Callable[[int], tuple[int, ...]]:
-    return lambda block: (values[block],)
+    return Order(ranks(less), random.choice((FOLLOWED, KEPT, COLD)))
 
 
 def _features(field: Field) -> tuple[list[int], ...]:
     """Return length, area, size, number of conflicts and of cliques of the blocks."""
     blocks = field.blocks
-    length = [
-        max(buffer.end for buffer in members) - min(buffer.start for buffer in members)
-        for members in blocks.members
-    ]
+    length = [end - start for end, start in zip(blocks.ends, blocks.starts, strict=True)]
     area = [a * b for a, b in zip(length, blocks.size, strict=True)]
-    first = blocks.neighbour_start
-    conflicts = [first[block + 1] - first[block] for block in range(len(blocks))]
-    return length, area, list(blocks.size), conflicts, field.cliques_each
+    return length, area, list(blocks.size), blocks.conflicts_each, field.cliques_each
 
 
-def _ranks(key: Callable[[int], tuple[int, ...]], field: Field) -> list[int]:
-    """Return the rank of each block: 0 for the largest key, equal ones by number."""
-    order = sorted(range(len(field.blocks)), key=lambda block: (*(-k for k in key(block)), block))
+def ranks(*columns: Sequence[int]) -> list[int]:
+    """Return the rank of each block: 0 for the largest in the columns, equal ones by number."""
+    keys = list(zip(*columns, strict=True))
+    order = sorted(range(len(keys)), key=keys.__getitem__, reverse=True)
     rank = [0] * len(order)
     for place, block in enumerate(order):
         rank[block] = place

@@ -23,19 +23,16 @@ class Greedy:
         self._place = backend.kernel(kernel.lowest_fit)
         columns = blocks.neighbour_start, blocks.neighbour, blocks.rise, blocks.lift
         self._conflicts = backend.kernel(kernel.Conflicts)(*map(backend.view, columns))
-        start = blocks.neighbour_start
-        most = max((start[one + 1] - start[one] for one in range(len(blocks))), default=0)
+        most = max(blocks.conflicts_each, default=0)
         self._ground = backend.kernel(kernel.Ground)(
             backend.array(blocks.alignment),
             backend.array(blocks.lowest),
             backend.blank(most),
             backend.blank(most),
         )
-        fixed = [block for block in range(len(blocks)) if blocks.is_fixed[block]]
         self._free = [block for block in range(len(blocks)) if not blocks.is_fixed[block]]
-        self._start = [0] * len(blocks), [0] * len(blocks)
-        for block in fixed:
-            self._start[0][block], self._start[1][block] = 1, blocks.lowest[block]
+        placed = [int(fixed) for fixed in blocks.is_fixed]
+        self._start = placed, [at * one for at, one in zip(blocks.lowest, placed, strict=True)]
 
     def offsets(self, order: Sequence[int]) -> list[int]:
         """Return the offsets, in units; fixed blocks are placed before all others."""
@@ -48,7 +45,17 @@ class Greedy:
 
     def standard_plans(self) -> Iterator[list[int]]:
         """Yield the plans of the usual orders, those that tend to be good first."""
-        for key in standard_keys(self._blocks):
+        blocks = self._blocks
+        size, start, conflicts = blocks.size, blocks.starts, blocks.conflicts_each
+        length = [end - begin for end, begin in zip(blocks.ends, start, strict=True)]
+        keys: list[Callable[[int], tuple[int, ...]]] = [
+            lambda block: (-size[block], start[block]),
+            lambda block: (-size[block] * length[block],),
+            lambda block: (-length[block], -size[block]),
+            lambda block: (-conflicts[block], -size[block]),
+            lambda block: (start[block], -size[block]),
+        ]
+        for key in keys:
             yield self.offsets(sorted(self._free, key=lambda block: (key(block), block)))
 
     def improvements(self, offsets: Sequence[int], random: Random) -> Iterator[list[int]]:
@@ -75,29 +82,9 @@ class Greedy:
                 failures = 0 if peak < best else failures
                 best, order = peak, list(current)
             current = list(order) if failures % TRIES == 0 else current
-            self._move_highest(current, found, random)
-
-    def _move_highest(self, order: list[int], offsets: Sequence[int], random: Random) -> None:
-        blocks = self._blocks
-        highest = max(order, key=lambda one: offsets[one] * blocks.unit + blocks.room[one])
-        near = [one for one in blocks.neighbours(highest) if not blocks.is_fixed[one]]
-        moved = highest if not near or random.randrange(2) else random.choice(near)
-        place = order.index(int(moved))
-        order.insert(random.randrange(place + 1), order.pop(place))
-
-
-def standard_keys(blocks: Blocks) -> list[Callable[[int], tuple[int, ...]]]:
-    """Return the usual orders as keys to sort by: by size, area, length, conflicts, start."""
-    start = [min(buffer.start for buffer in members) for members in blocks.members]
-    length = [
-        max(buffer.end for buffer in members) - begin
-        for members, begin in zip(blocks.members, start, strict=True)
-    ]
-    size, first = blocks.size, blocks.neighbour_start
-    return [
-        lambda block: (-size[block], start[block]),
-        lambda block: (-size[block] * length[block],),
-        lambda block: (-length[block], -size[block]),
-        lambda block: (first[block] - first[block + 1], -size[block]),
-        lambda block: (start[block], -size[block]),
-    ]
+            blocks = self._blocks
+            highest = max(current, key=lambda one: found[one] * blocks.unit + blocks.room[one])
+            near = [one for one in blocks.neighbours(highest) if not blocks.is_fixed[one]]
+            moved = highest if not near or random.randrange(2) else random.choice(near)
+            place = current.index(int(moved))
+            current.insert(random.randrange(place + 1), current.pop(place))

@@ -46,9 +46,8 @@ from planners.plan.plan import (
     StreamingPlan,
     Transfer,
 )
-from planners.primitives.library.layers import change_layout, prepared_layer
+from planners.primitives.library.layers import Way, change_layout, prepared_layer
 from planners.primitives.library.primitive import ELEMENT_BYTES, by_channels, map_dims
-from planners.primitives.library.primitives import Way
 from planners.primitives.profile import CHW
 from planners.primitives.selection import problem as selected
 

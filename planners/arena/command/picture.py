@@ -70,21 +70,16 @@ def arena_figure(title: str, boxes: Sequence[Box], bound: int, capacity: int | N
         axes.axhline(peak, color="#357", linewidth=1.1, linestyle="--", label=f"peak {peak}")
     if capacity is not None:
         axes.axhline(capacity, color="#888", linestyle=":", label=f"capacity {capacity}")
-    _scale_axes(axes, peak)
-    axes.set_title(title)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside lower center", ncols=4, fontsize=8, frameon=False)
-    return figure
-
-
-def _scale_axes(axes: Axes, peak: int) -> None:
-    """Count bytes in a unit that fits them, and times in whole numbers."""
     unit, name = next(found for found in UNITS if peak >= 2 * found[0] or found[0] == 1)
     axes.yaxis.set_major_locator(_UnitLocator(unit))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / unit:g}"))
     axes.set_ylabel(f"offset ({name})")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.ticklabel_format(axis="x", style="plain")
+    axes.set_title(title)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+    return figure
 
 
 class _UnitLocator(MaxNLocator):

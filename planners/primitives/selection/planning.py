@@ -23,10 +23,11 @@ from planners.primitives.selection.problem import (
     MOST,
     Link,
     Objective,
+    Pair,
     Selection,
     SelectionProblem,
 )
-from planners.primitives.selection.trade_off import Pair, TradeOff, trade_off
+from planners.primitives.selection.trade_off import TradeOff, trade_off
 
 FALLBACK = "im2col"  # the family that computes what another cannot
 
@@ -61,7 +62,7 @@ class Demand:
 
     def cost(self, selection: Selection) -> tuple[int, int]:
         """Return the objective that is minimised first, then the second one."""
-        costs = selection.nanoseconds, selection.memory(self.objective)
+        costs = selection.pair(self.objective)
         return costs if self.nanoseconds is None else costs[::-1]
 
 
@@ -265,9 +266,9 @@ def greedy(front: TradeOff, memory: int) -> Selection | None:
 
 def greedy_pairs(front: TradeOff, memories: Iterable[int]) -> Iterator[Pair]:
     """Yield the time at each memory within which a greedy step is."""
-    steps = [(one.memory(front.objective), one.nanoseconds) for one in greedy_steps(front)]
+    steps = [one.pair(front.objective) for one in greedy_steps(front)]
     for memory in memories:
-        time = next((time for needed, time in steps if needed <= memory), None)
+        time = next((time for time, needed in steps if needed <= memory), None)
         if time is not None:
             yield Pair(time, memory)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from cnn2csdf.network import Connection, Network
 from csdf.errors import InvalidPlan
@@ -67,6 +67,17 @@ class Objective(Enum):
     def total(self, parts: Iterable[int]) -> int:
         """Memory of a network whose layers and changes add these bytes."""
         return max(parts, default=0) if self is Objective.WORKSPACE else sum(parts)
+
+
+class Pair(NamedTuple):
+    """Time and memory of a selection."""
+
+    nanoseconds: int
+    memory: int
+
+    def to_json(self) -> dict[str, int]:
+        """Return the pair as a JSON value."""
+        return {"memory_bytes": self.memory, "nanoseconds": self.nanoseconds}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +174,10 @@ class Selection(Shown):
         layers = (objective.of_layer(one) for one in self.chosen)
         changes = (objective.of_change(link, change) for link, change in self.changes)
         return objective.total((*layers, *changes))
+
+    def pair(self, objective: Objective) -> Pair:
+        """Time, and bytes of what the objective counts."""
+        return Pair(self.nanoseconds, self.memory(objective))
 
     def to_json(self, objective: Objective = Objective.NETWORK) -> dict[str, Any]:
         """Return the choices and what they cost as a JSON value; memory: what the objective counts."""

@@ -36,8 +36,8 @@ from planners.primitives.selection.planning import (
     proved_answer,
     quick_answer,
 )
-from planners.primitives.selection.problem import MOST, Objective, Selection, SelectionProblem
-from planners.primitives.selection.trade_off import Pair, trade_off
+from planners.primitives.selection.problem import MOST, Objective, Pair, Selection, SelectionProblem
+from planners.primitives.selection.trade_off import trade_off
 
 MOST_CUTS = 100  # of selections that rounding let pass a limit
 COST_BITS = 26  # of the largest cost that the solver sees; beyond, it loses its footing
@@ -147,7 +147,7 @@ def solved_front(
             memory = first + (last - first) * step // max(1, budgets - 1)
             best = fastest(problem, objective, memory, budget=stop)
             if best.selection is not None and best.status == Status.OPTIMAL:
-                pair = Pair(best.selection.nanoseconds, best.selection.memory(objective))
+                pair = best.selection.pair(objective)
                 if not found or pair.nanoseconds < found[-1].nanoseconds:
                     found.append(pair)
     return tuple(found)

@@ -22,21 +22,10 @@ from csdf.model.shown import Shown
 from csdf.time_limit import Budget, stop_of
 from planners.kernels import ranges
 from planners.primitives.profile import LayerProfile
-from planners.primitives.selection.problem import Objective, Selection, SelectionProblem
+from planners.primitives.selection.problem import Objective, Pair, Selection, SelectionProblem
 
 Numbers = NDArray[Any]  # int64, or Python's integers where those might be too small
 Layouts = tuple[str, ...]
-
-
-class Pair(NamedTuple):
-    """A pair of time and memory."""
-
-    nanoseconds: int
-    memory: int
-
-    def to_json(self) -> dict[str, int]:
-        """Return the pair as a JSON value."""
-        return {"memory_bytes": self.memory, "nanoseconds": self.nanoseconds}
 
 
 class PairFront(NamedTuple):

@@ -12,8 +12,7 @@ from csdf.kernels import compile as compiler
 from csdf.kernels.compile import PLAIN
 from csdf.status import Status
 from planners.arena.allocation import MOST_PAIRS, plan_arena, relaxed
-from planners.arena.blocks import blocks_of
-from planners.arena.bounds import clique_bound, cliques_of
+from planners.arena.blocks import blocks_of, clique_bound, cliques_of
 from planners.arena.checker import check_plan
 from planners.arena.exact import Field, PlacementSearch, random_order, standard_orders
 from planners.kernels.placement_search import FOUND, NONE, UNDECIDED

@@ -19,8 +19,7 @@ from planners.primitives.execution import (
     map_plan,
     run_selected,
 )
-from planners.primitives.library.layers import ways_of
-from planners.primitives.library.primitives import primitive_of
+from planners.primitives.library.layers import primitive_of, ways_of
 from planners.primitives.library.winograd import ROUNDING
 from planners.primitives.profiling import random_frame
 
