@@ -103,7 +103,7 @@ class _Allocation:
 
     @property
     def bound(self) -> tuple[Blocks, Bound]:
-        """What no choice can be below, and the blocks that it speaks of."""
+        """The lower bound of all choices, and the blocks that it speaks of."""
         if self._relaxed is not None:
             return self._relaxed
         bounds = [one.bound for one in self._portfolios]
