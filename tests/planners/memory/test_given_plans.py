@@ -238,7 +238,7 @@ def test_a_spoiled_plan_is_refused_or_still_a_plan():
     ways = [*fit(network, searched=SEARCHED).methods, *fit(network, input="rows").methods]
     plans = [plan_as_json(way.plan) for way in ways]
     refused = 0
-    for seed in range(400):
+    for seed in range(120):
         random = Random(seed)
         text = json.dumps(spoiled(random.choice(plans), random))
         try:
@@ -246,7 +246,7 @@ def test_a_spoiled_plan_is_refused_or_still_a_plan():
             require_carried_out(network, plan)
         except CsdfError:
             refused += 1
-    assert refused > 200
+    assert refused > 60
 
 
 def over_one_another(operator):
