@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from functools import cache
 from random import Random
 
 import pytest
@@ -27,10 +28,12 @@ from tests.planners.memory.plain import whole_plan
 from tests.planners.memory.streamed import random_plan
 
 
+@cache
 def network_of(name="keyword_spotting:rows=13"):
     return simplified(Model(network=from_catalogue(name))).network
 
 
+@cache
 def planned(network, **options):
     return fit(network, searched=SEARCHED, **options).least.plan
 
