@@ -208,7 +208,7 @@ def where(node: Node, assembly: Assembly) -> None:
 
 
 def extreme_place(node: Node, assembly: Assembly) -> None:
-    """Add the place of the largest or smallest element; the axis goes behind it."""
+    """Add an argmax or argmin along an axis; without keepdims the axis goes behind it."""
     tensor = assembly.dynamic(node, 0)
     axis = assembly.frame_axis(node, tensor, node.integer("axis", 0))
     operator = op.ExtremePlace(
@@ -223,7 +223,7 @@ def extreme_place(node: Node, assembly: Assembly) -> None:
 
 
 def ranking(node: Node, assembly: Assembly) -> None:
-    """Add the largest elements, their places, or both, as they are read."""
+    """Add a top k: the largest elements, their indices, or both, as they are read."""
     tensor = assembly.dynamic(node, 0)
     count = (
         node.integer("k", 0) if node.opset < 10 else (assembly.integers(node, 1, "k") or (0,))[0]
@@ -245,7 +245,7 @@ def ranking(node: Node, assembly: Assembly) -> None:
 
 
 def running_sum(node: Node, assembly: Assembly) -> None:
-    """Add a sum of all elements up to each one."""
+    """Add a cumulative sum."""
     tensor = assembly.dynamic(node, 0)
     axes = assembly.integers(node, 1, "the axis") or ()
     if len(axes) != 1:
