@@ -21,7 +21,7 @@ from csdf.time_limit import Stop
 
 Natural = int  # at least 0
 Positive = int  # at least 1
-Bytes = int | str  # at least 1, or a text such as "16kB"; `byte_count` returns the number
+Bytes = int | str  # at least 0, or a text such as "16kB"; `byte_count` returns the number
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Check = Callable[[Any], Any]  # returns the value as the function takes it; raises _Wrong
@@ -285,6 +285,8 @@ def _exact(value: Any) -> Any:
         return value
     if hasattr(type(value), "__index__") and not isinstance(value, bool):
         return int(value)
+    if isinstance(value, float):
+        raise _Wrong("an exact number: write a float as a text, such as '0.1'")
     raise _Wrong
 
 
@@ -308,7 +310,7 @@ def _budget(value: Any) -> Any:
 
 def _bytes(value: Any) -> int:
     if not isinstance(value, str):
-        return _integer(value, least=1)
+        return _integer(value, least=0)
     try:
         return bytes_of(value)
     except MalformedText as error:
@@ -344,7 +346,7 @@ _WORDS = {
     "Method": "a text",
     "Exact": "an exact number (an integer, a Fraction, or a text such as '3/2')",
     "Budget": "seconds, a text such as '60s', a Stop, or None",
-    "Bytes": "bytes, or a text such as '16kB'",
+    "Bytes": "bytes, at least 0, or a text such as '16kB'",
     "Frame": "a mapping from names of inputs to arrays",
     "Durations": "a mapping from names of layers to their times",
     "Array": "an array",

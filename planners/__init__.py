@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from planners.memory.several import run_plan as run_plan
     from planners.plan.checker import require_carried_out as require_carried_out
     from planners.plan.plan import StreamingPlan as StreamingPlan
-    from planners.primitives.profiling.profiler import profile_network as profile_network
-    from planners.primitives.profiling.table import read_profile as read_profile
-    from planners.primitives.profiling.table import write_profile as write_profile
-    from planners.primitives.selection.objective import Objective as Objective
-    from planners.primitives.selection.planning import Demand as Demand
+    from planners.primitives.profile import read_profile as read_profile
+    from planners.primitives.profile import write_profile as write_profile
+    from planners.primitives.profiling import profile_network as profile_network
+    from planners.primitives.selection.planning import Constraint as Constraint
     from planners.primitives.selection.planning import best_selection as best_selection
+    from planners.primitives.selection.problem import Objective as Objective
     from planners.primitives.selection.problem import selection_problem as selection_problem
     from planners.primitives.selection.trade_off import trade_off as trade_off
     from planners.published.samos import NetworkMemory as NetworkMemory
@@ -62,7 +62,7 @@ _HOMES = {
     "Application": "planners.reuse.application",
     "Bank": "planners.arena.problem",
     "Buffer": "planners.arena.problem",
-    "Demand": "planners.primitives.selection.planning",
+    "Constraint": "planners.primitives.selection.planning",
     "Fit": "planners.memory.answer",
     "FitMethod": "planners.memory.answer",
     "FusionAnswer": "planners.fusion.planning",
@@ -72,7 +72,7 @@ _HOMES = {
     "MemoryPlan": "planners.arena.problem",
     "NetworkMemory": "planners.published.samos",
     "NetworkSearch": "planners.traffic.network_traffic",
-    "Objective": "planners.primitives.selection.objective",
+    "Objective": "planners.primitives.selection.problem",
     "Problem": "planners.arena.problem",
     "StreamingPlan": "planners.plan.plan",
     "Terms": "planners.fusion.search",
@@ -88,9 +88,9 @@ _HOMES = {
     "network_memory": "planners.published.samos",
     "plan_arena": "planners.arena.allocation",
     "plan_banks": "planners.arena.banks",
-    "profile_network": "planners.primitives.profiling.profiler",
+    "profile_network": "planners.primitives.profiling",
     "read_application": "planners.reuse.application",
-    "read_profile": "planners.primitives.profiling.table",
+    "read_profile": "planners.primitives.profile",
     "require_carried_out": "planners.plan.checker",
     "run_plan": "planners.memory.several",
     "selection_problem": "planners.primitives.selection.problem",
@@ -98,7 +98,7 @@ _HOMES = {
     "trade_off": "planners.primitives.selection.trade_off",
     "whole_arena": "planners.memory.plain_plans",
     "write_library": "planners.code.library",
-    "write_profile": "planners.primitives.profiling.table",
+    "write_profile": "planners.primitives.profile",
 }
 
 __all__ = sorted(_HOMES)

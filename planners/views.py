@@ -10,8 +10,7 @@ from planners.arena.problem import MemoryPlan
 from planners.fusion.planning import FusionAnswer, FusionPlan
 from planners.memory.answer import Fit
 from planners.memory.plain_plans import MemoryComparison
-from planners.primitives.selection.objective import Objective
-from planners.primitives.selection.problem import Selection
+from planners.primitives.selection.problem import Objective, Selection
 from planners.primitives.selection.trade_off import TradeOff
 from planners.published.samos import NetworkMemory
 from planners.traffic.nest import LayerTraffic

@@ -51,7 +51,7 @@ def test_no_integer_is_taken_from_a_float_or_a_truth_value(function, parameter):
         with pytest.raises(InvalidArgument, match=f"{parameter.name} is"):
             function(**{parameter.name: value})
     kinds = parameter.annotation.split(" | ")
-    for value in [-1] * ("int" not in kinds) + [0] * bool({"Positive", "Bytes"} & set(kinds)):
+    for value in [-1] * ("int" not in kinds) + [0] * ("Positive" in kinds):
         with pytest.raises(InvalidArgument, match=f"{parameter.name} is {value}; expected"):
             function(**{parameter.name: value})
 
@@ -87,7 +87,7 @@ def test_fit_takes_a_model_sizes_and_a_platform_as_texts(model):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"ram": -5}, "fit: ram is -5; expected an integer of at least 1"),
+        ({"ram": -5}, "fit: ram is -5; expected an integer of at least 0"),
         ({"ram": "16KB"}, "fit: ram is '16KB'; expected"),
         ({"input": "row"}, "fit: input is 'row'; expected one of 'resident', 'rows', 'external'"),
         ({"output": "out"}, "fit: output is 'out'; expected one of 'resident', 'external'"),

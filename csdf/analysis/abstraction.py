@@ -174,8 +174,6 @@ def _blocks(graph: Graph, phases: int | Mapping[str, int]) -> dict[str, list[Blo
     blocks = {}
     for name, most in phases.items():
         count = graph.actor(name).phases
-        if most < 1:
-            raise InvalidGraph(f"actor {name!r}: {most} phases; at least 1")
         if most < count:
             ends = [count * number // most for number in range(most + 1)]
             blocks[name] = [range(begin, end) for begin, end in pairwise(ends)]

@@ -142,8 +142,6 @@ def unfold(graph: Graph, factor: Positive) -> Graph:
 
     One of its iterations is `factor` of the given graph's; tokens and capacities stay.
     """
-    if factor < 1:
-        raise CsdfError(f"unfolding by {factor}; at least 1")
     actors = tuple(
         replace(
             actor,

@@ -15,7 +15,7 @@ from csdf.analysis.periodic import PeriodicProblem, PeriodicSolution, require_ro
 from csdf.analysis.self_timed import require_few
 from csdf.analysis.throughput import Throughput
 from csdf.arguments import Positive, public
-from csdf.errors import CsdfError, GaveUp, counted
+from csdf.errors import GaveUp, counted
 from csdf.model.graph import Graph
 from csdf.model.indexed import indexed
 from csdf.model.schedule import Firing, PeriodicSchedule
@@ -53,8 +53,6 @@ def periodic_schedule(graph: Graph, *, copies: Positive | None = None) -> Period
 
 def _copies(problem: PeriodicProblem, most: int) -> list[int]:
     """So many cycles of each actor, but no more than it has in an iteration."""
-    if most < 1:
-        raise CsdfError(f"{most} copies of each cycle; expected at least 1")
     return [min(most, count) for count in problem.cycles]
 
 

@@ -306,10 +306,6 @@ class Extent:
     gap: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        if self.max_size is not None and self.max_size < 0:
-            raise CsdfError(f"max_size {self.max_size}; expected at least 0")
-        if self.points is not None and self.points < 1:
-            raise CsdfError(f"{self.points} points; expected at least 1")
         if self.gap < 0:
             raise CsdfError(f"gap {self.gap}; expected at least 0")
 

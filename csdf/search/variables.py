@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import cycle
 from math import gcd
 
-from csdf.arguments import public
+from csdf.arguments import Positive, public
 from csdf.errors import CsdfError
 from csdf.model.graph import Channel, Graph, space_channel
 from csdf.model.indexed import IndexedGraph, indexed
@@ -51,11 +51,7 @@ class SearchSpace:
     unit: str = "tokens"
     widths: Mapping[str, int] | None = None
     with_self_loops: bool = False
-    copies: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.copies is not None and self.copies < 1:
-            raise CsdfError(f"{self.copies} copies of each cycle; expected at least 1")
+    copies: Positive | None = None
 
 
 def prepared(graph: Graph, space: SearchSpace) -> tuple[Graph, tuple[Variable, ...], int]:

@@ -14,8 +14,8 @@ from planners.fifo.event_graph import EventGraph
 from planners.fifo.timing.cluster import Cluster, EventSequence, Port, TimingOptions, Wait
 from planners.kernels import ranges
 from planners.memory.placement import ChainGroup, chain_offsets
-from planners.primitives.selection.fronts import added, front_of
-from planners.primitives.selection.objective import Objective
+from planners.primitives.selection.problem import Objective
+from planners.primitives.selection.trade_off import added, front_of
 from planners.traffic.convolution import Convolution
 from planners.traffic.footprints import tile_sizes
 from planners.traffic.one_layer import minimum_traffic
