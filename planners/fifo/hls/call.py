@@ -1,0 +1,324 @@
+"""Cycles of one call of a design for given depths of its FIFOs, what limits them, and deadlocks.
+
+FIFOs of an array of streams have one place in the depths, as they have one depth in the source. Depths
+are monotone but for one thing: a deep FIFO is a memory, whose words are read 2 cycles after they are
+written; a shallow one is a shift register, where it is one. `is_memory` says which; `all_shifted`
+makes all of them shift registers: no real depths are faster than that, which is what bounds rest on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from csdf.kernels import compile as compiler
+from planners.fifo.hls.pipelines import Again, Event, StagedDesign, Track
+from planners.kernels import stage_times
+from planners.kernels.stage_times import BEGIN, END, EVENT, NOWHERE, STOP, WRITE
+
+SHIFTED = 2  # words that are in a shift register whatever their width
+SHIFTED_BITS = 1024  # of a shift register, at most; deeper FIFOs are memories
+SETS = 62  # places that are told apart; more share a bit, which makes reasons weaker, not wrong
+ROOM = 1 << 20  # waits that are kept to name the critical path
+Depths = Sequence[int | None]
+Look = Callable[[], None]
+
+
+def is_memory(depth: int, bits: int, kind: str) -> bool:
+    """Whether a FIFO is a memory: by its depth, or by the kind that the source asks for."""
+    if kind:
+        return kind != "srl"
+    return depth > SHIFTED and depth * bits > SHIFTED_BITS
+
+
+class Blocked(NamedTuple):
+    """A process of a deadlock, and the FIFO that it waits for, or the process before it."""
+
+    process: int
+    fifo: int | None
+    is_writing: bool
+
+
+class Waited(NamedTuple):
+    """A wait of the critical path: a process goes on at a time since a FIFO lets it."""
+
+    process: int
+    time: int
+    fifo: int | None
+    is_writing: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one call does in some depths.
+
+    cycles: None for a deadlock, whose cycle is in `blocked`. holding: places whose lack of space lies
+    on the longest path or the cycle; as long as none of them gets more, it is no faster. slowed: places
+    of memories whose latency lies on it. processes: those on it. full: places at which a write waited.
+    path: the last waits of the longest path, latest first, where they were asked for.
+    """
+
+    cycles: int | None
+    holding: tuple[int, ...]
+    slowed: tuple[int, ...] = ()
+    processes: tuple[int, ...] = ()
+    blocked: tuple[Blocked, ...] = ()
+    full: tuple[int, ...] = ()
+    path: tuple[Waited, ...] = ()
+
+
+class CallModel:
+    """A design as arrays for the kernel. groups: FIFOs that have one depth; by default the arrays."""
+
+    def __init__(self, design: StagedDesign, *, is_grouped: bool = True) -> None:
+        self.design = design
+        self.places: dict[str, list[int]] = {}  # by name: the FIFOs of each place
+        for number, fifo in enumerate(design.fifos):
+            name = fifo.group if is_grouped else fifo.name
+            self.places.setdefault(name, []).append(number)
+        self.names = list(self.places)
+        self.members = list(self.places.values())
+        self.place_of = [0] * len(design.fifos)
+        for place, members in enumerate(self.members):
+            for fifo in members:
+                self.place_of[fifo] = place
+        self.words = [max(design.fifos[one].words for one in members) for members in self.members]
+        self.events = sum(_events(track) for one in design.processes for track in one.tracks)
+        self.simulated = 0
+        self._columns = _columns(design, self.place_of)
+        self._programs: dict[bool, Any] = {}
+        self.longest = 4 * (self.events + sum(one.stages + 2 for one in design.processes)) + 4
+
+    @property
+    def given(self) -> tuple[int, ...]:
+        """The depths in the source; of an array the largest."""
+        return tuple(max(self.design.fifos[one].depth for one in row) for row in self.members)
+
+    def kinds(self, place: int) -> tuple[int, str]:
+        """The width of the widest FIFO of a place, and the kind of memory that the source asks for."""
+        fifos = [self.design.fifos[one] for one in self.members[place]]
+        return max(one.bits for one in fifos), fifos[0].kind
+
+    def can_shift(self, place: int) -> bool:
+        """Whether the source leaves it to the depth, or asks for a shift register."""
+        return self.kinds(place)[1] in ("", "srl")
+
+    def outcome(
+        self,
+        depths: Depths,
+        *,
+        all_shifted: bool = False,
+        has_path: bool = False,
+        look: Look = lambda: None,
+    ) -> Outcome:
+        """Return what one call does. None is a FIFO without end, which has the latency of a memory."""
+        run, fifos, records, status = self._run(depths, all_shifted, has_path, look)
+        full = self._places_of(one for one, was in enumerate(fifos["was_full"]) if was)
+        if status == stage_times.STUCK:
+            blocked = self._deadlock(run)
+            on_cycle = {self.place_of[one.fifo] for one in blocked if one.is_writing and one.fifo is not None}
+            return Outcome(
+                cycles=None, holding=tuple(sorted(on_cycle)), blocked=blocked, full=full,
+                processes=tuple(one.process for one in blocked),
+            )  # fmt: skip
+        ends = [int(one) for one in run["end"]]
+        last = max(range(len(ends)), key=ends.__getitem__)
+        return Outcome(
+            cycles=ends[last],
+            holding=self._bits(int(run["space"][last]), len(self.members)),
+            slowed=self._bits(int(run["memory"][last]), len(self.members)),
+            processes=self._bits(int(run["process"][last]), len(ends)),
+            full=full,
+            path=_path(records, int(run["record"][last])) if has_path else (),
+        )
+
+    def occupancies(self, *, all_shifted: bool = False) -> tuple[int, ...]:
+        """Return for each place the depth that never makes a write wait, if all FIFOs are without end."""
+        depths = [None] * len(self.members)
+        _, fifos, _, status = self._run(depths, all_shifted, False, lambda: None)
+        if status != stage_times.DONE:
+            return tuple(self.words)
+        found = [1] * len(self.members)
+        for fifo, place in enumerate(self.place_of):
+            ring, words = int(fifos["ring"][fifo]), int(fifos["written"][fifo])
+            put = fifos["write_time"][ring : ring + words]
+            taken = fifos["read_time"][ring : ring + int(fifos["released"][fifo])]
+            gone = 0
+            for number, time in enumerate(put):
+                while gone < len(taken) and taken[gone] < time:
+                    gone += 1
+                found[place] = max(found[place], number + 1 - gone)
+        return tuple(found)
+
+    def _run(
+        self, depths: Depths, all_shifted: bool, has_path: bool, look: Look
+    ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], int]:
+        backend = compiler.backend(fits=self.longest <= compiler.SAFE)
+        if backend.is_compiled not in self._programs:
+            columns = [backend.array(one) for one in self._columns]
+            self._programs[backend.is_compiled] = backend.kernel(stage_times.Programs)(*columns)
+        programs = self._programs[backend.is_compiled]
+        bounded, latency, ring, size, total = [], [], [], [], 0
+        for fifo, place in zip(self.design.fifos, self.place_of, strict=True):
+            depth = depths[place]
+            is_open = depth is None or depth >= fifo.words
+            is_slow = not all_shifted and (
+                fifo.kind not in ("", "srl") if depth is None else is_memory(depth, fifo.bits, fifo.kind)
+            )
+            bounded.append(int(not is_open))
+            latency.append(2 if is_slow else 1)
+            ring.append(total)
+            size.append(max(1, fifo.words if depth is None or is_open else depth))
+            total += size[-1]
+        count = len(self.design.fifos)
+        counts = [backend.blank(count) for _ in range(7)]
+        times = [backend.blank(total) for _ in range(10)]
+        fifos = backend.kernel(stage_times.Fifos)(
+            *map(backend.array, (bounded, latency, ring, size)), counts, *times
+        )
+        room = ROOM if has_path else 0
+        kept = [backend.blank(max(1, room)) for _ in range(5)]
+        records = backend.kernel(stage_times.Records)(room, *kept)
+        processes, tracks = len(self.design.processes), len(self._columns[1])
+        nowhere = [NOWHERE] * processes
+        start = [[0] * processes] * 2 + [nowhere] + [[0] * processes] * 4 + [nowhere] * 3
+        columns = [backend.array(one) for one in start]
+        columns += [backend.blank(max(1, tracks)) for _ in range(3)]
+        columns += [backend.blank(len(self._columns[2])), backend.array(range(processes))]
+        columns += [backend.array([1] * processes)]
+        run = backend.kernel(stage_times.Run)(*columns)
+        run.waiting = processes
+        advance = backend.kernel(stage_times.advance)
+        status = stage_times.PAUSED
+        while status == stage_times.PAUSED:
+            look()
+            status = advance(programs, fifos, records, run, backend.fuel)
+        self.simulated += run.events
+        names = ("time", "stage", "end", "is_started", "space", "memory", "process", "record",
+                 "blocked", "blocked_kind")  # fmt: skip
+        return (
+            dict(zip(names, columns, strict=False)),
+            {
+                "ring": ring, "written": counts[0], "released": counts[2], "was_full": counts[6],
+                "write_time": times[0], "read_time": times[5],
+            },
+            {"kept": kept, "count": records.count, "room": room},
+            int(status),
+        )  # fmt: skip
+
+    def _deadlock(self, run: dict[str, Any]) -> tuple[Blocked, ...]:
+        """The processes that wait for one another, or for one that waits for nothing that can come."""
+        waits: dict[int, tuple[int, Blocked]] = {}
+        for process, staged in enumerate(self.design.processes):
+            if int(run["end"][process]) != NOWHERE:
+                continue
+            fifo = int(run["blocked"][process])
+            if fifo == NOWHERE:
+                other = next(one for one in staged.after if int(run["end"][one]) == NOWHERE)
+                waits[process] = other, Blocked(process, None, False)
+                continue
+            is_writing = int(run["blocked_kind"][process]) == WRITE
+            ends = self.design.fifos[fifo]
+            other = ends.reader if is_writing else ends.writer
+            waits[process] = other, Blocked(process, fifo, is_writing)
+        way: list[int] = []
+        here = min(waits)
+        while here in waits and here not in way:
+            way.append(here)
+            here = waits[here][0]
+        if here in way:
+            way = way[way.index(here) :]
+        return tuple(waits[one][1] for one in way)
+
+    def _places_of(self, fifos: Iterable[int]) -> tuple[int, ...]:
+        return tuple(sorted({self.place_of[one] for one in fifos}))
+
+    @staticmethod
+    def _bits(found: int, count: int) -> tuple[int, ...]:
+        return tuple(one for one in range(count) if found >> one % SETS & 1)
+
+
+def _events(items: Track) -> int:
+    total = 0
+    for item in items:
+        if isinstance(item, Event):
+            total += 1
+        elif isinstance(item, Again):
+            total += item.count * _events(item.items)
+    return total
+
+
+def _path(records: dict[str, Any], number: int) -> tuple[Waited, ...]:
+    """The waits of the longest path that are still kept, latest first."""
+    process, time, fifo, kind, before = records["kept"]
+    room, found = records["room"], []
+    while number != NOWHERE and records["count"] - number <= room:
+        at = number % room
+        cause = int(fifo[at])
+        found.append(
+            Waited(
+                int(process[at]), int(time[at]), None if cause == NOWHERE else cause,
+                int(kind[at]) == WRITE,
+            )
+        )  # fmt: skip
+        number = int(before[at])
+    return tuple(found)
+
+
+def _columns(design: StagedDesign, place_of: Sequence[int]) -> list[list[int]]:
+    """The arguments of the kernel's Programs."""
+    track_start, first = [0], []
+    operation, gap, argument = [], [], []
+    set_start, set_fifo, set_kind = [0], [], []
+    sets: dict[tuple[tuple[int, int], ...], int] = {}
+
+    def emit(code: int, stages: int, value: int) -> None:
+        operation.append(code)
+        gap.append(stages)
+        argument.append(value)
+
+    def write(items: Track) -> None:
+        pause = 0
+        for item in items:
+            if isinstance(item, Event):
+                if item.accesses not in sets:
+                    sets[item.accesses] = len(sets)
+                    set_fifo.extend(fifo for fifo, _ in item.accesses)
+                    set_kind.extend(kind for _, kind in item.accesses)
+                    set_start.append(len(set_fifo))
+                emit(EVENT, pause, sets[item.accesses])
+                pause = 0
+            elif isinstance(item, Again):
+                begin = len(operation)
+                emit(BEGIN, pause, item.count)
+                rest = write_inner(item.items)
+                emit(END, rest, begin)
+                pause = 0
+            else:
+                pause += item
+        rests.append(pause)
+
+    rests: list[int] = []
+
+    def write_inner(items: Track) -> int:
+        write(items)
+        return rests.pop()
+
+    for process in design.processes:
+        for track in process.tracks:
+            first.append(len(operation))
+            write_inner(track)
+            emit(STOP, 0, 0)
+        track_start.append(len(first))
+    after_start, after = [0], []
+    for process in design.processes:
+        after += process.after
+        after_start.append(len(after))
+    return [
+        track_start, first or [0], operation or [STOP], gap or [0], argument or [0], set_start,
+        set_fifo or [0], set_kind or [0], [one.stages for one in design.processes], after_start,
+        after or [0], [one.writer for one in design.fifos], [one.reader for one in design.fifos],
+        [1 << one % SETS for one in range(len(design.processes))],
+        *[[1 << place % SETS for place in place_of]] * 2,
+    ]  # fmt: skip

@@ -1,0 +1,641 @@
+"""A traced design in the stages of its pipelines: which FIFOs each process reads and writes in which.
+
+The trace says what each iteration of each loop does, the report of synthesis which loops are pipelined,
+with which initiation interval and depth. Iteration i of a loop that begins in stage b takes the stages
+from b + i * interval on, as many as the loop is deep. The rules, inferred from the cycles of RTL
+simulations of Vitis HLS 2023.2 (docs/fifo.md names the evidence of each):
+
+- a loop begins 2 stages after the last of the loop before it in the same process;
+- a FIFO that every iteration reads, or one that a loop that is no nest reads, is read in stage 1, others
+  in stage 2; a FIFO is written in the last stage; no access is beyond the last stage;
+- further accesses of the same FIFO in one iteration come one per cycle; the last write is in the last
+  stage, and reads go on from the first;
+- a process begins when those that write its arrays have ended.
+
+Lanes, the FIFOs of one array of streams that one iteration reads, may be read some stages later than
+this, which the report does not say. `skew` is how many at most: a word is then needed in the first of
+these stages, and its place is free after the last: no schedule in between is slower.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
+
+from csdf.errors import InvalidGraph
+from planners.fifo.hls.report import ReportedLoop, SynthesisReport
+from planners.fifo.hls.trace import Access, Iteration, LoopRun, Process, Repeats, Trace
+from planners.kernels.stage_times import NEED, READ, RELEASE, WRITE
+
+LOOP_GAP = 2  # stages from the last of a loop to the first of the next one
+UNCONDITIONAL, GUARDED = 1, 2  # stages of reads
+
+
+class Event(NamedTuple):
+    """Accesses of one stage: FIFOs and kinds as of the kernel."""
+
+    accesses: tuple[tuple[int, int], ...]
+
+
+class Again(NamedTuple):
+    """Items of a track, so many times."""
+
+    count: int
+    items: tuple[Item, ...]
+
+
+Item = int | Event | Again  # a number: so many stages later
+Track = tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedFifo:
+    """A FIFO: its array of streams, bits of a word, depth in the source, who writes and reads it.
+
+    kind: of its memory, where the source says it. line: of its declaration.
+    """
+
+    name: str
+    group: str
+    bits: int
+    depth: int
+    kind: str
+    line: int
+    words: int
+    writer: int
+    reader: int
+    is_given: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedProcess:
+    """A process as tracks of accesses; stages: the last one. after: processes that end before it begins."""
+
+    name: str
+    module: str
+    file: str
+    line: int
+    tracks: tuple[Track, ...]
+    stages: int
+    after: tuple[int, ...] = ()
+    loops: tuple[str, ...] = ()  # in words: "loop4_loop5: interval 1, depth 30, 256 iterations"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedDesign:
+    """Processes and FIFOs of one call of the top function."""
+
+    name: str
+    file: str
+    fifos: tuple[StagedFifo, ...]
+    processes: tuple[StagedProcess, ...]
+    assumptions: tuple[str, ...] = ()
+    largest_skew: int = 0
+
+
+Skew = int | None  # stages; None for as many as the reader of each lane has
+
+
+def staged(
+    trace: Trace,
+    report: SynthesisReport,
+    skew: Skew = 0,
+    stages: Mapping[tuple[str, str], int] | None = None,
+) -> StagedDesign:
+    """Return the design in stages. stages: those of reads by module and FIFO, where they are known.
+
+    Raises InvalidGraph where report and trace are not of the same design.
+    """
+    builders = [
+        _Builder(trace, report, process, module, skew, stages or {})
+        for process, module in _processes(trace, report)
+    ]
+    owner: dict[int, int] = {}
+    for number, builder in enumerate(builders):
+        for process in builder.numbers:
+            owner[process] = number
+    after: list[set[int]] = [set() for _ in builders]
+    for array in trace.arrays:
+        for reader in array.readers:
+            for writer in array.writers:
+                if owner[writer] < owner[reader]:
+                    after[owner[reader]].add(owner[writer])
+    processes = []
+    for number, builder in enumerate(builders):
+        tracks, last = builder.tracks()
+        processes.append(
+            StagedProcess(
+                name=builder.name, module=builder.module, file=str(builder.process.file),
+                line=builder.process.line, tracks=tracks, stages=last,
+                after=tuple(sorted(after[number])), loops=tuple(builder.loops),
+            )  # fmt: skip
+        )
+    assumptions = tuple(dict.fromkeys(note for one in builders for note in one.assumptions))
+    return StagedDesign(
+        name=trace.top,
+        file=str(getattr(trace, "file", "")),
+        fifos=_fifos(trace, processes),
+        processes=tuple(processes),
+        assumptions=assumptions,
+        largest_skew=max((one.largest_skew for one in builders), default=0),
+    )
+
+
+def counted_accesses(track: Track) -> dict[tuple[int, int], int]:
+    """Return how often a track has each access."""
+    found: dict[tuple[int, int], int] = {}
+    for item in track:
+        if isinstance(item, Event):
+            for access in item.accesses:
+                found[access] = found.get(access, 0) + 1
+        elif isinstance(item, Again):
+            for access, times in counted_accesses(item.items).items():
+                found[access] = found.get(access, 0) + item.count * times
+    return found
+
+
+def _fifos(trace: Trace, processes: Sequence[StagedProcess]) -> tuple[StagedFifo, ...]:
+    """The FIFOs with their ends. Raises InvalidGraph for one with two writers or two readers."""
+    ends: list[dict[bool, dict[int, int]]] = [{True: {}, False: {}} for _ in trace.fifos]
+    for number, process in enumerate(processes):
+        for track in process.tracks:
+            for (fifo, kind), times in counted_accesses(track).items():
+                if kind != RELEASE:
+                    side = ends[fifo][kind == WRITE]
+                    side[number] = side.get(number, 0) + times
+    found = []
+    for fifo, sides in zip(trace.fifos, ends, strict=True):
+        for is_write, side in sides.items():
+            if len(side) > 1:
+                names = ", ".join(processes[one].name for one in side)
+                raise InvalidGraph(
+                    f"{fifo.file}:{fifo.line}: FIFO {fifo.name!r} is {'written' if is_write else 'read'} "
+                    f"by {len(side)} processes ({names}); a FIFO of a dataflow region has one"
+                )
+        written, read = sum(sides[True].values()), sum(sides[False].values())
+        if read > written and not fifo.is_port:
+            raise InvalidGraph(
+                f"{fifo.file}:{fifo.line}: FIFO {fifo.name!r}: {read} words are read, but only {written} "
+                "are written in one call; the reader never ends"
+            )
+        writer = next(iter(sides[True]), next(iter(sides[False]), 0))
+        found.append(
+            StagedFifo(
+                name=fifo.name, group=fifo.group, bits=fifo.width, depth=max(1, fifo.depth),
+                kind=fifo.storage, line=fifo.line, words=written, writer=writer,
+                reader=next(iter(sides[False]), writer), is_given=fifo.depth_given,
+            )  # fmt: skip
+        )
+    return tuple(found)
+
+
+def _processes(
+    trace: Trace, report: SynthesisReport
+) -> Iterator[tuple[tuple[tuple[int, Process], ...], str]]:
+    """Yield the processes of the design with their modules; loops that Vitis joins are one process."""
+    modules = list(report.loops)
+    groups: list[tuple[list[tuple[int, Process]], str]] = []
+    for number, process in enumerate(trace.processes):
+        name = re.escape(process.name)
+        if process.kind == "loop":
+            pattern = rf"(?:.*_)?Loop_{name}_proc\d*"
+        else:
+            pattern = rf"(?:{re.escape(trace.top)}_)?{name}(?:_.*)?"
+        exact = [one for one in modules if one == process.name]
+        found = exact or sorted(
+            (one for one in modules if re.fullmatch(pattern, one) and "_Pipeline_" not in one),
+            key=len,
+        )
+        if not found and process.kind == "loop" and groups and _is_joined(process, groups[-1], report):
+            groups[-1][0].append((number, process))
+            continue
+        if not found:
+            starts = [one.split("_Pipeline_")[0] for one in modules if re.match(pattern, one)]
+            found = [one for one in starts if re.fullmatch(pattern, one)]
+        if not found:
+            raise InvalidGraph(
+                f"{report.file}: no module for process {process.name!r} ({process.file}:{process.line}); "
+                f"it has {_some(modules)}. Is it the report of another design, or is --top another one?"
+            )
+        groups.append(([(number, process)], found[0]))
+    for members, module in groups:
+        yield tuple(members), module
+
+
+def _is_joined(
+    process: Process, group: tuple[list[tuple[int, Process]], str], report: SynthesisReport
+) -> bool:
+    """Whether the module of the loops before holds the loop of this process, too."""
+    return group[0][0][1].kind == "loop" and any(
+        loop.tag.split("_")[0] == process.name or loop.tag.startswith(f"{process.name}_")
+        for module, loops in report.loops.items()
+        if module == group[1] or module.startswith(f"{group[1]}_Pipeline_")
+        for loop in loops
+    )
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+@dataclass(slots=True)
+class _Pipeline:
+    """A pipelined loop of the trace: where its accesses are in an iteration.
+
+    offsets: by FIFO, kind and number of the access in its iteration; ranks: of all offsets in use.
+    """
+
+    loop: int
+    reported: ReportedLoop
+    is_nest: bool
+    offsets: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    ranks: list[int] = field(default_factory=list)
+    iterations: list[tuple[Access, ...]] = field(default_factory=list)
+
+
+class _Builder:
+    """The tracks of one process."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        report: SynthesisReport,
+        members: tuple[tuple[int, Process], ...],
+        module: str,
+        skew: Skew,
+        stages: Mapping[tuple[str, str], int],
+    ) -> None:
+        self._trace, self._report, self.module = trace, report, module
+        self.numbers = [number for number, _ in members]
+        self.process = members[0][1]
+        self.name = self.process.name
+        self._bodies = [process.calls for _, process in members]
+        self._skew, self._stages = skew, stages
+        self.assumptions: list[str] = []
+        self.loops: list[str] = []
+        self.largest_skew = 0
+        self._reported = [
+            loop
+            for name, loops in report.loops.items()
+            if name == module or name.startswith(f"{module}_")
+            for loop in loops
+        ]
+        self._pipelines: dict[int, _Pipeline | None] = {}  # by loop that begins the nest
+        self._items: dict[tuple[int, int], tuple[tuple[Item, ...], int]] = {}
+        self._kept: list[object] = []  # so that identities stay those of their objects
+        self._straight = _Pipeline(
+            loop=-1, is_nest=False,
+            reported=ReportedLoop(
+                module=module, tag="", interval=1, trips=None,
+                depth=report.latencies.get(module, 1) + 1 if not self._reported else 1,
+            ),
+        )  # fmt: skip
+
+    def tracks(self) -> tuple[tuple[Track, ...], int]:
+        """Return the tracks of the process and its last stage."""
+        for body in self._bodies:
+            self._find(body)
+        found = [self._straight, *filter(None, self._pipelines.values())]
+        for pipeline in found:
+            self._place(pipeline)
+        ranks = max(len(one.ranks) for one in found)
+        tracks, total = [], 0
+        for rank in range(ranks):
+            items: list[Item] = []
+            for body in self._bodies:
+                items += self._sequence(body, rank)[0]
+            track, total = _joined(items)
+            if any(not isinstance(one, int) for one in track):
+                tracks.append(track)
+        if not ranks:
+            total = self._sequence_length()
+        return tuple(tracks), max(0, total - LOOP_GAP)
+
+    def _sequence_length(self) -> int:
+        return sum(_length(self._sequence(body, 0)[0]) for body in self._bodies)
+
+    # Which loops are pipelines.
+
+    def _find(self, repeats: Repeats) -> None:
+        """Find the pipelined loops of a body, and what their iterations do."""
+        for iteration in _iterations(repeats):
+            loose = tuple(one for one in iteration.items if isinstance(one, Access))
+            if loose:
+                self._straight.iterations.append(loose)
+            for item in iteration.items:
+                if isinstance(item, Access):
+                    continue
+                if item.loop not in self._pipelines:
+                    self._pipelines[item.loop] = self._pipeline(item)
+                pipeline = self._pipelines[item.loop]
+                if pipeline is None:
+                    self._find(item.iterations)
+                else:
+                    pipeline.iterations += (one for one, _ in self._inner(item, pipeline.loop))
+
+    def _pipeline(self, run: LoopRun) -> _Pipeline | None:
+        """The pipelined loop whose nest this loop begins; None if it only holds others."""
+        for reported in self._reported:
+            if (loop := self._matched(run, reported.tag)) is None:
+                continue
+            nest = self._depth_of_nest(run, loop)
+            pipeline = _Pipeline(loop=loop, reported=reported, is_nest=nest > 1)
+            traced = self._trips(run, loop)
+            if reported.trips is not None and traced != reported.trips:
+                line = self._trace.loops[run.loop].line
+                raise InvalidGraph(
+                    f"{self._report.file}: loop {reported.tag!r} of {reported.module!r} has "
+                    f"{reported.trips} iterations, but {traced} in {self.process.file}:{line}; "
+                    "the report is of another design, or of another version of it"
+                )
+            self.loops.append(
+                f"{reported.tag}: interval {reported.interval}, depth {reported.depth}, {traced} iterations"
+            )
+            return pipeline
+        if not any(
+            isinstance(item, LoopRun)
+            for iteration in _iterations(run.iterations)
+            for item in iteration.items
+        ):
+            has_access = any(iteration.items for iteration in _iterations(run.iterations))
+            if has_access and self._reported:
+                loop = self._trace.loops[run.loop]
+                raise InvalidGraph(
+                    f"{self._report.file}: no loop for {loop.name or loop.label!r} of process {self.name!r} "
+                    f"({self.process.file}:{loop.line}); {self.module!r} has "
+                    f"{_some([one.tag for one in self._reported])}"
+                )
+        return None
+
+    def _matched(self, run: LoopRun, rest: str) -> int | None:
+        """The loop that the tag of a nest ends with, if the tag is that of a nest from this loop on."""
+        loop = self._trace.loops[run.loop]
+        children = {
+            item.loop: item
+            for iteration in _iterations(run.iterations)
+            for item in iteration.items
+            if isinstance(item, LoopRun)
+        }
+        label = loop.label
+        if not label:
+            unnamed = re.match(rf"VITIS_LOOP_{loop.line}_\d+", rest)
+            label = unnamed[0] if unnamed else "?"
+        if rest == label:
+            return run.loop
+        if rest.startswith(f"{label}_"):
+            rest = rest[len(label) + 1 :]
+        elif run.trips != 1:  # a loop of one iteration is not in the tag
+            return None
+        found = (self._matched(child, rest) for child in children.values())
+        return next((one for one in found if one is not None), None)
+
+    def _depth_of_nest(self, run: LoopRun, loop: int) -> int:
+        """How many loops of more than one iteration a nest has, down to a loop."""
+        own = int(run.trips > 1)
+        if run.loop == loop:
+            return max(1, own)
+        for iteration in _iterations(run.iterations):
+            for item in iteration.items:
+                if isinstance(item, LoopRun):
+                    return own + self._depth_of_nest(item, loop)
+        return own
+
+    def _trips(self, run: LoopRun, loop: int) -> int:
+        """Iterations of a loop within one execution of a loop around it."""
+        return sum(times for _, times in self._inner(run, loop))
+
+    def _inner(self, run: LoopRun, loop: int) -> Iterator[tuple[tuple[Access, ...], int]]:
+        """Yield what the iterations of the pipelined loop do, each kind of iteration once, and how often."""
+        found: dict[int, int] = {}
+        kept: dict[int, Iteration] = {}
+        pending: list[tuple[LoopRun, int]] = [(run, 1)]
+        # Equal executions are one object, so each is opened once, with how often it comes.
+        counts: dict[int, int] = {}
+        order: list[LoopRun] = []
+
+        def walk(one: LoopRun, times: int) -> None:
+            if one.loop == loop:
+                for iteration, count in _counted(one.iterations):
+                    found[id(iteration)] = found.get(id(iteration), 0) + times * count
+                    kept[id(iteration)] = iteration
+                return
+            for iteration, count in _counted(one.iterations):
+                for item in iteration.items:
+                    if isinstance(item, LoopRun):
+                        if id(item) not in counts:
+                            counts[id(item)] = 0
+                            order.append(item)
+                        counts[id(item)] += times * count
+
+        walk(*pending[0])
+        place = 0
+        while place < len(order):
+            one = order[place]
+            place += 1
+            walk(one, counts[id(one)])
+        for key, times in found.items():
+            yield tuple(_accesses(kept[key])), times
+
+    def _place(self, pipeline: _Pipeline) -> None:
+        """Choose the stages of all accesses of a pipelined loop."""
+        last = pipeline.reported.depth - 1
+        counts = [Counter((one.fifo, one.writes) for one in accesses) for accesses in pipeline.iterations]
+        most = {key: max(one[key] for one in counts) for key in dict.fromkeys(chain(*counts))}
+        lanes: dict[str, int] = {}
+        for fifo, writes in most:
+            if not writes:
+                group = self._trace.fifos[fifo].group
+                lanes[group] = lanes.get(group, 0) + 1
+        for (fifo, writes), count in most.items():
+            if writes:
+                for number in range(count):
+                    stage = max(0, last - (count - 1 - number))
+                    pipeline.offsets[fifo, WRITE, number] = stage
+                continue
+            is_always = min(one[fifo, writes] for one in counts) == count
+            first = UNCONDITIONAL if is_always or not pipeline.is_nest else GUARDED
+            known = self._stages.get((self.module, self._trace.fifos[fifo].name))
+            first = min(first, last) if known is None else known
+            later = 0
+            if lanes[self._trace.fifos[fifo].group] > 1 and known is None:
+                room = max(0, last - first)
+                self.largest_skew = max(self.largest_skew, room)
+                later = room if self._skew is None else min(self._skew, room)
+            for number in range(count):
+                if later:
+                    pipeline.offsets[fifo, NEED, number] = first + number
+                    pipeline.offsets[fifo, RELEASE, number] = first + number + later
+                else:
+                    pipeline.offsets[fifo, READ, number] = first + number
+        pipeline.ranks = sorted(set(pipeline.offsets.values()))
+
+    # The items of a track.
+
+    def _sequence(self, repeats: Repeats, rank: int) -> tuple[tuple[Item, ...], int]:
+        """The items of a body that is no pipeline, one after the other."""
+        key = id(repeats), rank
+        if key not in self._items:
+            self._kept.append(repeats)
+            items: list[Item] = []
+            for count, part in repeats.parts:
+                inner = (
+                    self._sequence(part, rank)[0]
+                    if isinstance(part, Repeats)
+                    else self._straight_on(part, rank)
+                )
+                items.append(Again(count, tuple(inner)))
+            self._items[key] = _joined(items)
+        return self._items[key]
+
+    def _straight_on(self, iteration: Iteration, rank: int) -> tuple[Item, ...]:
+        items: list[Item] = []
+        loose: list[Access] = []
+        for item in (*iteration.items, None):
+            if isinstance(item, Access):
+                loose.append(item)
+                continue
+            if loose:
+                depth = self._straight.reported.depth
+                items += self._step(self._straight, tuple(loose), rank, depth + 1)
+                loose = []
+            if item is None:
+                continue
+            pipeline = self._pipelines[item.loop]
+            items += (
+                self._pipelined(item, pipeline, rank)
+                if pipeline is not None
+                else self._sequence(item.iterations, rank)[0]
+            )
+        return tuple(items)
+
+    def _pipelined(self, run: LoopRun, pipeline: _Pipeline, rank: int) -> tuple[Item, ...]:
+        """The items of a pipelined loop and of the gap behind it."""
+        depth, interval = pipeline.reported.depth, pipeline.reported.interval
+        offset = pipeline.ranks[rank] if rank < len(pipeline.ranks) else 0
+        trips = self._trips(run, pipeline.loop)
+        behind = depth - 1 + LOOP_GAP - interval - offset
+        return (offset, *self._nested(run, pipeline, rank)[0], behind) if trips else ()
+
+    def _nested(
+        self, run: LoopRun, pipeline: _Pipeline, rank: int
+    ) -> tuple[tuple[Item, ...], int]:
+        key = id(run), rank
+        if key not in self._items:
+            self._kept.append(run)
+            self._items[key] = _joined(
+                list(self._parts(run.iterations, run.loop == pipeline.loop, pipeline, rank))
+            )
+        return self._items[key]
+
+    def _parts(
+        self, repeats: Repeats, is_pipelined: bool, pipeline: _Pipeline, rank: int
+    ) -> Iterator[Item]:
+        for count, part in repeats.parts:
+            if isinstance(part, Repeats):
+                inner = tuple(self._parts(part, is_pipelined, pipeline, rank))
+            elif is_pipelined:
+                accesses = tuple(_accesses(part))
+                inner = self._step(pipeline, accesses, rank, pipeline.reported.interval)
+            else:
+                items: list[Item] = []
+                for item in part.items:
+                    if isinstance(item, LoopRun):
+                        items += self._nested(item, pipeline, rank)[0]
+                    else:  # of an outer loop of the nest: in the stage of the iteration that follows
+                        items += self._step(pipeline, (item,), rank, 0)
+                inner = tuple(items)
+            yield Again(count, inner)
+
+    def _step(
+        self, pipeline: _Pipeline, accesses: tuple[Access, ...], rank: int, stages: int
+    ) -> tuple[Item, ...]:
+        """The accesses of an iteration that are in the stage of a track, and the way to the next one."""
+        if rank >= len(pipeline.ranks):
+            return (stages,)
+        offset = pipeline.ranks[rank]
+        numbers: dict[tuple[int, bool], int] = {}
+        event = []
+        for access in accesses:
+            key = access.fifo, access.writes
+            number = numbers[key] = numbers.get(key, -1) + 1
+            for kind in (WRITE,) if access.writes else (READ, NEED, RELEASE):
+                if pipeline.offsets.get((access.fifo, kind, number)) == offset:
+                    event.append((access.fifo, kind))
+        if len(set(event)) < len(event):  # more in an iteration than its stages: one after the other
+            return (*(Event((one,)) for one in event), stages)
+        return (Event(tuple(event)), stages) if event else (stages,)
+
+
+def _counted(repeats: Repeats, times: int = 1) -> Iterator[tuple[Iteration, int]]:
+    """Yield the iterations, each as often as it is written, with how often it comes."""
+    for count, part in repeats.parts:
+        if isinstance(part, Repeats):
+            yield from _counted(part, times * count)
+        else:
+            yield part, times * count
+
+
+def _iterations(repeats: Repeats) -> list[Iteration]:
+    """All different iterations."""
+    return list({id(one): one for one, _ in _counted(repeats)}.values())
+
+
+def _accesses(iteration: Iteration) -> Iterator[Access]:
+    """All accesses of an iteration, inner loops unrolled."""
+    for item in iteration.items:
+        if isinstance(item, LoopRun):
+            yield from _unrolled(item.iterations)
+        else:
+            yield item
+
+
+def _unrolled(repeats: Repeats) -> Iterator[Access]:
+    for count, part in repeats.parts:
+        for _ in range(count):
+            if isinstance(part, Repeats):
+                yield from _unrolled(part)
+            else:
+                yield from _accesses(part)
+
+
+def _length(items: Sequence[Item]) -> int:
+    """How many stages items take."""
+    total = 0
+    for item in items:
+        if isinstance(item, int):
+            total += item
+        elif isinstance(item, Again):
+            total += item.count * _length(item.items)
+    return total
+
+
+def _joined(items: Sequence[Item]) -> tuple[Track, int]:
+    """Items with nothing that could be shorter, and how many stages they take."""
+    found: list[Item] = []
+    total = 0
+
+    def add(item: Item) -> None:
+        if isinstance(item, int) and found and isinstance(found[-1], int):
+            item += found.pop()
+        if item != 0:
+            found.append(item)
+
+    for item in items:
+        if isinstance(item, Again):
+            inner, length = _joined(item.items)
+            total += item.count * length
+            if all(isinstance(one, int) for one in inner):
+                add(item.count * length)
+            elif item.count == 1:
+                for one in inner:
+                    add(one)
+            else:
+                add(Again(item.count, inner))
+        else:
+            total += item if isinstance(item, int) else 0
+            add(item)
+    return tuple(found), total
