@@ -2,8 +2,9 @@
 
 FIFOs of an array of streams have one place in the depths, as they have one depth in the source. Depths
 are monotone but for one thing: a deep FIFO is a memory, whose words are read 2 cycles after they are
-written; a shallow one is a shift register, where it is one. `is_memory` says which; `all_shifted`
-makes all of them shift registers: no real depths are faster than that, which is what bounds rest on.
+written; in a shallow one, a shift register, it is 1. `is_memory` says which. A question may fix which
+places are memories whatever their depths: then more depth is never slower. With none of them a memory
+no real depths are faster, and bounds rest on that.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from csdf.kernels import compile as compiler
+from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.hls.pipelines import Again, Event, StagedDesign, Track
 from planners.kernels import stage_times
 from planners.kernels.stage_times import BEGIN, END, EVENT, NOWHERE, STOP, WRITE
@@ -22,6 +24,7 @@ SHIFTED_BITS = 1024  # of a shift register, at most; deeper FIFOs are memories
 SETS = 62  # places that are told apart; more share a bit, which makes reasons weaker, not wrong
 ROOM = 1 << 20  # waits that are kept to name the critical path
 Depths = Sequence[int | None]
+Memories = Sequence[bool] | None
 Look = Callable[[], None]
 
 
@@ -30,6 +33,39 @@ def is_memory(depth: int, bits: int, kind: str) -> bool:
     if kind:
         return kind != "srl"
     return depth > SHIFTED and depth * bits > SHIFTED_BITS
+
+
+def cost(depth: int, bits: int, kind: str, objective: str) -> int:
+    """Return what a FIFO costs: bits, elements, block RAMs of 18 kbit (bram), or LUTs (lut).
+
+    Block RAMs as FIFOAdvisor and LightningSim count them (arXiv 2510.20981): widths are cut into the
+    widest slices that a block RAM has. Kinds of BIND_STORAGE that are no block RAM cost none. LUTs are
+    those of shift registers of 32 words (UltraScale+), whatever the depth, or of memories of 64.
+    """
+    if objective == "bits":
+        return depth * bits
+    if objective == "elements":
+        return depth
+    if objective == "bram":
+        is_block = is_memory(depth, bits, kind) and kind in ("", "bram", "memory")
+        return block_rams(depth, bits) if is_block else 0
+    return -(-depth // (64 if kind == "lutram" else 32)) * bits
+
+
+def block_rams(depth: int, bits: int) -> int:
+    """Return the block RAMs of 18 kbit of a FIFO in memory."""
+    count, rest = bits // 18 * -(-depth // 1024), bits % 18
+    if depth <= 1024:
+        return count + (rest > 0)
+    count, rest = count + rest // 9 * -(-depth // 2048), rest % 9
+    if depth <= 2048:
+        return count + (rest > 0)
+    if depth <= 4096 and bits > 18 and rest == 3:
+        return count + 2
+    count, rest = count + rest // 4 * -(-depth // 4096), rest % 4
+    if depth <= 4096:
+        return count + (rest > 0)
+    return count + rest // 2 * -(-depth // 8192) + rest % 2 * -(-depth // 16384)
 
 
 class Blocked(NamedTuple):
@@ -95,25 +131,45 @@ class CallModel:
         """The depths in the source; of an array the largest."""
         return tuple(max(self.design.fifos[one].depth for one in row) for row in self.members)
 
-    def kinds(self, place: int) -> tuple[int, str]:
-        """The width of the widest FIFO of a place, and the kind of memory that the source asks for."""
-        fifos = [self.design.fifos[one] for one in self.members[place]]
-        return max(one.bits for one in fifos), fifos[0].kind
+    def memories(self, depths: Sequence[int]) -> tuple[bool, ...]:
+        """Which places are memories in these depths: of an array, if one of its FIFOs is."""
+        return tuple(
+            any(
+                is_memory(depth, self.design.fifos[one].bits, self.design.fifos[one].kind)
+                for one in row
+            )
+            for depth, row in zip(depths, self.members, strict=True)
+        )
 
-    def can_shift(self, place: int) -> bool:
-        """Whether the source leaves it to the depth, or asks for a shift register."""
-        return self.kinds(place)[1] in ("", "srl")
+    def first_memory(self, place: int) -> int:
+        """The least depth with which a place is a memory; beyond its words if it never is one."""
+        fifos = [self.design.fifos[one] for one in self.members[place]]
+        if any(one.kind not in ("", "srl") for one in fifos):
+            return 0
+        depths = [max(SHIFTED, SHIFTED_BITS // one.bits) + 1 for one in fifos if not one.kind]
+        return min(depths, default=max(self.words) + LEAST_DEPTH)
+
+    def price(self, place: int, depth: int, objective: str) -> int:
+        """Return what the FIFOs of a place cost in bits, elements, block RAMs (bram) or LUTs (lut)."""
+        total = 0
+        for number in self.members[place]:
+            fifo = self.design.fifos[number]
+            total += cost(depth, fifo.bits, fifo.kind, objective)
+        return total
 
     def outcome(
         self,
         depths: Depths,
         *,
-        all_shifted: bool = False,
+        memories: Memories = None,
         has_path: bool = False,
         look: Look = lambda: None,
     ) -> Outcome:
-        """Return what one call does. None is a FIFO without end, which has the latency of a memory."""
-        run, fifos, records, status = self._run(depths, all_shifted, has_path, look)
+        """Return what one call does. memories: places that are; by default those whose depths say so.
+
+        None is a FIFO without end: a memory, where memories are not given.
+        """
+        run, fifos, records, status = self._run(depths, memories, has_path, look)
         full = self._places_of(one for one, was in enumerate(fifos["was_full"]) if was)
         if status == stage_times.STUCK:
             blocked = self._deadlock(run)
@@ -133,10 +189,10 @@ class CallModel:
             path=_path(records, int(run["record"][last])) if has_path else (),
         )
 
-    def occupancies(self, *, all_shifted: bool = False) -> tuple[int, ...]:
+    def occupancies(self, memories: Memories = None) -> tuple[int, ...]:
         """Return for each place the depth that never makes a write wait, if all FIFOs are without end."""
         depths = [None] * len(self.members)
-        _, fifos, _, status = self._run(depths, all_shifted, False, lambda: None)
+        _, fifos, _, status = self._run(depths, memories, False, lambda: None)
         if status != stage_times.DONE:
             return tuple(self.words)
         found = [1] * len(self.members)
@@ -152,7 +208,7 @@ class CallModel:
         return tuple(found)
 
     def _run(
-        self, depths: Depths, all_shifted: bool, has_path: bool, look: Look
+        self, depths: Depths, memories: Memories, has_path: bool, look: Look
     ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], int]:
         backend = compiler.backend(fits=self.longest <= compiler.SAFE)
         if backend.is_compiled not in self._programs:
@@ -163,9 +219,10 @@ class CallModel:
         for fifo, place in zip(self.design.fifos, self.place_of, strict=True):
             depth = depths[place]
             is_open = depth is None or depth >= fifo.words
-            is_slow = not all_shifted and (
-                fifo.kind not in ("", "srl") if depth is None else is_memory(depth, fifo.bits, fifo.kind)
-            )
+            if memories is not None:
+                is_slow = memories[place]
+            else:
+                is_slow = depth is None or is_memory(depth, fifo.bits, fifo.kind)
             bounded.append(int(not is_open))
             latency.append(2 if is_slow else 1)
             ring.append(total)
