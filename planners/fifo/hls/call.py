@@ -234,7 +234,7 @@ class CallModel:
         fifos = backend.kernel(stage_times.Fifos)(
             *map(backend.array, (bounded, latency, ring, size)), counts, *times
         )
-        room = ROOM if has_path else 0
+        room = min(ROOM, self.events + len(self.design.processes) + 1) if has_path else 0
         kept = [backend.blank(max(1, room)) for _ in range(5)]
         records = backend.kernel(stage_times.Records)(room, *kept)
         processes, tracks = len(self.design.processes), len(self._columns[1])

@@ -104,14 +104,14 @@ def staged(
     trace: Trace,
     report: SynthesisReport,
     skew: Skew = 0,
-    stages: Mapping[tuple[str, str], int] | None = None,
+    skews: Mapping[str, int] | None = None,
 ) -> StagedDesign:
-    """Return the design in stages. stages: those of reads by module and FIFO, where they are known.
+    """Return the design in stages. skews: by module, where a schedule says how far lanes are apart.
 
     Raises InvalidGraph where report and trace are not of the same design.
     """
     builders = [
-        _Builder(trace, report, process, module, skew, stages or {})
+        _Builder(trace, report, process, module, skew, skews or {})
         for process, module in _processes(trace, report)
     ]
     owner: dict[int, int] = {}
@@ -267,14 +267,14 @@ class _Builder:
         members: tuple[tuple[int, Process], ...],
         module: str,
         skew: Skew,
-        stages: Mapping[tuple[str, str], int],
+        skews: Mapping[str, int],
     ) -> None:
         self._trace, self._report, self.module = trace, report, module
         self.numbers = [number for number, _ in members]
         self.process = members[0][1]
         self.name = self.process.name
         self._bodies = [process.calls for _, process in members]
-        self._skew, self._stages = skew, stages
+        self._skew, self._skews = skew, skews
         self.assumptions: list[str] = []
         self.loops: list[str] = []
         self.largest_skew = 0
@@ -458,11 +458,10 @@ class _Builder:
                 continue
             is_always = min(one[fifo, writes] for one in counts) == count
             first = UNCONDITIONAL if is_always or not pipeline.is_nest else GUARDED
-            known = self._stages.get((self.module, self._trace.fifos[fifo].name))
-            first = min(first, last) if known is None else known
+            first = min(first, last)
             later = 0
-            if lanes[self._trace.fifos[fifo].group] > 1 and known is None:
-                room = max(0, last - first)
+            if lanes[self._trace.fifos[fifo].group] > 1:
+                room = min(last - first, self._skews.get(pipeline.reported.module, last))
                 self.largest_skew = max(self.largest_skew, room)
                 later = room if self._skew is None else min(self._skew, room)
             for number in range(count):
