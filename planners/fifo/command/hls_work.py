@@ -92,7 +92,7 @@ def _traces(
                     include=[Path(one) for one in options.include],
                     defines=options.defines,
                     seconds=options.trace_time,
-                    bytes_limit=options.trace_memory,
+                    bytes=options.trace_memory,
                     compiler=options.compiler,
                 )
             )
@@ -137,30 +137,20 @@ def _write(found: CallStudy, traces: Sequence[Trace], options: argparse.Namespac
                 "an array of streams has one depth in the source: --separate has no pragmas; take -o with a "
                 "file .json"
             )
-        _write_sources(found, traces[0], depths, options)
+        _write_source(traces[0], depths, options)
     if options.tcl:
         write_text(options.tcl, tcl_directives(model.design.name, depths, options.storage or ""))
         remark(options.program, f"wrote {options.tcl}: directives with these depths")
 
 
-def _write_sources(
-    found: CallStudy, trace: Trace, depths: dict[str, int], options: argparse.Namespace
+def _write_source(
+    trace: Trace, depths: dict[str, int], options: argparse.Namespace
 ) -> None:
-    by_file: dict[str, dict[str, int]] = {}
     fifos = {fifo.group: fifo for fifo in reversed(trace.fifos)}
-    for name, depth in depths.items():
-        if not fifos[name].is_port:
-            by_file.setdefault(str(fifos[name].file), {})[name] = depth
-    if options.output and len(by_file) > 1:
-        raise CsdfError(
-            f"the streams are declared in {len(by_file)} files ({answers.some(sorted(by_file), SHOWN)}); "
-            "-o writes one, --in-place all"
-        )
-    for file, own in by_file.items():
-        text = with_pragmas(read_text(file), fifos, own, options.storage or "")
-        target = options.output or file
-        write_text(target, text)
-        remark(options.program, f"wrote {target}: with these depths")
+    text = with_pragmas(read_text(trace.file), str(trace.file), fifos, depths, options.storage or "")
+    target = options.output or str(trace.file)
+    write_text(target, text)
+    remark(options.program, f"wrote {target}: with these depths")
 
 
 class _Told:
@@ -195,12 +185,8 @@ class _Told:
             said.append(what)
         said += self._model.design.assumptions
         if self._trace is not None:
-            said += self._trace.notes
-            if self._trace.data_dependent:
-                said.append(
-                    "control depends on data or on the state of a FIFO: the answer holds for this run; --runs "
-                    "takes more"
-                )
+            said += self._trace.remarks
+            said.append("control is that of this run: where it depends on data, --runs takes more")
             said += INFERRED
         return list(dict.fromkeys(said))
 

@@ -27,8 +27,9 @@ from itertools import chain
 from typing import NamedTuple
 
 from csdf.errors import InvalidGraph
+from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.hls.report import ReportedLoop, SynthesisReport
-from planners.fifo.hls.trace import Access, Iteration, LoopRun, Process, Repeats, Trace
+from planners.fifo.hls.trace import Access, Iteration, Loop, Repeat, Trace, TracedProcess
 from planners.kernels.stage_times import NEED, READ, RELEASE, WRITE
 
 LOOP_GAP = 2  # stages from the last of a loop to the first of the next one
@@ -48,6 +49,8 @@ class Again(NamedTuple):
     items: tuple[Item, ...]
 
 
+Body = Sequence[Iteration | Repeat]  # of the trace
+Key = tuple[str, int, str]  # a loop of the source: label, line and function
 Item = int | Event | Again  # a number: so many stages later
 Track = tuple[Item, ...]
 
@@ -129,7 +132,7 @@ def staged(
         tracks, last = builder.tracks()
         processes.append(
             StagedProcess(
-                name=builder.name, module=builder.module, file=str(builder.process.file),
+                name=builder.name, module=builder.module, file=str(trace.file),
                 line=builder.process.line, tracks=tracks, stages=last,
                 after=tuple(sorted(after[number])), loops=tuple(builder.loops),
             )  # fmt: skip
@@ -137,7 +140,7 @@ def staged(
     assumptions = tuple(dict.fromkeys(note for one in builders for note in one.assumptions))
     return StagedDesign(
         name=trace.top,
-        file=str(getattr(trace, "file", "")),
+        file=str(trace.file),
         fifos=_fifos(trace, processes),
         processes=tuple(processes),
         assumptions=assumptions,
@@ -173,21 +176,21 @@ def _fifos(trace: Trace, processes: Sequence[StagedProcess]) -> tuple[StagedFifo
             if len(side) > 1:
                 names = ", ".join(processes[one].name for one in side)
                 raise InvalidGraph(
-                    f"{fifo.file}:{fifo.line}: FIFO {fifo.name!r} is {'written' if is_write else 'read'} "
+                    f"{trace.file}:{fifo.line}: FIFO {fifo.name!r} is {'written' if is_write else 'read'} "
                     f"by {len(side)} processes ({names}); a FIFO of a dataflow region has one"
                 )
         written, read = sum(sides[True].values()), sum(sides[False].values())
-        if read > written and not fifo.is_port:
+        if read > written:
             raise InvalidGraph(
-                f"{fifo.file}:{fifo.line}: FIFO {fifo.name!r}: {read} words are read, but only {written} "
+                f"{trace.file}:{fifo.line}: FIFO {fifo.name!r}: {read} words are read, but only {written} "
                 "are written in one call; the reader never ends"
             )
         writer = next(iter(sides[True]), next(iter(sides[False]), 0))
         found.append(
             StagedFifo(
-                name=fifo.name, group=fifo.group, bits=fifo.width, depth=max(1, fifo.depth),
-                kind=fifo.storage, line=fifo.line, words=written, writer=writer,
-                reader=next(iter(sides[False]), writer), is_given=fifo.depth_given,
+                name=fifo.name, group=fifo.group, bits=fifo.bits, depth=max(1, fifo.depth or LEAST_DEPTH),
+                kind=fifo.kind, line=fifo.line, words=written, writer=writer,
+                reader=next(iter(sides[False]), writer), is_given=fifo.depth is not None,
             )  # fmt: skip
         )
     return tuple(found)
@@ -195,14 +198,15 @@ def _fifos(trace: Trace, processes: Sequence[StagedProcess]) -> tuple[StagedFifo
 
 def _processes(
     trace: Trace, report: SynthesisReport
-) -> Iterator[tuple[tuple[tuple[int, Process], ...], str]]:
+) -> Iterator[tuple[tuple[tuple[int, TracedProcess], ...], str]]:
     """Yield the processes of the design with their modules; loops that Vitis joins are one process."""
     modules = list(report.loops)
-    groups: list[tuple[list[tuple[int, Process]], str]] = []
+    groups: list[tuple[list[tuple[int, TracedProcess]], str]] = []
     for number, process in enumerate(trace.processes):
         name = re.escape(process.name)
-        if process.kind == "loop":
-            pattern = rf"(?:.*_)?Loop_{name}_proc\d*"
+        is_loop = _is_loop(process)
+        if is_loop:
+            pattern = rf"(?:.*_)?Loop_{_loop_name(process)}_proc\d*"
         else:
             pattern = rf"(?:{re.escape(trace.top)}_)?{name}(?:_.*)?"
         exact = [one for one in modules if one == process.name]
@@ -210,7 +214,7 @@ def _processes(
             (one for one in modules if re.fullmatch(pattern, one) and "_Pipeline_" not in one),
             key=len,
         )
-        if not found and process.kind == "loop" and groups and _is_joined(process, groups[-1], report):
+        if not found and is_loop and groups and _is_joined(process, groups[-1], report):
             groups[-1][0].append((number, process))
             continue
         if not found:
@@ -218,7 +222,7 @@ def _processes(
             found = [one for one in starts if re.fullmatch(pattern, one)]
         if not found:
             raise InvalidGraph(
-                f"{report.file}: no module for process {process.name!r} ({process.file}:{process.line}); "
+                f"{report.file}: no module for process {process.name!r} ({trace.file}:{process.line}); "
                 f"it has {_some(modules)}. Is it the report of another design, or is --top another one?"
             )
         groups.append(([(number, process)], found[0]))
@@ -226,12 +230,25 @@ def _processes(
         yield tuple(members), module
 
 
+def _is_loop(process: TracedProcess) -> bool:
+    """Whether a process is a loop of the region, not a call."""
+    first = process.body[0] if len(process.body) == 1 else None
+    return isinstance(first, Loop) and first.line == process.line
+
+
+def _loop_name(process: TracedProcess) -> str:
+    """The pattern of the name that a report gives the loop of a process."""
+    first = process.body[0]
+    label = first.label if isinstance(first, Loop) else ""
+    return re.escape(label) if label else rf"VITIS_LOOP_{process.line}_\d+"
+
+
 def _is_joined(
-    process: Process, group: tuple[list[tuple[int, Process]], str], report: SynthesisReport
+    process: TracedProcess, group: tuple[list[tuple[int, TracedProcess]], str], report: SynthesisReport
 ) -> bool:
     """Whether the module of the loops before holds the loop of this process, too."""
-    return group[0][0][1].kind == "loop" and any(
-        loop.tag.split("_")[0] == process.name or loop.tag.startswith(f"{process.name}_")
+    return _is_loop(group[0][0][1]) and any(
+        re.match(rf"{_loop_name(process)}(_|$)", loop.tag)
         for module, loops in report.loops.items()
         if module == group[1] or module.startswith(f"{group[1]}_Pipeline_")
         for loop in loops
@@ -249,7 +266,7 @@ class _Pipeline:
     offsets: by FIFO, kind and number of the access in its iteration; ranks: of all offsets in use.
     """
 
-    loop: int
+    loop: Key
     reported: ReportedLoop
     is_nest: bool
     offsets: dict[tuple[int, int, int], int] = field(default_factory=dict)
@@ -264,7 +281,7 @@ class _Builder:
         self,
         trace: Trace,
         report: SynthesisReport,
-        members: tuple[tuple[int, Process], ...],
+        members: tuple[tuple[int, TracedProcess], ...],
         module: str,
         skew: Skew,
         skews: Mapping[str, int],
@@ -273,7 +290,8 @@ class _Builder:
         self.numbers = [number for number, _ in members]
         self.process = members[0][1]
         self.name = self.process.name
-        self._bodies = [process.calls for _, process in members]
+        self.file = trace.file
+        self._bodies: list[Body] = [(process.body,) for _, process in members]
         self._skew, self._skews = skew, skews
         self.assumptions: list[str] = []
         self.loops: list[str] = []
@@ -284,11 +302,11 @@ class _Builder:
             if name == module or name.startswith(f"{module}_")
             for loop in loops
         ]
-        self._pipelines: dict[int, _Pipeline | None] = {}  # by loop that begins the nest
+        self._pipelines: dict[Key, _Pipeline | None] = {}  # by loop that begins the nest
         self._items: dict[tuple[int, int], tuple[tuple[Item, ...], int]] = {}
         self._kept: list[object] = []  # so that identities stay those of their objects
         self._straight = _Pipeline(
-            loop=-1, is_nest=False,
+            loop=("", 0, ""), is_nest=False,
             reported=ReportedLoop(
                 module=module, tag="", interval=1, trips=None,
                 depth=report.latencies.get(module, 1) + 1 if not self._reported else 1,
@@ -320,24 +338,24 @@ class _Builder:
 
     # Which loops are pipelines.
 
-    def _find(self, repeats: Repeats) -> None:
+    def _find(self, repeats: Body) -> None:
         """Find the pipelined loops of a body, and what their iterations do."""
         for iteration in _iterations(repeats):
-            loose = tuple(one for one in iteration.items if isinstance(one, Access))
+            loose = tuple(one for one in iteration if isinstance(one, Access))
             if loose:
                 self._straight.iterations.append(loose)
-            for item in iteration.items:
+            for item in iteration:
                 if isinstance(item, Access):
                     continue
-                if item.loop not in self._pipelines:
-                    self._pipelines[item.loop] = self._pipeline(item)
-                pipeline = self._pipelines[item.loop]
+                if _key(item) not in self._pipelines:
+                    self._pipelines[_key(item)] = self._pipeline(item)
+                pipeline = self._pipelines[_key(item)]
                 if pipeline is None:
                     self._find(item.iterations)
                 else:
                     pipeline.iterations += (one for one, _ in self._inner(item, pipeline.loop))
 
-    def _pipeline(self, run: LoopRun) -> _Pipeline | None:
+    def _pipeline(self, run: Loop) -> _Pipeline | None:
         """The pipelined loop whose nest this loop begins; None if it only holds others."""
         for reported in self._reported:
             if (loop := self._matched(run, reported.tag)) is None:
@@ -346,10 +364,10 @@ class _Builder:
             pipeline = _Pipeline(loop=loop, reported=reported, is_nest=nest > 1)
             traced = self._trips(run, loop)
             if reported.trips is not None and traced != reported.trips:
-                line = self._trace.loops[run.loop].line
+                line = run.line
                 raise InvalidGraph(
                     f"{self._report.file}: loop {reported.tag!r} of {reported.module!r} has "
-                    f"{reported.trips} iterations, but {traced} in {self.process.file}:{line}; "
+                    f"{reported.trips} iterations, but {traced} in {self.file}:{line}; "
                     "the report is of another design, or of another version of it"
                 )
             self.loops.append(
@@ -357,35 +375,33 @@ class _Builder:
             )
             return pipeline
         if not any(
-            isinstance(item, LoopRun)
+            isinstance(item, Loop)
             for iteration in _iterations(run.iterations)
-            for item in iteration.items
+            for item in iteration
         ):
-            has_access = any(iteration.items for iteration in _iterations(run.iterations))
+            has_access = any(iteration for iteration in _iterations(run.iterations))
             if has_access and self._reported:
-                loop = self._trace.loops[run.loop]
                 raise InvalidGraph(
-                    f"{self._report.file}: no loop for {loop.name or loop.label!r} of process {self.name!r} "
-                    f"({self.process.file}:{loop.line}); {self.module!r} has "
+                    f"{self._report.file}: no loop for {run.label or 'the loop'!r} of process {self.name!r} "
+                    f"({self.file}:{run.line}); {self.module!r} has "
                     f"{_some([one.tag for one in self._reported])}"
                 )
         return None
 
-    def _matched(self, run: LoopRun, rest: str) -> int | None:
+    def _matched(self, run: Loop, rest: str) -> Key | None:
         """The loop that the tag of a nest ends with, if the tag is that of a nest from this loop on."""
-        loop = self._trace.loops[run.loop]
         children = {
-            item.loop: item
+            _key(item): item
             for iteration in _iterations(run.iterations)
-            for item in iteration.items
-            if isinstance(item, LoopRun)
+            for item in iteration
+            if isinstance(item, Loop)
         }
-        label = loop.label
+        label = run.label
         if not label:
-            unnamed = re.match(rf"VITIS_LOOP_{loop.line}_\d+", rest)
+            unnamed = re.match(rf"VITIS_LOOP_{run.line}_\d+", rest)
             label = unnamed[0] if unnamed else "?"
         if rest == label:
-            return run.loop
+            return _key(run)
         if rest.startswith(f"{label}_"):
             rest = rest[len(label) + 1 :]
         elif run.trips != 1:  # a loop of one iteration is not in the tag
@@ -393,39 +409,39 @@ class _Builder:
         found = (self._matched(child, rest) for child in children.values())
         return next((one for one in found if one is not None), None)
 
-    def _depth_of_nest(self, run: LoopRun, loop: int) -> int:
+    def _depth_of_nest(self, run: Loop, loop: Key) -> int:
         """How many loops of more than one iteration a nest has, down to a loop."""
         own = int(run.trips > 1)
-        if run.loop == loop:
+        if _key(run) == loop:
             return max(1, own)
         for iteration in _iterations(run.iterations):
-            for item in iteration.items:
-                if isinstance(item, LoopRun):
+            for item in iteration:
+                if isinstance(item, Loop):
                     return own + self._depth_of_nest(item, loop)
         return own
 
-    def _trips(self, run: LoopRun, loop: int) -> int:
+    def _trips(self, run: Loop, loop: Key) -> int:
         """Iterations of a loop within one execution of a loop around it."""
         return sum(times for _, times in self._inner(run, loop))
 
-    def _inner(self, run: LoopRun, loop: int) -> Iterator[tuple[tuple[Access, ...], int]]:
+    def _inner(self, run: Loop, loop: Key) -> Iterator[tuple[tuple[Access, ...], int]]:
         """Yield what the iterations of the pipelined loop do, each kind of iteration once, and how often."""
         found: dict[int, int] = {}
         kept: dict[int, Iteration] = {}
-        pending: list[tuple[LoopRun, int]] = [(run, 1)]
+        pending: list[tuple[Loop, int]] = [(run, 1)]
         # Equal executions are one object, so each is opened once, with how often it comes.
         counts: dict[int, int] = {}
-        order: list[LoopRun] = []
+        order: list[Loop] = []
 
-        def walk(one: LoopRun, times: int) -> None:
-            if one.loop == loop:
+        def walk(one: Loop, times: int) -> None:
+            if _key(one) == loop:
                 for iteration, count in _counted(one.iterations):
                     found[id(iteration)] = found.get(id(iteration), 0) + times * count
                     kept[id(iteration)] = iteration
                 return
             for iteration, count in _counted(one.iterations):
-                for item in iteration.items:
-                    if isinstance(item, LoopRun):
+                for item in iteration:
+                    if isinstance(item, Loop):
                         if id(item) not in counts:
                             counts[id(item)] = 0
                             order.append(item)
@@ -443,7 +459,7 @@ class _Builder:
     def _place(self, pipeline: _Pipeline) -> None:
         """Choose the stages of all accesses of a pipelined loop."""
         last = pipeline.reported.depth - 1
-        counts = [Counter((one.fifo, one.writes) for one in accesses) for accesses in pipeline.iterations]
+        counts = [Counter((one.fifo, one.is_write) for one in accesses) for accesses in pipeline.iterations]
         most = {key: max(one[key] for one in counts) for key in dict.fromkeys(chain(*counts))}
         lanes: dict[str, int] = {}
         for fifo, writes in most:
@@ -474,26 +490,24 @@ class _Builder:
 
     # The items of a track.
 
-    def _sequence(self, repeats: Repeats, rank: int) -> tuple[tuple[Item, ...], int]:
+    def _sequence(self, repeats: Body, rank: int) -> tuple[tuple[Item, ...], int]:
         """The items of a body that is no pipeline, one after the other."""
         key = id(repeats), rank
         if key not in self._items:
             self._kept.append(repeats)
             items: list[Item] = []
-            for count, part in repeats.parts:
-                inner = (
-                    self._sequence(part, rank)[0]
-                    if isinstance(part, Repeats)
-                    else self._straight_on(part, rank)
-                )
-                items.append(Again(count, tuple(inner)))
+            for part in repeats:
+                if isinstance(part, Repeat):
+                    items.append(Again(part.count, self._sequence(part.pattern, rank)[0]))
+                else:
+                    items += self._straight_on(part, rank)
             self._items[key] = _joined(items)
         return self._items[key]
 
     def _straight_on(self, iteration: Iteration, rank: int) -> tuple[Item, ...]:
         items: list[Item] = []
         loose: list[Access] = []
-        for item in (*iteration.items, None):
+        for item in (*iteration, None):
             if isinstance(item, Access):
                 loose.append(item)
                 continue
@@ -503,7 +517,7 @@ class _Builder:
                 loose = []
             if item is None:
                 continue
-            pipeline = self._pipelines[item.loop]
+            pipeline = self._pipelines[_key(item)]
             items += (
                 self._pipelined(item, pipeline, rank)
                 if pipeline is not None
@@ -511,7 +525,7 @@ class _Builder:
             )
         return tuple(items)
 
-    def _pipelined(self, run: LoopRun, pipeline: _Pipeline, rank: int) -> tuple[Item, ...]:
+    def _pipelined(self, run: Loop, pipeline: _Pipeline, rank: int) -> tuple[Item, ...]:
         """The items of a pipelined loop and of the gap behind it."""
         depth, interval = pipeline.reported.depth, pipeline.reported.interval
         offset = pipeline.ranks[rank] if rank < len(pipeline.ranks) else 0
@@ -520,34 +534,31 @@ class _Builder:
         return (offset, *self._nested(run, pipeline, rank)[0], behind) if trips else ()
 
     def _nested(
-        self, run: LoopRun, pipeline: _Pipeline, rank: int
+        self, run: Loop, pipeline: _Pipeline, rank: int
     ) -> tuple[tuple[Item, ...], int]:
         key = id(run), rank
         if key not in self._items:
             self._kept.append(run)
             self._items[key] = _joined(
-                list(self._parts(run.iterations, run.loop == pipeline.loop, pipeline, rank))
+                list(self._parts(run.iterations, _key(run) == pipeline.loop, pipeline, rank))
             )
         return self._items[key]
 
     def _parts(
-        self, repeats: Repeats, is_pipelined: bool, pipeline: _Pipeline, rank: int
+        self, repeats: Body, is_pipelined: bool, pipeline: _Pipeline, rank: int
     ) -> Iterator[Item]:
-        for count, part in repeats.parts:
-            if isinstance(part, Repeats):
-                inner = tuple(self._parts(part, is_pipelined, pipeline, rank))
+        for part in repeats:
+            if isinstance(part, Repeat):
+                yield Again(part.count, tuple(self._parts(part.pattern, is_pipelined, pipeline, rank)))
             elif is_pipelined:
                 accesses = tuple(_accesses(part))
-                inner = self._step(pipeline, accesses, rank, pipeline.reported.interval)
+                yield from self._step(pipeline, accesses, rank, pipeline.reported.interval)
             else:
-                items: list[Item] = []
-                for item in part.items:
-                    if isinstance(item, LoopRun):
-                        items += self._nested(item, pipeline, rank)[0]
+                for item in part:
+                    if isinstance(item, Loop):
+                        yield from self._nested(item, pipeline, rank)[0]
                     else:  # of an outer loop of the nest: in the stage of the iteration that follows
-                        items += self._step(pipeline, (item,), rank, 0)
-                inner = tuple(items)
-            yield Again(count, inner)
+                        yield from self._step(pipeline, (item,), rank, 0)
 
     def _step(
         self, pipeline: _Pipeline, accesses: tuple[Access, ...], rank: int, stages: int
@@ -559,9 +570,9 @@ class _Builder:
         numbers: dict[tuple[int, bool], int] = {}
         event = []
         for access in accesses:
-            key = access.fifo, access.writes
+            key = access.fifo, access.is_write
             number = numbers[key] = numbers.get(key, -1) + 1
-            for kind in (WRITE,) if access.writes else (READ, NEED, RELEASE):
+            for kind in (WRITE,) if access.is_write else (READ, NEED, RELEASE):
                 if pipeline.offsets.get((access.fifo, kind, number)) == offset:
                     event.append((access.fifo, kind))
         if len(set(event)) < len(event):  # more in an iteration than its stages: one after the other
@@ -569,36 +580,40 @@ class _Builder:
         return (Event(tuple(event)), stages) if event else (stages,)
 
 
-def _counted(repeats: Repeats, times: int = 1) -> Iterator[tuple[Iteration, int]]:
+def _counted(body: Body, times: int = 1) -> Iterator[tuple[Iteration, int]]:
     """Yield the iterations, each as often as it is written, with how often it comes."""
-    for count, part in repeats.parts:
-        if isinstance(part, Repeats):
-            yield from _counted(part, times * count)
+    for part in body:
+        if isinstance(part, Repeat):
+            yield from _counted(part.pattern, times * part.count)
         else:
-            yield part, times * count
+            yield part, times
 
 
-def _iterations(repeats: Repeats) -> list[Iteration]:
+def _iterations(body: Body) -> list[Iteration]:
     """All different iterations."""
-    return list({id(one): one for one, _ in _counted(repeats)}.values())
+    return list({id(one): one for one, _ in _counted(body)}.values())
+
+
+def _key(loop: Loop) -> Key:
+    return loop.label, loop.line, loop.function
 
 
 def _accesses(iteration: Iteration) -> Iterator[Access]:
     """All accesses of an iteration, inner loops unrolled."""
-    for item in iteration.items:
-        if isinstance(item, LoopRun):
+    for item in iteration:
+        if isinstance(item, Loop):
             yield from _unrolled(item.iterations)
         else:
             yield item
 
 
-def _unrolled(repeats: Repeats) -> Iterator[Access]:
-    for count, part in repeats.parts:
-        for _ in range(count):
-            if isinstance(part, Repeats):
-                yield from _unrolled(part)
-            else:
-                yield from _accesses(part)
+def _unrolled(body: Body) -> Iterator[Access]:
+    for part in body:
+        if isinstance(part, Repeat):
+            for _ in range(part.count):
+                yield from _unrolled(part.pattern)
+        else:
+            yield from _accesses(part)
 
 
 def _length(items: Sequence[Item]) -> int:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping
 
 from csdf.errors import InvalidGraph
-from planners.fifo.hls.trace import Fifo
+from planners.fifo.hls.trace import TracedFifo
 
 PRAGMA = re.compile(r"^\s*#\s*pragma\s+HLS\s+STREAM\b", re.IGNORECASE)
 
 
 def with_pragmas(
-    text: str, fifos: Mapping[str, Fifo], depths: Mapping[str, int], storage: str = ""
+    text: str, file: str, fifos: Mapping[str, TracedFifo], depths: Mapping[str, int], storage: str = ""
 ) -> str:
     """Return a source with a STREAM pragma of the depth for each array of streams.
 
@@ -25,7 +25,7 @@ def with_pragmas(
         start = fifo.line - 1
         if not 0 <= start < len(lines) or not re.search(rf"\b{re.escape(name)}\b", lines[start]):
             raise InvalidGraph(
-                f"{fifo.file}:{fifo.line}: no declaration of {name!r} in this line, so its depth cannot "
+                f"{file}:{fifo.line}: no declaration of {name!r} in this line, so its depth cannot "
                 "be written; was the file changed since it was read?"
             )
         while ";" not in lines[start] and start + 1 < len(lines):
