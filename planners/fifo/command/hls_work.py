@@ -16,7 +16,7 @@ from csdf.errors import CsdfError
 from csdf.io.files import read_text, write_text
 from csdf.io.graph_files import write_graph
 from csdf.status import Status
-from csdf.units import nanoseconds_in_words
+from csdf.units import nanoseconds_in_words, percent
 from planners.fifo.hls.accesses import read_accesses
 from planners.fifo.hls.call import cost, is_memory
 from planners.fifo.hls.call_graph import call_graph
@@ -326,7 +326,7 @@ class _Told:
         fifos = len(model.design.fifos)
         arrays = "" if len(model.members) == fifos else f" in {len(model.members)} arrays"
         yield (
-            f"{model.design.name}: {answers.counted(len(model.design.processes), 'process', 'processes')}, "
+            f"{model.design.name}: {len(model.design.processes)} processes, "
             f"{answers.counted(fifos, 'FIFO')}{arrays}, {model.events} stages with accesses"
         )
         facts = [("as given", self._compared(found.given)), ("depth 2", self._compared(found.shallow))]
@@ -334,7 +334,7 @@ class _Told:
             cycles = found.given.outcome.cycles or 0
             shares = [
                 f"{model.design.processes[one].name} (line {model.design.processes[one].line}) "
-                f"{Fraction(share * 100, max(1, cycles)):.1f}%"
+                f"{percent(Fraction(share, max(1, cycles)))}"
                 for one, share in limit.shares
                 if share * 50 > cycles
             ]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from csdf.kernels import compile as compiler
 from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.hls.pipelines import Again, Event, StagedDesign, Track
-from planners.kernels import stage_times
+from planners.kernels import ranges, stage_times
 from planners.kernels.stage_times import BEGIN, END, EVENT, NOWHERE, STOP, WRITE
 
 SHIFTED = 2  # words that are in a shift register whatever their width
@@ -120,11 +120,13 @@ class CallModel:
             for fifo in members:
                 self.place_of[fifo] = place
         self.words = [max(design.fifos[one].words for one in members) for members in self.members]
-        self.events = sum(_events(track) for one in design.processes for track in one.tracks)
+        self.events = sum(events(track) for one in design.processes for track in one.tracks)
         self.simulated = 0
-        self._columns = _columns(design, self.place_of)
+        alike = _alike(design, self.place_of)
+        self._is_first = [alike[number] == number for number in range(len(design.fifos))]
+        self._columns = _columns(design, self.place_of, self._is_first)
         self._programs: dict[bool, Any] = {}
-        self.longest = 4 * (self.events + sum(one.stages + 2 for one in design.processes)) + 4
+        self._largest = ranges.stage_times([one.stages for one in design.processes], self.events)
 
     @property
     def given(self) -> tuple[int, ...]:
@@ -197,6 +199,8 @@ class CallModel:
             return tuple(self.words)
         found = [1] * len(self.members)
         for fifo, place in enumerate(self.place_of):
+            if not self._is_first[fifo]:
+                continue
             ring, words = int(fifos["ring"][fifo]), int(fifos["written"][fifo])
             put = fifos["write_time"][ring : ring + words]
             taken = fifos["read_time"][ring : ring + int(fifos["released"][fifo])]
@@ -210,15 +214,18 @@ class CallModel:
     def _run(
         self, depths: Depths, memories: Memories, has_path: bool, look: Look
     ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], int]:
-        backend = compiler.backend(fits=self.longest <= compiler.SAFE)
+        backend = compiler.backend(fits=self._largest <= compiler.SAFE)
         if backend.is_compiled not in self._programs:
             columns = [backend.array(one) for one in self._columns]
             self._programs[backend.is_compiled] = backend.kernel(stage_times.Programs)(*columns)
         programs = self._programs[backend.is_compiled]
         bounded, latency, ring, size, total = [], [], [], [], 0
-        for fifo, place in zip(self.design.fifos, self.place_of, strict=True):
+        for fifo, place, is_first in zip(
+            self.design.fifos, self.place_of, self._is_first, strict=True
+        ):
             depth = depths[place]
-            is_open = depth is None or depth >= fifo.words
+            words = fifo.words if is_first else 1
+            is_open = depth is None or depth >= words
             if memories is not None:
                 is_slow = memories[place]
             else:
@@ -226,7 +233,7 @@ class CallModel:
             bounded.append(int(not is_open))
             latency.append(2 if is_slow else 1)
             ring.append(total)
-            size.append(max(1, fifo.words if depth is None or is_open else depth))
+            size.append(max(1, words if depth is None or is_open else depth))
             total += size[-1]
         count = len(self.design.fifos)
         counts = [backend.blank(count) for _ in range(7)]
@@ -296,13 +303,14 @@ class CallModel:
         return tuple(one for one in range(count) if found >> one % SETS & 1)
 
 
-def _events(items: Track) -> int:
+def events(items: Track) -> int:
+    """Return how many stages of a track have accesses."""
     total = 0
     for item in items:
         if isinstance(item, Event):
             total += 1
         elif isinstance(item, Again):
-            total += item.count * _events(item.items)
+            total += item.count * events(item.items)
     return total
 
 
@@ -323,8 +331,38 @@ def _path(records: dict[str, Any], number: int) -> tuple[Waited, ...]:
     return tuple(found)
 
 
-def _columns(design: StagedDesign, place_of: Sequence[int]) -> list[list[int]]:
-    """The arguments of the kernel's Programs."""
+def _alike(design: StagedDesign, place_of: Sequence[int]) -> list[int]:
+    """For each FIFO the first one of its place that is read and written in the same stages throughout.
+
+    Lanes that move together have the same times, so one of them is enough.
+    """
+    seen: list[list[tuple[int, int]]] = [[] for _ in design.fifos]
+    numbers: dict[tuple[tuple[int, int], ...], int] = {}
+
+    def walk(items: Track) -> None:
+        for item in items:
+            if isinstance(item, Event):
+                if item.accesses not in numbers:
+                    numbers[item.accesses] = len(numbers)
+                    for fifo, kind in item.accesses:
+                        seen[fifo].append((numbers[item.accesses], kind))
+            elif isinstance(item, Again):
+                walk(item.items)
+
+    for process in design.processes:
+        for track in process.tracks:
+            walk(track)
+    first: dict[Any, int] = {}
+    return [
+        first.setdefault((place_of[number], fifo.bits, fifo.kind, tuple(seen[number])), number)
+        for number, fifo in enumerate(design.fifos)
+    ]
+
+
+def _columns(
+    design: StagedDesign, place_of: Sequence[int], is_first: Sequence[bool]
+) -> list[list[int]]:
+    """The arguments of the kernel's Programs; FIFOs that move with another one are left out."""
     track_start, first = [0], []
     operation, gap, argument = [], [], []
     set_start, set_fifo, set_kind = [0], [], []
@@ -341,8 +379,9 @@ def _columns(design: StagedDesign, place_of: Sequence[int]) -> list[list[int]]:
             if isinstance(item, Event):
                 if item.accesses not in sets:
                     sets[item.accesses] = len(sets)
-                    set_fifo.extend(fifo for fifo, _ in item.accesses)
-                    set_kind.extend(kind for _, kind in item.accesses)
+                    own = [access for access in item.accesses if is_first[access[0]]]
+                    set_fifo.extend(fifo for fifo, _ in own)
+                    set_kind.extend(kind for _, kind in own)
                     set_start.append(len(set_fifo))
                 emit(EVENT, pause, sets[item.accesses])
                 pause = 0

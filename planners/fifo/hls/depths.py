@@ -22,7 +22,7 @@ from csdf.status import Reason, Status, because
 from csdf.time_limit import ENDS, Stop, reason_of
 from planners.fifo.design import LEAST_DEPTH, Design, Fifo, Layer
 from planners.fifo.event_graph import CriticalCycle, Infeasible
-from planners.fifo.hls.call import CallModel, Look, Memories, Outcome
+from planners.fifo.hls.call import CallModel, Look, Memories, Outcome, events
 from planners.fifo.sizing import SizingWhy, smallest_depths, variables_of
 from planners.fifo.timing.cluster import Cluster, EventSequence, Port
 
@@ -136,7 +136,7 @@ def _design(model: CallModel) -> Design:
     for process, own, read in zip(model.design.processes, outputs, inputs, strict=True):
         # One more input, of no FIFO: rules about layers of which all events are known do not hold.
         ports = (*read, Port(sequence=0, words=0, bits=0))
-        sequence = EventSequence(name="stages", events=process.stages + 1)
+        sequence = EventSequence(name="stages", events=sum(map(events, process.tracks)))
         cluster = Cluster(sequences=(sequence,), waits=(), inputs=ports, outputs=tuple(own))
         layers.append(Layer(name=process.name, kind="process", cluster=cluster))
     return Design(name=model.design.name, layers=tuple(layers), fifos=tuple(fifos))
