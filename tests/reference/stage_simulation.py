@@ -40,6 +40,17 @@ def accesses(iteration):
     return found
 
 
+def nest(loop: Loop, tag: str):
+    """Return the labels of nested loops that a tag joins; empty if it is not of this nest."""
+    if loop.label == tag:
+        return [tag]
+    if not tag.startswith(f"{loop.label}_"):
+        return []
+    inner = [item for one in unrolled(loop.iterations) for item in one if isinstance(item, Loop)]
+    rest = nest(inner[0], tag[len(loop.label) + 1 :]) if inner else []
+    return [loop.label, *rest] if rest else []
+
+
 def pipelined_iterations(loop: Loop, labels: Sequence[str]):
     """Return the iterations of the last of these nested loops, in order."""
     if loop.label == labels[-1]:
@@ -54,20 +65,20 @@ def pipelined_iterations(loop: Loop, labels: Sequence[str]):
 
 def stages_of(loop: Loop, reported: ReportedLoop, groups: Sequence[str], skew: int) -> list[Stage]:
     """Return what happens in each stage of a pipelined loop."""
-    labels = reported.tag.split("_")
+    labels = nest(loop, reported.tag)
     rows = pipelined_iterations(loop, labels)
     last = reported.depth - 1
     stages: list[Stage] = [[] for _ in range((len(rows) - 1) * reported.interval + reported.depth)]
     read = {one.fifo for row in rows for one in row if not one.is_write}
     lanes = Counter(groups[one] for one in read)
+    counts = [Counter(one.fifo for one in row if not one.is_write) for row in rows]
     for number, row in enumerate(rows):
         begin = number * reported.interval
         for fifo in dict.fromkeys(one.fifo for one in row if not one.is_write):
-            own = [sum(not a.is_write and a.fifo == fifo for a in other) for other in rows]
-            is_always = len(set(own)) == 1
+            is_always = len({one[fifo] for one in counts}) == 1
             first = min(last, 1 if is_always or len(labels) == 1 else 2)
             later = min(skew, last - first) if lanes[groups[fifo]] > 1 else 0
-            for turn in range(own[number]):
+            for turn in range(counts[number][fifo]):
                 stages[begin + first + turn].append((fifo, "need"))
                 stages[begin + first + turn + later].append((fifo, "free"))
         for fifo in dict.fromkeys(one.fifo for one in row if one.is_write):
@@ -84,9 +95,7 @@ def processes_of(trace: Trace, report: SynthesisReport, skew: int) -> list[list[
     for process in trace.processes:
         stages: list[Stage] = []
         for loop in process.body:
-            reported = next(
-                one for one in report.loops[process.name] if one.tag.split("_")[0] == loop.label
-            )
+            reported = next(one for one in report.loops[process.name] if nest(loop, one.tag))
             if stages:
                 stages.append([])  # the next loop begins 2 stages after the last one
             stages += stages_of(loop, reported, groups, skew)
@@ -95,10 +104,9 @@ def processes_of(trace: Trace, report: SynthesisReport, skew: int) -> list[list[
 
 
 def simulated_cycles(
-    trace: Trace, report: SynthesisReport, depths: Sequence[int], skew: int = 0
+    trace: Trace, processes: Sequence[list[Stage]], depths: Sequence[int]
 ) -> int | None:
     """Return the last cycle of the last process, None for a deadlock. depths: of each FIFO."""
-    processes = processes_of(trace, report, skew)
     after = [
         {w for array in trace.arrays if number in array.readers for w in array.writers if w != number}
         for number in range(len(processes))

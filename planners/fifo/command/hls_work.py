@@ -435,16 +435,18 @@ class _Told:
         return terminal.aligned(rows, texts=(0, 6), indent="  ") if len(rows) > 1 else []
 
     def _front_table(self) -> list[str]:
-        rows = [(self._unit, "cycles", "bits", "proved")]
+        bits = () if self._question.objective == "bits" else ("bits",)
+        rows = [(self._unit, "cycles", *bits, "proved")]
         for point in self._found.points:
             is_proved = point.status is Status.OPTIMAL
             rows.append(
                 (
-                    str(point.cost), str(point.cycles), str(total_cost(self._model, point.depths, "bits")),
+                    str(point.cost), str(point.cycles),
+                    *(str(total_cost(self._model, point.depths, one)) for one in bits),
                     "yes" if is_proved else f"at least {point.lower_bound}",
                 )
             )  # fmt: skip
-        lines = terminal.aligned(rows, texts=(3,), indent="  ")
+        lines = terminal.aligned(rows, texts=(len(rows[0]) - 1,), indent="  ")
         if self._found.is_complete:
             lines.append("  complete: no other depths are cheaper or faster")
         return lines

@@ -133,6 +133,13 @@ class CallModel:
         """The depths in the source; of an array the largest."""
         return tuple(max(self.design.fifos[one].depth for one in row) for row in self.members)
 
+    @property
+    def fixed_memories(self) -> tuple[bool, ...]:
+        """Which places are memories in any depths, as the source says of all their FIFOs."""
+        return tuple(
+            all(self.design.fifos[one].kind not in ("", "srl") for one in row) for row in self.members
+        )
+
     def memories(self, depths: Sequence[int]) -> tuple[bool, ...]:
         """Which places are memories in these depths: of an array, if one of its FIFOs is."""
         return tuple(

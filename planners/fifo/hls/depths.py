@@ -148,9 +148,8 @@ def total_cost(model: CallModel, depths: Sequence[int], objective: str) -> int:
 
 
 def fewest_cycles(model: CallModel, look: Look = lambda: None) -> Outcome:
-    """Return what a call does with shift registers without end: no depths are faster."""
-    count = len(model.members)
-    return model.outcome([None] * count, memories=[False] * count, look=look)
+    """Return what a call does with FIFOs without end, shift registers if they may be: none are faster."""
+    return model.outcome([None] * len(model.members), memories=model.fixed_memories, look=look)
 
 
 def sized(
@@ -195,7 +194,7 @@ def _smallest(
     """The fewest bits or elements."""
     count = len(model.members)
     weights = [model.price(place, 1, objective) for place in range(count)]
-    memories: Sequence[bool] = [False] * count
+    memories: Sequence[bool] = model.fixed_memories
     bound, evaluations, status = 0, 0, Status.UNKNOWN
     asked = goal
     for number in range(MOST_ROUNDS):
@@ -212,7 +211,8 @@ def _smallest(
         if outcome.cycles is not None and (asked is None or outcome.cycles <= asked):
             cost = total_cost(model, found.depths, objective)
             is_proved = status is Status.OPTIMAL and cost == bound
-            reason = found.reason if number == 0 else because(SizingWhy.PROVED, of=objective)
+            is_ended = number == 0 and not is_proved
+            reason = found.reason if is_ended else because(SizingWhy.PROVED, of=objective)
             return CallSizing(
                 goal=asked, status=Status.OPTIMAL if is_proved else Status.FEASIBLE, reason=reason,
                 depths=found.depths, cycles=outcome.cycles, cost=cost, lower_bound=min(bound, cost),
