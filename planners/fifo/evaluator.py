@@ -14,6 +14,7 @@ from planners.fifo.event_graph import CriticalCycle
 Look = Callable[[], None]
 Depths = Sequence[int | None]
 
+
 class TimedPart(Protocol):
     """Some layers of a design in some depths, and the cycles that hold them back; see Subgraph."""
 

@@ -108,7 +108,13 @@ def simulated_cycles(
 ) -> int | None:
     """Return the last cycle of the last process, None for a deadlock. depths: of each FIFO."""
     after = [
-        {w for array in trace.arrays if number in array.readers for w in array.writers if w != number}
+        {
+            w
+            for array in trace.arrays
+            if number in array.readers
+            for w in array.writers
+            if w != number
+        }
         for number in range(len(processes))
     ]
     latency = [
@@ -127,7 +133,9 @@ def simulated_cycles(
         for number, stages in enumerate(processes):
             if ended[number] is not None:
                 continue
-            if here[number] < 0 and any((ended[one] is None or ended[one] >= cycle) for one in after[number]):
+            if here[number] < 0 and any(
+                (ended[one] is None or ended[one] >= cycle) for one in after[number]
+            ):
                 continue
             need = Counter(f for f, what in stages[here[number] + 1] if what == "need")
             write = Counter(f for f, what in stages[here[number] + 1] if what == "write")

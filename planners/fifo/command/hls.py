@@ -34,7 +34,10 @@ def command_parser() -> argparse.ArgumentParser:
         "read|write,stage.",
     )
     parser.add_argument(
-        "source", metavar="FILE", nargs="+", help="C++ of the design (.cpp), or a table of accesses (.csv)"
+        "source",
+        metavar="FILE",
+        nargs="+",
+        help="C++ of the design (.cpp), or a table of accesses (.csv)",
     )
     parser.add_argument(
         "--report",
@@ -47,12 +50,19 @@ def command_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--top", metavar="NAME", help="top function; default: that of the report")
     parser.add_argument(
-        "-I", dest="include", metavar="FOLDER", action="append", default=[], help="folder of headers"
+        "-I",
+        dest="include",
+        metavar="FOLDER",
+        action="append",
+        default=[],
+        help="folder of headers",
     )
     parser.add_argument(
         "-D", dest="defines", metavar="NAME=VALUE", action="append", default=[], help="macro"
     )
-    parser.add_argument("--compiler", metavar="PROGRAM", help="g++ or clang++; default: the first found")
+    parser.add_argument(
+        "--compiler", metavar="PROGRAM", help="g++ or clang++; default: the first found"
+    )
     parser.add_argument(
         "--runs", metavar="TB.cpp", nargs="+", default=[],
         help="more test benches, one a run: the depths suffice for all of them",
@@ -91,14 +101,18 @@ def command_parser() -> argparse.ArgumentParser:
         "--schedule", metavar="FOLDER", help="*.verbose.sched.rpt of Vitis, in .autopilot/db"
     )
     parser.add_argument(
-        "--separate", action="store_true", help="a depth for each FIFO, not one for each array of them"
+        "--separate",
+        action="store_true",
+        help="a depth for each FIFO, not one for each array of them",
     )
     parser.add_argument(
         "--in-place", action="store_true", help="write the pragmas of the depths into the source"
     )
     parser.add_argument("--tcl", metavar="FILE", help="write set_directive_stream of the depths")
     parser.add_argument(
-        "--csdf", metavar="FILE", help="write the design, with these depths, as a CSDF graph: .xml or .json"
+        "--csdf",
+        metavar="FILE",
+        help="write the design, with these depths, as a CSDF graph: .xml or .json",
     )
     parsers.add_time_limit(parser, "for each search; then the best by then", SECONDS)
     parser.add_argument(

@@ -30,7 +30,12 @@ from planners.fifo.hls.trace import Trace, record
 from planners.fifo.hls.writing import tcl_directives, with_pragmas
 
 UNITS = {"bits": "bits", "elements": "elements", "bram": "BRAM_18K", "lut": "LUTs"}
-BEST = {"bits": "fewest bits", "elements": "fewest elements", "bram": "fewest block RAMs", "lut": "fewest LUTs"}
+BEST = {
+    "bits": "fewest bits",
+    "elements": "fewest elements",
+    "bram": "fewest block RAMs",
+    "lut": "fewest LUTs",
+}
 SHOWN = 4  # processes and names in a line
 INFERRED = (
     "stages of reads (1, or 2 under a condition in a nest), of writes (the last), 2 stages between loops, "
@@ -59,7 +64,9 @@ def work(options: argparse.Namespace) -> int:
         storage=options.storage or "",
     )  # fmt: skip
     found = study(
-        runs, question, lambda: stop_after(options.time_limit, f"{sources[0].name}: sizing its FIFOs")
+        runs,
+        question,
+        lambda: stop_after(options.time_limit, f"{sources[0].name}: sizing its FIFOs"),
     )
     told = _Told(found, question, report, traces[0] if traces else None, str(sources[0]))
     answers.show(told.as_json(), told.lines(), options)
@@ -131,7 +138,9 @@ def _write(found: CallStudy, traces: Sequence[Trace], options: argparse.Namespac
         remark(options.program, f"wrote {options.output}: the depth of each FIFO")
     elif options.output or options.in_place:
         if not traces:
-            raise CsdfError("a table of accesses has no pragmas; -o takes a file .json for its depths")
+            raise CsdfError(
+                "a table of accesses has no pragmas; -o takes a file .json for its depths"
+            )
         if options.separate:
             raise CsdfError(
                 "an array of streams has one depth in the source: --separate has no pragmas; take -o with a "
@@ -143,11 +152,11 @@ def _write(found: CallStudy, traces: Sequence[Trace], options: argparse.Namespac
         remark(options.program, f"wrote {options.tcl}: directives with these depths")
 
 
-def _write_source(
-    trace: Trace, depths: dict[str, int], options: argparse.Namespace
-) -> None:
+def _write_source(trace: Trace, depths: dict[str, int], options: argparse.Namespace) -> None:
     fifos = {fifo.group: fifo for fifo in reversed(trace.fifos)}
-    text = with_pragmas(read_text(trace.file), str(trace.file), fifos, depths, options.storage or "")
+    text = with_pragmas(
+        read_text(trace.file), str(trace.file), fifos, depths, options.storage or ""
+    )
     target = options.output or str(trace.file)
     write_text(target, text)
     remark(options.program, f"wrote {target}: with these depths")
@@ -329,7 +338,10 @@ class _Told:
             f"{model.design.name}: {len(model.design.processes)} processes, "
             f"{answers.counted(fifos, 'FIFO')}{arrays}, {model.events} stages with accesses"
         )
-        facts = [("as given", self._compared(found.given)), ("depth 2", self._compared(found.shallow))]
+        facts = [
+            ("as given", self._compared(found.given)),
+            ("depth 2", self._compared(found.shallow)),
+        ]
         if (limit := found.limit) is not None:
             cycles = found.given.outcome.cycles or 0
             shares = [
@@ -360,7 +372,12 @@ class _Told:
         if found.given.outcome.cycles is not None and found.idle:
             facts.append(("never full", answers.some(self._places(found.idle), SHOWN)))
         if found.unneeded:
-            facts.append(("unneeded", f"depth 2 does, by itself: {answers.some(self._places(found.unneeded), SHOWN)}"))
+            facts.append(
+                (
+                    "unneeded",
+                    f"depth 2 does, by itself: {answers.some(self._places(found.unneeded), SHOWN)}",
+                )
+            )
         if found.sizing is not None:
             facts.append(("depths", self._in_words(found.sizing)))
         if found.plain is not None and found.plain.depths:
@@ -400,7 +417,11 @@ class _Told:
         if not sizing.depths:
             if sizing.status is Status.INFEASIBLE:
                 least = self._found.least.cycles
-                why = "it deadlocks in any depths" if least is None else f"at least {least} are needed"
+                why = (
+                    "it deadlocks in any depths"
+                    if least is None
+                    else f"at least {least} are needed"
+                )
                 return f"none for {goal}: {why}"
             return f"none found for {goal}: {sizing.reason}"
         objective = self._question.objective
@@ -408,7 +429,11 @@ class _Told:
             proof = f"proved the {BEST[objective]}"
         else:
             proof = f"{answers.gap_above(sizing.cost, sizing.lower_bound)} ({sizing.reason})"
-        more = "" if objective == "bits" else f" ({total_cost(self._model, sizing.depths, 'bits')} bits)"
+        more = (
+            ""
+            if objective == "bits"
+            else f" ({total_cost(self._model, sizing.depths, 'bits')} bits)"
+        )
         reached = "" if sizing.cycles == sizing.goal else f", {sizing.cycles} reached"
         if sizing.goal is None:
             reached = f", {sizing.cycles} cycles"
@@ -450,4 +475,3 @@ class _Told:
         if self._found.is_complete:
             lines.append("  complete: no other depths are cheaper or faster")
         return lines
-

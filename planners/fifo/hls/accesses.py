@@ -20,7 +20,14 @@ from pathlib import Path
 
 from csdf.errors import InvalidGraph, UnreadableFile
 from csdf.io.files import read_text
-from planners.fifo.hls.pipelines import LOOP_GAP, Event, Item, StagedDesign, StagedFifo, StagedProcess
+from planners.fifo.hls.pipelines import (
+    LOOP_GAP,
+    Event,
+    Item,
+    StagedDesign,
+    StagedFifo,
+    StagedProcess,
+)
 from planners.kernels.stage_times import READ, WRITE
 
 COLUMNS = ("process", "loop", "iteration", "fifo", "read|write", "stage")
@@ -152,8 +159,12 @@ def _design(
             items.append(Event(tuple(accesses)))
         staged.append(
             StagedProcess(
-                name=name, module=name, file=str(file), line=process.line,
-                tracks=(tuple(one for one in items if one != 0),), stages=process.last,
+                name=name,
+                module=name,
+                file=str(file),
+                line=process.line,
+                tracks=(tuple(one for one in items if one != 0),),
+                stages=process.last,
             )  # fmt: skip
         )
     found = []
@@ -166,9 +177,15 @@ def _design(
         own = widths.get(name, {})
         found.append(
             StagedFifo(
-                name=name, group=name.split("[")[0], bits=own.get("bits", 32),
-                depth=own.get("depth", 2), kind="", line=lines[name], words=written[fifo],
-                writer=ends[fifo][WRITE], reader=ends[fifo].get(READ, ends[fifo][WRITE]),
+                name=name,
+                group=name.split("[")[0],
+                bits=own.get("bits", 32),
+                depth=own.get("depth", 2),
+                kind="",
+                line=lines[name],
+                words=written[fifo],
+                writer=ends[fifo][WRITE],
+                reader=ends[fifo].get(READ, ends[fifo][WRITE]),
                 is_given="depth" in own,
             )  # fmt: skip
         )
@@ -176,5 +193,9 @@ def _design(
         f"{name}: 32 bits, as no line # fifo says its width" for name in fifos if name not in widths
     )
     return StagedDesign(
-        name=file.stem, file=str(file), fifos=tuple(found), processes=tuple(staged), assumptions=assumed
+        name=file.stem,
+        file=str(file),
+        fifos=tuple(found),
+        processes=tuple(staged),
+        assumptions=assumed,
     )

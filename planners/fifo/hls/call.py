@@ -137,7 +137,8 @@ class CallModel:
     def fixed_memories(self) -> tuple[bool, ...]:
         """Which places are memories in any depths, as the source says of all their FIFOs."""
         return tuple(
-            all(self.design.fifos[one].kind not in ("", "srl") for one in row) for row in self.members
+            all(self.design.fifos[one].kind not in ("", "srl") for one in row)
+            for row in self.members
         )
 
     def memories(self, depths: Sequence[int]) -> tuple[bool, ...]:
@@ -182,7 +183,11 @@ class CallModel:
         full = self._places_of(one for one, was in enumerate(fifos["was_full"]) if was)
         if status == stage_times.STUCK:
             blocked = self._deadlock(run)
-            on_cycle = {self.place_of[one.fifo] for one in blocked if one.is_writing and one.fifo is not None}
+            on_cycle = {
+                self.place_of[one.fifo]
+                for one in blocked
+                if one.is_writing and one.fifo is not None
+            }
             return Outcome(
                 cycles=None, holding=tuple(sorted(on_cycle)), blocked=blocked, full=full,
                 processes=tuple(one.process for one in blocked),

@@ -55,8 +55,16 @@ def call_graph(model: CallModel, depths: Sequence[int]) -> Graph:
         writer, reader = names[fifo.writer], names[fifo.reader]
         zeros = [0] * phases[fifo.reader]
         both = rates[fifo.reader].get((number, READ), zeros)
-        needed = [one + more for one, more in zip(both, rates[fifo.reader].get((number, NEED), zeros), strict=True)]
-        freed = [one + more for one, more in zip(both, rates[fifo.reader].get((number, RELEASE), zeros), strict=True)]
+        needed = [
+            one + more
+            for one, more in zip(both, rates[fifo.reader].get((number, NEED), zeros), strict=True)
+        ]
+        freed = [
+            one + more
+            for one, more in zip(
+                both, rates[fifo.reader].get((number, RELEASE), zeros), strict=True
+            )
+        ]
         if not sum(needed):
             continue
         source, production = writer, tuple(put)
@@ -138,6 +146,10 @@ def _events(track: Track, begin: int) -> Iterator[tuple[int, Event]]:
 
 def _length(items: Track) -> int:
     return sum(
-        item if isinstance(item, int) else 0 if isinstance(item, Event) else item.count * _length(item.items)
+        item
+        if isinstance(item, int)
+        else 0
+        if isinstance(item, Event)
+        else item.count * _length(item.items)
         for item in items
     )

@@ -132,7 +132,9 @@ class _Models:
         return self._found[skew]
 
 
-def _tried(models: _Models, depths: tuple[int, ...], skew: Skew, *, has_path: bool = False) -> Tried:
+def _tried(
+    models: _Models, depths: tuple[int, ...], skew: Skew, *, has_path: bool = False
+) -> Tried:
     nominal = models.at(0)
     outcome = nominal.outcome(depths, has_path=has_path)
     largest = nominal.design.largest_skew
@@ -182,6 +184,4 @@ def _for_one(model: CallModel, question: Question, stop: Stop) -> CallSizing:
     least = fewest_cycles(model, stop.look)
     if least.cycles is None:  # no depths help
         return sized(model, None, objective=question.objective, stop=stop)
-    return sized(
-        model, least.cycles, objective=question.objective, stop=stop, is_full_rate=True
-    )
+    return sized(model, least.cycles, objective=question.objective, stop=stop, is_full_rate=True)

@@ -51,7 +51,10 @@ def limit(model: CallModel, outcome: Outcome) -> Limit:
         shares[process] = cycles
     repeated, after = _repeated(model, path)
     return Limit(
-        shares=tuple(shares.most_common()), repeated=repeated, repeats_after=after, is_whole=is_whole
+        shares=tuple(shares.most_common()),
+        repeated=repeated,
+        repeats_after=after,
+        is_whole=is_whole,
     )
 
 
@@ -101,4 +104,6 @@ def in_words(model: CallModel, depths: tuple[int, ...], step: Step, file: str) -
             f"until {other} reads"
         )
     other = model.design.processes[fifo.writer].name
-    return f"{name} waits to read {fifo.name} (line {fifo.line}), which is empty, until {other} writes"
+    return (
+        f"{name} waits to read {fifo.name} (line {fifo.line}), which is empty, until {other} writes"
+    )

@@ -114,9 +114,7 @@ class CallGraph:
 
 def _design(model: CallModel) -> Design:
     """The places as FIFOs; ports only have words, for times come from the stages."""
-    bits = [
-        sum(model.design.fifos[one].bits for one in row) for row in model.members
-    ]
+    bits = [sum(model.design.fifos[one].bits for one in row) for row in model.members]
     outputs: list[list[Port]] = [[] for _ in model.design.processes]
     inputs: list[list[Port]] = [[] for _ in model.design.processes]
     fifos = []
@@ -125,9 +123,14 @@ def _design(model: CallModel) -> Design:
         port = Port(sequence=0, words=model.words[place], bits=bits[place])
         fifos.append(
             Fifo(
-                name=model.names[place], producer=first.writer, output=len(outputs[first.writer]),
-                consumer=first.reader, input=len(inputs[first.reader]), bits=bits[place],
-                words=model.words[place], given=model.given[place],
+                name=model.names[place],
+                producer=first.writer,
+                output=len(outputs[first.writer]),
+                consumer=first.reader,
+                input=len(inputs[first.reader]),
+                bits=bits[place],
+                words=model.words[place],
+                given=model.given[place],
             )  # fmt: skip
         )
         outputs[first.writer].append(port)
@@ -153,7 +156,12 @@ def fewest_cycles(model: CallModel, look: Look = lambda: None) -> Outcome:
 
 
 def sized(
-    model: CallModel, goal: int | None, *, objective: str = "bits", stop: Stop, is_full_rate: bool = False
+    model: CallModel,
+    goal: int | None,
+    *,
+    objective: str = "bits",
+    stop: Stop,
+    is_full_rate: bool = False,
 ) -> CallSizing:
     """Return the cheapest depths with at most so many cycles, or without deadlock if it is None.
 
@@ -296,7 +304,9 @@ def narrow(
         cycles = model.outcome(trial, look=look).cycles
         return cycles is not None and (goal is None or cycles <= goal)
 
-    for place in sorted(range(len(current)), key=lambda one: -model.price(one, current[one], "bits")):
+    for place in sorted(
+        range(len(current)), key=lambda one: -model.price(one, current[one], "bits")
+    ):
         shallow = model.first_memory(place) - 1
         if current[place] > shallow >= LEAST_DEPTH and suffices(place, shallow):
             current[place] = shallow
@@ -309,7 +319,9 @@ def narrow(
     return tuple(current)
 
 
-def front(model: CallModel, *, objective: str = "bits", stop: Stop) -> tuple[list[CallSizing], bool]:
+def front(
+    model: CallModel, *, objective: str = "bits", stop: Stop
+) -> tuple[list[CallSizing], bool]:
     """Return the trade-off of cost and cycles, the cheapest first, and whether it is complete.
 
     In bits the points lie between no deadlock and full rate; in block RAMs and LUTs they are all there
@@ -354,8 +366,13 @@ def _stepped_front(
                 points.pop()  # of those that cost the same the fastest counts
             points.append(
                 CallSizing(
-                    goal=cycles, status=Status.OPTIMAL, reason=because(SizingWhy.CHEAPEST),
-                    depths=depths, cycles=cycles, cost=cost, lower_bound=cost,
+                    goal=cycles,
+                    status=Status.OPTIMAL,
+                    reason=because(SizingWhy.CHEAPEST),
+                    depths=depths,
+                    cycles=cycles,
+                    cost=cost,
+                    lower_bound=cost,
                     evaluations=search.count,
                 )  # fmt: skip
             )

@@ -176,7 +176,12 @@ class Conditions:
         text = re.sub(r"\b(0[xX][\da-fA-F]+|\d+)[uUlL]*\b", lambda m: str(c_integer(m[1])), text)
         text = text.replace("&&", " and ").replace("||", " or ")
         text = re.sub(r"!(?!=)", " not ", text).replace("/", "//")
-        if not re.fullmatch(r"(?:[\d\s()+*%<>=!-]|//|and|or|not)*", text) or len(text) > 2000 or "**" in text or "<<" in text:
+        if (
+            not re.fullmatch(r"(?:[\d\s()+*%<>=!-]|//|and|or|not)*", text)
+            or len(text) > 2000
+            or "**" in text
+            or "<<" in text
+        ):
             return False
         try:
             return bool(eval(text, {"__builtins__": {}}))  # noqa: S307 -- digits and signs only
@@ -215,7 +220,9 @@ def pragma_of(text: str, line: int) -> Pragma | None:
 class Design:
     """All sources of a design: functions, regions, processes, loops; and the insertions for a trace."""
 
-    def __init__(self, *, folders: Sequence[Path], shipped: frozenset[str], defines: Iterable[str]) -> None:
+    def __init__(
+        self, *, folders: Sequence[Path], shipped: frozenset[str], defines: Iterable[str]
+    ) -> None:
         self.top: Function | None = None
         self.sources: dict[Path, Source] = {}
         self.functions: dict[str, list[Function]] = {}
@@ -251,7 +258,14 @@ class Design:
                 source.tokens.append(Token(kind, found[0], found.start()))
         return source
 
-    def _direct(self, source: Source, found: re.Match[str], opened: list[tuple[bool, bool, bool]], *, is_active: bool) -> bool:
+    def _direct(
+        self,
+        source: Source,
+        found: re.Match[str],
+        opened: list[tuple[bool, bool, bool]],
+        *,
+        is_active: bool,
+    ) -> bool:
         """Follow a directive; return whether what comes after it is compiled."""
         text = found[0].replace("\\\n", " ")
         name, _, rest = text[1:].strip().partition(" ")
@@ -259,7 +273,11 @@ class Design:
         name = word[0] if word else ""
         rest = text[1:].strip()[len(name) :]
         if name in ("if", "ifdef", "ifndef"):
-            holds = self._conditions.holds(rest) if name == "if" else (rest.split() or [""])[0] in self._conditions.macros
+            holds = (
+                self._conditions.holds(rest)
+                if name == "if"
+                else (rest.split() or [""])[0] in self._conditions.macros
+            )
             holds = holds != (name == "ifndef")
             opened.append((is_active, is_active and holds, holds))
             return is_active and holds
@@ -343,9 +361,19 @@ class Design:
         self._ends_head = True
         has_call = "(" in texts
         if "namespace" in texts[:2] or (texts[:1] == ["extern"] and len(texts) == 2):
-            return self._scope(source, i + 1, "" if "extern" in texts else "::".join([scope, texts[-1]]))
+            return self._scope(
+                source, i + 1, "" if "extern" in texts else "::".join([scope, texts[-1]])
+            )
         is_value = "=" in texts and "operator" not in texts
-        opening = next((k for k in range(head, i) if tokens[k].text == "(" and not (k and tokens[k - 1].text in ("__attribute__", "alignas"))), None)
+        opening = next(
+            (
+                k
+                for k in range(head, i)
+                if tokens[k].text == "("
+                and not (k and tokens[k - 1].text in ("__attribute__", "alignas"))
+            ),
+            None,
+        )
         if has_call and opening is not None and not is_value:
             close = after(tokens, opening)
             name = tokens[opening - 1]
@@ -365,7 +393,11 @@ class Design:
                 )
                 self.functions.setdefault(name.text, []).append(function)
             return end
-        if {"class", "struct", "union"}.intersection(texts) and not is_value and "enum" not in texts:
+        if (
+            {"class", "struct", "union"}.intersection(texts)
+            and not is_value
+            and "enum" not in texts
+        ):
             self._ends_head = False
             return self._scope(source, i + 1, scope + "::class")
         self._ends_head = False
@@ -376,7 +408,9 @@ class Design:
         if scope.endswith("class") or not self.stream_types.intersection(t.text for t in tokens):
             return
         for name, _ in declared(tokens):
-            self.global_streams.append((scope + "::" + name.text, source.number, source.line(name.start)))
+            self.global_streams.append(
+                (scope + "::" + name.text, source.number, source.line(name.start))
+            )
 
     # -- insertions -----------------------------------------------------------------------------------
 
@@ -462,13 +496,21 @@ class Design:
                 callee, place = calls[-1] if calls else ("", 0)
                 if following == "=":
                     found.add("w")
-                elif following in ("++", "--") or before in ("++", "--") or re.fullmatch(r"(?:[-+*/%&|^]|<<|>>)=", following):
+                elif (
+                    following in ("++", "--")
+                    or before in ("++", "--")
+                    or re.fullmatch(r"(?:[-+*/%&|^]|<<|>>)=", following)
+                ):
                     found.update("rw")
                 elif callee in self.functions:
                     found.update(self._direction(callee, place, depth))
-                elif callee in ("memcpy", "memset", "memmove", "copy") and place == (2 if callee == "copy" else 0):
+                elif callee in ("memcpy", "memset", "memmove", "copy") and place == (
+                    2 if callee == "copy" else 0
+                ):
                     found.add("w")
-                elif (callee.startswith(("read", "try_read")) and place == 0) or (before == ">" and i > 1 and tokens[i - 2].text == ">"):
+                elif (callee.startswith(("read", "try_read")) and place == 0) or (
+                    before == ">" and i > 1 and tokens[i - 2].text == ">"
+                ):
                     found.add("w")
                 else:
                     found.add("r")
@@ -501,7 +543,9 @@ class Design:
                         how.add("r")
                     else:
                         first, last = function.body
-                        how.update(self._usage(function.tokens[first : last + 1], names[0], depth + 1))
+                        how.update(
+                            self._usage(function.tokens[first : last + 1], names[0], depth + 1)
+                        )
             self._directions[key] = "".join(sorted(how))
         return self._directions[key]
 
@@ -580,11 +624,23 @@ def declared(tokens: Sequence[Token]) -> Iterator[tuple[Token, Sequence[Token]]]
     if tokens[i].text in ("struct", "class", "typename", "enum"):
         i += 1
     end = qualified(tokens, i)
-    while end < len(tokens) and tokens[end].kind == "word" and end + 1 < len(tokens) and tokens[end + 1].kind == "word":
+    while (
+        end < len(tokens)
+        and tokens[end].kind == "word"
+        and end + 1 < len(tokens)
+        and tokens[end + 1].kind == "word"
+    ):
         end += 1  # unsigned long x; T const x
     for part in split(tokens, end, len(tokens)):
         k = 0
-        while k < len(part) and part[k].text in ("*", "&", "&&", "const", "__restrict__", "__restrict"):
+        while k < len(part) and part[k].text in (
+            "*",
+            "&",
+            "&&",
+            "const",
+            "__restrict__",
+            "__restrict",
+        ):
             k += 1
         if k >= len(part) or part[k].kind != "word" or part[k].text in NOT_DECLARED:
             return
@@ -613,7 +669,9 @@ class Body:
         is_top = self.function is self.design.top
         if is_top:
             self.ends.append("csdf_top.end()")
-            self.source.insert(self.tokens[first].end, "::csdf_trace::Top csdf_top;" + self._ports(), -9)
+            self.source.insert(
+                self.tokens[first].end, "::csdf_trace::Top csdf_top;" + self._ports(), -9
+            )
         self._compound(first, last)
         if is_top:
             self.source.insert(self.tokens[last].start, "csdf_top.end();", 9)
@@ -633,7 +691,9 @@ class Body:
                     text += f'::csdf_trace::port({name.text},"{name.text}",{file},{line});'
         for name, file, line in self.design.global_streams:
             if file == self.function.file and line < self.function.line:
-                text += f'::csdf_trace::declared({name},"{name.rpartition("::")[2]}",{file},{line});'
+                text += (
+                    f'::csdf_trace::declared({name},"{name.rpartition("::")[2]}",{file},{line});'
+                )
         return text
 
     def _text(self, i: int) -> str:
@@ -681,9 +741,13 @@ class Body:
             return pragma and (pragma, i + 1)
         if tokens[i].kind == "word" and self._text(i + 1) == "(":
             inner = self._text(i + 2)
-            if inner == "HLS" or (tokens[i].text == "_Pragma" and inner[:5].lstrip('"').startswith("HLS")):
+            if inner == "HLS" or (
+                tokens[i].text == "_Pragma" and inner[:5].lstrip('"').startswith("HLS")
+            ):
                 end = after(tokens, i + 1)
-                text = self.source.text[tokens[i + 2].start : tokens[end - 1].start].strip().strip('"')
+                text = (
+                    self.source.text[tokens[i + 2].start : tokens[end - 1].start].strip().strip('"')
+                )
                 pragma = pragma_of(text, self._line(i))
                 return pragma and (pragma, end + (self._text(end) == ";"))
         return None
@@ -744,7 +808,13 @@ class Body:
         """Walk a loop at i, whose label, if any, is at start."""
         tokens, design = self.tokens, self.design
         label = tokens[start].text if start != i else ""
-        loop = LoopText(label=label, line=self._line(i), file=self.function.file, function=self.function.name, number=0)
+        loop = LoopText(
+            label=label,
+            line=self._line(i),
+            file=self.function.file,
+            function=self.function.name,
+            number=0,
+        )
         if not label:
             self.unlabelled += 1
             loop.number = self.unlabelled
@@ -757,7 +827,16 @@ class Body:
         if region is not None:
             unrolled = self._unrolled_calls(body)
             if unrolled:
-                self.indices = [*indices, *([tokens[i + 2 + k].text for k in range(3) if self._text(i + 3 + k) in ("=", ":")][:1])]
+                self.indices = [
+                    *indices,
+                    *(
+                        [
+                            tokens[i + 2 + k].text
+                            for k in range(3)
+                            if self._text(i + 3 + k) in ("=", ":")
+                        ][:1]
+                    ),
+                ]
                 end = self._statement(body, last)
                 self.indices = indices
                 return end
@@ -767,7 +846,11 @@ class Body:
         number = len(design.loops) - 1
         is_recorded = not self.function.is_constant
         if is_recorded:
-            self.source.insert(tokens[i].start, f"for(::csdf_trace::Loop csdf_{number}({number});csdf_{number}.once();csdf_{number}.end())", 1)
+            self.source.insert(
+                tokens[i].start,
+                f"for(::csdf_trace::Loop csdf_{number}({number});csdf_{number}.once();csdf_{number}.end())",
+                1,
+            )
         if self._text(body) == "{":
             if is_recorded:
                 self.source.insert(tokens[body].end, f"csdf_{number}.iteration();", -9)
@@ -818,13 +901,19 @@ class Body:
         if self.scopes:
             self.scopes[-1].pragmas.append(pragma)
         name = pragma.settings.get("variable", "").lstrip("&")
-        if pragma.name not in ("stream", "bind_storage", "resource") or not re.fullmatch(r"[\w:.\[\]]+", name):
+        if pragma.name not in ("stream", "bind_storage", "resource") or not re.fullmatch(
+            r"[\w:.\[\]]+", name
+        ):
             return
         while following < len(self.tokens) and (self.tokens[following].kind == "pragma"):
             following += 1
         at = self.tokens[following].start
         if pragma.name == "stream" and "depth" in pragma.settings:
-            self.source.insert(at, f"::csdf_trace::depth({name},({pragma.settings['depth']}),{self.function.file},{pragma.line});", -1)
+            self.source.insert(
+                at,
+                f"::csdf_trace::depth({name},({pragma.settings['depth']}),{self.function.file},{pragma.line});",
+                -1,
+            )
         elif kind := pragma.settings.get("impl") or pragma.settings.get("core"):
             self.source.insert(at, f'::csdf_trace::storage({name},"{kind.lower()}");', -1)
 
@@ -851,7 +940,11 @@ class Body:
                 inner.unlabelled = self.unlabelled
                 inner._compound(end, close - 1)
                 end = close
-            elif tokens[end].text == "{" or (tokens[end].text == "[" and self._text(end - 1) not in ("]",) and tokens[end - 1].kind != "word"):
+            elif tokens[end].text == "{" or (
+                tokens[end].text == "["
+                and self._text(end - 1) not in ("]",)
+                and tokens[end - 1].kind != "word"
+            ):
                 end = after(tokens, end)
             else:
                 end += 1
@@ -912,26 +1005,52 @@ class Body:
         if "task" in head and "hls" in head:
             for name, rest in names:
                 if rest and rest[0].text == "(":
-                    site = self._site("".join(t.text for t in split(rest, 1, after(rest, 0) - 1)[0]), "task", i)
+                    site = self._site(
+                        "".join(t.text for t in split(rest, 1, after(rest, 0) - 1)[0]), "task", i
+                    )
                     site.start = -1
                     site.tokens = tokens[i:end]
-                    self.source.insert(rest[0].end, f"::csdf_trace::At{{{len(self.design.sites) + 1}}},", 0)
+                    self.source.insert(
+                        rest[0].end, f"::csdf_trace::At{{{len(self.design.sites) + 1}}},", 0
+                    )
             return
         if self.design.stream_types.intersection(head):
             if "&" in head or any(rest[:1] and rest[0].text == "=" for _, rest in names):
                 return
-            self.source.insert(stop, "".join(f'::csdf_trace::declared({n.text},"{n.text}",{file},{self.source.line(n.start)});' for n, _ in names), -5)
+            self.source.insert(
+                stop,
+                "".join(
+                    f'::csdf_trace::declared({n.text},"{n.text}",{file},{self.source.line(n.start)});'
+                    for n, _ in names
+                ),
+                -5,
+            )
             return
         if self.region is None:
             return
         for name, rest in names:
             self.design.variables.append(
-                Variable(name=name.text, line=self.source.line(name.start), region=self.region, is_array=bool(rest) and rest[0].text == "[", at=name.start)
+                Variable(
+                    name=name.text,
+                    line=self.source.line(name.start),
+                    region=self.region,
+                    is_array=bool(rest) and rest[0].text == "[",
+                    at=name.start,
+                )
             )
         if len(names) == 1 and names[0][1] and names[0][1][0].text == "=":
             rest = names[0][1]
             q = qualified(rest, 1)
-            if q > 1 and q < len(rest) and rest[q].text == "(" and (called := next((t.text for t in reversed(rest[1:q]) if t.text in self.design.functions), "")):
+            if (
+                q > 1
+                and q < len(rest)
+                and rest[q].text == "("
+                and (
+                    called := next(
+                        (t.text for t in reversed(rest[1:q]) if t.text in self.design.functions), ""
+                    )
+                )
+            ):
                 site = self._site(called, "call", i, is_inline=True)
                 site.start, site.end = -2, tokens[end - 1].end
                 site.tokens = tokens[i:end]
@@ -949,7 +1068,9 @@ class Body:
                     opening = qualified(tokens, k)
                 if self._text(opening) == "(":
                     first = split(tokens, opening + 1, after(tokens, opening) - 1)
-                    site = self._site("".join(t.text for t in first[0]) if first else "task", "task", k)
+                    site = self._site(
+                        "".join(t.text for t in first[0]) if first else "task", "task", k
+                    )
                     site.start = -1
                     site.tokens = tokens[k : after(tokens, opening)]
                     self.source.insert(tokens[k - 1].start, f".at({len(self.design.sites) + 1})", 0)

@@ -132,9 +132,14 @@ def staged(
         tracks, last = builder.tracks()
         processes.append(
             StagedProcess(
-                name=builder.name, module=builder.module, file=str(trace.file),
-                line=builder.process.line, tracks=tracks, stages=last,
-                after=tuple(sorted(after[number])), loops=tuple(builder.loops),
+                name=builder.name,
+                module=builder.module,
+                file=str(trace.file),
+                line=builder.process.line,
+                tracks=tracks,
+                stages=last,
+                after=tuple(sorted(after[number])),
+                loops=tuple(builder.loops),
             )  # fmt: skip
         )
     assumptions = tuple(dict.fromkeys(note for one in builders for note in one.assumptions))
@@ -188,9 +193,16 @@ def _fifos(trace: Trace, processes: Sequence[StagedProcess]) -> tuple[StagedFifo
         writer = next(iter(sides[True]), next(iter(sides[False]), 0))
         found.append(
             StagedFifo(
-                name=fifo.name, group=fifo.group, bits=fifo.bits, depth=max(1, fifo.depth or LEAST_DEPTH),
-                kind=fifo.kind, line=fifo.line, words=written, writer=writer,
-                reader=next(iter(sides[False]), writer), is_given=fifo.depth is not None,
+                name=fifo.name,
+                group=fifo.group,
+                bits=fifo.bits,
+                depth=max(1, fifo.depth or LEAST_DEPTH),
+                kind=fifo.kind,
+                line=fifo.line,
+                words=written,
+                writer=writer,
+                reader=next(iter(sides[False]), writer),
+                is_given=fifo.depth is not None,
             )  # fmt: skip
         )
     return tuple(found)
@@ -244,7 +256,9 @@ def _loop_name(process: TracedProcess) -> str:
 
 
 def _is_joined(
-    process: TracedProcess, group: tuple[list[tuple[int, TracedProcess]], str], report: SynthesisReport
+    process: TracedProcess,
+    group: tuple[list[tuple[int, TracedProcess]], str],
+    report: SynthesisReport,
 ) -> bool:
     """Whether the module of the loops before holds the loop of this process, too."""
     return _is_loop(group[0][0][1]) and any(
@@ -358,10 +372,10 @@ class _Builder:
     def _pipeline(self, run: Loop) -> _Pipeline | None:
         """The pipelined loop whose nest this loop begins; None if it only holds others."""
         for reported in self._reported:
-            if (loop := self._matched(run, reported.tag)) is None:
+            if (matched := self._matched(run, reported.tag)) is None:
                 continue
-            nest = self._depth_of_nest(run, loop)
-            pipeline = _Pipeline(loop=loop, reported=reported, is_nest=nest > 1)
+            loop, labels = matched
+            pipeline = _Pipeline(loop=loop, reported=reported, is_nest=labels > 1)
             traced = self._trips(run, loop)
             if reported.trips is not None and traced != reported.trips:
                 line = run.line
@@ -388,37 +402,29 @@ class _Builder:
                 )
         return None
 
-    def _matched(self, run: Loop, rest: str) -> Key | None:
-        """The loop that the tag of a nest ends with, if the tag is that of a nest from this loop on."""
+    def _matched(self, run: Loop, rest: str, labels: int = 0) -> tuple[Key, int] | None:
+        """The loop that the tag of a nest ends with, and how many loops the tag names.
+
+        None if it is not the tag of a nest from this loop on.
+        """
+        label = run.label
+        if not label:
+            unnamed = re.match(rf"VITIS_LOOP_{run.line}_\d+", rest)
+            label = unnamed[0] if unnamed else "?"
+        if rest == label:
+            return _key(run), labels + 1
+        if rest.startswith(f"{label}_"):
+            rest, labels = rest[len(label) + 1 :], labels + 1
+        elif run.trips != 1:  # a loop of one iteration is not in the tag
+            return None
         children = {
             _key(item): item
             for iteration in _iterations(run.iterations)
             for item in iteration
             if isinstance(item, Loop)
         }
-        label = run.label
-        if not label:
-            unnamed = re.match(rf"VITIS_LOOP_{run.line}_\d+", rest)
-            label = unnamed[0] if unnamed else "?"
-        if rest == label:
-            return _key(run)
-        if rest.startswith(f"{label}_"):
-            rest = rest[len(label) + 1 :]
-        elif run.trips != 1:  # a loop of one iteration is not in the tag
-            return None
-        found = (self._matched(child, rest) for child in children.values())
+        found = (self._matched(child, rest, labels) for child in children.values())
         return next((one for one in found if one is not None), None)
-
-    def _depth_of_nest(self, run: Loop, loop: Key) -> int:
-        """How many loops of more than one iteration a nest has, down to a loop."""
-        own = int(run.trips > 1)
-        if _key(run) == loop:
-            return max(1, own)
-        for iteration in _iterations(run.iterations):
-            for item in iteration:
-                if isinstance(item, Loop):
-                    return own + self._depth_of_nest(item, loop)
-        return own
 
     def _trips(self, run: Loop, loop: Key) -> int:
         """Iterations of a loop within one execution of a loop around it."""
@@ -459,7 +465,10 @@ class _Builder:
     def _place(self, pipeline: _Pipeline) -> None:
         """Choose the stages of all accesses of a pipelined loop."""
         last = pipeline.reported.depth - 1
-        counts = [Counter((one.fifo, one.is_write) for one in accesses) for accesses in pipeline.iterations]
+        counts = [
+            Counter((one.fifo, one.is_write) for one in accesses)
+            for accesses in pipeline.iterations
+        ]
         most = {key: max(one[key] for one in counts) for key in dict.fromkeys(chain(*counts))}
         lanes: dict[str, int] = {}
         for fifo, writes in most:
@@ -533,9 +542,7 @@ class _Builder:
         behind = depth - 1 + LOOP_GAP - interval - offset
         return (offset, *self._nested(run, pipeline, rank)[0], behind) if trips else ()
 
-    def _nested(
-        self, run: Loop, pipeline: _Pipeline, rank: int
-    ) -> tuple[tuple[Item, ...], int]:
+    def _nested(self, run: Loop, pipeline: _Pipeline, rank: int) -> tuple[tuple[Item, ...], int]:
         key = id(run), rank
         if key not in self._items:
             self._kept.append(run)
@@ -549,7 +556,9 @@ class _Builder:
     ) -> Iterator[Item]:
         for part in repeats:
             if isinstance(part, Repeat):
-                yield Again(part.count, tuple(self._parts(part.pattern, is_pipelined, pipeline, rank)))
+                yield Again(
+                    part.count, tuple(self._parts(part.pattern, is_pipelined, pipeline, rank))
+                )
             elif is_pipelined:
                 accesses = tuple(_accesses(part))
                 yield from self._step(pipeline, accesses, rank, pipeline.reported.interval)
@@ -575,7 +584,9 @@ class _Builder:
             for kind in (WRITE,) if access.is_write else (READ, NEED, RELEASE):
                 if pipeline.offsets.get((access.fifo, kind, number)) == offset:
                     event.append((access.fifo, kind))
-        if len(set(event)) < len(event):  # more in an iteration than its stages: one after the other
+        if len(set(event)) < len(
+            event
+        ):  # more in an iteration than its stages: one after the other
             return (*(Event((one,)) for one in event), stages)
         return (Event(tuple(event)), stages) if event else (stages,)
 

@@ -15,7 +15,9 @@ from csdf.io.files import read_text
 
 END = ".verbose.sched.rpt"
 PIPELINE = re.compile(r"Pipeline-\d+ : II = \d+, D = \d+, States = \{([\d\s]+)\}")
-READING = re.compile(r'^ST_(\d+) : Operation .*"[^"]*_ssdm_op_Read\.ap_fifo[^"]*%(\w+?)"', re.MULTILINE)
+READING = re.compile(
+    r'^ST_(\d+) : Operation .*"[^"]*_ssdm_op_Read\.ap_fifo[^"]*%(\w+?)"', re.MULTILINE
+)
 
 
 def read_skews(folder: Path) -> dict[str, int]:

@@ -23,7 +23,15 @@ from csdf.errors import UnreadableFile, counted
 from planners.fifo.hls.instrument import Design, Function, Site, after, declared
 
 INCLUDE = Path(__file__).parent / "include"
-FLAGS = ("-O1", "-w", "-std=gnu++17", "-Wno-narrowing", "-Wno-register", "-fwrapv", "-fno-strict-aliasing")
+FLAGS = (
+    "-O1",
+    "-w",
+    "-std=gnu++17",
+    "-Wno-narrowing",
+    "-Wno-register",
+    "-fwrapv",
+    "-fno-strict-aliasing",
+)
 COMPILING_SECONDS = 300
 FILE_BYTES = 1 << 28  # of one file that the program writes, its trace included
 COPIED_FILES, COPIED_BYTES = 2000, 1 << 26  # of the folder of the test bench, for what it reads
@@ -175,7 +183,9 @@ class Recording:
                 f"{sources[0]}: a C++ compiler is needed to run the design, found neither g++ nor clang++"
             )
         self.shown = {path.resolve(): path for path in (*sources, *benches)}
-        self.design = Design(folders=[p.resolve() for p in include], shipped=SHIPPED, defines=defines)
+        self.design = Design(
+            folders=[p.resolve() for p in include], shipped=SHIPPED, defines=defines
+        )
         for path in (*sources, *benches):
             try:
                 text = path.read_text(encoding="utf-8", errors="surrogateescape")
@@ -223,21 +233,45 @@ class Recording:
         options = [*FLAGS, "-I", str(INCLUDE)]
         for folder in self.include:
             resolved = folder.resolve()
-            options += ["-I", str(copies / resolved.relative_to(resolved.anchor)), "-I", str(resolved)]
+            options += [
+                "-I",
+                str(copies / resolved.relative_to(resolved.anchor)),
+                "-I",
+                str(resolved),
+            ]
         for folder in dict.fromkeys(path.resolve().parent for path in self.shown):
             options += ["-iquote", str(folder)]
         options += [f"-D{one}" for one in self.defines]
         jobs = []
         for number, unit in enumerate(units):
             target = self.folder / f"unit{number}.o"
-            command = [self.compiler, *options, "-include", "hls_stream.h", "-c", str(unit), "-o", str(target)]
+            command = [
+                self.compiler,
+                *options,
+                "-include",
+                "hls_stream.h",
+                "-c",
+                str(unit),
+                "-o",
+                str(target),
+            ]
             jobs.append((target, command))
-        done = [(target, self._start(command, bytes=max(bytes, 2 << 30), seconds=COMPILING_SECONDS)) for target, command in jobs]
+        done = [
+            (target, self._start(command, bytes=max(bytes, 2 << 30), seconds=COMPILING_SECONDS))
+            for target, command in jobs
+        ]
         for _, process in done:
             self._finish(process, seconds=COMPILING_SECONDS)
         program = self.folder / "design"
         link = self._start(
-            [self.compiler, *(str(target) for target, _ in jobs), "-o", str(program), "-lm", "-lpthread"],
+            [
+                self.compiler,
+                *(str(target) for target, _ in jobs),
+                "-o",
+                str(program),
+                "-lm",
+                "-lpthread",
+            ],
             bytes=max(bytes, 2 << 30),
             seconds=COMPILING_SECONDS,
         )
@@ -275,7 +309,15 @@ class Recording:
         last = errors.strip().splitlines()[-1:] or ["it ended without a message"]
         return f"{self.sources[0]}: the compiler says: {last[0]}"
 
-    def _start(self, command: Sequence[str], *, bytes: int, seconds: float, environment: dict[str, str] | None = None, folder: Path | None = None) -> subprocess.Popen[str]:  # noqa: A002
+    def _start(
+        self,
+        command: Sequence[str],
+        *,
+        bytes: int,
+        seconds: float,
+        environment: dict[str, str] | None = None,
+        folder: Path | None = None,
+    ) -> subprocess.Popen[str]:  # noqa: A002
         """Start a command in a group of its own, with limits."""
 
         def limit() -> None:
@@ -323,11 +365,15 @@ class Recording:
             if not names_here:
                 if [t.text for t in parameter] == ["void"]:
                     continue
-                raise UnreadableFile(f"{file}:{top.line}: parameter {number + 1} of {top.name} is not understood; give a test bench")
+                raise UnreadableFile(
+                    f"{file}:{top.line}: parameter {number + 1} of {top.name} is not understood; give a test bench"
+                )
             name, rest = names_here[0]
             kind = source.text[parameter[0].start : name.start].strip()
             kind = re.sub(r"\bconst\b|\b__restrict__\b|&", " ", kind).strip()
-            dimensions = source.text[rest[0].start : rest[-1].end] if rest and rest[0].text == "[" else ""
+            dimensions = (
+                source.text[rest[0].start : rest[-1].end] if rest and rest[0].text == "[" else ""
+            )
             if dimensions.startswith("[]"):
                 dimensions = f"[65536]{dimensions[2:]}"
             if kind.endswith("*"):
@@ -343,16 +389,24 @@ class Recording:
         """Return what the recorder wrote. Raises UnreadableFile where the call does not come to its end."""
         answer = self._run(program, seconds=seconds, bytes=bytes, call=call, has_fibers=False)
         if answer.startswith(("stop\tempty\t", "stop\tfibers\t")):
-            answer = self._run(program, seconds=seconds, bytes=bytes + (8 << 30), call=call, has_fibers=True)
+            answer = self._run(
+                program, seconds=seconds, bytes=bytes + (8 << 30), call=call, has_fibers=True
+            )
         if answer.startswith("stop\t"):
-            raise UnreadableFile(f"{self.sources[0]}: {self._reason(answer.rstrip().split(chr(9)), call)}")
+            raise UnreadableFile(
+                f"{self.sources[0]}: {self._reason(answer.rstrip().split(chr(9)), call)}"
+            )
         return answer
 
-    def _run(self, program: Path, *, seconds: float, bytes: int, call: int, has_fibers: bool) -> str:  # noqa: A002
+    def _run(
+        self, program: Path, *, seconds: float, bytes: int, call: int, has_fibers: bool
+    ) -> str:  # noqa: A002
         folder = self.folder / "run"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        copy_inputs(dict.fromkeys(path.resolve().parent for path in (self.benches or self.sources)), folder)
+        copy_inputs(
+            dict.fromkeys(path.resolve().parent for path in (self.benches or self.sources)), folder
+        )
         result = self.folder / "trace.txt"
         result.unlink(missing_ok=True)
         environment = {"CSDF_TRACE": str(result), "CSDF_TRACE_CALL": str(call), "HOME": str(folder)}
@@ -360,7 +414,9 @@ class Recording:
         environment["PRJ_PATH"] = os.environ.get("PRJ_PATH", str(folder))
         if has_fibers:
             environment["CSDF_TRACE_FIBERS"] = "1"
-        process = self._start([str(program)], bytes=bytes, seconds=seconds, environment=environment, folder=folder)
+        process = self._start(
+            [str(program)], bytes=bytes, seconds=seconds, environment=environment, folder=folder
+        )
         file = self.sources[0]
         try:
             _, errors = process.communicate(timeout=seconds)
@@ -428,10 +484,14 @@ class Recording:
         if not self.benches and "main" not in self.design.functions:
             remarks.append("no test bench: the arguments of the top function are zeros")
         for number, row in enumerate(row for row in rows if row[0] == "fifo"):
-            _, name, group, bits, depth, kind, _, line, pragma, is_port, is_asked, written, read = row
+            _, name, group, bits, depth, kind, _, line, pragma, is_port, is_asked, written, read = (
+                row
+            )
             name = name or f"stream {number}"
             if int(is_asked):
-                remarks.append(f"{name}: empty(), full(), size() or a non-blocking access; the trace holds for this order only")
+                remarks.append(
+                    f"{name}: empty(), full(), size() or a non-blocking access; the trace holds for this order only"
+                )
             if int(is_port):
                 ports.append(name)
                 continue
@@ -470,7 +530,9 @@ class Recording:
                     name=name or site_of.name,
                     line=site_of.line,
                     body=flat,
-                    parent=next(iter(place.get(-1 - int(parent), [])), None) if int(parent) >= 0 else None,
+                    parent=next(iter(place.get(-1 - int(parent), [])), None)
+                    if int(parent) >= 0
+                    else None,
                 )
             )
         arrays = []
@@ -480,7 +542,11 @@ class Recording:
                 for sites in self.design.users(variable)
             )
             if writers and set(readers) - set(writers) or len(set(writers)) > 1:
-                arrays.append(TracedArray(name=variable.name, line=variable.line, writers=writers, readers=readers))
+                arrays.append(
+                    TracedArray(
+                        name=variable.name, line=variable.line, writers=writers, readers=readers
+                    )
+                )
         return Trace(
             top=self.top.name,
             file=self.sources[0],
@@ -493,7 +559,9 @@ class Recording:
 
     def _site(self, number: int) -> Site:
         if number == TOP_SITE:
-            return Site(name=self.top.name, kind="top", line=self.top.line, file=self.top.file, region=-1)
+            return Site(
+                name=self.top.name, kind="top", line=self.top.line, file=self.top.file, region=-1
+            )
         return self.design.sites[number - 2]
 
     def _executions(self, rows: Iterable[list[str]], number_of: dict[int, int]) -> dict[int, Loop]:
@@ -506,7 +574,11 @@ class Recording:
         def repeated(count: int, node: int) -> Iteration | Repeat:
             if (count, node) not in repeats:
                 pattern = patterns[node] if node in patterns else (iterations[node],)
-                repeats[count, node] = iterations[node] if count == 1 and node in iterations else Repeat(count, pattern)
+                repeats[count, node] = (
+                    iterations[node]
+                    if count == 1 and node in iterations
+                    else Repeat(count, pattern)
+                )
             return repeats[count, node]
 
         for row in rows:
@@ -522,7 +594,9 @@ class Recording:
                         items.append(Access(number_of[word >> 3], bool(word & 1), not word & 4))
                 iterations[node] = tuple(items)
             elif kind == 1:
-                patterns[node] = tuple(repeated(c, n) for c, n in zip(words[::2], words[1::2], strict=True))
+                patterns[node] = tuple(
+                    repeated(c, n) for c, n in zip(words[::2], words[1::2], strict=True)
+                )
             else:
                 where = self.design.loops[words[0]]
                 loops[node] = Loop(
@@ -531,7 +605,9 @@ class Recording:
                     function=where.function,
                     number=where.number,
                     trips=words[1] + (words[2] << 32),
-                    iterations=tuple(repeated(c, n) for c, n in zip(words[3::2], words[4::2], strict=True)),
+                    iterations=tuple(
+                        repeated(c, n) for c, n in zip(words[3::2], words[4::2], strict=True)
+                    ),
                 )
         return loops
 

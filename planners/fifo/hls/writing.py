@@ -12,7 +12,11 @@ PRAGMA = re.compile(r"^\s*#\s*pragma\s+HLS\s+STREAM\b", re.IGNORECASE)
 
 
 def with_pragmas(
-    text: str, file: str, fifos: Mapping[str, TracedFifo], depths: Mapping[str, int], storage: str = ""
+    text: str,
+    file: str,
+    fifos: Mapping[str, TracedFifo],
+    depths: Mapping[str, int],
+    storage: str = "",
 ) -> str:
     """Return a source with a STREAM pragma of the depth for each array of streams.
 
@@ -78,7 +82,5 @@ def tcl_directives(top: str, depths: Mapping[str, int], storage: str = "") -> st
     for name, depth in depths.items():
         lines.append(f'set_directive_stream -depth {depth} -type fifo "{top}" {name}')
         if storage:
-            lines.append(
-                f'set_directive_bind_storage -type fifo -impl {storage} "{top}" {name}'
-            )
+            lines.append(f'set_directive_bind_storage -type fifo -impl {storage} "{top}" {name}')
     return "\n".join(lines) + "\n"
