@@ -17,6 +17,7 @@ from planners.fifo.hls.depths import fewest_cycles, front, sized, total_cost
 from planners.fifo.hls.pipelines import staged
 from planners.fifo.hls.report import read_report
 from planners.fifo.hls.schedule import read_skews
+from planners.fifo.hls.trace import Repeat
 from planners.fifo.hls.writing import tcl_directives, with_pragmas
 from tests.both_kernels import BOTH, use
 from tests.planners.fifo import hls_designs as small
@@ -87,16 +88,17 @@ def test_no_depths_below_those_found_suffice(is_live):
 
 
 def test_a_front_in_block_rams_has_every_trade_off():
-    # 300-bit words: from 4 words on a FIFO is a memory, 17 block RAMs wide and a cycle slower.
-    trace, report = small.branch(3, 5)
+    # 100-bit words: from 11 on a FIFO is a memory, 6 block RAMs wide and a cycle slower. A row of 8
+    # words needs that to run at full rate.
+    trace, report = small.branch(3, 8)
     trace = type(trace)(
         top="top", file=trace.file, processes=trace.processes, arrays=(),
-        fifos=small.fifos(("direct", 1), ("to_mean", 1), ("means", 1), bits=300),
+        fifos=small.fifos(("direct", 1), ("to_mean", 1), ("means", 1), bits=100),
     )  # fmt: skip
     model = small.model((trace, report))
     points, is_complete = front(model, objective="bram", stop=Stop(20))
     best = {}
-    for depths in product(range(2, 17), repeat=3):
+    for depths in product(range(2, 25), (2, 3), (2, 3)):
         if (cycles := model.outcome(depths).cycles) is not None:
             cost = total_cost(model, depths, "bram")
             best[cost] = min(best.get(cost, cycles), cycles)
