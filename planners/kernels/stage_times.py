@@ -18,7 +18,7 @@ from __future__ import annotations
 
 EVENT, BEGIN, END, STOP = 0, 1, 2, 3  # operations of a track
 READ, NEED, RELEASE, WRITE = 0, 1, 2, 3  # kinds of access; READ is NEED and RELEASE in one stage
-DONE, STUCK, PAUSED = 0, 1, 2
+DONE, STUCK, PAUSED, LATE = 0, 1, 2, 3
 FAR = 2**60  # the stage of a track that has ended
 NOWHERE = -1
 
@@ -119,7 +119,8 @@ class Run:
     time, stage: (P,) of the last stage with an access; end: (P,) the last cycle, NOWHERE before it is
     known. space, memory, process, record: (P,) what the time came from. blocked, blocked_kind: (P,) the
     FIFO waited for, or NOWHERE. pc, position, pending: (T,) next operation, its stage, its set; counter:
-    of each BEGIN. queue, is_queued: (P,) processes that can go on.
+    of each BEGIN. queue, is_queued: (P,) processes that can go on. limit: cycles; late: a process that
+    will end after them.
     """
 
     def __init__(
@@ -147,10 +148,15 @@ class Run:
         self.waiting = 0
         self.finished = 0
         self.events = 0
+        self.limit = FAR
+        self.late = NOWHERE
 
 
 def advance(programs, fifos, records, run, fuel):
-    """Go on; return DONE, STUCK if no process can, or PAUSED after so many stages."""
+    """Go on; return DONE, STUCK if no process can, or PAUSED after so many stages.
+
+    LATE: process `run.late` will end after the limit, whatever happens from here.
+    """
     processes = len(run.time)
     goal = run.events + fuel
     while run.waiting > 0:
@@ -161,6 +167,8 @@ def advance(programs, fifos, records, run, fuel):
         if run.is_started[process] == 0 and start(programs, records, run, process) == 0:
             continue
         proceed(programs, fifos, records, run, process, goal)
+        if run.late != NOWHERE:
+            return LATE
         if run.events >= goal:
             return PAUSED
     return DONE if run.finished == processes else STUCK
@@ -195,6 +203,8 @@ def start(programs, records, run, process):
         run.process[process] |= run.process[last]
         run.record[process] = run.record[last]
         note(records, run, process, NOWHERE, NOWHERE)
+    if begin + programs.stages[process] > run.limit:
+        run.late = process
     for track in range(programs.track_start[process], programs.track_start[process + 1]):
         run.pc[track] = programs.first[track]
         step(programs, run, track)
@@ -316,6 +326,9 @@ def proceed(programs, fifos, records, run, process, goal):
             run.process[process] = among | own
             run.record[process] = record
             note(records, run, process, cause, cause_kind)
+            if best + programs.stages[process] - following > run.limit:
+                run.late = process
+                return
         for track in range(first_track, last_track):
             if run.position[track] != following:
                 continue

@@ -172,14 +172,16 @@ class CallModel:
         depths: Depths,
         *,
         memories: Memories = None,
+        limit: int | None = None,
         has_path: bool = False,
         look: Look = lambda: None,
     ) -> Outcome:
         """Return what one call does. memories: places that are; by default those whose depths say so.
 
-        None is a FIFO without end: a memory, where memories are not given.
+        None is a FIFO without end: a memory, where memories are not given. limit: cycles after which the
+        answer may be a bound above the limit, with the reasons for it.
         """
-        run, fifos, records, status = self._run(depths, memories, has_path, look)
+        run, fifos, records, status = self._run(depths, memories, has_path, look, limit)
         full = self._places_of(one for one, was in enumerate(fifos["was_full"]) if was)
         if status == stage_times.STUCK:
             blocked = self._deadlock(run)
@@ -194,8 +196,13 @@ class CallModel:
             )  # fmt: skip
         ends = [int(one) for one in run["end"]]
         last = max(range(len(ends)), key=ends.__getitem__)
+        cycles = ends[last]
+        if status == stage_times.LATE:
+            last = int(run["late"])
+            stages = self.design.processes[last].stages
+            cycles = int(run["time"][last]) + stages - int(run["stage"][last])
         return Outcome(
-            cycles=ends[last],
+            cycles=cycles,
             holding=self._bits(int(run["space"][last]), len(self.members)),
             slowed=self._bits(int(run["memory"][last]), len(self.members)),
             processes=self._bits(int(run["process"][last]), len(ends)),
@@ -224,7 +231,12 @@ class CallModel:
         return tuple(found)
 
     def _run(
-        self, depths: Depths, memories: Memories, has_path: bool, look: Look
+        self,
+        depths: Depths,
+        memories: Memories = None,
+        has_path: bool = False,
+        look: Look = lambda: None,
+        limit: int | None = None,
     ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], int]:
         backend = compiler.backend(fits=self._largest <= compiler.SAFE)
         if backend.is_compiled not in self._programs:
@@ -265,6 +277,8 @@ class CallModel:
         columns += [backend.array([1] * processes)]
         run = backend.kernel(stage_times.Run)(*columns)
         run.waiting = processes
+        if limit is not None:
+            run.limit = limit
         advance = backend.kernel(stage_times.advance)
         status = stage_times.PAUSED
         while status == stage_times.PAUSED:
@@ -274,7 +288,7 @@ class CallModel:
         names = ("time", "stage", "end", "is_started", "space", "memory", "process", "record",
                  "blocked", "blocked_kind")  # fmt: skip
         return (
-            dict(zip(names, columns, strict=False)),
+            dict(zip(names, columns, strict=False)) | {"late": run.late},
             {
                 "ring": ring, "written": counts[0], "released": counts[2], "was_full": counts[6],
                 "write_time": times[0], "read_time": times[5],

@@ -60,9 +60,9 @@ class _Part:
         self._model, self._depths, self._memories = model, depths, memories
         self.simulated = 0
 
-    def _outcome(self, look: Look) -> Outcome:
+    def _outcome(self, look: Look, limit: int | None = None) -> Outcome:
         before = self._model.simulated
-        found = self._model.outcome(self._depths, memories=self._memories, look=look)
+        found = self._model.outcome(self._depths, memories=self._memories, limit=limit, look=look)
         self.simulated += self._model.simulated - before
         return found
 
@@ -73,7 +73,7 @@ class _Part:
 
     def cycle_above(self, period: Fraction, look: Look = lambda: None) -> CriticalCycle | None:
         """Return the longest path if it takes more cycles, or a deadlock."""
-        found = self._outcome(look)
+        found = self._outcome(look, int(period))
         return None if found.cycles is not None and found.cycles <= period else self._cycle(found)
 
     def _cycle(self, found: Outcome) -> CriticalCycle:
@@ -253,6 +253,7 @@ class _Steps:
     def __init__(self, model: CallModel, objective: str, look: Look) -> None:
         self._model, self._objective, self._look = model, objective, look
         self._known: dict[Depths, Evaluation] = {}
+        self._goal: int | None = None  # which only becomes stricter
         floor = [LEAST_DEPTH] * len(model.members)
         variables = variables_of(floor, [1] * len(floor))
         self._search = StepSearch(self, variables, self._price, look)
@@ -276,7 +277,7 @@ class _Steps:
         """Return the cycles in these depths, and what they rest on."""
         depths = tuple(one or 0 for one in capacities)
         if depths not in self._known:
-            found = self._model.outcome(depths, look=self._look)
+            found = self._model.outcome(depths, limit=self._goal, look=self._look)
             deep = tuple((place, self._model.first_memory(place)) for place in found.slowed)
             period = None if found.cycles is None else Fraction(found.cycles)
             self._known[depths] = Evaluation(period, found.holding, deep=deep)
@@ -284,6 +285,7 @@ class _Steps:
 
     def cheapest(self, goal: int | None) -> Depths | None:
         """Return the cheapest depths with at most so many cycles, None if there are none."""
+        self._goal = goal
         return self._search.cheapest_of_all(
             lambda period: period is not None and (goal is None or period <= goal)
         )
@@ -301,7 +303,7 @@ def narrow(
 
     def suffices(place: int, depth: int) -> bool:
         trial = [*current[:place], depth, *current[place + 1 :]]
-        cycles = model.outcome(trial, look=look).cycles
+        cycles = model.outcome(trial, limit=goal, look=look).cycles
         return cycles is not None and (goal is None or cycles <= goal)
 
     for place in sorted(

@@ -1,7 +1,8 @@
 cimport cython
 from libc.stdint cimport int64_t
 
-cdef int64_t EVENT, BEGIN, END, STOP, READ, NEED, RELEASE, WRITE, DONE, STUCK, PAUSED, FAR, NOWHERE
+cdef int64_t EVENT, BEGIN, END, STOP, READ, NEED, RELEASE, WRITE, DONE, STUCK, PAUSED, LATE, FAR
+cdef int64_t NOWHERE
 
 
 cdef class Programs:
@@ -25,7 +26,7 @@ cdef class Records:
 cdef class Run:
     cdef int64_t[::1] time, stage, end, is_started, space, memory, process, record, blocked
     cdef int64_t[::1] blocked_kind, pc, position, pending, counter, queue, is_queued
-    cdef public int64_t head, waiting, finished, events
+    cdef public int64_t head, waiting, finished, events, limit, late
 
 
 @cython.locals(processes=int64_t, goal=int64_t, process=int64_t)
