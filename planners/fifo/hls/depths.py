@@ -29,7 +29,8 @@ from planners.fifo.timing.cluster import Cluster, EventSequence, Port
 Depths = tuple[int, ...]
 STEPPED = ("bram", "lut")  # objectives that cost in steps
 MOST_ROUNDS = 8  # of guessing which places are memories
-SHARE = 0.5  # of the time, for depths to compare with before the search by cost
+FIRST = 0.25  # of the time, for depths with few memories
+SHARE = 0.7  # of the rest, for a search for the fewest bits before others
 POINTS = 8  # of a front in bits
 
 
@@ -50,7 +51,6 @@ class CallSizing:
     cost: int
     lower_bound: int
     evaluations: int
-    outcome: Outcome | None = None  # why it is infeasible
 
 
 class _Part:
@@ -169,8 +169,8 @@ def sized(
     them from the goal.
     """
     if objective not in STEPPED:
-        return _smallest(model, goal, objective, stop, is_full_rate)
-    begin = _smallest(model, goal, "bits", stop.part(share=SHARE), is_full_rate)
+        return _smallest(model, goal, objective, stop, is_full_rate=is_full_rate)
+    begin = _smallest(model, goal, "bits", stop.part(share=SHARE), is_full_rate=is_full_rate)
     if begin.status in (Status.INFEASIBLE, Status.UNKNOWN):
         return begin
     if is_full_rate and goal is not None and begin.cycles is not None:
@@ -180,7 +180,7 @@ def sized(
     try:
         found = search.cheapest(goal)
         if found is not None:
-            best = narrow(model, found, goal, objective, stop.look)
+            best = narrow(model, found, goal, stop.look)
     except ENDS as end:
         reason = reason_of(end)
         is_proved = total_cost(model, best, objective) <= search.lower_bound
@@ -197,52 +197,66 @@ def sized(
 
 
 def _smallest(
-    model: CallModel, goal: int | None, objective: str, stop: Stop, is_full_rate: bool
+    model: CallModel, goal: int | None, objective: str, stop: Stop, *, is_full_rate: bool
 ) -> CallSizing:
     """The fewest bits or elements."""
     count = len(model.members)
     weights = [model.price(place, 1, objective) for place in range(count)]
+    asked, evaluations = goal, 0
+    best = _few_memories(model, goal, stop.part(share=FIRST))
+    if best is None:
+        given = model.outcome(model.given, limit=goal)
+        if given.cycles is not None and (goal is None or given.cycles <= goal):
+            best = model.given
     memories: Sequence[bool] = model.fixed_memories
-    bound, evaluations, status = 0, 0, Status.UNKNOWN
-    asked = goal
+    first = last = None
     for number in range(MOST_ROUNDS):
         period = None if asked is None else Fraction(max(1, asked))
-        graph = CallGraph(model, memories)
-        part = stop if number == 0 else stop.part(share=SHARE)
-        found = smallest_depths(graph, period, stop=part, weights=weights)
-        evaluations += found.evaluations
-        if number == 0:
-            bound, status = found.lower_bound, found.status
-        if not found.depths:
+        part = stop.part(share=1 if number else SHARE)
+        last = smallest_depths(CallGraph(model, memories), period, stop=part, weights=weights)
+        first = first or last
+        evaluations += last.evaluations
+        if not last.depths:
             break
-        outcome = model.outcome(found.depths)
+        outcome = model.outcome(last.depths)
         if outcome.cycles is not None and (asked is None or outcome.cycles <= asked):
-            cost = total_cost(model, found.depths, objective)
-            is_proved = status is Status.OPTIMAL and cost == bound
-            is_ended = number == 0 and not is_proved
-            reason = found.reason if is_ended else because(SizingWhy.PROVED, of=objective)
-            return CallSizing(
-                goal=asked, status=Status.OPTIMAL if is_proved else Status.FEASIBLE, reason=reason,
-                depths=found.depths, cycles=outcome.cycles, cost=cost, lower_bound=min(bound, cost),
-                evaluations=evaluations,
-            )  # fmt: skip
-        is_deep = model.memories(found.depths)
+            best = min(
+                (one for one in (best, last.depths) if one is not None),
+                key=lambda one: total_cost(model, one, objective),
+            )
+            break
+        if best is not None:
+            break  # which reaches the goal; the first search bounds it
+        is_deep = model.memories(last.depths)
         memories = [old or new for old, new in zip(memories, is_deep, strict=True)]
         if is_full_rate and asked is not None:
             asked = model.outcome([None] * count, memories=memories).cycles or asked
-    given = model.outcome(model.given)
-    if given.cycles is not None and (goal is None or given.cycles <= goal):
-        cost = total_cost(model, model.given, objective)
+    if first is None or last is None:
+        raise AssertionError("there is at least one round")
+    if best is None:
+        is_refused = last.status is Status.INFEASIBLE and first.status is Status.INFEASIBLE
         return CallSizing(
-            goal=goal, status=Status.FEASIBLE, reason=found.reason, depths=model.given,
-            cycles=given.cycles, cost=cost, lower_bound=min(bound, cost), evaluations=evaluations,
+            goal=asked, status=Status.INFEASIBLE if is_refused else Status.UNKNOWN,
+            reason=last.reason, depths=(), cycles=None, cost=0, lower_bound=first.lower_bound,
+            evaluations=evaluations,
         )  # fmt: skip
-    is_refused = found.status is Status.INFEASIBLE and status is Status.INFEASIBLE
+    cost = total_cost(model, best, objective)
+    is_proved = first.status is Status.OPTIMAL and cost == first.lower_bound
+    reason = because(SizingWhy.PROVED, of=objective) if is_proved else first.reason
     return CallSizing(
-        goal=goal, status=Status.INFEASIBLE if is_refused else Status.UNKNOWN, reason=found.reason,
-        depths=(), cycles=None, cost=0, lower_bound=bound, evaluations=evaluations,
-        outcome=fewest_cycles(model) if is_refused else None,
+        goal=asked, status=Status.OPTIMAL if is_proved else Status.FEASIBLE, reason=reason,
+        depths=best, cycles=model.outcome(best).cycles, cost=cost,
+        lower_bound=min(first.lower_bound, cost), evaluations=evaluations,
     )  # fmt: skip
+
+
+def _few_memories(model: CallModel, goal: int | None, stop: Stop) -> Depths | None:
+    """Depths with as few block RAMs as can be, made narrow; None if they are not found in time."""
+    try:
+        found = _Steps(model, "bram", stop.look).cheapest(goal)
+        return None if found is None else narrow(model, found, goal, stop.look)
+    except ENDS:
+        return None
 
 
 class _Steps:
@@ -295,9 +309,7 @@ class _Steps:
         return tuple(self._search.end(place, depth) for place, depth in enumerate(depths))
 
 
-def narrow(
-    model: CallModel, depths: Depths, goal: int | None, objective: str, look: Look
-) -> Depths:
+def narrow(model: CallModel, depths: Depths, goal: int | None, look: Look) -> Depths:
     """Return depths of which no single one can be less at the same goal and kind of memory."""
     current = list(depths)
 
@@ -382,7 +394,7 @@ def _stepped_front(
     except ENDS as end:
         is_complete = False
         reason = reason_of(end)
-        fastest = _smallest(model, least, "bits", Stop(), True)
+        fastest = _smallest(model, least, "bits", Stop(FIRST), is_full_rate=True)
         if fastest.depths and (not points or (fastest.cycles or 0) < (points[-1].cycles or 0)):
             depths = search.end(fastest.depths)
             cost = total_cost(model, fastest.depths, objective)
@@ -393,7 +405,7 @@ def _stepped_front(
     done = []
     for point in points:
         try:
-            depths = narrow(model, point.depths, point.cycles, objective, stop.look)
+            depths = narrow(model, point.depths, point.cycles, stop.look)
         except ENDS:
             depths = point.depths
         done.append(replace(point, depths=depths))
