@@ -128,9 +128,12 @@ constexpr std::size_t FOLD_FROM = 16;    // entries of a loop before patterns ar
 constexpr std::size_t LONGEST = 64;      // entries in a pattern
 constexpr Word MOST = NOTHING - 1;       // repetitions in one entry
 
+class Loop;
+
 struct Recorder {
     std::vector<Word> items;
     std::vector<Entry> entries;
+    Loop* innermost = nullptr;  // that runs
 
     void add(Word item) { items.push_back(item); }
 
@@ -192,6 +195,8 @@ class Loop {  // an execution of a loop: lives around the statement
                 s.latest.resize(loop + 1, NOTHING);
             }
             expected_ = s.latest[loop];
+            outer_ = recorder_->innermost;
+            recorder_->innermost = this;
             items_ = recorder_->items.size();
             entries_ = recorder_->entries.size();
         }
@@ -214,9 +219,16 @@ class Loop {  // an execution of a loop: lives around the statement
     void end() {
         is_done_ = true;
         if (Word node = finish(); node != NOTHING) {
+            recorder_->innermost = outer_;
             recorder_->add(node << ITEM_SHIFT | LOOP);
         }
         recorder_ = nullptr;
+    }
+
+    void drop_nothing() {  // forget an iteration that has not done anything yet
+        if (recorder_ && is_open_ && recorder_->items.size() == items_) {
+            is_open_ = false;
+        }
     }
 
     Word finish() {  // the node of the execution, or NOTHING if nothing is recorded
@@ -279,6 +291,7 @@ class Loop {  // an execution of a loop: lives around the statement
     }
 
     Recorder* recorder_;
+    Loop* outer_ = nullptr;
     Word loop_;
     Word expected_ = NOTHING;
     std::size_t items_ = 0, entries_ = 0;
@@ -307,7 +320,10 @@ inline std::vector<Fifo*>& fifos() {
     return *all;
 }
 
+inline std::uint64_t moves = 0;  // of words, as a sign that something goes on
+
 inline void note(Fifo* fifo, Word kind) {
+    moves++;
     if (current) {
         if (fifo->number == NOTHING) {
             fifo->number = Word(fifos().size());
@@ -406,6 +422,13 @@ inline Process* process_of(Word site, const std::string& name = "", bool is_repl
     return process;
 }
 
+inline void begin_execution(Process* process) {
+    if (!process->all) {
+        process->all = std::make_unique<Loop>(0);
+    }
+    process->all->iteration();
+}
+
 inline void execute(Process* process, const std::function<void()>& work) {
     Recorder* recorder = current;
     Process* outer = process_now;
@@ -413,10 +436,7 @@ inline void execute(Process* process, const std::function<void()>& work) {
     if (is_recording) {
         current = &process->recorder;
         process_now = process;
-        if (!process->all) {
-            process->all = std::make_unique<Loop>(0);
-        }
-        process->all->iteration();
+        begin_execution(process);
     }
     work();
     current = recorder;
@@ -536,8 +556,11 @@ inline void report_stuck() {
     stop("stuck", all);
 }
 
-// Until all processes but the detached are done.
+constexpr int IDLE_ROUNDS = 1000;  // of programs that only ask whether FIFOs are empty
+
+// Until all processes but the detached are done; then, if wished, until those can do no more.
 inline void run_all(Region* region, bool with_detached) {
+    int idle = 0;
     for (;;) {
         bool is_open = false;
         for (Fiber* fiber : fibers) {
@@ -548,7 +571,11 @@ inline void run_all(Region* region, bool with_detached) {
         if (!is_open && !with_detached) {
             return;
         }
-        if (!run_a_round()) {
+        const std::uint64_t before = moves;
+        const std::size_t count = fibers.size();
+        const bool has_run = run_a_round();
+        idle = moves == before && fibers.size() == count ? idle + 1 : 0;
+        if (!has_run || (!is_open && idle > 2) || idle > IDLE_ROUNDS) {
             if (!is_open) {
                 return;
             }
@@ -612,10 +639,7 @@ inline void begin(Word site) {  // likewise, where it declares a variable
         Process* process = process_of(site);
         current = &process->recorder;
         process_now = process;
-        if (!process->all) {
-            process->all = std::make_unique<Loop>(0);
-        }
-        process->all->iteration();
+        begin_execution(process);
     }
 }
 inline void end(Word) {
@@ -627,6 +651,27 @@ inline void end(Word) {
 struct At {  // the site of a task
     Word site;
 };
+
+// A task: with executions for ever, or one; processes of it are told apart by a name, and by turns.
+inline void start_task(Word site, const std::string& name, bool for_ever, bool is_detached,
+                       std::function<void()> work) {
+    if (!is_recording) {
+        stop("task outside", "");
+    }
+    if (!has_fibers()) {
+        stop("fibers", "");
+    }
+    Process* process = process_of(site, name, true);
+    if (for_ever) {
+        work = [process, work] {
+            for (;;) {
+                work();
+                begin_execution(process);
+            }
+        };
+    }
+    start(process, std::move(work), {}, is_detached || for_ever);
+}
 
 inline bool Region::join() {
     if (is_recording && has_fibers()) {
@@ -711,7 +756,12 @@ inline void write_trace() {
     std::vector<Root> roots;
     for (Process* process : processes) {
         if (process->all) {
-            current = &process->recorder;
+            while (process->recorder.innermost && process->recorder.innermost != process->all.get()) {
+                process->recorder.innermost->end();  // of a task that never ends
+            }
+            if (process->running) {
+                process->all->drop_nothing();
+            }
             roots.push_back({process, process->all->finish()});
         }
     }
@@ -788,8 +838,7 @@ class Top {  // lives in the body of the top function
             Process* process = process_of(1);  // what the top function does outside its processes
             process_now = process;
             current = &process->recorder;
-            process->all = std::make_unique<Loop>(0);
-            process->all->iteration();
+            begin_execution(process);
         }
     }
     bool end() {  // always false
