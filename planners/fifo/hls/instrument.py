@@ -393,7 +393,7 @@ class Design:
                     t.kind == "pragma" and re.search(r"HLS\s+DATAFLOW", t.text, re.IGNORECASE)
                     for t in function.tokens[first:last]
                 )
-                if is_region or "invoke" in texts:
+                if is_region or "invoke" in texts or "hls_thread_local" in texts:
                     found.append(function)
         return [one for one in found if one.name not in called] or found
 
@@ -761,13 +761,15 @@ class Body:
                 end = self._statement(body, last)
                 self.indices = indices
                 return end
-            site = self._site(label or "loop", "loop", start)
+            site = self._site(label or f"VITIS_LOOP_{loop.line}_{loop.number}", "loop", start)
             self.region = None
         design.loops.append(loop)
         number = len(design.loops) - 1
         is_recorded = not self.function.is_constant
         if is_recorded:
             self.source.insert(tokens[i].start, f"for(::csdf_trace::Loop csdf_{number}({number});csdf_{number}.once();csdf_{number}.end())", 1)
+        if is_recorded and tokens[i].text != "do" and (test := self._test(i)):
+            self.source.insert(test, f"(void)csdf_{number}.test(),", 0)
         if self._text(body) == "{":
             if is_recorded:
                 self.source.insert(tokens[body].end, f"csdf_{number}.iteration();", -9)
@@ -786,6 +788,23 @@ class Body:
             site.end = tokens[end - 1].end
             site.tokens = tokens[start:end]
         return end
+
+    def _test(self, i: int) -> int:
+        """Where the condition of a loop begins, if it calls something, which may read a FIFO; else 0."""
+        tokens = self.tokens
+        end = after(tokens, i + 1) - 1
+        parts: list[int] = [i + 2]
+        k = i + 2
+        while k < end:
+            if tokens[k].text == ";":
+                parts.append(k + 1)
+            k = after(tokens, k) if tokens[k].text in OPEN and tokens[k].kind == "sign" else k + 1
+        first = parts[0] if tokens[i].text == "while" else parts[1] if len(parts) == 3 else end
+        last = end if tokens[i].text == "while" else parts[2] - 1 if len(parts) == 3 else end
+        condition = tokens[first:last]
+        if not any(t.text == "(" for t in condition) or list(declared(condition)):
+            return 0
+        return condition[0].start
 
     def _unrolled_calls(self, body: int) -> bool:
         """Whether a loop of the region is unrolled and only calls functions: each turn is a process."""

@@ -141,45 +141,49 @@ struct Recorder {
         return entries[a].node == entries[b].node && entries[a].count == entries[b].count;
     }
 
-    // Append an entry to the list that begins at `first`, and fold the end where it repeats itself.
-    void append(std::size_t first, Entry entry) {
-        if (entries.size() - first >= FOLD_FROM && is_pattern(entries.back().node) &&
-            !begins_with(entries.back().node, entry)) {
+    // Append an entry to the list that begins at `first`, and fold the end where it repeats itself:
+    // always, once a pattern was found, else in long lists only. Returns whether there are patterns.
+    bool append(std::size_t first, Entry entry, bool has_patterns) {
+        if (has_patterns && is_pattern(entries.back().node) && !begins_with(entries.back().node, entry)) {
             fold(first);
         }
         entries.push_back(entry);
-        if (entries.size() - first > FOLD_FROM) {
-            fold(first);
+        if (has_patterns || entries.size() - first > FOLD_FROM) {
+            return fold(first) || has_patterns;
         }
+        return false;
     }
 
-    void fold(std::size_t first) {
+    bool fold(std::size_t first) {
         Nodes& nodes = state().nodes;
-        std::size_t size = entries.size() - first;
+        const std::size_t size = entries.size() - first;
         for (std::size_t length = 2; length <= LONGEST && length < size; length++) {
-            std::size_t tail = entries.size() - length;
+            const std::size_t tail = entries.size() - length;
             Entry& before = entries[tail - 1];
             const Word* words = reinterpret_cast<const Word*>(&entries[tail]);
             if (is_pattern(before.node) && before.count < MOST &&
                 nodes.is(before.node, words, 2 * length)) {
                 before.count++;
                 entries.resize(tail);
-                return;
+                return true;
             }
-            if (2 * length > size || !same(entries.size() - 1, tail - 1)) {
+            if (2 * length > size || !same(entries.size() - 1, tail - 1) ||
+                std::memcmp(&entries[tail - length], words, length * sizeof(Entry)) != 0) {
                 continue;
             }
-            std::size_t i = 0;
-            while (i < length && same(tail + i, tail - length + i)) {
-                i++;
+            const Word pattern = nodes.number(PATTERN, words, 2 * length);
+            Word count = 2;
+            std::size_t begin = tail - length;
+            while (begin >= first + length &&
+                   std::memcmp(&entries[begin - length], words, length * sizeof(Entry)) == 0) {
+                begin -= length;
+                count++;
             }
-            if (i == length) {
-                Word pattern = nodes.number(PATTERN, words, 2 * length);
-                entries.resize(tail - length);
-                entries.push_back({2, pattern});
-                return;
-            }
+            entries.resize(begin);
+            entries.push_back({count, pattern});
+            return true;
         }
+        return false;
     }
 
     bool is_pattern(Word node) const { return *state().nodes.at(node) == PATTERN; }
@@ -208,16 +212,25 @@ class Loop {  // an execution of a loop: lives around the statement
 
     bool iteration() {  // announces the next one; always false
         if (recorder_) {
-            if (is_open_) {
+            if (is_open_ && !is_tested_) {
                 close();
             }
             is_open_ = true;
+            is_tested_ = false;
         }
         return false;
     }
 
+    void test() {  // announces its condition, which is part of it
+        iteration();
+        is_tested_ = true;
+    }
+
     void end() {
         is_done_ = true;
+        if (is_tested_) {
+            drop_nothing();
+        }
         if (Word node = finish(); node != NOTHING) {
             recorder_->innermost = outer_;
             recorder_->add(node << ITEM_SHIFT | LOOP);
@@ -285,7 +298,7 @@ class Loop {  // an execution of a loop: lives around the statement
 
     void flush() {
         if (run_.count) {
-            recorder_->append(entries_, run_);
+            has_patterns_ = recorder_->append(entries_, run_, has_patterns_);
             run_.count = 0;
         }
     }
@@ -297,7 +310,7 @@ class Loop {  // an execution of a loop: lives around the statement
     std::size_t items_ = 0, entries_ = 0;
     std::uint64_t trips_ = 0;
     Entry run_{0, 0};
-    bool is_open_ = false, is_done_ = false;
+    bool is_open_ = false, is_tested_ = false, is_done_ = false, has_patterns_ = false;
 };
 
 // ---------------------------------------------------------------------------------------------------

@@ -26,13 +26,13 @@ struct bits_of<std::shared_ptr<Held<Block>>, void> {
 
 namespace hls {
 
-template <class Block, int DEPTH = 2>
+template <class Block, int DEPTH = 0>
 class stream_of_blocks;
 
 template <class Block>
-class csdf_blocks {
+class stream_of_blocks<Block, 0> {
   public:
-    explicit csdf_blocks(const char* name, int depth) : channel_(name ? name : "", depth) {}
+    explicit stream_of_blocks(const char* name = "", int depth = 2) : channel_(name, depth) {}
     bool empty() { return channel_.asked_empty(); }
     bool full() {
         csdf_trace::ask(channel_.fifo());
@@ -45,9 +45,9 @@ class csdf_blocks {
 };
 
 template <class Block, int DEPTH>
-class stream_of_blocks : public csdf_blocks<Block> {
+class stream_of_blocks : public stream_of_blocks<Block, 0> {
   public:
-    explicit stream_of_blocks(const char* name = "") : csdf_blocks<Block>(name, DEPTH) {}
+    explicit stream_of_blocks(const char* name = "") : stream_of_blocks<Block, 0>(name, DEPTH) {}
 };
 
 template <class Block>
@@ -69,7 +69,7 @@ class csdf_lock {
 template <class Block>
 class read_lock : public csdf_lock<Block> {
   public:
-    read_lock(csdf_blocks<Block>& blocks) {
+    read_lock(stream_of_blocks<Block>& blocks) {
         this->block_ = blocks.csdf_channel().take();
         if (!this->block_) {  // of a port where there is no test bench
             this->block_ = std::make_shared<csdf_trace::Held<Block>>();
@@ -80,13 +80,13 @@ class read_lock : public csdf_lock<Block> {
 template <class Block>
 class write_lock : public csdf_lock<Block> {
   public:
-    write_lock(csdf_blocks<Block>& blocks) : blocks_(blocks) {
+    write_lock(stream_of_blocks<Block>& blocks) : blocks_(blocks) {
         this->block_ = std::make_shared<csdf_trace::Held<Block>>();
     }
     ~write_lock() { blocks_.csdf_channel().put(this->block_); }
 
   private:
-    csdf_blocks<Block>& blocks_;
+    stream_of_blocks<Block>& blocks_;
 };
 
 }  // namespace hls
