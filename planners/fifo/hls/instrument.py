@@ -30,6 +30,7 @@ TOKEN = re.compile(
 HLS = re.compile(r"(?:#\s*pragma\s+)?HLS\s+(\w+)(.*)", re.DOTALL | re.IGNORECASE)
 INCLUDE = re.compile(r'#\s*include\s*(["<])([^">]+)[">]')
 OPEN = {"(": ")", "[": "]", "{": "}"}
+LOOPS = ("for", "while", "do", "TAPA_WHILE_NOT_EOT", "TAPA_WHILE_NEITHER_EOT")
 NOT_DECLARED = frozenset(
     "return delete goto using typedef break continue throw static_assert case default new else if for "
     "while do switch try catch sizeof template friend operator this namespace".split()
@@ -703,7 +704,7 @@ class Body:
             self._compound_in_region(i, end - 1)
             return end
         if token.kind == "word":
-            if text in ("for", "while", "do"):
+            if text in LOOPS:
                 return self._loop(i, i, last)
             if text in ("if", "switch"):
                 k = i + 1
@@ -724,7 +725,7 @@ class Body:
                     k += 1
                 return k + 1
             if self._text(i + 1) == ":" and text not in ("public", "private", "protected"):
-                if self._text(i + 2) in ("for", "while", "do"):
+                if self._text(i + 2) in LOOPS:
                     return self._loop(i, i + 2, last)
                 return self._statement(i + 2, last)
         return self._simple(i, last)
@@ -768,7 +769,7 @@ class Body:
         is_recorded = not self.function.is_constant
         if is_recorded:
             self.source.insert(tokens[i].start, f"for(::csdf_trace::Loop csdf_{number}({number});csdf_{number}.once();csdf_{number}.end())", 1)
-        if is_recorded and tokens[i].text != "do" and (test := self._test(i)):
+        if is_recorded and tokens[i].text in ("for", "while") and (test := self._test(i)):
             self.source.insert(test, f"(void)csdf_{number}.test(),", 0)
         if self._text(body) == "{":
             if is_recorded:
@@ -819,7 +820,7 @@ class Body:
                 is_unrolled |= pragma[0].name == "unroll"
                 i = pragma[1]
                 continue
-            if self._text(i) in ("for", "while", "do"):
+            if self._text(i) in LOOPS:
                 k = after(tokens, i + 1)
                 return is_unrolled and self._unrolled_calls(k)
             k = qualified(tokens, i)

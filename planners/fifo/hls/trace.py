@@ -465,7 +465,7 @@ class Recording:
             places.append(len(processes))
             processes.append(
                 TracedProcess(
-                    name=name or site_of.name,
+                    name=site_of.name + name if name.startswith("[") else name or site_of.name,
                     line=site_of.line,
                     body=flat,
                     parent=next(iter(place.get(-1 - int(parent), [])), None) if int(parent) >= 0 else None,

@@ -770,6 +770,7 @@ inline void write_trace() {
     for (Process* process : processes) {
         if (process->all) {
             while (process->recorder.innermost && process->recorder.innermost != process->all.get()) {
+                process->recorder.innermost->drop_nothing();
                 process->recorder.innermost->end();  // of a task that never ends
             }
             if (process->running) {
