@@ -6,14 +6,17 @@ of time and memory. The answer is that of one run: of one call of the top functi
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,7 +27,7 @@ from planners.fifo.hls.instrument import Design, Function, Site, after, declared
 
 INCLUDE = Path(__file__).parent / "include"
 FLAGS = ("-O1", "-w", "-std=gnu++17", "-Wno-narrowing", "-Wno-register", "-fwrapv", "-fno-strict-aliasing")
-COMPILING_SECONDS = 300
+COMPILING_SECONDS, COMPILING_BYTES = 300, 2 << 30
 FILE_BYTES = 1 << 28  # of one file that the program writes, its trace included
 COPIED_FILES, COPIED_BYTES = 2000, 1 << 26  # of the folder of the test bench, for what it reads
 SHIPPED = frozenset(path.name for path in INCLUDE.glob("*.h"))
@@ -148,7 +151,7 @@ def record(
             folder=Path(folder).resolve(),
             compiler=compiler,
         )
-        program = run.compile(bytes=bytes)
+        program = run.compile(bytes=max(bytes, COMPILING_BYTES))
         text = run.execute(program, seconds=seconds, bytes=bytes, call=call)
         return run.trace(text)
 
@@ -169,6 +172,7 @@ class Recording:
     ) -> None:
         self.sources, self.benches, self.include, self.defines = sources, benches, include, defines
         self.folder = folder
+        self._started, self._said = 0, dict[int, Path]()
         self.compiler = compiler or next(filter(shutil.which, ("g++", "clang++", "c++")), "")
         if not self.compiler or not shutil.which(self.compiler):
             raise UnreadableFile(
@@ -182,17 +186,24 @@ class Recording:
             except OSError as error:
                 raise UnreadableFile(f"{path}: {error.strerror}") from error
             self.design.read(path.resolve(), text, is_bench=path in benches and path not in sources)
-        self.design.find_functions()
-        self.top = self._find_top(top)
-        self.design.instrument(self.top)
+        try:
+            self.design.find_functions()
+            self.top = self._find_top(top)
+            self.design.instrument(self.top)
+        except RecursionError:
+            raise UnreadableFile(f"{sources[0]}: brackets or statements are nested too deep") from None
 
     def _find_top(self, name: str | None) -> Function:
         """The definition of the top function: that of a name, or the one region that nobody calls."""
         regions = self.design.tops()
         file = self.sources[0]
         if name is None:
+            if not regions:
+                raise UnreadableFile(
+                    f"{file}: no function with #pragma HLS DATAFLOW, and none with hls::task or tapa::task"
+                )
             if len(regions) != 1:
-                found = ", ".join(one.name for one in regions) or "none"
+                found = ", ".join(one.name for one in regions)
                 raise UnreadableFile(
                     f"{file}: the top function is not clear; functions with #pragma HLS DATAFLOW that no "
                     f"other calls: {found}; name it by --top"
@@ -225,33 +236,26 @@ class Recording:
         for folder in dict.fromkeys(path.resolve().parent for path in self.shown):
             options += ["-iquote", str(folder)]
         options += [f"-D{one}" for one in self.defines]
-        jobs = []
+        objects, running = [], []
         for number, unit in enumerate(units):
-            target = self.folder / f"unit{number}.o"
-            command = [self.compiler, *options, "-include", "hls_stream.h", "-c", str(unit), "-o", str(target)]
-            jobs.append((target, command))
-        done = [(target, self._start(command, bytes=max(bytes, 2 << 30), seconds=COMPILING_SECONDS)) for target, command in jobs]
-        for _, process in done:
-            self._finish(process, seconds=COMPILING_SECONDS)
+            objects.append(str(self.folder / f"unit{number}.o"))
+            command = [self.compiler, *options, "-include", "hls_stream.h", "-c", str(unit)]
+            running.append(self._start([*command, "-o", objects[-1]], bytes=bytes, seconds=COMPILING_SECONDS))
+        for process in running:
+            self._finish(process)
         program = self.folder / "design"
-        link = self._start(
-            [self.compiler, *(str(target) for target, _ in jobs), "-o", str(program), "-lm", "-lpthread"],
-            bytes=max(bytes, 2 << 30),
-            seconds=COMPILING_SECONDS,
-        )
-        self._finish(link, seconds=COMPILING_SECONDS)
+        link = [self.compiler, *objects, "-o", str(program), "-lm", "-lpthread"]
+        self._finish(self._start(link, bytes=bytes, seconds=COMPILING_SECONDS))
         return program
 
-    def _finish(self, process: subprocess.Popen[str], *, seconds: float) -> None:
+    def _finish(self, process: subprocess.Popen[bytes]) -> None:
         """Wait for the compiler, and say its first error."""
         try:
-            _, errors = process.communicate(timeout=seconds)
+            errors = self._wait(process, COMPILING_SECONDS)
         except subprocess.TimeoutExpired:
             raise UnreadableFile(
-                f"{self.sources[0]}: the compiler did not end within {seconds} seconds"
+                f"{self.sources[0]}: the compiler did not end within {COMPILING_SECONDS} seconds"
             ) from None
-        finally:
-            end_group(process)
         if process.returncode:
             raise UnreadableFile(self._first_error(errors))
 
@@ -273,8 +277,16 @@ class Recording:
         last = errors.strip().splitlines()[-1:] or ["it ended without a message"]
         return f"{self.sources[0]}: the compiler says: {last[0]}"
 
-    def _start(self, command: Sequence[str], *, bytes: int, seconds: float, environment: dict[str, str] | None = None, folder: Path | None = None) -> subprocess.Popen[str]:  # noqa: A002
-        """Start a command in a group of its own, with limits."""
+    def _start(
+        self,
+        command: Sequence[str],
+        *,
+        bytes: int,  # noqa: A002
+        seconds: float,
+        environment: dict[str, str] | None = None,
+        folder: Path | None = None,
+    ) -> subprocess.Popen[bytes]:
+        """Start a command in a group of its own, with limits; confined, if it is the program in its folder."""
 
         def limit() -> None:
             for kind, value in (
@@ -288,19 +300,33 @@ class Recording:
                 if hard != resource.RLIM_INFINITY:
                     value = min(value, hard)
                 resource.setrlimit(kind, (value, hard if kind == resource.RLIMIT_STACK else value))
+            if folder and sys.platform == "linux":
+                confine(self.folder)
 
-        return subprocess.Popen(  # noqa: S603
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            cwd=folder or self.folder,
-            env={**os.environ, "LC_ALL": "C", "TMPDIR": str(self.folder), **(environment or {})},
-            start_new_session=True,
-            preexec_fn=limit,
-            text=True,
-            errors="replace",
-        )
+        self._started += 1
+        # To a file: a child that outlives the program would keep a pipe open.
+        with (self.folder / f"said{self._started}.txt").open("wb") as said:
+            process = subprocess.Popen(  # noqa: S603
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                cwd=folder or self.folder,
+                env={**os.environ, "LC_ALL": "C", "TMPDIR": str(self.folder), **(environment or {})},
+                start_new_session=True,
+                preexec_fn=limit,
+            )
+        self._said[process.pid] = Path(said.name)
+        return process
+
+    def _wait(self, process: subprocess.Popen[bytes], seconds: float) -> str:
+        """Wait for a command, end all that it started, and return what it wrote to standard error."""
+        try:
+            process.wait(timeout=seconds)
+        finally:
+            end_group(process, str(self.folder))
+        with self._said[process.pid].open("rb") as said:
+            return said.read(1 << 20).decode(errors="replace")
 
     # -- the call without a test bench ------------------------------------------------------------------
 
@@ -361,14 +387,12 @@ class Recording:
         process = self._start([str(program)], bytes=bytes, seconds=seconds, environment=environment, folder=folder)
         file = self.sources[0]
         try:
-            _, errors = process.communicate(timeout=seconds)
+            errors = self._wait(process, seconds)
         except subprocess.TimeoutExpired:
             raise UnreadableFile(
-                f"{file}: the run of the program did not end within {seconds:g} seconds; "
-                f"a process that waits for data of the test bench, or a long one? Give it more time"
+                f"{file}: the run of the program did not end within {seconds:g} seconds: a loop without end, "
+                "one that waits for the test bench, or a long run that needs more time"
             ) from None
-        finally:
-            end_group(process)
         try:
             answer = result.read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
@@ -479,6 +503,11 @@ class Recording:
             )
             if writers and set(readers) - set(writers) or len(set(writers)) > 1:
                 arrays.append(TracedArray(name=variable.name, line=variable.line, writers=writers, readers=readers))
+        if all(row[1] == str(TOP_SITE) for row in process_rows):
+            raise UnreadableFile(
+                f"{self._shown(self.top.file)}:{self.top.line}: {self.top.name} starts no process: no "
+                "#pragma HLS DATAFLOW with calls or loops in it, no hls::task, no tapa::task"
+            )
         return Trace(
             top=self.top.name,
             file=self.sources[0],
@@ -488,6 +517,11 @@ class Recording:
             ports=tuple(ports),
             remarks=tuple(dict.fromkeys(remarks)),
         )
+
+    def _shown(self, number: int) -> Path:
+        """A source as the user called it."""
+        path = list(self.design.sources)[number]
+        return self.shown.get(path, path)
 
     def _site(self, number: int) -> Site:
         if number == TOP_SITE:
@@ -534,15 +568,42 @@ class Recording:
         return loops
 
 
-def end_group(process: subprocess.Popen[str]) -> None:
-    """End a process and all that it started."""
-    try:
+# Landlock (Linux 5.13 and later): what is not allowed below is refused.
+WRITES = (1 << 1, *(1 << bit for bit in range(4, 13)))  # to files; to remove and to make anything
+TRUNCATES, REFERS = 1 << 14, 1 << 13  # of versions 3 and 2
+CONNECTIONS = 3  # of version 4: to bind and to connect
+
+
+def confine(folder: Path) -> None:
+    """Refuse this process to write outside a folder, and to use the network, where the system can."""
+    library = ctypes.CDLL(None, use_errno=True)
+    version = library.syscall(444, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
+    if version < 1:
+        return
+    rights = sum(WRITES) | (REFERS if version >= 2 else 0) | (TRUNCATES if version >= 3 else 0)
+    rules = struct.pack("=QQ", rights, CONNECTIONS)[: 16 if version >= 4 else 8]
+    ruleset = library.syscall(444, rules, ctypes.c_size_t(len(rules)), ctypes.c_uint32(0))
+    if ruleset < 0:
+        return
+    for path, allowed in ((folder, rights), (Path("/dev/null"), WRITES[0])):
+        opened = os.open(path, os.O_PATH)
+        rule = struct.pack("=Qi", allowed, opened)
+        library.syscall(445, ruleset, 1, rule, ctypes.c_uint32(0))
+        os.close(opened)
+    library.prctl(38, 1, 0, 0, 0)  # no new privileges
+    library.syscall(446, ruleset, ctypes.c_uint32(0))
+
+
+def end_group(process: subprocess.Popen[bytes], folder: str) -> None:
+    """End a process and all that it started; also what left its group, where /proc shows the folder."""
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
-    if process.stderr:
-        process.stderr.close()
     process.wait()
+    mark = f"TMPDIR={folder}\0".encode()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if int(entry.name) != os.getpid() and mark in (entry / "environ").read_bytes():
+                os.kill(int(entry.name), signal.SIGKILL)
 
 
 def copy_inputs(folders: Iterable[Path], target: Path) -> None:
