@@ -104,7 +104,6 @@ class Function:
     is_constant: bool
     is_template: bool
     scope: str
-    returns: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -227,6 +226,7 @@ class Design:
         self.stream_types = {"stream", "streams", "stream_of_blocks"}
         self.global_streams: list[tuple[str, int, int]] = []
         self.included: set[Path] = set()
+        self.unbalanced: list[tuple[int, int, str]] = []  # source, line, bracket
         self._folders, self._shipped = folders, shipped
         self._conditions = Conditions(defines)
         self._directions: dict[tuple[str, int], str] = {}
@@ -307,8 +307,23 @@ class Design:
                         name = statement[1] if token.text == "using" else statement[-1]
                         if token.text == "typedef" or "=" in statement:
                             self.stream_types.add(name)
-            if not source.is_bench:
+            if not source.is_bench and self._is_balanced(source):
                 self._scope(source, 0, "")
+
+    def _is_balanced(self, source: Source) -> bool:
+        """Whether all brackets of a source are closed; the first that is not is noted."""
+        opened: list[Token] = []
+        for token in source.tokens:
+            if token.kind == "sign" and token.text in OPEN:
+                opened.append(token)
+            elif token.kind == "sign" and token.text in (")", "]", "}"):
+                if not opened or OPEN[opened[-1].text] != token.text:
+                    opened.append(token)
+                    break
+                opened.pop()
+        if opened:
+            self.unbalanced.append((source.number, source.line(opened[-1].start), opened[-1].text))
+        return not opened
 
     def _scope(self, source: Source, i: int, scope: str) -> int:
         """Read a namespace, a class or a file from its first token; return the place after it."""
@@ -362,7 +377,6 @@ class Design:
                     is_constant="constexpr" in texts or "consteval" in texts,
                     is_template=texts[:1] == ["template"],
                     scope=scope,
-                    returns=" ".join(texts[: texts.index(name.text)]),
                 )
                 self.functions.setdefault(name.text, []).append(function)
             return end
@@ -508,7 +522,9 @@ class Design:
 
 
 def after(tokens: Sequence[Token], i: int) -> int:
-    """The place after the bracket that closes the one at i."""
+    """The place after the bracket that closes the one at i; after i, if none opens there."""
+    if i >= len(tokens) or tokens[i].text not in OPEN:
+        return i + 1
     depth = 0
     for k in range(i, len(tokens)):
         if tokens[k].text in OPEN and tokens[k].kind == "sign":
@@ -931,8 +947,9 @@ class Body:
         file, stop = self.function.file, tokens[end - 1].end
         if "task" in head and "hls" in head:
             for name, rest in names:
-                if rest and rest[0].text == "(":
-                    site = self._site("".join(t.text for t in split(rest, 1, after(rest, 0) - 1)[0]), "task", i)
+                arguments = split(rest, 1, after(rest, 0) - 1) if rest and rest[0].text == "(" else ()
+                if arguments:
+                    site = self._site("".join(t.text for t in arguments[0]), "task", i)
                     site.start = -1
                     site.tokens = tokens[i:end]
                     self.source.insert(rest[0].end, f"::csdf_trace::At{{{len(self.design.sites) + 1}}},", 0)

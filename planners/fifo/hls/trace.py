@@ -195,6 +195,10 @@ class Recording:
 
     def _find_top(self, name: str | None) -> Function:
         """The definition of the top function: that of a name, or the one region that nobody calls."""
+        for function in self.design.functions.get(name or "", ()):
+            return function
+        for source, line, bracket in self.design.unbalanced:
+            raise UnreadableFile(f"{self._shown(source)}:{line}: {bracket!r} has no counterpart")
         regions = self.design.tops()
         file = self.sources[0]
         if name is None:
@@ -209,8 +213,6 @@ class Recording:
                     f"other calls: {found}; name it by --top"
                 )
             return regions[0]
-        for function in self.design.functions.get(name, ()):
-            return function
         known = ", ".join(one.name for one in regions) or "none"
         raise UnreadableFile(
             f"{file}: no definition of the top function {name!r}; functions with #pragma HLS DATAFLOW: {known}"
