@@ -30,6 +30,7 @@ TOKEN = re.compile(
 HLS = re.compile(r"(?:#\s*pragma\s+)?HLS\s+(\w+)(.*)", re.DOTALL | re.IGNORECASE)
 INCLUDE = re.compile(r'#\s*include\s*(["<])([^">]+)[">]')
 OPEN = {"(": ")", "[": "]", "{": "}"}
+LOOPS = ("for", "while", "do", "TAPA_WHILE_NOT_EOT", "TAPA_WHILE_NEITHER_EOT")
 NOT_DECLARED = frozenset(
     "return delete goto using typedef break continue throw static_assert case default new else if for "
     "while do switch try catch sizeof template friend operator this namespace".split()
@@ -103,7 +104,6 @@ class Function:
     is_constant: bool
     is_template: bool
     scope: str
-    returns: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -176,12 +176,7 @@ class Conditions:
         text = re.sub(r"\b(0[xX][\da-fA-F]+|\d+)[uUlL]*\b", lambda m: str(c_integer(m[1])), text)
         text = text.replace("&&", " and ").replace("||", " or ")
         text = re.sub(r"!(?!=)", " not ", text).replace("/", "//")
-        if (
-            not re.fullmatch(r"(?:[\d\s()+*%<>=!-]|//|and|or|not)*", text)
-            or len(text) > 2000
-            or "**" in text
-            or "<<" in text
-        ):
+        if not re.fullmatch(r"(?:[\d\s()+*%<>=!-]|//|and|or|not)*", text) or len(text) > 2000 or "**" in text or "<<" in text:
             return False
         try:
             return bool(eval(text, {"__builtins__": {}}))  # noqa: S307 -- digits and signs only
@@ -220,9 +215,7 @@ def pragma_of(text: str, line: int) -> Pragma | None:
 class Design:
     """All sources of a design: functions, regions, processes, loops; and the insertions for a trace."""
 
-    def __init__(
-        self, *, folders: Sequence[Path], shipped: frozenset[str], defines: Iterable[str]
-    ) -> None:
+    def __init__(self, *, folders: Sequence[Path], shipped: frozenset[str], defines: Iterable[str]) -> None:
         self.top: Function | None = None
         self.sources: dict[Path, Source] = {}
         self.functions: dict[str, list[Function]] = {}
@@ -233,6 +226,7 @@ class Design:
         self.stream_types = {"stream", "streams", "stream_of_blocks"}
         self.global_streams: list[tuple[str, int, int]] = []
         self.included: set[Path] = set()
+        self.unbalanced: list[tuple[int, int, str]] = []  # source, line, bracket
         self._folders, self._shipped = folders, shipped
         self._conditions = Conditions(defines)
         self._directions: dict[tuple[str, int], str] = {}
@@ -258,14 +252,7 @@ class Design:
                 source.tokens.append(Token(kind, found[0], found.start()))
         return source
 
-    def _direct(
-        self,
-        source: Source,
-        found: re.Match[str],
-        opened: list[tuple[bool, bool, bool]],
-        *,
-        is_active: bool,
-    ) -> bool:
+    def _direct(self, source: Source, found: re.Match[str], opened: list[tuple[bool, bool, bool]], *, is_active: bool) -> bool:
         """Follow a directive; return whether what comes after it is compiled."""
         text = found[0].replace("\\\n", " ")
         name, _, rest = text[1:].strip().partition(" ")
@@ -273,11 +260,7 @@ class Design:
         name = word[0] if word else ""
         rest = text[1:].strip()[len(name) :]
         if name in ("if", "ifdef", "ifndef"):
-            holds = (
-                self._conditions.holds(rest)
-                if name == "if"
-                else (rest.split() or [""])[0] in self._conditions.macros
-            )
+            holds = self._conditions.holds(rest) if name == "if" else (rest.split() or [""])[0] in self._conditions.macros
             holds = holds != (name == "ifndef")
             opened.append((is_active, is_active and holds, holds))
             return is_active and holds
@@ -324,8 +307,23 @@ class Design:
                         name = statement[1] if token.text == "using" else statement[-1]
                         if token.text == "typedef" or "=" in statement:
                             self.stream_types.add(name)
-            if not source.is_bench:
+            if not source.is_bench and self._is_balanced(source):
                 self._scope(source, 0, "")
+
+    def _is_balanced(self, source: Source) -> bool:
+        """Whether all brackets of a source are closed; the first that is not is noted."""
+        opened: list[Token] = []
+        for token in source.tokens:
+            if token.kind == "sign" and token.text in OPEN:
+                opened.append(token)
+            elif token.kind == "sign" and token.text in (")", "]", "}"):
+                if not opened or OPEN[opened[-1].text] != token.text:
+                    opened.append(token)
+                    break
+                opened.pop()
+        if opened:
+            self.unbalanced.append((source.number, source.line(opened[-1].start), opened[-1].text))
+        return not opened
 
     def _scope(self, source: Source, i: int, scope: str) -> int:
         """Read a namespace, a class or a file from its first token; return the place after it."""
@@ -361,19 +359,9 @@ class Design:
         self._ends_head = True
         has_call = "(" in texts
         if "namespace" in texts[:2] or (texts[:1] == ["extern"] and len(texts) == 2):
-            return self._scope(
-                source, i + 1, "" if "extern" in texts else "::".join([scope, texts[-1]])
-            )
+            return self._scope(source, i + 1, "" if "extern" in texts else "::".join([scope, texts[-1]]))
         is_value = "=" in texts and "operator" not in texts
-        opening = next(
-            (
-                k
-                for k in range(head, i)
-                if tokens[k].text == "("
-                and not (k and tokens[k - 1].text in ("__attribute__", "alignas"))
-            ),
-            None,
-        )
+        opening = next((k for k in range(head, i) if tokens[k].text == "(" and not (k and tokens[k - 1].text in ("__attribute__", "alignas"))), None)
         if has_call and opening is not None and not is_value:
             close = after(tokens, opening)
             name = tokens[opening - 1]
@@ -389,15 +377,10 @@ class Design:
                     is_constant="constexpr" in texts or "consteval" in texts,
                     is_template=texts[:1] == ["template"],
                     scope=scope,
-                    returns=" ".join(texts[: texts.index(name.text)]),
                 )
                 self.functions.setdefault(name.text, []).append(function)
             return end
-        if (
-            {"class", "struct", "union"}.intersection(texts)
-            and not is_value
-            and "enum" not in texts
-        ):
+        if {"class", "struct", "union"}.intersection(texts) and not is_value and "enum" not in texts:
             self._ends_head = False
             return self._scope(source, i + 1, scope + "::class")
         self._ends_head = False
@@ -408,9 +391,7 @@ class Design:
         if scope.endswith("class") or not self.stream_types.intersection(t.text for t in tokens):
             return
         for name, _ in declared(tokens):
-            self.global_streams.append(
-                (scope + "::" + name.text, source.number, source.line(name.start))
-            )
+            self.global_streams.append((scope + "::" + name.text, source.number, source.line(name.start)))
 
     # -- insertions -----------------------------------------------------------------------------------
 
@@ -427,7 +408,7 @@ class Design:
                     t.kind == "pragma" and re.search(r"HLS\s+DATAFLOW", t.text, re.IGNORECASE)
                     for t in function.tokens[first:last]
                 )
-                if is_region or "invoke" in texts:
+                if is_region or "invoke" in texts or "hls_thread_local" in texts:
                     found.append(function)
         return [one for one in found if one.name not in called] or found
 
@@ -496,21 +477,13 @@ class Design:
                 callee, place = calls[-1] if calls else ("", 0)
                 if following == "=":
                     found.add("w")
-                elif (
-                    following in ("++", "--")
-                    or before in ("++", "--")
-                    or re.fullmatch(r"(?:[-+*/%&|^]|<<|>>)=", following)
-                ):
+                elif following in ("++", "--") or before in ("++", "--") or re.fullmatch(r"(?:[-+*/%&|^]|<<|>>)=", following):
                     found.update("rw")
                 elif callee in self.functions:
                     found.update(self._direction(callee, place, depth))
-                elif callee in ("memcpy", "memset", "memmove", "copy") and place == (
-                    2 if callee == "copy" else 0
-                ):
+                elif callee in ("memcpy", "memset", "memmove", "copy") and place == (2 if callee == "copy" else 0):
                     found.add("w")
-                elif (callee.startswith(("read", "try_read")) and place == 0) or (
-                    before == ">" and i > 1 and tokens[i - 2].text == ">"
-                ):
+                elif (callee.startswith(("read", "try_read")) and place == 0) or (before == ">" and i > 1 and tokens[i - 2].text == ">"):
                     found.add("w")
                 else:
                     found.add("r")
@@ -543,15 +516,15 @@ class Design:
                         how.add("r")
                     else:
                         first, last = function.body
-                        how.update(
-                            self._usage(function.tokens[first : last + 1], names[0], depth + 1)
-                        )
+                        how.update(self._usage(function.tokens[first : last + 1], names[0], depth + 1))
             self._directions[key] = "".join(sorted(how))
         return self._directions[key]
 
 
 def after(tokens: Sequence[Token], i: int) -> int:
-    """The place after the bracket that closes the one at i."""
+    """The place after the bracket that closes the one at i; after i, if none opens there."""
+    if i >= len(tokens) or tokens[i].text not in OPEN:
+        return i + 1
     depth = 0
     for k in range(i, len(tokens)):
         if tokens[k].text in OPEN and tokens[k].kind == "sign":
@@ -624,23 +597,11 @@ def declared(tokens: Sequence[Token]) -> Iterator[tuple[Token, Sequence[Token]]]
     if tokens[i].text in ("struct", "class", "typename", "enum"):
         i += 1
     end = qualified(tokens, i)
-    while (
-        end < len(tokens)
-        and tokens[end].kind == "word"
-        and end + 1 < len(tokens)
-        and tokens[end + 1].kind == "word"
-    ):
+    while end < len(tokens) and tokens[end].kind == "word" and end + 1 < len(tokens) and tokens[end + 1].kind == "word":
         end += 1  # unsigned long x; T const x
     for part in split(tokens, end, len(tokens)):
         k = 0
-        while k < len(part) and part[k].text in (
-            "*",
-            "&",
-            "&&",
-            "const",
-            "__restrict__",
-            "__restrict",
-        ):
+        while k < len(part) and part[k].text in ("*", "&", "&&", "const", "__restrict__", "__restrict"):
             k += 1
         if k >= len(part) or part[k].kind != "word" or part[k].text in NOT_DECLARED:
             return
@@ -669,9 +630,7 @@ class Body:
         is_top = self.function is self.design.top
         if is_top:
             self.ends.append("csdf_top.end()")
-            self.source.insert(
-                self.tokens[first].end, "::csdf_trace::Top csdf_top;" + self._ports(), -9
-            )
+            self.source.insert(self.tokens[first].end, "::csdf_trace::Top csdf_top;" + self._ports(), -9)
         self._compound(first, last)
         if is_top:
             self.source.insert(self.tokens[last].start, "csdf_top.end();", 9)
@@ -691,9 +650,7 @@ class Body:
                     text += f'::csdf_trace::port({name.text},"{name.text}",{file},{line});'
         for name, file, line in self.design.global_streams:
             if file == self.function.file and line < self.function.line:
-                text += (
-                    f'::csdf_trace::declared({name},"{name.rpartition("::")[2]}",{file},{line});'
-                )
+                text += f'::csdf_trace::declared({name},"{name.rpartition("::")[2]}",{file},{line});'
         return text
 
     def _text(self, i: int) -> str:
@@ -741,13 +698,9 @@ class Body:
             return pragma and (pragma, i + 1)
         if tokens[i].kind == "word" and self._text(i + 1) == "(":
             inner = self._text(i + 2)
-            if inner == "HLS" or (
-                tokens[i].text == "_Pragma" and inner[:5].lstrip('"').startswith("HLS")
-            ):
+            if inner == "HLS" or (tokens[i].text == "_Pragma" and inner[:5].lstrip('"').startswith("HLS")):
                 end = after(tokens, i + 1)
-                text = (
-                    self.source.text[tokens[i + 2].start : tokens[end - 1].start].strip().strip('"')
-                )
+                text = self.source.text[tokens[i + 2].start : tokens[end - 1].start].strip().strip('"')
                 pragma = pragma_of(text, self._line(i))
                 return pragma and (pragma, end + (self._text(end) == ";"))
         return None
@@ -767,7 +720,7 @@ class Body:
             self._compound_in_region(i, end - 1)
             return end
         if token.kind == "word":
-            if text in ("for", "while", "do"):
+            if text in LOOPS:
                 return self._loop(i, i, last)
             if text in ("if", "switch"):
                 k = i + 1
@@ -788,7 +741,7 @@ class Body:
                     k += 1
                 return k + 1
             if self._text(i + 1) == ":" and text not in ("public", "private", "protected"):
-                if self._text(i + 2) in ("for", "while", "do"):
+                if self._text(i + 2) in LOOPS:
                     return self._loop(i, i + 2, last)
                 return self._statement(i + 2, last)
         return self._simple(i, last)
@@ -808,13 +761,7 @@ class Body:
         """Walk a loop at i, whose label, if any, is at start."""
         tokens, design = self.tokens, self.design
         label = tokens[start].text if start != i else ""
-        loop = LoopText(
-            label=label,
-            line=self._line(i),
-            file=self.function.file,
-            function=self.function.name,
-            number=0,
-        )
+        loop = LoopText(label=label, line=self._line(i), file=self.function.file, function=self.function.name, number=0)
         if not label:
             self.unlabelled += 1
             loop.number = self.unlabelled
@@ -827,30 +774,19 @@ class Body:
         if region is not None:
             unrolled = self._unrolled_calls(body)
             if unrolled:
-                self.indices = [
-                    *indices,
-                    *(
-                        [
-                            tokens[i + 2 + k].text
-                            for k in range(3)
-                            if self._text(i + 3 + k) in ("=", ":")
-                        ][:1]
-                    ),
-                ]
+                self.indices = [*indices, *([tokens[i + 2 + k].text for k in range(3) if self._text(i + 3 + k) in ("=", ":")][:1])]
                 end = self._statement(body, last)
                 self.indices = indices
                 return end
-            site = self._site(label or "loop", "loop", start)
+            site = self._site(label or f"VITIS_LOOP_{loop.line}_{loop.number}", "loop", start)
             self.region = None
         design.loops.append(loop)
         number = len(design.loops) - 1
         is_recorded = not self.function.is_constant
         if is_recorded:
-            self.source.insert(
-                tokens[i].start,
-                f"for(::csdf_trace::Loop csdf_{number}({number});csdf_{number}.once();csdf_{number}.end())",
-                1,
-            )
+            self.source.insert(tokens[i].start, f"for(::csdf_trace::Loop csdf_{number}({number});csdf_{number}.once();csdf_{number}.end())", 1)
+        if is_recorded and tokens[i].text in ("for", "while") and (test := self._test(i)):
+            self.source.insert(test, f"(void)csdf_{number}.test(),", 0)
         if self._text(body) == "{":
             if is_recorded:
                 self.source.insert(tokens[body].end, f"csdf_{number}.iteration();", -9)
@@ -870,6 +806,23 @@ class Body:
             site.tokens = tokens[start:end]
         return end
 
+    def _test(self, i: int) -> int:
+        """Where the condition of a loop begins, if it calls something, which may read a FIFO; else 0."""
+        tokens = self.tokens
+        end = after(tokens, i + 1) - 1
+        parts: list[int] = [i + 2]
+        k = i + 2
+        while k < end:
+            if tokens[k].text == ";":
+                parts.append(k + 1)
+            k = after(tokens, k) if tokens[k].text in OPEN and tokens[k].kind == "sign" else k + 1
+        first = parts[0] if tokens[i].text == "while" else parts[1] if len(parts) == 3 else end
+        last = end if tokens[i].text == "while" else parts[2] - 1 if len(parts) == 3 else end
+        condition = tokens[first:last]
+        if not any(t.text == "(" for t in condition) or list(declared(condition)):
+            return 0
+        return condition[0].start
+
     def _unrolled_calls(self, body: int) -> bool:
         """Whether a loop of the region is unrolled and only calls functions: each turn is a process."""
         tokens = self.tokens
@@ -883,7 +836,7 @@ class Body:
                 is_unrolled |= pragma[0].name == "unroll"
                 i = pragma[1]
                 continue
-            if self._text(i) in ("for", "while", "do"):
+            if self._text(i) in LOOPS:
                 k = after(tokens, i + 1)
                 return is_unrolled and self._unrolled_calls(k)
             k = qualified(tokens, i)
@@ -901,19 +854,13 @@ class Body:
         if self.scopes:
             self.scopes[-1].pragmas.append(pragma)
         name = pragma.settings.get("variable", "").lstrip("&")
-        if pragma.name not in ("stream", "bind_storage", "resource") or not re.fullmatch(
-            r"[\w:.\[\]]+", name
-        ):
+        if pragma.name not in ("stream", "bind_storage", "resource") or not re.fullmatch(r"[\w:.\[\]]+", name):
             return
         while following < len(self.tokens) and (self.tokens[following].kind == "pragma"):
             following += 1
         at = self.tokens[following].start
         if pragma.name == "stream" and "depth" in pragma.settings:
-            self.source.insert(
-                at,
-                f"::csdf_trace::depth({name},({pragma.settings['depth']}),{self.function.file},{pragma.line});",
-                -1,
-            )
+            self.source.insert(at, f"::csdf_trace::depth({name},({pragma.settings['depth']}),{self.function.file},{pragma.line});", -1)
         elif kind := pragma.settings.get("impl") or pragma.settings.get("core"):
             self.source.insert(at, f'::csdf_trace::storage({name},"{kind.lower()}");', -1)
 
@@ -940,11 +887,7 @@ class Body:
                 inner.unlabelled = self.unlabelled
                 inner._compound(end, close - 1)
                 end = close
-            elif tokens[end].text == "{" or (
-                tokens[end].text == "["
-                and self._text(end - 1) not in ("]",)
-                and tokens[end - 1].kind != "word"
-            ):
+            elif tokens[end].text == "{" or (tokens[end].text == "[" and self._text(end - 1) not in ("]",) and tokens[end - 1].kind != "word"):
                 end = after(tokens, end)
             else:
                 end += 1
@@ -1004,53 +947,28 @@ class Body:
         file, stop = self.function.file, tokens[end - 1].end
         if "task" in head and "hls" in head:
             for name, rest in names:
-                if rest and rest[0].text == "(":
-                    site = self._site(
-                        "".join(t.text for t in split(rest, 1, after(rest, 0) - 1)[0]), "task", i
-                    )
+                arguments = split(rest, 1, after(rest, 0) - 1) if rest and rest[0].text == "(" else ()
+                if arguments:
+                    site = self._site("".join(t.text for t in arguments[0]), "task", i)
                     site.start = -1
                     site.tokens = tokens[i:end]
-                    self.source.insert(
-                        rest[0].end, f"::csdf_trace::At{{{len(self.design.sites) + 1}}},", 0
-                    )
+                    self.source.insert(rest[0].end, f"::csdf_trace::At{{{len(self.design.sites) + 1}}},", 0)
             return
         if self.design.stream_types.intersection(head):
             if "&" in head or any(rest[:1] and rest[0].text == "=" for _, rest in names):
                 return
-            self.source.insert(
-                stop,
-                "".join(
-                    f'::csdf_trace::declared({n.text},"{n.text}",{file},{self.source.line(n.start)});'
-                    for n, _ in names
-                ),
-                -5,
-            )
+            self.source.insert(stop, "".join(f'::csdf_trace::declared({n.text},"{n.text}",{file},{self.source.line(n.start)});' for n, _ in names), -5)
             return
         if self.region is None:
             return
         for name, rest in names:
             self.design.variables.append(
-                Variable(
-                    name=name.text,
-                    line=self.source.line(name.start),
-                    region=self.region,
-                    is_array=bool(rest) and rest[0].text == "[",
-                    at=name.start,
-                )
+                Variable(name=name.text, line=self.source.line(name.start), region=self.region, is_array=bool(rest) and rest[0].text == "[", at=name.start)
             )
         if len(names) == 1 and names[0][1] and names[0][1][0].text == "=":
             rest = names[0][1]
             q = qualified(rest, 1)
-            if (
-                q > 1
-                and q < len(rest)
-                and rest[q].text == "("
-                and (
-                    called := next(
-                        (t.text for t in reversed(rest[1:q]) if t.text in self.design.functions), ""
-                    )
-                )
-            ):
+            if q > 1 and q < len(rest) and rest[q].text == "(" and (called := next((t.text for t in reversed(rest[1:q]) if t.text in self.design.functions), "")):
                 site = self._site(called, "call", i, is_inline=True)
                 site.start, site.end = -2, tokens[end - 1].end
                 site.tokens = tokens[i:end]
@@ -1068,9 +986,7 @@ class Body:
                     opening = qualified(tokens, k)
                 if self._text(opening) == "(":
                     first = split(tokens, opening + 1, after(tokens, opening) - 1)
-                    site = self._site(
-                        "".join(t.text for t in first[0]) if first else "task", "task", k
-                    )
+                    site = self._site("".join(t.text for t in first[0]) if first else "task", "task", k)
                     site.start = -1
                     site.tokens = tokens[k : after(tokens, opening)]
                     self.source.insert(tokens[k - 1].start, f".at({len(self.design.sites) + 1})", 0)

@@ -6,14 +6,17 @@ of time and memory. The answer is that of one run: of one call of the top functi
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,16 +26,8 @@ from csdf.errors import UnreadableFile, counted
 from planners.fifo.hls.instrument import Design, Function, Site, after, declared
 
 INCLUDE = Path(__file__).parent / "include"
-FLAGS = (
-    "-O1",
-    "-w",
-    "-std=gnu++17",
-    "-Wno-narrowing",
-    "-Wno-register",
-    "-fwrapv",
-    "-fno-strict-aliasing",
-)
-COMPILING_SECONDS = 300
+FLAGS = ("-O1", "-w", "-std=gnu++17", "-Wno-narrowing", "-Wno-register", "-fwrapv", "-fno-strict-aliasing")
+COMPILING_SECONDS, COMPILING_BYTES = 300, 2 << 30
 FILE_BYTES = 1 << 28  # of one file that the program writes, its trace included
 COPIED_FILES, COPIED_BYTES = 2000, 1 << 26  # of the folder of the test bench, for what it reads
 SHIPPED = frozenset(path.name for path in INCLUDE.glob("*.h"))
@@ -156,7 +151,7 @@ def record(
             folder=Path(folder).resolve(),
             compiler=compiler,
         )
-        program = run.compile(bytes=bytes)
+        program = run.compile(bytes=max(bytes, COMPILING_BYTES))
         text = run.execute(program, seconds=seconds, bytes=bytes, call=call)
         return run.trace(text)
 
@@ -177,39 +172,47 @@ class Recording:
     ) -> None:
         self.sources, self.benches, self.include, self.defines = sources, benches, include, defines
         self.folder = folder
+        self._started, self._said = 0, dict[int, Path]()
         self.compiler = compiler or next(filter(shutil.which, ("g++", "clang++", "c++")), "")
         if not self.compiler or not shutil.which(self.compiler):
             raise UnreadableFile(
                 f"{sources[0]}: a C++ compiler is needed to run the design, found neither g++ nor clang++"
             )
         self.shown = {path.resolve(): path for path in (*sources, *benches)}
-        self.design = Design(
-            folders=[p.resolve() for p in include], shipped=SHIPPED, defines=defines
-        )
+        self.design = Design(folders=[p.resolve() for p in include], shipped=SHIPPED, defines=defines)
         for path in (*sources, *benches):
             try:
                 text = path.read_text(encoding="utf-8", errors="surrogateescape")
             except OSError as error:
                 raise UnreadableFile(f"{path}: {error.strerror}") from error
             self.design.read(path.resolve(), text, is_bench=path in benches and path not in sources)
-        self.design.find_functions()
-        self.top = self._find_top(top)
-        self.design.instrument(self.top)
+        try:
+            self.design.find_functions()
+            self.top = self._find_top(top)
+            self.design.instrument(self.top)
+        except RecursionError:
+            raise UnreadableFile(f"{sources[0]}: brackets or statements are nested too deep") from None
 
     def _find_top(self, name: str | None) -> Function:
         """The definition of the top function: that of a name, or the one region that nobody calls."""
+        for function in self.design.functions.get(name or "", ()):
+            return function
+        for source, line, bracket in self.design.unbalanced:
+            raise UnreadableFile(f"{self._shown(source)}:{line}: {bracket!r} has no counterpart")
         regions = self.design.tops()
         file = self.sources[0]
         if name is None:
+            if not regions:
+                raise UnreadableFile(
+                    f"{file}: no function with #pragma HLS DATAFLOW, and none with hls::task or tapa::task"
+                )
             if len(regions) != 1:
-                found = ", ".join(one.name for one in regions) or "none"
+                found = ", ".join(one.name for one in regions)
                 raise UnreadableFile(
                     f"{file}: the top function is not clear; functions with #pragma HLS DATAFLOW that no "
                     f"other calls: {found}; name it by --top"
                 )
             return regions[0]
-        for function in self.design.functions.get(name, ()):
-            return function
         known = ", ".join(one.name for one in regions) or "none"
         raise UnreadableFile(
             f"{file}: no definition of the top function {name!r}; functions with #pragma HLS DATAFLOW: {known}"
@@ -225,69 +228,36 @@ class Recording:
             text = source.instrumented()
             if source.number == self.top.file:
                 text += self._call_of_top()
-            if any(t.startswith("#") for t in ()):
-                raise AssertionError
             copy.write_text(text, encoding="utf-8", errors="surrogateescape")
             if path in self.shown and path not in design.included:
                 units.append(copy)
         options = [*FLAGS, "-I", str(INCLUDE)]
         for folder in self.include:
             resolved = folder.resolve()
-            options += [
-                "-I",
-                str(copies / resolved.relative_to(resolved.anchor)),
-                "-I",
-                str(resolved),
-            ]
+            options += ["-I", str(copies / resolved.relative_to(resolved.anchor)), "-I", str(resolved)]
         for folder in dict.fromkeys(path.resolve().parent for path in self.shown):
             options += ["-iquote", str(folder)]
         options += [f"-D{one}" for one in self.defines]
-        jobs = []
+        objects, running = [], []
         for number, unit in enumerate(units):
-            target = self.folder / f"unit{number}.o"
-            command = [
-                self.compiler,
-                *options,
-                "-include",
-                "hls_stream.h",
-                "-c",
-                str(unit),
-                "-o",
-                str(target),
-            ]
-            jobs.append((target, command))
-        done = [
-            (target, self._start(command, bytes=max(bytes, 2 << 30), seconds=COMPILING_SECONDS))
-            for target, command in jobs
-        ]
-        for _, process in done:
-            self._finish(process, seconds=COMPILING_SECONDS)
+            objects.append(str(self.folder / f"unit{number}.o"))
+            command = [self.compiler, *options, "-include", "hls_stream.h", "-c", str(unit)]
+            running.append(self._start([*command, "-o", objects[-1]], bytes=bytes, seconds=COMPILING_SECONDS))
+        for process in running:
+            self._finish(process)
         program = self.folder / "design"
-        link = self._start(
-            [
-                self.compiler,
-                *(str(target) for target, _ in jobs),
-                "-o",
-                str(program),
-                "-lm",
-                "-lpthread",
-            ],
-            bytes=max(bytes, 2 << 30),
-            seconds=COMPILING_SECONDS,
-        )
-        self._finish(link, seconds=COMPILING_SECONDS)
+        link = [self.compiler, *objects, "-o", str(program), "-lm", "-lpthread"]
+        self._finish(self._start(link, bytes=bytes, seconds=COMPILING_SECONDS))
         return program
 
-    def _finish(self, process: subprocess.Popen[str], *, seconds: float) -> None:
+    def _finish(self, process: subprocess.Popen[bytes]) -> None:
         """Wait for the compiler, and say its first error."""
         try:
-            _, errors = process.communicate(timeout=seconds)
+            errors = self._wait(process, COMPILING_SECONDS)
         except subprocess.TimeoutExpired:
             raise UnreadableFile(
-                f"{self.sources[0]}: the compiler did not end within {seconds} seconds"
+                f"{self.sources[0]}: the compiler did not end within {COMPILING_SECONDS} seconds"
             ) from None
-        finally:
-            end_group(process)
         if process.returncode:
             raise UnreadableFile(self._first_error(errors))
 
@@ -313,12 +283,12 @@ class Recording:
         self,
         command: Sequence[str],
         *,
-        bytes: int,
+        bytes: int,  # noqa: A002
         seconds: float,
         environment: dict[str, str] | None = None,
         folder: Path | None = None,
-    ) -> subprocess.Popen[str]:  # noqa: A002
-        """Start a command in a group of its own, with limits."""
+    ) -> subprocess.Popen[bytes]:
+        """Start a command in a group of its own, with limits; confined, if it is the program in its folder."""
 
         def limit() -> None:
             for kind, value in (
@@ -332,19 +302,33 @@ class Recording:
                 if hard != resource.RLIM_INFINITY:
                     value = min(value, hard)
                 resource.setrlimit(kind, (value, hard if kind == resource.RLIMIT_STACK else value))
+            if folder and sys.platform == "linux":
+                confine(self.folder)
 
-        return subprocess.Popen(  # noqa: S603
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            cwd=folder or self.folder,
-            env={**os.environ, "LC_ALL": "C", "TMPDIR": str(self.folder), **(environment or {})},
-            start_new_session=True,
-            preexec_fn=limit,
-            text=True,
-            errors="replace",
-        )
+        self._started += 1
+        # To a file: a child that outlives the program would keep a pipe open.
+        with (self.folder / f"said{self._started}.txt").open("wb") as said:
+            process = subprocess.Popen(  # noqa: S603
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                cwd=folder or self.folder,
+                env={**os.environ, "LC_ALL": "C", "TMPDIR": str(self.folder), **(environment or {})},
+                start_new_session=True,
+                preexec_fn=limit,
+            )
+        self._said[process.pid] = Path(said.name)
+        return process
+
+    def _wait(self, process: subprocess.Popen[bytes], seconds: float) -> str:
+        """Wait for a command, end all that it started, and return what it wrote to standard error."""
+        try:
+            process.wait(timeout=seconds)
+        finally:
+            end_group(process, str(self.folder))
+        with self._said[process.pid].open("rb") as said:
+            return said.read(1 << 20).decode(errors="replace")
 
     # -- the call without a test bench ------------------------------------------------------------------
 
@@ -365,15 +349,11 @@ class Recording:
             if not names_here:
                 if [t.text for t in parameter] == ["void"]:
                     continue
-                raise UnreadableFile(
-                    f"{file}:{top.line}: parameter {number + 1} of {top.name} is not understood; give a test bench"
-                )
+                raise UnreadableFile(f"{file}:{top.line}: parameter {number + 1} of {top.name} is not understood; give a test bench")
             name, rest = names_here[0]
             kind = source.text[parameter[0].start : name.start].strip()
             kind = re.sub(r"\bconst\b|\b__restrict__\b|&", " ", kind).strip()
-            dimensions = (
-                source.text[rest[0].start : rest[-1].end] if rest and rest[0].text == "[" else ""
-            )
+            dimensions = source.text[rest[0].start : rest[-1].end] if rest and rest[0].text == "[" else ""
             if dimensions.startswith("[]"):
                 dimensions = f"[65536]{dimensions[2:]}"
             if kind.endswith("*"):
@@ -389,24 +369,16 @@ class Recording:
         """Return what the recorder wrote. Raises UnreadableFile where the call does not come to its end."""
         answer = self._run(program, seconds=seconds, bytes=bytes, call=call, has_fibers=False)
         if answer.startswith(("stop\tempty\t", "stop\tfibers\t")):
-            answer = self._run(
-                program, seconds=seconds, bytes=bytes + (8 << 30), call=call, has_fibers=True
-            )
+            answer = self._run(program, seconds=seconds, bytes=bytes + (8 << 30), call=call, has_fibers=True)
         if answer.startswith("stop\t"):
-            raise UnreadableFile(
-                f"{self.sources[0]}: {self._reason(answer.rstrip().split(chr(9)), call)}"
-            )
+            raise UnreadableFile(f"{self.sources[0]}: {self._reason(answer.rstrip().split(chr(9)), call)}")
         return answer
 
-    def _run(
-        self, program: Path, *, seconds: float, bytes: int, call: int, has_fibers: bool
-    ) -> str:  # noqa: A002
+    def _run(self, program: Path, *, seconds: float, bytes: int, call: int, has_fibers: bool) -> str:  # noqa: A002
         folder = self.folder / "run"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        copy_inputs(
-            dict.fromkeys(path.resolve().parent for path in (self.benches or self.sources)), folder
-        )
+        copy_inputs(dict.fromkeys(path.resolve().parent for path in (self.benches or self.sources)), folder)
         result = self.folder / "trace.txt"
         result.unlink(missing_ok=True)
         environment = {"CSDF_TRACE": str(result), "CSDF_TRACE_CALL": str(call), "HOME": str(folder)}
@@ -414,19 +386,15 @@ class Recording:
         environment["PRJ_PATH"] = os.environ.get("PRJ_PATH", str(folder))
         if has_fibers:
             environment["CSDF_TRACE_FIBERS"] = "1"
-        process = self._start(
-            [str(program)], bytes=bytes, seconds=seconds, environment=environment, folder=folder
-        )
+        process = self._start([str(program)], bytes=bytes, seconds=seconds, environment=environment, folder=folder)
         file = self.sources[0]
         try:
-            _, errors = process.communicate(timeout=seconds)
+            errors = self._wait(process, seconds)
         except subprocess.TimeoutExpired:
             raise UnreadableFile(
-                f"{file}: the run of the program did not end within {seconds:g} seconds; "
-                f"a process that waits for data of the test bench, or a long one? Give it more time"
+                f"{file}: the run of the program did not end within {seconds:g} seconds: a loop without end, "
+                "one that waits for the test bench, or a long run that needs more time"
             ) from None
-        finally:
-            end_group(process)
         try:
             answer = result.read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
@@ -484,14 +452,10 @@ class Recording:
         if not self.benches and "main" not in self.design.functions:
             remarks.append("no test bench: the arguments of the top function are zeros")
         for number, row in enumerate(row for row in rows if row[0] == "fifo"):
-            _, name, group, bits, depth, kind, _, line, pragma, is_port, is_asked, written, read = (
-                row
-            )
+            _, name, group, bits, depth, kind, _, line, pragma, is_port, is_asked, written, read = row
             name = name or f"stream {number}"
             if int(is_asked):
-                remarks.append(
-                    f"{name}: empty(), full(), size() or a non-blocking access; the trace holds for this order only"
-                )
+                remarks.append(f"{name}: empty(), full(), size() or a non-blocking access; the trace holds for this order only")
             if int(is_port):
                 ports.append(name)
                 continue
@@ -502,7 +466,7 @@ class Recording:
                     group=group or name,
                     bits=int(bits),
                     depth=int(depth) if int(depth) >= 0 else None,
-                    kind=kind,
+                    kind=kind.removeprefix("fifo_"),
                     line=int(line),
                     pragma_line=int(pragma) or None,
                     words=int(written),
@@ -527,12 +491,10 @@ class Recording:
             places.append(len(processes))
             processes.append(
                 TracedProcess(
-                    name=name or site_of.name,
+                    name=site_of.name + name if name.startswith("[") else name or site_of.name,
                     line=site_of.line,
                     body=flat,
-                    parent=next(iter(place.get(-1 - int(parent), [])), None)
-                    if int(parent) >= 0
-                    else None,
+                    parent=next(iter(place.get(-1 - int(parent), [])), None) if int(parent) >= 0 else None,
                 )
             )
         arrays = []
@@ -542,11 +504,12 @@ class Recording:
                 for sites in self.design.users(variable)
             )
             if writers and set(readers) - set(writers) or len(set(writers)) > 1:
-                arrays.append(
-                    TracedArray(
-                        name=variable.name, line=variable.line, writers=writers, readers=readers
-                    )
-                )
+                arrays.append(TracedArray(name=variable.name, line=variable.line, writers=writers, readers=readers))
+        if all(row[1] == str(TOP_SITE) for row in process_rows):
+            raise UnreadableFile(
+                f"{self._shown(self.top.file)}:{self.top.line}: {self.top.name} starts no process: no "
+                "#pragma HLS DATAFLOW with calls or loops in it, no hls::task, no tapa::task"
+            )
         return Trace(
             top=self.top.name,
             file=self.sources[0],
@@ -557,11 +520,14 @@ class Recording:
             remarks=tuple(dict.fromkeys(remarks)),
         )
 
+    def _shown(self, number: int) -> Path:
+        """A source as the user called it."""
+        path = list(self.design.sources)[number]
+        return self.shown.get(path, path)
+
     def _site(self, number: int) -> Site:
         if number == TOP_SITE:
-            return Site(
-                name=self.top.name, kind="top", line=self.top.line, file=self.top.file, region=-1
-            )
+            return Site(name=self.top.name, kind="top", line=self.top.line, file=self.top.file, region=-1)
         return self.design.sites[number - 2]
 
     def _executions(self, rows: Iterable[list[str]], number_of: dict[int, int]) -> dict[int, Loop]:
@@ -574,11 +540,7 @@ class Recording:
         def repeated(count: int, node: int) -> Iteration | Repeat:
             if (count, node) not in repeats:
                 pattern = patterns[node] if node in patterns else (iterations[node],)
-                repeats[count, node] = (
-                    iterations[node]
-                    if count == 1 and node in iterations
-                    else Repeat(count, pattern)
-                )
+                repeats[count, node] = iterations[node] if count == 1 and node in iterations else Repeat(count, pattern)
             return repeats[count, node]
 
         for row in rows:
@@ -594,9 +556,7 @@ class Recording:
                         items.append(Access(number_of[word >> 3], bool(word & 1), not word & 4))
                 iterations[node] = tuple(items)
             elif kind == 1:
-                patterns[node] = tuple(
-                    repeated(c, n) for c, n in zip(words[::2], words[1::2], strict=True)
-                )
+                patterns[node] = tuple(repeated(c, n) for c, n in zip(words[::2], words[1::2], strict=True))
             else:
                 where = self.design.loops[words[0]]
                 loops[node] = Loop(
@@ -605,22 +565,47 @@ class Recording:
                     function=where.function,
                     number=where.number,
                     trips=words[1] + (words[2] << 32),
-                    iterations=tuple(
-                        repeated(c, n) for c, n in zip(words[3::2], words[4::2], strict=True)
-                    ),
+                    iterations=tuple(repeated(c, n) for c, n in zip(words[3::2], words[4::2], strict=True)),
                 )
         return loops
 
 
-def end_group(process: subprocess.Popen[str]) -> None:
-    """End a process and all that it started."""
-    try:
+# Landlock (Linux 5.13 and later): what is not allowed below is refused.
+WRITES = (1 << 1, *(1 << bit for bit in range(4, 13)))  # to files; to remove and to make anything
+TRUNCATES, REFERS = 1 << 14, 1 << 13  # of versions 3 and 2
+CONNECTIONS = 3  # of version 4: to bind and to connect
+
+
+def confine(folder: Path) -> None:
+    """Refuse this process to write outside a folder, and to use the network, where the system can."""
+    library = ctypes.CDLL(None, use_errno=True)
+    version = library.syscall(444, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
+    if version < 1:
+        return
+    rights = sum(WRITES) | (REFERS if version >= 2 else 0) | (TRUNCATES if version >= 3 else 0)
+    rules = struct.pack("=QQ", rights, CONNECTIONS)[: 16 if version >= 4 else 8]
+    ruleset = library.syscall(444, rules, ctypes.c_size_t(len(rules)), ctypes.c_uint32(0))
+    if ruleset < 0:
+        return
+    for path, allowed in ((folder, rights), (Path("/dev/null"), WRITES[0])):
+        opened = os.open(path, os.O_PATH)
+        rule = struct.pack("=Qi", allowed, opened)
+        library.syscall(445, ruleset, 1, rule, ctypes.c_uint32(0))
+        os.close(opened)
+    library.prctl(38, 1, 0, 0, 0)  # no new privileges
+    library.syscall(446, ruleset, ctypes.c_uint32(0))
+
+
+def end_group(process: subprocess.Popen[bytes], folder: str) -> None:
+    """End a process and all that it started; also what left its group, where /proc shows the folder."""
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
-    if process.stderr:
-        process.stderr.close()
     process.wait()
+    mark = f"TMPDIR={folder}\0".encode()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if int(entry.name) != os.getpid() and mark in (entry / "environ").read_bytes():
+                os.kill(int(entry.name), signal.SIGKILL)
 
 
 def copy_inputs(folders: Iterable[Path], target: Path) -> None:

@@ -128,9 +128,12 @@ constexpr std::size_t FOLD_FROM = 16;    // entries of a loop before patterns ar
 constexpr std::size_t LONGEST = 64;      // entries in a pattern
 constexpr Word MOST = NOTHING - 1;       // repetitions in one entry
 
+class Loop;
+
 struct Recorder {
     std::vector<Word> items;
     std::vector<Entry> entries;
+    Loop* innermost = nullptr;  // that runs
 
     void add(Word item) { items.push_back(item); }
 
@@ -138,45 +141,49 @@ struct Recorder {
         return entries[a].node == entries[b].node && entries[a].count == entries[b].count;
     }
 
-    // Append an entry to the list that begins at `first`, and fold the end where it repeats itself.
-    void append(std::size_t first, Entry entry) {
-        if (entries.size() - first >= FOLD_FROM && is_pattern(entries.back().node) &&
-            !begins_with(entries.back().node, entry)) {
+    // Append an entry to the list that begins at `first`, and fold the end where it repeats itself:
+    // always, once a pattern was found, else in long lists only. Returns whether there are patterns.
+    bool append(std::size_t first, Entry entry, bool has_patterns) {
+        if (has_patterns && is_pattern(entries.back().node) && !begins_with(entries.back().node, entry)) {
             fold(first);
         }
         entries.push_back(entry);
-        if (entries.size() - first > FOLD_FROM) {
-            fold(first);
+        if (has_patterns || entries.size() - first > FOLD_FROM) {
+            return fold(first) || has_patterns;
         }
+        return false;
     }
 
-    void fold(std::size_t first) {
+    bool fold(std::size_t first) {
         Nodes& nodes = state().nodes;
-        std::size_t size = entries.size() - first;
+        const std::size_t size = entries.size() - first;
         for (std::size_t length = 2; length <= LONGEST && length < size; length++) {
-            std::size_t tail = entries.size() - length;
+            const std::size_t tail = entries.size() - length;
             Entry& before = entries[tail - 1];
             const Word* words = reinterpret_cast<const Word*>(&entries[tail]);
             if (is_pattern(before.node) && before.count < MOST &&
                 nodes.is(before.node, words, 2 * length)) {
                 before.count++;
                 entries.resize(tail);
-                return;
+                return true;
             }
-            if (2 * length > size || !same(entries.size() - 1, tail - 1)) {
+            if (2 * length > size || !same(entries.size() - 1, tail - 1) ||
+                std::memcmp(&entries[tail - length], words, length * sizeof(Entry)) != 0) {
                 continue;
             }
-            std::size_t i = 0;
-            while (i < length && same(tail + i, tail - length + i)) {
-                i++;
+            const Word pattern = nodes.number(PATTERN, words, 2 * length);
+            Word count = 2;
+            std::size_t begin = tail - length;
+            while (begin >= first + length &&
+                   std::memcmp(&entries[begin - length], words, length * sizeof(Entry)) == 0) {
+                begin -= length;
+                count++;
             }
-            if (i == length) {
-                Word pattern = nodes.number(PATTERN, words, 2 * length);
-                entries.resize(tail - length);
-                entries.push_back({2, pattern});
-                return;
-            }
+            entries.resize(begin);
+            entries.push_back({count, pattern});
+            return true;
         }
+        return false;
     }
 
     bool is_pattern(Word node) const { return *state().nodes.at(node) == PATTERN; }
@@ -192,6 +199,8 @@ class Loop {  // an execution of a loop: lives around the statement
                 s.latest.resize(loop + 1, NOTHING);
             }
             expected_ = s.latest[loop];
+            outer_ = recorder_->innermost;
+            recorder_->innermost = this;
             items_ = recorder_->items.size();
             entries_ = recorder_->entries.size();
         }
@@ -203,20 +212,36 @@ class Loop {  // an execution of a loop: lives around the statement
 
     bool iteration() {  // announces the next one; always false
         if (recorder_) {
-            if (is_open_) {
+            if (is_open_ && !is_tested_) {
                 close();
             }
             is_open_ = true;
+            is_tested_ = false;
         }
         return false;
     }
 
+    void test() {  // announces its condition, which is part of it
+        iteration();
+        is_tested_ = true;
+    }
+
     void end() {
         is_done_ = true;
+        if (is_tested_) {
+            drop_nothing();
+        }
         if (Word node = finish(); node != NOTHING) {
+            recorder_->innermost = outer_;
             recorder_->add(node << ITEM_SHIFT | LOOP);
         }
         recorder_ = nullptr;
+    }
+
+    void drop_nothing() {  // forget an iteration that has not done anything yet
+        if (recorder_ && is_open_ && recorder_->items.size() == items_) {
+            is_open_ = false;
+        }
     }
 
     Word finish() {  // the node of the execution, or NOTHING if nothing is recorded
@@ -273,18 +298,19 @@ class Loop {  // an execution of a loop: lives around the statement
 
     void flush() {
         if (run_.count) {
-            recorder_->append(entries_, run_);
+            has_patterns_ = recorder_->append(entries_, run_, has_patterns_);
             run_.count = 0;
         }
     }
 
     Recorder* recorder_;
+    Loop* outer_ = nullptr;
     Word loop_;
     Word expected_ = NOTHING;
     std::size_t items_ = 0, entries_ = 0;
     std::uint64_t trips_ = 0;
     Entry run_{0, 0};
-    bool is_open_ = false, is_done_ = false;
+    bool is_open_ = false, is_tested_ = false, is_done_ = false, has_patterns_ = false;
 };
 
 // ---------------------------------------------------------------------------------------------------
@@ -307,7 +333,10 @@ inline std::vector<Fifo*>& fifos() {
     return *all;
 }
 
+inline std::uint64_t moves = 0;  // of words, as a sign that something goes on
+
 inline void note(Fifo* fifo, Word kind) {
+    moves++;
     if (current) {
         if (fifo->number == NOTHING) {
             fifo->number = Word(fifos().size());
@@ -406,6 +435,13 @@ inline Process* process_of(Word site, const std::string& name = "", bool is_repl
     return process;
 }
 
+inline void begin_execution(Process* process) {
+    if (!process->all) {
+        process->all = std::make_unique<Loop>(0);
+    }
+    process->all->iteration();
+}
+
 inline void execute(Process* process, const std::function<void()>& work) {
     Recorder* recorder = current;
     Process* outer = process_now;
@@ -413,10 +449,7 @@ inline void execute(Process* process, const std::function<void()>& work) {
     if (is_recording) {
         current = &process->recorder;
         process_now = process;
-        if (!process->all) {
-            process->all = std::make_unique<Loop>(0);
-        }
-        process->all->iteration();
+        begin_execution(process);
     }
     work();
     current = recorder;
@@ -536,8 +569,11 @@ inline void report_stuck() {
     stop("stuck", all);
 }
 
-// Until all processes but the detached are done.
+constexpr int IDLE_ROUNDS = 1000;  // of programs that only ask whether FIFOs are empty
+
+// Until all processes but the detached are done; then, if wished, until those can do no more.
 inline void run_all(Region* region, bool with_detached) {
+    int idle = 0;
     for (;;) {
         bool is_open = false;
         for (Fiber* fiber : fibers) {
@@ -548,7 +584,11 @@ inline void run_all(Region* region, bool with_detached) {
         if (!is_open && !with_detached) {
             return;
         }
-        if (!run_a_round()) {
+        const std::uint64_t before = moves;
+        const std::size_t count = fibers.size();
+        const bool has_run = run_a_round();
+        idle = moves == before && fibers.size() == count ? idle + 1 : 0;
+        if (!has_run || (!is_open && idle > 2) || idle > IDLE_ROUNDS) {
             if (!is_open) {
                 return;
             }
@@ -612,10 +652,7 @@ inline void begin(Word site) {  // likewise, where it declares a variable
         Process* process = process_of(site);
         current = &process->recorder;
         process_now = process;
-        if (!process->all) {
-            process->all = std::make_unique<Loop>(0);
-        }
-        process->all->iteration();
+        begin_execution(process);
     }
 }
 inline void end(Word) {
@@ -627,6 +664,27 @@ inline void end(Word) {
 struct At {  // the site of a task
     Word site;
 };
+
+// A task: with executions for ever, or one; processes of it are told apart by a name, and by turns.
+inline void start_task(Word site, const std::string& name, bool for_ever, bool is_detached,
+                       std::function<void()> work) {
+    if (!is_recording) {
+        stop("task outside", "");
+    }
+    if (!has_fibers()) {
+        stop("fibers", "");
+    }
+    Process* process = process_of(site, name, true);
+    if (for_ever) {
+        work = [process, work] {
+            for (;;) {
+                work();
+                begin_execution(process);
+            }
+        };
+    }
+    start(process, std::move(work), {}, is_detached || for_ever);
+}
 
 inline bool Region::join() {
     if (is_recording && has_fibers()) {
@@ -711,7 +769,13 @@ inline void write_trace() {
     std::vector<Root> roots;
     for (Process* process : processes) {
         if (process->all) {
-            current = &process->recorder;
+            while (process->recorder.innermost && process->recorder.innermost != process->all.get()) {
+                process->recorder.innermost->drop_nothing();
+                process->recorder.innermost->end();  // of a task that never ends
+            }
+            if (process->running) {
+                process->all->drop_nothing();
+            }
             roots.push_back({process, process->all->finish()});
         }
     }
@@ -788,8 +852,7 @@ class Top {  // lives in the body of the top function
             Process* process = process_of(1);  // what the top function does outside its processes
             process_now = process;
             current = &process->recorder;
-            process->all = std::make_unique<Loop>(0);
-            process->all->iteration();
+            begin_execution(process);
         }
     }
     bool end() {  // always false

@@ -94,8 +94,8 @@ class Channel {
         return word;
     }
     void put(const T& word, Word flags = 0) {
-        if (fiber_now && fiber_now->is_detached && ring_.size() >= AHEAD) {
-            wait_until(fifo_, true, [this] { return ring_.size() < AHEAD; });
+        if (ring_.size() >= ahead_ && is_recording) {
+            let_others_read();
         }
         note(fifo_, WRITE | flags);
         ring_.push(word);
@@ -110,7 +110,21 @@ class Channel {
     }
 
   private:
-    static constexpr std::size_t AHEAD = 4096;  // how far a task that never ends may run ahead
+    // A task that never ends waits when so many words are left; others let the readers have a turn, and
+    // again at double the number. In sequence there are no turns: many bytes end that mode.
+    static constexpr std::size_t AHEAD = 1 << 12, MANY_BYTES = std::size_t(1) << 28;
+    void let_others_read() {
+        if (fiber_now && fiber_now->is_detached) {
+            wait_until(fifo_, true, [this] { return ring_.size() < AHEAD; });
+        } else if (fiber_now) {
+            yield();
+            while (ahead_ <= ring_.size()) {
+                ahead_ *= 2;
+            }
+        } else if (!has_fibers() && ring_.size() * sizeof(T) >= MANY_BYTES) {
+            stop("fibers", fifo_->name);
+        }
+    }
     void refill() {
         if (fifo_->is_endless) {
             ring_.push(T());
@@ -119,6 +133,7 @@ class Channel {
         wait_to_read(fifo_, [this] { return !ring_.empty(); });
     }
     Fifo* fifo_;
+    std::size_t ahead_ = AHEAD;
     Ring<T> ring_;
 };
 
