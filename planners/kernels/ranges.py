@@ -115,7 +115,7 @@ def loop_nests(lengths: Sequence[int], element_bytes: Sequence[int], room: int) 
 
 
 def stage_times(stages: Sequence[int], events: int) -> int:
-    """Return the largest number of `stage_times`. stages: of each process; events: stages with accesses.
+    """Return the largest number of `stage_times`. stages: of each process; events: with accesses.
 
     A time is that of a path through the stages, each of which comes once, and through waits of at most
     2 cycles, one for each event.

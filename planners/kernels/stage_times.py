@@ -61,8 +61,8 @@ class Programs:
 class Fifos:
     """Depths, and what passed each FIFO.
 
-    is_bounded: (F,) whether a write may wait; latency: (F,) cycles from a write to its read. ring, size:
-    (F,) the places of the FIFO in the arrays of times; size is the depth where it is bounded.
+    is_bounded: (F,) whether a write may wait; latency: (F,) cycles from a write to its read. ring,
+    size: (F,) the places of the FIFO in the arrays of times; size is the depth where it is bounded.
     written, needed, released: (F,) words so far; *_at: (F,) the same, round the ring.
     write_time, read_time, and *_space, *_memory, *_process, *_record: what is known of each word.
     was_full: (F,) whether a write came later for lack of a place.
@@ -118,8 +118,8 @@ class Run:
 
     time, stage: (P,) of the last stage with an access; end: (P,) the last cycle, NOWHERE before it is
     known. space, memory, process, record: (P,) what the time came from. blocked, blocked_kind: (P,) the
-    FIFO waited for, or NOWHERE. pc, position, pending: (T,) next operation, its stage, its set; counter:
-    of each BEGIN. queue, is_queued: (P,) processes that can go on. limit: cycles; late: a process that
+    FIFO waited for, or NOWHERE. pc, position, pending: (T,) next operation, its stage, its set;
+    counter: of each BEGIN. queue, is_queued: (P,) processes that can go on. limit: cycles; late: a process that
     will end after them.
     """
 

@@ -1,4 +1,4 @@
-"""The work of `csdf fifo hls`: a design is traced and timed, its FIFOs are sized, the answer is told."""
+"""The work of `csdf fifo hls`: a design is traced and timed, its FIFOs sized, the answer told."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ BEST = {
 }
 SHOWN = 4  # processes and names in a line
 INFERRED = (
-    "stages of reads (1, or 2 under a condition in a nest), of writes (the last), 2 stages between loops, "
-    "shift registers up to 1024 bits: inferred from RTL simulations of Vitis HLS 2023.2",
+    "stages of reads (1, or 2 under a condition in a nest), of writes (the last), 2 stages between "
+    "loops, shift registers up to 1024 bits: inferred from RTL simulations of Vitis HLS 2023.2",
     "the top function is called once; pipelines stall as a whole (stp)",
 )
 
@@ -77,8 +77,8 @@ def work(options: argparse.Namespace) -> int:
 def _report(options: argparse.Namespace) -> SynthesisReport:
     if not options.report:
         raise CsdfError(
-            "--report is missing: csynth.xml of the C synthesis, or the folder with it; it says which loops "
-            "are pipelined and how"
+            "--report is missing: csynth.xml of the C synthesis, or the folder with it; it says which "
+            "loops are pipelined and how"
         )
     return read_report(Path(options.report))
 
@@ -143,8 +143,8 @@ def _write(found: CallStudy, traces: Sequence[Trace], options: argparse.Namespac
             )
         if options.separate:
             raise CsdfError(
-                "an array of streams has one depth in the source: --separate has no pragmas; take -o with a "
-                "file .json"
+                "an array of streams has one depth in the source: --separate has no pragmas; take -o "
+                "with a file .json"
             )
         _write_source(traces[0], depths, options)
     if options.tcl:
@@ -185,8 +185,8 @@ class _Told:
         if found.largest_skew:
             most = found.largest_skew if found.skew is None else min(found.skew, found.largest_skew)
             what = (
-                f"lanes of an array of streams are read up to {most} stages later than in the model (skew); "
-                "the report does not say it"
+                f"lanes of an array of streams are read up to {most} stages later than in the model "
+                "(skew); the report does not say it"
                 if most
                 else "all lanes of an array of streams are read in the same stage (skew 0); the report "
                 "does not say it"
@@ -227,7 +227,7 @@ class _Told:
                 {
                     "process": processes[one.process].name,
                     "line": processes[one.process].line,
-                    "waits_to": "write" if one.is_writing else "read" if one.fifo is not None else "begin",
+                    "waits_to": "begin" if one.fifo is None else "write" if one.is_writing else "read",
                     "fifo": None if one.fifo is None else fifos[one.fifo].name,
                     "fifo_line": None if one.fifo is None else fifos[one.fifo].line,
                     "says": self._step(one, tried.depths),

@@ -76,8 +76,8 @@ def read_accesses(file: Path) -> StagedDesign:
         other, first = ends.setdefault((place, kind), (name, number))
         if other != name:
             raise InvalidGraph(
-                f"{where}: process {name!r} {what}s FIFO {fifo!r}, but {other!r} does so in line {first}; "
-                "a FIFO has one writer and one reader"
+                f"{where}: process {name!r} {what}s FIFO {fifo!r}, but {other!r} does so in line "
+                f"{first}; a FIFO has one writer and one reader"
             )
         if loop != process.loop:
             process.loop = loop
@@ -153,8 +153,8 @@ def _design(
                 ends[fifo][kind] = place
             if len(set(accesses)) < len(accesses):
                 raise InvalidGraph(
-                    f"{file}:{process.line}: process {name!r} has two accesses of a FIFO in stage {stage}; "
-                    "a FIFO is read and written once in a cycle"
+                    f"{file}:{process.line}: process {name!r} has two accesses of a FIFO in stage "
+                    f"{stage}; a FIFO is read and written once in a cycle"
                 )
             items.append(Event(tuple(accesses)))
         staged.append(
@@ -165,7 +165,7 @@ def _design(
                 line=process.line,
                 tracks=(tuple(one for one in items if one != 0),),
                 stages=process.last,
-            )  # fmt: skip
+            )
         )
     found = []
     for name, fifo in fifos.items():
@@ -187,7 +187,7 @@ def _design(
                 writer=ends[fifo][WRITE],
                 reader=ends[fifo].get(READ, ends[fifo][WRITE]),
                 is_given="depth" in own,
-            )  # fmt: skip
+            )
         )
     assumed = tuple(
         f"{name}: 32 bits, as no line # fifo says its width" for name in fifos if name not in widths

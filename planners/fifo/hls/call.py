@@ -178,10 +178,12 @@ class CallModel:
     ) -> Outcome:
         """Return what one call does. memories: places that are; by default those whose depths say so.
 
-        None is a FIFO without end: a memory, where memories are not given. limit: cycles after which the
-        answer may be a bound above the limit, with the reasons for it.
+        None is a FIFO without end: a memory, where memories are not given. limit: cycles after which
+        the answer may be a bound above the limit, with the reasons for it.
         """
-        run, fifos, records, status = self._run(depths, memories, has_path, look, limit)
+        run, fifos, records, status = self._run(
+            depths, memories, has_path=has_path, look=look, limit=limit
+        )
         full = self._places_of(one for one, was in enumerate(fifos["was_full"]) if was)
         if status == stage_times.STUCK:
             blocked = self._deadlock(run)
@@ -211,9 +213,9 @@ class CallModel:
         )
 
     def occupancies(self, memories: Memories = None) -> tuple[int, ...]:
-        """Return for each place the depth that never makes a write wait, if all FIFOs are without end."""
+        """Return for each place the depth with which no write waits, all FIFOs being without end."""
         depths = [None] * len(self.members)
-        _, fifos, _, status = self._run(depths, memories, False, lambda: None)
+        _, fifos, _, status = self._run(depths, memories)
         if status != stage_times.DONE:
             return tuple(self.words)
         found = [1] * len(self.members)
@@ -234,6 +236,7 @@ class CallModel:
         self,
         depths: Depths,
         memories: Memories = None,
+        *,
         has_path: bool = False,
         look: Look = lambda: None,
         limit: int | None = None,
@@ -306,12 +309,12 @@ class CallModel:
             fifo = int(run["blocked"][process])
             if fifo == NOWHERE:
                 other = next(one for one in staged.after if int(run["end"][one]) == NOWHERE)
-                waits[process] = other, Blocked(process, None, False)
+                waits[process] = other, Blocked(process, None, is_writing=False)
                 continue
             is_writing = int(run["blocked_kind"][process]) == WRITE
             ends = self.design.fifos[fifo]
             other = ends.reader if is_writing else ends.writer
-            waits[process] = other, Blocked(process, fifo, is_writing)
+            waits[process] = other, Blocked(process, fifo, is_writing=is_writing)
         way: list[int] = []
         here = min(waits)
         while here in waits and here not in way:

@@ -1,8 +1,8 @@
 """A design as a CSDF graph: an iteration is one call of the top function.
 
 A stage with accesses is a firing of one cycle, and what lies between two of them a firing without
-tokens. A word of a memory passes an actor of one cycle more. Arrays that processes hand on are channels of
-two tokens, the two buffers of a PIPO. Calls of the graph overlap as calls of the hardware do that is
+tokens. A word of a memory passes an actor of one cycle more. Arrays that processes hand on are channels
+of two tokens, the two buffers of a PIPO. Calls of the graph overlap as calls of the hardware do that is
 started again as soon as its processes allow.
 """
 
@@ -23,11 +23,11 @@ Rates = dict[tuple[int, int], list[int]]  # by FIFO and kind: tokens of each pha
 
 
 def call_graph(model: CallModel, depths: Sequence[int]) -> Graph:
-    """Return the graph of a design with FIFOs of these depths. Raises InvalidGraph if it is too large."""
+    """Return the graph of a design with FIFOs of these depths. Raises InvalidGraph if too large."""
     if 2 * model.events > MOST_PHASES:
         raise InvalidGraph(
-            f"{model.design.name}: {model.events} stages with accesses in a call; a CSDF graph with a phase "
-            f"for each is written up to {MOST_PHASES // 2}"
+            f"{model.design.name}: {model.events} stages with accesses in a call; a CSDF graph with a "
+            f"phase for each is written up to {MOST_PHASES // 2}"
         )
     design = model.design
     actors, channels = [], []

@@ -1,6 +1,6 @@
-"""Smallest and cheapest depths of the FIFOs of one call, by the searches of csdf.search and planners.fifo.
+"""Smallest and cheapest depths of the FIFOs of one call, by the searches of the engine.
 
-Shift registers are a cycle faster than memories, so more depth can be slower. Two searches deal with it:
+Shift registers are a cycle faster than memories, so more depth can be slower. Two ways:
 
 - Fewest bits: the search for depths with all FIFOs as shift registers is monotone, and no real depths
   need fewer bits. Where the depths found are memories that cost the cycles gained, it is repeated with
@@ -85,7 +85,7 @@ class _Part:
             infeasible=Infeasible(limits),
         )
 
-    def max_occupancy(self, number: int, period: Fraction) -> int:
+    def max_occupancy(self, number: int, period: Fraction) -> int:  # noqa: ARG002 -- of the words
         """Return a depth with which no write to a place waits."""
         return self._model.words[number]
 
@@ -103,11 +103,11 @@ class CallGraph:
             number: Fraction(one.stages) for number, one in enumerate(model.design.processes)
         }
 
-    def components(self, depths: Sequence[int | None]) -> list[list[int]]:
+    def components(self, depths: Sequence[int | None]) -> list[list[int]]:  # noqa: ARG002
         """All processes: the cycles of a call are those of the last one to end."""
         return [list(range(len(self._model.design.processes)))]
 
-    def restricted(self, layers: Iterable[int], depths: Sequence[int | None]) -> _Part:
+    def restricted(self, layers: Iterable[int], depths: Sequence[int | None]) -> _Part:  # noqa: ARG002
         """Return the question of the whole call in some depths."""
         return _Part(self._model, depths, self._memories)
 
@@ -131,7 +131,7 @@ def _design(model: CallModel) -> Design:
                 bits=bits[place],
                 words=model.words[place],
                 given=model.given[place],
-            )  # fmt: skip
+            )
         )
         outputs[first.writer].append(port)
         inputs[first.reader].append(port)
@@ -151,7 +151,7 @@ def total_cost(model: CallModel, depths: Sequence[int], objective: str) -> int:
 
 
 def fewest_cycles(model: CallModel, look: Look = lambda: None) -> Outcome:
-    """Return what a call does with FIFOs without end, shift registers if they may be: none are faster."""
+    """Return what a call does with FIFOs without end, shift registers if they may be: the fastest."""
     return model.outcome([None] * len(model.members), memories=model.fixed_memories, look=look)
 
 
@@ -388,7 +388,7 @@ def _stepped_front(
                     cost=cost,
                     lower_bound=cost,
                     evaluations=search.count,
-                )  # fmt: skip
+                )
             )
             goal = (cycles or 0) - 1
     except ENDS as end:
@@ -399,9 +399,14 @@ def _stepped_front(
             depths = search.end(fastest.depths)
             cost = total_cost(model, fastest.depths, objective)
             points.append(
-                replace(fastest, status=Status.FEASIBLE, reason=reason, cost=cost,
-                        lower_bound=min(cost, search.lower_bound))
-            )  # fmt: skip
+                replace(
+                    fastest,
+                    status=Status.FEASIBLE,
+                    reason=reason,
+                    cost=cost,
+                    lower_bound=min(cost, search.lower_bound),
+                )
+            )
     done = []
     for point in points:
         try:

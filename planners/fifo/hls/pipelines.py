@@ -6,7 +6,7 @@ from b + i * interval on, as many as the loop is deep. The rules, inferred from 
 simulations of Vitis HLS 2023.2 (docs/fifo.md names the evidence of each):
 
 - a loop begins 2 stages after the last of the loop before it in the same process;
-- a FIFO that every iteration reads, or one that a loop that is no nest reads, is read in stage 1, others
+- a FIFO that every iteration reads, or that a loop reads which is no nest, is read in stage 1, others
   in stage 2; a FIFO is written in the last stage; no access is beyond the last stage;
 - further accesses of the same FIFO in one iteration come one per cycle; the last write is in the last
   stage, and reads go on from the first;
@@ -76,7 +76,7 @@ class StagedFifo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedProcess:
-    """A process as tracks of accesses; stages: the last one. after: processes that end before it begins."""
+    """A process as tracks of accesses; stages: the last. after: processes that end before it begins."""
 
     name: str
     module: str
@@ -140,7 +140,7 @@ def staged(
                 stages=last,
                 after=tuple(sorted(after[number])),
                 loops=tuple(builder.loops),
-            )  # fmt: skip
+            )
         )
     assumptions = tuple(dict.fromkeys(note for one in builders for note in one.assumptions))
     return StagedDesign(
@@ -181,14 +181,14 @@ def _fifos(trace: Trace, processes: Sequence[StagedProcess]) -> tuple[StagedFifo
             if len(side) > 1:
                 names = ", ".join(processes[one].name for one in side)
                 raise InvalidGraph(
-                    f"{trace.file}:{fifo.line}: FIFO {fifo.name!r} is {'written' if is_write else 'read'} "
-                    f"by {len(side)} processes ({names}); a FIFO of a dataflow region has one"
+                    f"{trace.file}:{fifo.line}: FIFO {fifo.name!r} is "
+                    f"{'written' if is_write else 'read'} by {len(side)} processes ({names}); a FIFO of a dataflow region has one"
                 )
         written, read = sum(sides[True].values()), sum(sides[False].values())
         if read > written:
             raise InvalidGraph(
-                f"{trace.file}:{fifo.line}: FIFO {fifo.name!r}: {read} words are read, but only {written} "
-                "are written in one call; the reader never ends"
+                f"{trace.file}:{fifo.line}: FIFO {fifo.name!r}: {read} words are read, but only "
+                f"{written} are written in one call; the reader never ends"
             )
         writer = next(iter(sides[True]), next(iter(sides[False]), 0))
         found.append(
@@ -203,7 +203,7 @@ def _fifos(trace: Trace, processes: Sequence[StagedProcess]) -> tuple[StagedFifo
                 writer=writer,
                 reader=next(iter(sides[False]), writer),
                 is_given=fifo.depth is not None,
-            )  # fmt: skip
+            )
         )
     return tuple(found)
 
@@ -385,7 +385,8 @@ class _Builder:
                     "the report is of another design, or of another version of it"
                 )
             self.loops.append(
-                f"{reported.tag}: interval {reported.interval}, depth {reported.depth}, {traced} iterations"
+                f"{reported.tag}: interval {reported.interval}, depth {reported.depth}, {traced} "
+                "iterations"
             )
             return pipeline
         if not any(
@@ -396,8 +397,8 @@ class _Builder:
             has_access = any(iteration for iteration in _iterations(run.iterations))
             if has_access and self._reported:
                 raise InvalidGraph(
-                    f"{self._report.file}: no loop for {run.label or 'the loop'!r} of process {self.name!r} "
-                    f"({self.file}:{run.line}); {self.module!r} has "
+                    f"{self._report.file}: no loop for {run.label or 'the loop'!r} of process "
+                    f"{self.name!r} ({self.file}:{run.line}); {self.module!r} has "
                     f"{_some([one.tag for one in self._reported])}"
                 )
         return None
@@ -431,7 +432,7 @@ class _Builder:
         return sum(times for _, times in self._inner(run, loop))
 
     def _inner(self, run: Loop, loop: Key) -> Iterator[tuple[tuple[Access, ...], int]]:
-        """Yield what the iterations of the pipelined loop do, each kind of iteration once, and how often."""
+        """Yield what iterations of the pipelined loop do, each kind once, and how often."""
         found: dict[int, int] = {}
         kept: dict[int, Iteration] = {}
         pending: list[tuple[Loop, int]] = [(run, 1)]
@@ -547,17 +548,22 @@ class _Builder:
         if key not in self._items:
             self._kept.append(run)
             self._items[key] = _joined(
-                list(self._parts(run.iterations, _key(run) == pipeline.loop, pipeline, rank))
+                list(
+                    self._parts(
+                        run.iterations, pipeline, rank, is_pipelined=_key(run) == pipeline.loop
+                    )
+                )
             )
         return self._items[key]
 
     def _parts(
-        self, repeats: Body, is_pipelined: bool, pipeline: _Pipeline, rank: int
+        self, repeats: Body, pipeline: _Pipeline, rank: int, *, is_pipelined: bool
     ) -> Iterator[Item]:
         for part in repeats:
             if isinstance(part, Repeat):
                 yield Again(
-                    part.count, tuple(self._parts(part.pattern, is_pipelined, pipeline, rank))
+                    part.count,
+                    tuple(self._parts(part.pattern, pipeline, rank, is_pipelined=is_pipelined)),
                 )
             elif is_pipelined:
                 accesses = tuple(_accesses(part))
@@ -572,7 +578,7 @@ class _Builder:
     def _step(
         self, pipeline: _Pipeline, accesses: tuple[Access, ...], rank: int, stages: int
     ) -> tuple[Item, ...]:
-        """The accesses of an iteration that are in the stage of a track, and the way to the next one."""
+        """The accesses of an iteration in the stage of a track, and the way to the next one."""
         if rank >= len(pipeline.ranks):
             return (stages,)
         offset = pipeline.ranks[rank]

@@ -131,11 +131,11 @@ def _loops(module: str, parent: ElementTree.Element, file: Path) -> Iterator[Rep
     for loop in parent:
         inner = list(_loops(module, loop, file))
         yield from inner
-        if inner or loop.find("TripCount") is None and loop.find("PipelineII") is None:
+        if inner or (loop.find("TripCount") is None and loop.find("PipelineII") is None):
             continue
         name = loop.findtext("Name") or loop.tag
-        interval = _number(loop, ("PipelineII", "IterationLatency"), file)
-        depth = _number(loop, ("PipelineDepth", "IterationLatency"), file)
+        interval = _number(loop, ("PipelineII", "IterationLatency"))
+        depth = _number(loop, ("PipelineDepth", "IterationLatency"))
         if interval is None or depth is None:
             continue
         if interval < 1 or depth < 1:
@@ -143,11 +143,11 @@ def _loops(module: str, parent: ElementTree.Element, file: Path) -> Iterator[Rep
                 f"{file}: loop {name!r} of {module!r} has interval {interval} and depth {depth}; "
                 "both are 1 at least"
             )
-        trips = _number(loop, ("TripCount",), file)
+        trips = _number(loop, ("TripCount",))
         yield ReportedLoop(module=module, tag=name, interval=interval, depth=depth, trips=trips)
 
 
-def _number(loop: ElementTree.Element, names: tuple[str, ...], file: Path) -> int | None:
+def _number(loop: ElementTree.Element, names: tuple[str, ...]) -> int | None:
     """The first of these numbers that is there; None where it is a range or unknown."""
     for name in names:
         element = loop.find(name)

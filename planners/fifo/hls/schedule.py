@@ -1,7 +1,7 @@
 """Schedules of Vitis HLS: by how many stages the lanes of an array of streams are read apart.
 
-A solution has a file <module>.verbose.sched.rpt for each module, in .autopilot/db. It lists the states of
-each pipeline, `Pipeline-0 : II = 1, D = 12, States = { 2 3 4 }`, and the operations of each state,
+A solution has a file <module>.verbose.sched.rpt for each module, in .autopilot/db. It lists the states
+of each pipeline, `Pipeline-0 : II = 1, D = 12, States = { 2 3 4 }`, and the operations of each state,
 `ST_3 : Operation 40 [1/1] (1.2ns) ---> "%v = read i32 @_ssdm_op_Read.ap_fifo..., i32 %v7_1" [..]`.
 """
 

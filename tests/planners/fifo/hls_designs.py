@@ -30,11 +30,11 @@ def loop(label, iterations, line=1):
 
 
 def read(fifo):
-    return Access(fifo, False)
+    return Access(fifo, is_write=False)
 
 
 def write(fifo):
-    return Access(fifo, True)
+    return Access(fifo, is_write=True)
 
 
 def fifos(*groups, bits=32, depth=None):
@@ -105,7 +105,7 @@ def random_design(rng: random.Random):
     head = loop("head", [Repeat(half, (tuple(map(read, range(lanes))),))])
     rest = [tuple(map(read, range(lanes))) for _ in range(words - half)]
     rest[-1] += (write(lanes + 1), write(lanes + 1))
-    tail = loop("tail", [loop_iteration for loop_iteration in rest])
+    tail = loop("tail", rest)
     late = [(read(lanes + 1), read(lanes + 1), read(lanes))] + [(read(lanes),)] * (words - 1)
     inner = loop("inner", late)
     join = loop("join", [(inner,)])

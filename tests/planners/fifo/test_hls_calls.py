@@ -134,15 +134,15 @@ def test_a_trip_count_costs_no_memory():
         [("source", [(quiet, "quiet", 4, 3)]), ("sink", [(take, "take", 1, 2)])],
         small.fifos(("f", 1)),
     )
-    # The word is written in stage 4 * (10^9 - 1) + 2, and read in the last stage of the sink a cycle later.
+    # The word is written in stage 4 * (10^9 - 1) + 2, and read a cycle later, in the last stage.
     assert small.model(pair).outcome([2]).cycles == 4 * (10**9 - 1) + 3
 
 
 @pytest.mark.parametrize("backend", BOTH)
 def test_compiled_and_plain_stage_times_agree(backend, monkeypatch):
     use(monkeypatch, backend)
-    # Word 5, the last of a row, is written in cycle 6 and averaged from 7 on; the mean is written 2 stages
-    # later, and read in cycle 10 in stage 2 of the first iteration. 23 iterations follow.
+    # Word 5, the last of a row, is written in cycle 6 and averaged from 7 on; the mean is written 2
+    # stages later, and read in cycle 10 in stage 2 of the first iteration. 23 iterations follow.
     assert small.model(small.branch()).outcome([20, 2, 2]).cycles == 10 + 23
 
 
@@ -169,7 +169,7 @@ def first_iteration(graph):
 
 
 def test_block_rams_are_those_of_the_published_rule():
-    # 32 bits: a slice of 18 and the rest up to 1024 words; 9 and a rest of 5 beyond, from 2049 on 9, 4 and 1.
+    # 32 bits: a slice of 18 and the rest up to 1024 words; 9 and a rest of 5 beyond, then 9, 4 and 1.
     assert [block_rams(depth, 32) for depth in (33, 1024, 1025, 2048, 2049, 4096)] == [
         2,
         2,
@@ -194,14 +194,16 @@ def test_a_report_is_read_whole_packed_or_by_module(tmp_path):
     single.mkdir()
     own = text.replace("<Name>source</Name>", "").replace("ModuleInformation", "Other")
     begin, end = own.index("<PerformanceEstimates>"), own.index("</Module>")
-    own = f"<profile><UserAssignments><TopModelName>source</TopModelName></UserAssignments>{own[begin:end]}</profile>"
+    named = "<UserAssignments><TopModelName>source</TopModelName></UserAssignments>"
+    own = f"<profile>{named}{own[begin:end]}</profile>"
     (single / "source_csynth.xml").write_text(own)
     found = [read_report(path).loops["source"] for path in (whole, tmp_path, packed.parent, single)]
     assert found[0][0].interval == 2
     assert found == [found[0]] * 4
 
 
-REPORT = """<profile><UserAssignments><TopModelName>top</TopModelName></UserAssignments><ModuleInformation>
+REPORT = """<profile><UserAssignments><TopModelName>top</TopModelName></UserAssignments>
+<ModuleInformation>
 <Module><Name>{module}</Name><PerformanceEstimates><SummaryOfLoopLatency><{tag}><Name>{tag}</Name>
 <TripCount>{trips}</TripCount><PipelineII>2</PipelineII><PipelineDepth>3</PipelineDepth></{tag}>
 </SummaryOfLoopLatency></PerformanceEstimates></Module>
