@@ -119,8 +119,8 @@ class Run:
     time, stage: (P,) of the last stage with an access; end: (P,) the last cycle, NOWHERE before it is
     known. space, memory, process, record: (P,) what the time came from. blocked, blocked_kind: (P,) the
     FIFO waited for, or NOWHERE. pc, position, pending: (T,) next operation, its stage, its set;
-    counter: of each BEGIN. queue, is_queued: (P,) processes that can go on. limit: cycles; late: a process that
-    will end after them.
+    counter: of each BEGIN. queue, is_queued: (P,) processes that can go on. limit: cycles; late: a
+    process that will end after them.
     """
 
     def __init__(

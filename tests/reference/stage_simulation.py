@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from planners.fifo.hls.report import ReportedLoop, SynthesisReport
+from planners.fifo.hls.synthesis_report import ReportedLoop, SynthesisReport
 from planners.fifo.hls.trace import Access, Loop, Repeat, Trace
 
 Stage = list[tuple[int, str]]  # FIFOs, and what happens: need, free, write

@@ -19,19 +19,19 @@ def command_parser() -> argparse.ArgumentParser:
     parser = parsers.new_parser(
         PROGRAM,
         "Cycles, deadlocks and the smallest FIFO depths of a Vitis HLS DATAFLOW design, from its C++ "
-        "and the report of one C synthesis. The source is compiled and run, with its test bench, to trace "
-        "its accesses of FIFOs; intervals and depths of pipelines come from the report. No tool of the "
-        "vendor is needed. By default the smallest depths for the fewest cycles.",
+        "and the report of one C synthesis. The source is compiled and run, with its test bench, to "
+        "trace its accesses of FIFOs; intervals and depths of pipelines come from the report. No tool "
+        "of the vendor is needed. By default the smallest depths for the fewest cycles.",
         "csdf fifo hls models/fifo/hls_branch/branch.cpp --report models/fifo/hls_branch/csynth.xml",
         "csdf fifo hls models/fifo/hls_branch/branch.cpp --report models/fifo/hls_branch --front "
         "--objective bram",
         work="planners.fifo.command.hls_work",
         notes="THE SOURCE IS COMPILED AND RUN on this machine, in a folder of its own that is removed, "
         "with limits of time and memory, as far as the operating system keeps them: run only what you "
-        "trust. Lanes of an array of streams may be read later than the report says, by up to the depth "
-        "of their reader: depths are found for the most, --skew says it better, --schedule reads it. A "
-        "file .csv in place of the source has one access in a line: process,loop,iteration,fifo,"
-        "read|write,stage.",
+        "trust. Lanes of an array of streams may be read later than the report says, by up to the "
+        "depth of their reader: depths are found for the most, --skew says it better, --schedule "
+        "reads it. A file .csv in place of the source has one access in a line: "
+        "process,loop,iteration,fifo,read|write,stage.",
     )
     parser.add_argument(
         "source",
@@ -81,8 +81,8 @@ def command_parser() -> argparse.ArgumentParser:
         "--objective",
         choices=OBJECTIVES,
         default="bits",
-        help="what is to be small: bits, elements, block RAMs of 18 kbit (none up to 1024 bits), or LUTs "
-        "of shift registers; default: bits",
+        help="what is to be small: bits, elements, block RAMs of 18 kbit (none up to 1024 bits), or "
+        "LUTs of shift registers; default: bits",
     )
     parser.add_argument(
         "--storage",

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from csdf.errors import InvalidGraph
 from planners.fifo.design import LEAST_DEPTH
-from planners.fifo.hls.report import ReportedLoop, SynthesisReport
+from planners.fifo.hls.synthesis_report import ReportedLoop, SynthesisReport
 from planners.fifo.hls.trace import Access, Iteration, Loop, Repeat, Trace, TracedProcess
 from planners.kernels.stage_times import NEED, READ, RELEASE, WRITE
 
@@ -182,7 +182,8 @@ def _fifos(trace: Trace, processes: Sequence[StagedProcess]) -> tuple[StagedFifo
                 names = ", ".join(processes[one].name for one in side)
                 raise InvalidGraph(
                     f"{trace.file}:{fifo.line}: FIFO {fifo.name!r} is "
-                    f"{'written' if is_write else 'read'} by {len(side)} processes ({names}); a FIFO of a dataflow region has one"
+                    f"{'written' if is_write else 'read'} by {len(side)} processes ({names}); "
+                    "a FIFO of a dataflow region has one"
                 )
         written, read = sum(sides[True].values()), sum(sides[False].values())
         if read > written:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from planners.fifo.hls.call import CallModel
 from planners.fifo.hls.pipelines import staged
-from planners.fifo.hls.report import ReportedLoop, SynthesisReport
+from planners.fifo.hls.synthesis_report import ReportedLoop, SynthesisReport
 from planners.fifo.hls.trace import (
     Access,
     Loop,
