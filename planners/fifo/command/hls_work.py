@@ -127,8 +127,8 @@ def _write(found: CallStudy, traces: Sequence[Trace], options: argparse.Namespac
     model = found.model
     chosen = found.sizing or (found.points[-1] if found.points else None)
     if options.csdf:
-        depths = chosen.depths if chosen and chosen.depths else model.given
-        write_graph(options.csdf, call_graph(model, depths))
+        found_depths = chosen.depths if chosen and chosen.depths else model.given
+        write_graph(options.csdf, call_graph(model, found_depths))
         remark(options.program, f"wrote {options.csdf}: the design as a CSDF graph")
     if chosen is None or not chosen.depths:
         return

@@ -117,8 +117,8 @@ class CallModel:
         self.members = list(self.places.values())
         self.place_of = [0] * len(design.fifos)
         for place, members in enumerate(self.members):
-            for fifo in members:
-                self.place_of[fifo] = place
+            for one in members:
+                self.place_of[one] = place
         self.words = [max(design.fifos[one].words for one in members) for members in self.members]
         self.events = sum(events(track) for one in design.processes for track in one.tracks)
         self.simulated = 0
@@ -339,7 +339,7 @@ def events(items: Track) -> int:
         if isinstance(item, Event):
             total += 1
         elif isinstance(item, Again):
-            total += item.count * events(item.items)
+            total += item.times * events(item.items)
     return total
 
 
@@ -392,9 +392,9 @@ def _columns(
     design: StagedDesign, place_of: Sequence[int], is_first: Sequence[bool]
 ) -> list[list[int]]:
     """The arguments of the kernel's Programs; FIFOs that move with another one are left out."""
-    track_start, first = [0], []
-    operation, gap, argument = [], [], []
-    set_start, set_fifo, set_kind = [0], [], []
+    track_start, first = [0], list[int]()
+    operation, gap, argument = list[int](), list[int](), list[int]()
+    set_start, set_fifo, set_kind = [0], list[int](), list[int]()
     sets: dict[tuple[tuple[int, int], ...], int] = {}
 
     def emit(code: int, stages: int, value: int) -> None:
@@ -416,7 +416,7 @@ def _columns(
                 pause = 0
             elif isinstance(item, Again):
                 begin = len(operation)
-                emit(BEGIN, pause, item.count)
+                emit(BEGIN, pause, item.times)
                 rest = write_inner(item.items)
                 emit(END, rest, begin)
                 pause = 0
@@ -436,7 +436,7 @@ def _columns(
             write_inner(track)
             emit(STOP, 0, 0)
         track_start.append(len(first))
-    after_start, after = [0], []
+    after_start, after = [0], list[int]()
     for process in design.processes:
         after += process.after
         after_start.append(len(after))

@@ -137,7 +137,7 @@ def _events(track: Track, begin: int) -> Iterator[tuple[int, Event]]:
             yield here, item
         elif isinstance(item, Again):
             length = _length(item.items)
-            for _ in range(item.count):
+            for _ in range(item.times):
                 yield from _events(item.items, here)
                 here += length
         else:
@@ -150,6 +150,6 @@ def _length(items: Track) -> int:
         if isinstance(item, int)
         else 0
         if isinstance(item, Event)
-        else item.count * _length(item.items)
+        else item.times * _length(item.items)
         for item in items
     )

@@ -21,7 +21,7 @@ from csdf.search.memory_cost import StepSearch
 from csdf.status import Reason, Status, because
 from csdf.time_limit import ENDS, Stop, reason_of
 from planners.fifo.design import LEAST_DEPTH, Design, Fifo, Layer
-from planners.fifo.event_graph import CriticalCycle, Infeasible
+from planners.fifo.event_graph import Chain, CriticalCycle, Infeasible
 from planners.fifo.hls.call import CallModel, Look, Memories, Outcome, events
 from planners.fifo.sizing import SizingWhy, smallest_depths, variables_of
 from planners.fifo.timing.cluster import Cluster, EventSequence, Port
@@ -77,7 +77,9 @@ class _Part:
         return None if found.cycles is not None and found.cycles <= period else self._cycle(found)
 
     def _cycle(self, found: Outcome) -> CriticalCycle:
-        limits = {((place, 1),): self._depths[place] or 0 for place in found.holding}
+        limits: dict[Chain, int] = {
+            ((place, 1),): self._depths[place] or 0 for place in found.holding
+        }
         return CriticalCycle(
             period=None if found.cycles is None else Fraction(found.cycles),
             fifos=found.holding,

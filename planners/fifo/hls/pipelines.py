@@ -45,7 +45,7 @@ class Event(NamedTuple):
 class Again(NamedTuple):
     """Items of a track, so many times."""
 
-    count: int
+    times: int
     items: tuple[Item, ...]
 
 
@@ -162,7 +162,7 @@ def counted_accesses(track: Track) -> dict[tuple[int, int], int]:
                 found[access] = found.get(access, 0) + 1
         elif isinstance(item, Again):
             for access, times in counted_accesses(item.items).items():
-                found[access] = found.get(access, 0) + item.count * times
+                found[access] = found.get(access, 0) + item.times * times
     return found
 
 
@@ -171,9 +171,9 @@ def _fifos(trace: Trace, processes: Sequence[StagedProcess]) -> tuple[StagedFifo
     ends: list[dict[bool, dict[int, int]]] = [{True: {}, False: {}} for _ in trace.fifos]
     for number, process in enumerate(processes):
         for track in process.tracks:
-            for (fifo, kind), times in counted_accesses(track).items():
+            for (number_of, kind), times in counted_accesses(track).items():
                 if kind != RELEASE:
-                    side = ends[fifo][kind == WRITE]
+                    side = ends[number_of][kind == WRITE]
                     side[number] = side.get(number, 0) + times
     found = []
     for fifo, sides in zip(trace.fifos, ends, strict=True):
@@ -641,7 +641,7 @@ def _length(items: Sequence[Item]) -> int:
         if isinstance(item, int):
             total += item
         elif isinstance(item, Again):
-            total += item.count * _length(item.items)
+            total += item.times * _length(item.items)
     return total
 
 
@@ -651,22 +651,24 @@ def _joined(items: Sequence[Item]) -> tuple[Track, int]:
     total = 0
 
     def add(item: Item) -> None:
-        if isinstance(item, int) and found and isinstance(found[-1], int):
-            item += found.pop()
+        before = found[-1] if found else None
+        if isinstance(item, int) and isinstance(before, int):
+            item += before
+            found.pop()
         if item != 0:
             found.append(item)
 
     for item in items:
         if isinstance(item, Again):
             inner, length = _joined(item.items)
-            total += item.count * length
+            total += item.times * length
             if all(isinstance(one, int) for one in inner):
-                add(item.count * length)
-            elif item.count == 1:
+                add(item.times * length)
+            elif item.times == 1:
                 for one in inner:
                     add(one)
             else:
-                add(Again(item.count, inner))
+                add(Again(item.times, inner))
         else:
             total += item if isinstance(item, int) else 0
             add(item)
