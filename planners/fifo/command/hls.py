@@ -108,9 +108,15 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--in-place", action="store_true", help="write the pragmas of the depths into the source"
     )
-    parser.add_argument("--tcl", metavar="FILE", help="write set_directive_stream of the depths")
+    parser.add_argument(
+        "--tcl",
+        type=parsers.output_file(),
+        metavar="FILE",
+        help="write set_directive_stream of the depths",
+    )
     parser.add_argument(
         "--csdf",
+        type=parsers.output_file("xml", "json"),
         metavar="FILE",
         help="write the design, with these depths, as a CSDF graph: .xml or .json",
     )
@@ -127,10 +133,9 @@ def command_parser() -> argparse.ArgumentParser:
         help="for each run of the source; default: 2GB",
     )  # fmt: skip
     parsers.add_json_option(parser)
-    parser.add_argument(
-        "-o", "--output", metavar="FILE",
-        help="copy of the source with the pragmas of the depths (.cpp), or the depths (.json)",
-    )  # fmt: skip
+    parsers.add_output_option(
+        parser, "copy of the source with the pragmas of the depths, or the depths alone (.json)"
+    )
     return parser
 
 

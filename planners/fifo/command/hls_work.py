@@ -48,6 +48,7 @@ def work(options: argparse.Namespace) -> int:
     """Print the answer; return the exit code: 0 found, 1 there are none, 3 unknown."""
     sources = [Path(one) for one in options.source]
     is_table = len(sources) == 1 and sources[0].suffix.lower() == ".csv"
+    _require_writable(options, is_table=is_table)
     traces: list[Trace] = []
     report = None
     if is_table:
@@ -122,44 +123,47 @@ def _exit_code(found: CallStudy) -> int:
     return answers.UNKNOWN if sizing.status is Status.UNKNOWN else answers.ANSWERED
 
 
+def _require_writable(options: argparse.Namespace, *, is_table: bool) -> None:
+    """Raise CsdfError, before the work, where there are no pragmas to write depths into."""
+    is_source = options.in_place or (
+        options.output and not options.output.lower().endswith(".json")
+    )
+    if is_source and is_table:
+        raise CsdfError("a table of accesses has no pragmas; -o takes a file .json for its depths")
+    if is_source and options.separate:
+        raise CsdfError(
+            "an array of streams has one depth in the source: --separate has no pragmas; take -o with "
+            "a file .json"
+        )
+
+
 def _write(found: CallStudy, traces: Sequence[Trace], options: argparse.Namespace) -> None:
     """Write what was asked for, if there are depths."""
     model = found.model
     chosen = found.sizing or (found.points[-1] if found.points else None)
+    depths = chosen.depths if chosen is not None else ()
     if options.csdf:
-        found_depths = chosen.depths if chosen and chosen.depths else model.given
-        write_graph(options.csdf, call_graph(model, found_depths))
+        write_graph(options.csdf, call_graph(model, depths or model.given))
         remark(options.program, f"wrote {options.csdf}: the design as a CSDF graph")
-    if chosen is None or not chosen.depths:
+    if not depths:
         return
-    depths = dict(zip(model.names, chosen.depths, strict=True))
+    named = dict(zip(model.names, depths, strict=True))
+    storage = options.storage or ""
     if options.output and options.output.lower().endswith(".json"):
-        write_text(options.output, answers.json_text(depths) + "\n")
+        write_text(options.output, answers.json_text(named) + "\n")
         remark(options.program, f"wrote {options.output}: the depth of each FIFO")
     elif options.output or options.in_place:
-        if not traces:
-            raise CsdfError(
-                "a table of accesses has no pragmas; -o takes a file .json for its depths"
-            )
-        if options.separate:
-            raise CsdfError(
-                "an array of streams has one depth in the source: --separate has no pragmas; take -o "
-                "with a file .json"
-            )
-        _write_source(traces[0], depths, options)
+        file = traces[0].file
+        pairs = [
+            (traces[0].fifos[row[0]], depth)
+            for row, depth in zip(model.members, depths, strict=True)
+        ]
+        target = options.output or str(file)
+        write_text(target, with_pragmas(read_text(file), str(file), pairs, storage))
+        remark(options.program, f"wrote {target}: with these depths")
     if options.tcl:
-        write_text(options.tcl, tcl_directives(model.design.name, depths, options.storage or ""))
+        write_text(options.tcl, tcl_directives(model.design.name, named, storage))
         remark(options.program, f"wrote {options.tcl}: directives with these depths")
-
-
-def _write_source(trace: Trace, depths: dict[str, int], options: argparse.Namespace) -> None:
-    fifos = {fifo.group: fifo for fifo in reversed(trace.fifos)}
-    text = with_pragmas(
-        read_text(trace.file), str(trace.file), fifos, depths, options.storage or ""
-    )
-    target = options.output or str(trace.file)
-    write_text(target, text)
-    remark(options.program, f"wrote {target}: with these depths")
 
 
 class _Told:

@@ -9,6 +9,7 @@ no real depths are faster, and bounds rest on that.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -109,12 +110,13 @@ class CallModel:
 
     def __init__(self, design: StagedDesign, *, is_grouped: bool = True) -> None:
         self.design = design
-        self.places: dict[str, list[int]] = {}  # by name: the FIFOs of each place
+        places: dict[tuple[str, int], list[int]] = {}  # by name and line of the declaration
         for number, fifo in enumerate(design.fifos):
             name = fifo.group if is_grouped else fifo.name
-            self.places.setdefault(name, []).append(number)
-        self.names = list(self.places)
-        self.members = list(self.places.values())
+            places.setdefault((name, fifo.line if is_grouped else number), []).append(number)
+        often = Counter(name for name, _ in places)
+        self.names = [name if often[name] == 1 else f"{name} ({line})" for name, line in places]
+        self.members = list(places.values())
         self.place_of = [0] * len(design.fifos)
         for place, members in enumerate(self.members):
             for one in members:

@@ -20,6 +20,7 @@ from planners.fifo.hls.critical import Limit, limit
 from planners.fifo.hls.depths import CallSizing, fewest_cycles, front, sized, total_cost
 from planners.fifo.hls.pipelines import Skew, StagedDesign
 
+MOST_TRIED = 50_000_000  # stages of the calls that look for depths that are not needed
 Staging = Callable[[Skew], StagedDesign]  # the design for a skew
 
 
@@ -97,11 +98,11 @@ def study(runs: Sequence[Staging], question: Question, stops: Callable[[], Stop]
         if question.skew != 0 and nominal.design.largest_skew and sizing.depths:
             plain = _for_all([one.at(0) for one in models], question, stops)
     unneeded = []
-    if why.cycles is not None:
+    if why.cycles is not None and nominal.events * len(given) <= MOST_TRIED:
         for place, depth in enumerate(given):
             if depth > LEAST_DEPTH:
                 trial = (*given[:place], LEAST_DEPTH, *given[place + 1 :])
-                cycles = nominal.outcome(trial).cycles
+                cycles = nominal.outcome(trial, limit=why.cycles).cycles
                 if cycles is not None and cycles <= why.cycles:
                     unneeded.append(place)
     return CallStudy(

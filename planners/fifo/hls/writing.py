@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from csdf.errors import InvalidGraph
 from planners.fifo.hls.trace import TracedFifo
@@ -12,20 +12,16 @@ PRAGMA = re.compile(r"^\s*#\s*pragma\s+HLS\s+STREAM\b", re.IGNORECASE)
 
 
 def with_pragmas(
-    text: str,
-    file: str,
-    fifos: Mapping[str, TracedFifo],
-    depths: Mapping[str, int],
-    storage: str = "",
+    text: str, file: str, depths: Iterable[tuple[TracedFifo, int]], storage: str = ""
 ) -> str:
     """Return a source with a STREAM pragma of the depth for each array of streams.
 
-    fifos: one of each array, for the line of its declaration. A pragma that is there is changed in its
-    place; else one is put behind the declaration. storage: of BIND_STORAGE, if it is to be fixed.
+    depths: of one FIFO of each array. A pragma that is there is changed in its place; else one is put
+    behind the declaration. storage: of BIND_STORAGE, if it is to be fixed.
     """
     lines = text.splitlines(keepends=True)
-    for name in sorted(depths, key=lambda one: -fifos[one].line):
-        fifo, depth = fifos[name], depths[name]
+    for fifo, depth in sorted(depths, key=lambda one: -one[0].line):
+        name = fifo.group
         start = fifo.line - 1
         if not 0 <= start < len(lines) or not re.search(rf"\b{re.escape(name)}\b", lines[start]):
             raise InvalidGraph(

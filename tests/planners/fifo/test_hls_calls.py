@@ -2,6 +2,7 @@
 
 import gzip
 import random
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -91,10 +92,8 @@ def test_a_front_in_block_rams_has_every_trade_off():
     # 100-bit words: from 11 on a FIFO is a memory, 6 block RAMs wide and a cycle slower. A row of 8
     # words needs that to run at full rate.
     trace, report = small.branch(3, 8)
-    trace = type(trace)(
-        top="top", file=trace.file, processes=trace.processes, arrays=(),
-        fifos=small.fifos(("direct", 1), ("to_mean", 1), ("means", 1), bits=100),
-    )  # fmt: skip
+    wide = small.fifos(("direct", 1), ("to_mean", 1), ("means", 1), bits=100)
+    trace = replace(trace, fifos=wide)
     model = small.model((trace, report))
     points, is_complete = front(model, objective="bram", stop=Stop(20))
     best = {}
@@ -274,27 +273,15 @@ SOURCE = """void top() {
 
 
 def test_depths_are_written_into_pragmas_and_new_ones_behind_declarations():
-    fifos = {
-        name: small.fifos((name, 1))[0].__class__(
-            name=name,
-            group=name,
-            bits=32,
-            depth=None,
-            kind="",
-            line=line,
-            pragma_line=None,
-            words=0,
-            left=0,
-        )
-        for name, line in (("lane", 2), ("other", 4))
-    }
-    text = with_pragmas(SOURCE, "design.cpp", fifos, {"lane": 20, "other": 3})
+    lane, other = small.fifos(("lane", 1), ("other", 1))
+    lane, other = replace(lane, line=2), replace(other, line=4)
+    text = with_pragmas(SOURCE, "design.cpp", [(lane, 20), (other, 3)])
     assert text.splitlines()[2] == "  #pragma HLS stream depth=20 variable=lane // deep"
     assert text.splitlines()[4] == "  #pragma HLS STREAM variable=other depth=3"
     assert len(text.splitlines()) == len(SOURCE.splitlines()) + 1
-    assert with_pragmas(text, "design.cpp", fifos, {"lane": 20}) == text
+    assert with_pragmas(text, "design.cpp", [(lane, 20)]) == text
     with pytest.raises(InvalidGraph, match=r"design\.cpp:2: no declaration"):
-        with_pragmas("\n" + SOURCE, "design.cpp", fifos, {"lane": 20})
+        with_pragmas("\n" + SOURCE, "design.cpp", [(lane, 20)])
 
 
 def test_directives_name_the_top_function():
