@@ -10,6 +10,10 @@ runs until a word or a place has no time yet; the process at the other end of th
 The times are the least of a (max, +) system (Baccelli, Cohen, Olsder, Quadrat, Synchronization and
 Linearity, 1992), so the order in which processes are looked at changes nothing.
 
+Where a state comes back (the same places in all programs, and the same times but for a shift), what
+happened in between is skipped as often as all loops allow: steady parts cost no time, as in a self-timed
+execution. A snapshot is kept for twice as long each time (Brent's method).
+
 Each time carries what it came from: sets, of 62 bits, of the FIFOs whose place was waited for, of the
 FIFOs in memory whose word was waited for, and of the processes on the longest path.
 """
@@ -113,6 +117,66 @@ class Records:
         self.count = 0
 
 
+class Snapshot:
+    """The state after an event of one process, kept until it comes back or its window ends.
+
+    Of the FIFOs only those that come first in the arrays of times are kept; words that pass others make
+    states different.
+
+    is_on: whether states are compared at all. The arrays are copies of those of Run and Fifos by name;
+    entered: (operations,) how often each loop began, in the run and at the snapshot.
+    """
+
+    def __init__(
+        self, is_on, time, stage, end, is_started, space, memory, process, blocked, is_queued, queue, pc,
+        position, pending, counter, entered, entered_then, written, needed, released, written_at,
+        released_at, write_time, write_space, write_memory, write_process, read_time, read_space,
+        read_memory, read_process,
+    ):  # fmt: skip
+        """Keep these arrays; nothing is taken yet."""
+        self.is_on = is_on
+        self.time = time
+        self.stage = stage
+        self.end = end
+        self.is_started = is_started
+        self.space = space
+        self.memory = memory
+        self.process = process
+        self.blocked = blocked
+        self.is_queued = is_queued
+        self.queue = queue
+        self.pc = pc
+        self.position = position
+        self.pending = pending
+        self.counter = counter
+        self.entered = entered
+        self.entered_then = entered_then
+        self.written = written
+        self.needed = needed
+        self.released = released
+        self.written_at = written_at
+        self.released_at = released_at
+        self.write_time = write_time
+        self.write_space = write_space
+        self.write_memory = write_memory
+        self.write_process = write_process
+        self.read_time = read_time
+        self.read_space = read_space
+        self.read_memory = read_memory
+        self.read_process = read_process
+        self.anchor = NOWHERE
+        self.anchor_pc = NOWHERE
+        self.taken_at = 0
+        self.waiting = 0
+        # In events, which take some 16 times as long as to keep a number.
+        kept = (
+            8 * len(write_time) + 2 * len(counter) + 3 * len(pc) + 5 * len(written) + 10 * len(time)
+        )
+        self.least_window = max(16, kept // 16)
+        self.window = self.least_window
+        self.skipped = 0
+
+
 class Run:
     """Where the processes are.
 
@@ -152,7 +216,7 @@ class Run:
         self.late = NOWHERE
 
 
-def advance(programs, fifos, records, run, fuel):
+def advance(programs, fifos, records, snapshot, run, fuel):
     """Go on; return DONE, STUCK if no process can, or PAUSED after so many stages.
 
     LATE: process `run.late` will end after the limit, whatever happens from here.
@@ -164,9 +228,9 @@ def advance(programs, fifos, records, run, fuel):
         run.head = (run.head + 1) % processes
         run.waiting -= 1
         run.is_queued[process] = 0
-        if run.is_started[process] == 0 and start(programs, records, run, process) == 0:
+        if run.is_started[process] == 0 and (start(programs, records, snapshot, run, process) == 0):
             continue
-        proceed(programs, fifos, records, run, process, goal)
+        proceed(programs, fifos, records, snapshot, run, process, goal)
         if run.late != NOWHERE:
             return LATE
         if run.events >= goal:
@@ -183,7 +247,7 @@ def call(run, process):
         run.waiting += 1
 
 
-def start(programs, records, run, process):
+def start(programs, records, snapshot, run, process):
     """Begin a process once those before it have ended; return whether it has begun."""
     begin = 0
     last = NOWHERE
@@ -207,7 +271,7 @@ def start(programs, records, run, process):
         run.late = process
     for track in range(programs.track_start[process], programs.track_start[process + 1]):
         run.pc[track] = programs.first[track]
-        step(programs, run, track)
+        step(programs, snapshot, run, track)
     return 1
 
 
@@ -225,7 +289,7 @@ def note(records, run, process, fifo, kind):
     records.count += 1
 
 
-def step(programs, run, track):
+def step(programs, snapshot, run, track):
     """Go to the next event of a track."""
     pc = run.pc[track]
     position = run.position[track]
@@ -241,6 +305,7 @@ def step(programs, run, track):
             break
         if operation == BEGIN:
             run.counter[pc] = programs.argument[pc]
+            snapshot.entered[pc] += 1
             pc += 1
             continue
         begin = programs.argument[pc]
@@ -250,7 +315,7 @@ def step(programs, run, track):
     run.position[track] = position
 
 
-def proceed(programs, fifos, records, run, process, goal):
+def proceed(programs, fifos, records, snapshot, run, process, goal):
     """Let a process go on until it waits for something without a time, ends, or the goal is met."""
     first_track = programs.track_start[process]
     last_track = programs.track_start[process + 1]
@@ -370,5 +435,216 @@ def proceed(programs, fifos, records, run, process, goal):
                     if run.blocked[other] == fifo:
                         run.blocked[other] = NOWHERE
                         call(run, other)
-            step(programs, run, track)
+            step(programs, snapshot, run, track)
+        if snapshot.is_on:
+            if snapshot.anchor == NOWHERE or run.events - snapshot.taken_at > snapshot.window:
+                take(fifos, snapshot, run, process, run.pc[first_track])
+            elif process == snapshot.anchor and run.pc[first_track] == snapshot.anchor_pc:
+                periods = recurrence(programs, fifos, snapshot, run, process)
+                if periods > 0:
+                    skip(programs, fifos, snapshot, run, process, periods)
     call(run, process)
+
+
+def take(fifos, snapshot, run, process, pc):
+    """Keep the state after an event of a process; the next window is twice as long."""
+    if snapshot.anchor != NOWHERE:
+        snapshot.window *= 2
+    snapshot.anchor = process
+    snapshot.anchor_pc = pc
+    snapshot.taken_at = run.events
+    snapshot.waiting = run.waiting
+    for one in range(len(run.time)):
+        snapshot.time[one] = run.time[one]
+        snapshot.stage[one] = run.stage[one]
+        snapshot.end[one] = run.end[one]
+        snapshot.is_started[one] = run.is_started[one]
+        snapshot.space[one] = run.space[one]
+        snapshot.memory[one] = run.memory[one]
+        snapshot.process[one] = run.process[one]
+        snapshot.blocked[one] = run.blocked[one]
+        snapshot.is_queued[one] = run.is_queued[one]
+        snapshot.queue[one] = run.queue[(run.head + one) % len(run.time)]
+    for track in range(len(run.pc)):
+        snapshot.pc[track] = run.pc[track]
+        snapshot.position[track] = run.position[track]
+        snapshot.pending[track] = run.pending[track]
+    for place in range(len(run.counter)):
+        snapshot.counter[place] = run.counter[place]
+        snapshot.entered_then[place] = snapshot.entered[place]
+    for fifo in range(len(fifos.written)):
+        snapshot.written[fifo] = fifos.written[fifo]
+        snapshot.needed[fifo] = fifos.needed[fifo]
+        snapshot.released[fifo] = fifos.released[fifo]
+        snapshot.written_at[fifo] = fifos.written_at[fifo]
+        snapshot.released_at[fifo] = fifos.released_at[fifo]
+    for at in range(len(snapshot.write_time)):
+        snapshot.write_time[at] = fifos.write_time[at]
+        snapshot.write_space[at] = fifos.write_space[at]
+        snapshot.write_memory[at] = fifos.write_memory[at]
+        snapshot.write_process[at] = fifos.write_process[at]
+        snapshot.read_time[at] = fifos.read_time[at]
+        snapshot.read_space[at] = fifos.read_space[at]
+        snapshot.read_memory[at] = fifos.read_memory[at]
+        snapshot.read_process[at] = fifos.read_process[at]
+
+
+def recurrence(programs, fifos, snapshot, run, anchor):
+    """Return how often what happened since the snapshot may be skipped, 0 if the state is another one."""
+    shift = run.time[anchor] - snapshot.time[anchor]
+    most = FAR
+    if run.waiting != snapshot.waiting:
+        return 0
+    for one in range(len(run.time)):
+        if (
+            run.end[one] != snapshot.end[one]
+            or run.is_started[one] != snapshot.is_started[one]
+            or run.blocked[one] != snapshot.blocked[one]
+            or run.is_queued[one] != snapshot.is_queued[one]
+        ):
+            return 0
+        if one < run.waiting and run.queue[(run.head + one) % len(run.time)] != snapshot.queue[one]:
+            return 0
+        stages = run.stage[one] - snapshot.stage[one]
+        if stages == 0:
+            if run.time[one] != snapshot.time[one]:
+                return 0
+            continue
+        if (
+            run.time[one] - snapshot.time[one] != shift
+            or run.space[one] != snapshot.space[one]
+            or run.memory[one] != snapshot.memory[one]
+            or run.process[one] != snapshot.process[one]
+        ):
+            return 0
+        for track in range(programs.track_start[one], programs.track_start[one + 1]):
+            if run.pc[track] != snapshot.pc[track] or run.pending[track] != snapshot.pending[track]:
+                return 0
+            if run.position[track] != snapshot.position[track] + stages and (
+                run.position[track] != FAR or snapshot.position[track] != FAR
+            ):
+                return 0
+    for place in range(len(run.counter)):
+        rounds = snapshot.counter[place] - run.counter[place]
+        if rounds == 0:
+            continue
+        if rounds < 0 or snapshot.entered[place] != snapshot.entered_then[place]:
+            return 0
+        most = min(most, (run.counter[place] - 1) // rounds)
+    for fifo in range(len(fifos.written)):
+        if most < 1:
+            return 0
+        written = fifos.written[fifo] - snapshot.written[fifo]
+        needed = fifos.needed[fifo] - snapshot.needed[fifo]
+        released = fifos.released[fifo] - snapshot.released[fifo]
+        if needed != released:
+            return 0
+        if written == 0 and needed == 0:
+            continue
+        reader = programs.reader[fifo]
+        last = fifos.size[fifo] - 1
+        if written == needed:
+            if not is_shifted(programs, fifos, snapshot, run, fifo, shift):
+                return 0
+            if fifos.is_bounded[fifo] == 0:  # its words go on to places that are not used yet
+                most = min(most, (last - fifos.written[fifo]) // written)
+            continue
+        at = fifos.written_at[fifo] - 1 if fifos.written_at[fifo] > 0 else last
+        if (
+            written != 0
+            or run.end[programs.writer[fifo]] == NOWHERE
+            or fifos.write_time[fifos.ring[fifo] + at] + fifos.latency[fifo] > snapshot.time[reader]
+        ):
+            return 0
+        # All words are there since before the snapshot: its reader never waits for them.
+        most = min(most, (fifos.written[fifo] - fifos.needed[fifo]) // needed)
+    return most
+
+
+def is_shifted(programs, fifos, snapshot, run, fifo, shift):
+    """Whether the times in a FIFO that matter are those of the snapshot, all later by the same."""
+    size = fifos.size[fifo]
+    ring = fifos.ring[fifo]
+    if ring + size > len(snapshot.write_time):
+        return 0
+    reader = programs.reader[fifo]
+    writer = programs.writer[fifo]
+    for back in range(1, fifos.written[fifo] - fifos.needed[fifo] + 1):
+        now = ring + (fifos.written_at[fifo] - back) % size
+        then = ring + (snapshot.written_at[fifo] - back) % size
+        if (
+            fifos.write_time[now] == snapshot.write_time[then] + shift
+            and fifos.write_space[now] == snapshot.write_space[then]
+            and fifos.write_memory[now] == snapshot.write_memory[then]
+            and fifos.write_process[now] == snapshot.write_process[then]
+        ):
+            continue
+        if (
+            fifos.write_time[now] + fifos.latency[fifo] > run.time[reader]
+            or snapshot.write_time[then] + fifos.latency[fifo] > snapshot.time[reader]
+        ):
+            return 0
+    if fifos.is_bounded[fifo] == 0:
+        return 1
+    if snapshot.written[fifo] < size:
+        return 0
+    for back in range(1, fifos.released[fifo] - fifos.written[fifo] + size + 1):
+        now = ring + (fifos.released_at[fifo] - back) % size
+        then = ring + (snapshot.released_at[fifo] - back) % size
+        if (
+            fifos.read_time[now] == snapshot.read_time[then] + shift
+            and fifos.read_space[now] == snapshot.read_space[then]
+            and fifos.read_memory[now] == snapshot.read_memory[then]
+            and fifos.read_process[now] == snapshot.read_process[then]
+        ):
+            continue
+        if (
+            fifos.read_time[now] + 1 > run.time[writer]
+            or snapshot.read_time[then] + 1 > snapshot.time[writer]
+        ):
+            return 0
+    return 1
+
+
+def skip(programs, fifos, snapshot, run, anchor, periods):
+    """Let what happened since the snapshot happen so many times more."""
+    shift = periods * (run.time[anchor] - snapshot.time[anchor])
+    for one in range(len(run.time)):
+        stages = run.stage[one] - snapshot.stage[one]
+        if stages == 0:
+            continue
+        run.time[one] += shift
+        run.stage[one] += periods * stages
+        for track in range(programs.track_start[one], programs.track_start[one + 1]):
+            if run.position[track] != FAR:
+                run.position[track] += periods * stages
+    for place in range(len(run.counter)):
+        run.counter[place] -= periods * (snapshot.counter[place] - run.counter[place])
+    for fifo in range(len(fifos.written)):
+        written = periods * (fifos.written[fifo] - snapshot.written[fifo])
+        needed = periods * (fifos.needed[fifo] - snapshot.needed[fifo])
+        size = fifos.size[fifo]
+        ring = fifos.ring[fifo]
+        if written == 0 and needed == 0:
+            continue
+        if written != 0 and fifos.is_bounded[fifo] == 0:
+            for back in range(1, fifos.written[fifo] - fifos.needed[fifo] + 1):
+                now = ring + fifos.written_at[fifo] - back  # the last one first: places may overlap
+                fifos.write_time[now + written] = fifos.write_time[now] + shift
+                fifos.write_space[now + written] = fifos.write_space[now]
+                fifos.write_memory[now + written] = fifos.write_memory[now]
+                fifos.write_process[now + written] = fifos.write_process[now]
+            fifos.written_at[fifo] += written
+        elif written != 0:  # places go round, so all stay where they are
+            for at in range(ring, ring + size):
+                fifos.write_time[at] += shift
+                fifos.read_time[at] += shift
+        if written == 0 or fifos.is_bounded[fifo] == 0:
+            fifos.needed_at[fifo] = (fifos.needed_at[fifo] + needed) % size
+            fifos.released_at[fifo] = (fifos.released_at[fifo] + needed) % size
+        fifos.written[fifo] += written
+        fifos.needed[fifo] += needed
+        fifos.released[fifo] += needed
+    snapshot.anchor = NOWHERE
+    snapshot.window *= 2  # for the loop around, which is met again after more
+    snapshot.skipped += periods

@@ -23,6 +23,8 @@ from planners.kernels.stage_times import BEGIN, END, EVENT, NOWHERE, STOP, WRITE
 SHIFTED = 2  # words that are in a shift register whatever their width
 SHIFTED_BITS = 1024  # of a shift register, at most; deeper FIFOs are memories
 SETS = 62  # places that are told apart; more share a bit, which makes reasons weaker, not wrong
+KEPT_SHARE = 16  # events of a call for each time that a snapshot keeps
+MANY = 4000  # stages of a call from which on a state that comes back is looked for
 ROOM = 1 << 20  # waits that are kept to name the critical path
 Depths = Sequence[int | None]
 Memories = Sequence[bool] | None
@@ -217,7 +219,7 @@ class CallModel:
     def occupancies(self, memories: Memories = None) -> tuple[int, ...]:
         """Return for each place the depth with which no write waits, all FIFOs being without end."""
         depths = [None] * len(self.members)
-        _, fifos, _, status = self._run(depths, memories)
+        _, fifos, _, status = self._run(depths, memories, is_whole=True)
         if status != stage_times.DONE:
             return tuple(self.words)
         found = [1] * len(self.members)
@@ -240,6 +242,7 @@ class CallModel:
         memories: Memories = None,
         *,
         has_path: bool = False,
+        is_whole: bool = False,
         look: Look = lambda: None,
         limit: int | None = None,
     ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], int]:
@@ -248,22 +251,25 @@ class CallModel:
             columns = [backend.array(one) for one in self._columns]
             self._programs[backend.is_compiled] = backend.kernel(stage_times.Programs)(*columns)
         programs = self._programs[backend.is_compiled]
-        bounded, latency, ring, size, total = [], [], [], [], 0
+        bounded, latency, size = list[int](), list[int](), list[int]()
         for fifo, place, is_first in zip(
             self.design.fifos, self.place_of, self._is_first, strict=True
         ):
             depth = depths[place]
-            words = fifo.words if is_first else 1
-            is_open = depth is None or depth >= words
             if memories is not None:
                 is_slow = memories[place]
             else:
                 is_slow = depth is None or is_memory(depth, fifo.bits, fifo.kind)
+            words = fifo.words if is_first else 1
+            is_open = depth is None or depth >= words
             bounded.append(int(not is_open))
             latency.append(2 if is_slow else 1)
-            ring.append(total)
             size.append(max(1, words if depth is None or is_open else depth))
-            total += size[-1]
+        ring, total, kept_words = [0] * len(size), 0, 0
+        for number in sorted(range(len(size)), key=size.__getitem__):  # the small ones come first
+            ring[number], total = total, total + size[number]
+            if total * KEPT_SHARE <= self.events:
+                kept_words = total
         count = len(self.design.fifos)
         counts = [backend.blank(count) for _ in range(7)]
         times = [backend.blank(total) for _ in range(10)]
@@ -284,11 +290,20 @@ class CallModel:
         run.waiting = processes
         if limit is not None:
             run.limit = limit
+        is_skipping = int(not has_path and not is_whole and self.events >= MANY)
+        snapshot = backend.kernel(stage_times.Snapshot)(
+            is_skipping,
+            *(backend.blank(processes) for _ in range(10)),
+            *(backend.blank(max(1, tracks)) for _ in range(3)),
+            *(backend.blank(len(self._columns[2])) for _ in range(3)),
+            *(backend.blank(count) for _ in range(5)),
+            *(backend.blank(kept_words if is_skipping else 0) for _ in range(8)),
+        )
         advance = backend.kernel(stage_times.advance)
         status = stage_times.PAUSED
         while status == stage_times.PAUSED:
             look()
-            status = advance(programs, fifos, records, run, backend.fuel)
+            status = advance(programs, fifos, records, snapshot, run, backend.fuel)
         self.simulated += run.events
         names = ("time", "stage", "end", "is_started", "space", "memory", "process", "record",
                  "blocked", "blocked_kind")  # fmt: skip

@@ -95,9 +95,9 @@ def branch(rows=4, columns=6):
     )
 
 
-def random_design(rng: random.Random):
+def random_design(rng: random.Random, words: int | None = None):
     """A chain of processes with a fork and random guards, intervals, depths and a second loop."""
-    words = rng.randint(4, 12)
+    words = words or rng.randint(4, 12)
     lanes = rng.randint(1, 3)
     first = tuple(map(write, range(lanes)))
     put = loop("put", [Repeat(words, ((*first, write(lanes)),))])

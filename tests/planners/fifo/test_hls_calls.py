@@ -10,6 +10,7 @@ import pytest
 from csdf.errors import InvalidGraph, UnreadableFile
 from csdf.status import Status
 from csdf.time_limit import Stop
+from planners.fifo.hls import call
 from planners.fifo.hls.accesses import read_accesses
 from planners.fifo.hls.call import CallModel, block_rams
 from planners.fifo.hls.call_graph import call_graph
@@ -123,6 +124,28 @@ def test_depths_for_several_runs_suffice_for_each():
     for pair in (short, long):
         model = small.model(pair)
         assert model.outcome(found.sizing.depths).cycles == fewest_cycles(model).cycles
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_state_that_comes_back_is_skipped_with_the_same_times(seed, monkeypatch):
+    rng = random.Random(seed)
+    pairs = [small.branch(40, rng.randint(2, 9)), small.pipe(400, rng.randint(1, 3))]
+    pairs.append(small.random_design(rng, words=rng.randint(100, 300)))
+    for pair in pairs:
+        model = small.model(pair, rng.randint(0, 2))
+        for _ in range(6):
+            depths = [rng.choice((2, 3, 5, 12, 30, None)) for _ in model.members]
+            monkeypatch.setattr(call, "MANY", 10**9)
+            begin, whole = model.simulated, model.outcome(depths)
+            plain = model.simulated - begin
+            monkeypatch.setattr(call, "MANY", 1)
+            begin, skipped = model.simulated, model.outcome(depths)
+            assert skipped == whole
+            assert model.simulated - begin <= plain
+    # 10^7 words at a steady rate are a few events.
+    long = small.model(small.pipe(10**7))
+    assert long.outcome([8]).cycles == 2 + 10**7 - 1 + 5
+    assert long.simulated < 10_000
 
 
 def test_a_trip_count_costs_no_memory():
