@@ -11,8 +11,8 @@ The times are the least of a (max, +) system (Baccelli, Cohen, Olsder, Quadrat, 
 Linearity, 1992), so the order in which processes are looked at changes nothing.
 
 Where a state comes back (the same places in all programs, and the same times but for a shift), what
-happened in between is skipped as often as all loops allow: steady parts cost no time, as in a self-timed
-execution. A snapshot is kept for twice as long each time (Brent's method).
+happened in between is skipped as often as all loops allow: steady parts cost no time, as in a
+self-timed execution. A snapshot is kept for twice as long each time (Brent's method).
 
 Each time carries what it came from: sets, of 62 bits, of the FIFOs whose place was waited for, of the
 FIFOs in memory whose word was waited for, and of the processes on the longest path.
@@ -123,8 +123,8 @@ class Snapshot:
     Of the FIFOs only those that come first in the arrays of times are kept; words that pass others make
     states different.
 
-    is_on: whether states are compared at all. The arrays are copies of those of Run and Fifos by name;
-    entered: (operations,) how often each loop began, in the run and at the snapshot.
+    is_on: whether states are compared at all. The arrays are copies of those of Run and Fifos by
+    name; entered, entered_then: (operations,) how often each loop began, so far and then.
     """
 
     def __init__(
@@ -490,7 +490,7 @@ def take(fifos, snapshot, run, process, pc):
 
 
 def recurrence(programs, fifos, snapshot, run, anchor):
-    """Return how often what happened since the snapshot may be skipped, 0 if the state is another one."""
+    """Return how often what happened since the snapshot may be skipped, 0 in another state."""
     shift = run.time[anchor] - snapshot.time[anchor]
     most = FAR
     if run.waiting != snapshot.waiting:

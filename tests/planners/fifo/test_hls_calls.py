@@ -45,6 +45,20 @@ def test_the_last_word_of_a_plain_pipe_is_read_as_soon_as_it_is_there():
     assert small.model(small.pipe(10)).outcome([2]).cycles == 2 + 9 + 5
 
 
+def test_loops_that_are_not_flattened_run_one_after_the_other():
+    # The inner loop takes stages 0 to 5, and begins again 2 after its last: 0, 7 and 14, to 19.
+    inner = small.loop("inner", [Repeat(4, ((small.write(0),),))], line=3)
+    outer = small.loop("outer", [Repeat(3, ((inner,),))], line=2)
+    take = small.loop("", [Repeat(12, ((small.read(0),),))], line=7)
+    pair = small.design(
+        [("source", [(outer, "inner", 1, 3)]), ("sink", [(take, "VITIS_LOOP_7_1", 1, 2)])],
+        small.fifos(("f", 1)),
+    )
+    assert staged(*pair).processes[0].stages == 19
+    # The last word is written in stage 19, and read a cycle later in the last stage of the sink.
+    assert small.model(pair).outcome([12]).cycles == 20
+
+
 @pytest.mark.parametrize("skew", [1, 2, 3])
 def test_lanes_with_a_skew_need_two_words_more_than_it(skew):
     # Published for lanes that are read in consecutive cycles: up to the skew they deadlock, one more
