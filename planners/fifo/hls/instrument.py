@@ -223,9 +223,10 @@ class Design:
         self.sites: list[Site] = []
         self.regions: list[tuple[Function, int]] = []
         self.variables: list[Variable] = []
-        self.stream_types = {"stream", "streams", "stream_of_blocks"}
+        self.stream_types = {"stream", "streams", "stream_of_blocks", "round_robin", "load_balance"}
         self.global_streams: list[tuple[str, int, int]] = []
         self.included: set[Path] = set()
+        self.task_names: set[str] = set()
         self.unbalanced: list[tuple[int, int, str]] = []  # source, line, bracket
         self._folders, self._shipped = folders, shipped
         self._conditions = Conditions(defines)
@@ -947,6 +948,7 @@ class Body:
         file, stop = self.function.file, tokens[end - 1].end
         if "task" in head and "hls" in head:
             for name, rest in names:
+                self.design.task_names.add(name.text)
                 arguments = split(rest, 1, after(rest, 0) - 1) if rest and rest[0].text == "(" else ()
                 if arguments:
                     site = self._site("".join(t.text for t in arguments[0]), "task", i)
@@ -977,8 +979,18 @@ class Body:
                 self.source.insert(tokens[end - 1].end, f"::csdf_trace::end({number});", -6)
 
     def _tasks(self, i: int, end: int) -> None:
-        """Number the invocations of TAPA tasks."""
+        """Number the invocations of TAPA tasks, and those of arrays of hls::task."""
         tokens = self.tokens
+        if tokens[i].text in self.design.task_names:
+            k = i + 1
+            while self._text(k) == "[":
+                k = after(tokens, k)
+            arguments = split(tokens, k + 1, after(tokens, k) - 1) if self._text(k) == "(" else ()
+            if arguments:
+                site = self._site("".join(t.text for t in arguments[0]), "task", i)
+                site.start = -1
+                site.tokens = tokens[i:end]
+                self.source.insert(tokens[k].end, f"::csdf_trace::At{{{len(self.design.sites) + 1}}},", 0)
         for k in range(i, end):
             if tokens[k].text == "invoke" and k and tokens[k - 1].text == ".":
                 opening = k + 1

@@ -483,7 +483,7 @@ class Recording:
             flat: Iteration = (body,)
             if body.trips == 1:
                 flat = iterations[0]  # type: ignore[assignment]
-            if not flat and (number in parents or int(site) == TOP_SITE):
+            if (number in parents or int(site) == TOP_SITE) and not moves_words(flat):
                 continue
             site_of = self._site(int(site))
             place.setdefault(int(site), []).append(len(processes))
@@ -491,7 +491,7 @@ class Recording:
             places.append(len(processes))
             processes.append(
                 TracedProcess(
-                    name=site_of.name + name if name.startswith("[") else name or site_of.name,
+                    name=site_of.name + name,
                     line=site_of.line,
                     body=flat,
                     parent=next(iter(place.get(-1 - int(parent), [])), None) if int(parent) >= 0 else None,
@@ -528,6 +528,8 @@ class Recording:
     def _site(self, number: int) -> Site:
         if number == TOP_SITE:
             return Site(name=self.top.name, kind="top", line=self.top.line, file=self.top.file, region=-1)
+        if number == 0:
+            return Site(name="", kind="task", line=self.top.line, file=self.top.file, region=-1)
         return self.design.sites[number - 2]
 
     def _executions(self, rows: Iterable[list[str]], number_of: dict[int, int]) -> dict[int, Loop]:
@@ -570,6 +572,22 @@ class Recording:
         return loops
 
 
+def moves_words(iteration: Iteration) -> bool:
+    """Whether anything in an iteration reads or writes a FIFO."""
+    open_parts: list[Iteration | Repeat] = [iteration]
+    seen = set()
+    while open_parts:
+        part = open_parts.pop()
+        for one in part.pattern if isinstance(part, Repeat) else part:
+            if isinstance(one, Access):
+                return True
+            for inner in one.iterations if isinstance(one, Loop) else (one,):
+                if id(inner) not in seen:
+                    seen.add(id(inner))
+                    open_parts.append(inner)
+    return False
+
+
 # Landlock (Linux 5.13 and later): what is not allowed below is refused.
 WRITES = (1 << 1, *(1 << bit for bit in range(4, 13)))  # to files; to remove and to make anything
 TRUNCATES, REFERS = 1 << 14, 1 << 13  # of versions 3 and 2
@@ -597,11 +615,11 @@ def confine(folder: Path) -> None:
 
 
 def end_group(process: subprocess.Popen[bytes], folder: str) -> None:
-    """End a process and all that it started; also what left its group, where /proc shows the folder."""
+    """End a process and all that it started; also what left its group, as /proc shows by their folder."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    mark = f"TMPDIR={folder}\0".encode()
+    mark = f"HOME={folder}/run\0".encode()  # of the program, not of compilers beside it
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if int(entry.name) != os.getpid() and mark in (entry / "environ").read_bytes():

@@ -5,6 +5,8 @@
 // of loops are stored once, as numbered nodes; repetitions are counted. So memory does not grow with
 // trip counts where the loops are regular.
 #pragma once
+#include <cassert>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -597,7 +599,7 @@ inline void run_all(Region* region, bool with_detached) {
     }
 }
 
-inline void start(Process* process, std::function<void()> work, std::vector<Process*> after, bool is_detached) {
+inline Fiber* start(Process* process, std::function<void()> work, std::vector<Process*> after, bool is_detached) {
     Fiber* fiber = new Fiber;
     fiber->work = std::move(work);
     fiber->after = std::move(after);
@@ -610,6 +612,7 @@ inline void start(Process* process, std::function<void()> work, std::vector<Proc
     if (is_runnable(fiber)) {
         resume(fiber);
     }
+    return fiber;
 }
 
 // A process of a region: `after` are the sites whose arrays it reads.
@@ -666,7 +669,7 @@ struct At {  // the site of a task
 };
 
 // A task: with executions for ever, or one; processes of it are told apart by a name, and by turns.
-inline void start_task(Word site, const std::string& name, bool for_ever, bool is_detached,
+inline Fiber* start_task(Word site, const std::string& name, bool for_ever, bool is_detached,
                        std::function<void()> work) {
     if (!is_recording) {
         stop("task outside", "");
@@ -683,7 +686,7 @@ inline void start_task(Word site, const std::string& name, bool for_ever, bool i
             }
         };
     }
-    start(process, std::move(work), {}, is_detached || for_ever);
+    return start(process, std::move(work), {}, is_detached || for_ever);
 }
 
 inline bool Region::join() {
