@@ -30,7 +30,7 @@ TOKEN = re.compile(
 HLS = re.compile(r"(?:#\s*pragma\s+)?HLS\s+(\w+)(.*)", re.DOTALL | re.IGNORECASE)
 INCLUDE = re.compile(r'#\s*include\s*(["<])([^">]+)[">]')
 OPEN = {"(": ")", "[": "]", "{": "}"}
-LOOPS = ("for", "while", "do", "TAPA_WHILE_NOT_EOT", "TAPA_WHILE_NEITHER_EOT")
+LOOPS = ("for", "while", "do", "TAPA_WHILE_NOT_EOT", "TAPA_WHILE_NEITHER_EOT", "TAPA_WHILE_NONE_EOT")
 NOT_DECLARED = frozenset(
     "return delete goto using typedef break continue throw static_assert case default new else if for "
     "while do switch try catch sizeof template friend operator this namespace".split()
@@ -716,6 +716,8 @@ class Body:
             return pragma[1]
         if token.kind == "pragma" or text == ";":
             return i + 1
+        if text == "[" and self._text(i + 1) == "[":  # attributes
+            return self._statement(min(after(tokens, i), last - 1), last)
         if text == "{":
             end = after(tokens, i)
             self._compound_in_region(i, end - 1)
@@ -742,9 +744,10 @@ class Body:
                     k += 1
                 return k + 1
             if self._text(i + 1) == ":" and text not in ("public", "private", "protected"):
-                if self._text(i + 2) in LOOPS:
-                    return self._loop(i, i + 2, last)
-                return self._statement(i + 2, last)
+                k = i + 2
+                while self._text(k) == "[" and self._text(k + 1) == "[":
+                    k = after(tokens, k)
+                return self._loop(i, k, last) if self._text(k) in LOOPS else self._statement(min(k, last - 1), last)
         return self._simple(i, last)
 
     def _compound_in_region(self, first: int, last: int) -> None:

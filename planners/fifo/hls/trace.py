@@ -263,11 +263,21 @@ class Recording:
 
     def _first_error(self, errors: str) -> str:
         prefix = str(self.folder / "sources")
+        place, message = "", ""
         for line in errors.splitlines():
-            if found := re.match(r"(.+?):(\d+)(?::\d+)?: (?:fatal )?error: (.*)", line):
-                path = Path("/" + found[1].removeprefix(prefix).lstrip("/"))
-                shown = self.shown.get(path, path)
-                return f"{shown}:{found[2]}: the compiler says: {found[3]}"
+            if found := re.match(r"(.+?):(\d+)(?::\d+)?:( (?:fatal )?error: )?(.*)", line):
+                if found[3] and not message:
+                    message = found[4]
+                    place = f"{found[1]}:{found[2]}"
+                if found[1].startswith(prefix) and (message or "required from" in line):
+                    path = Path("/" + found[1].removeprefix(prefix).lstrip("/"))
+                    place = f"{self.shown.get(path, path)}:{found[2]}"
+                    if message:
+                        break
+                elif message and found[3] and found[4] != message:
+                    break
+        if message:
+            return f"{place}: the compiler says: {message}"
         for line in errors.splitlines():
             if found := re.search(r"undefined reference to [`'](.*)'", line):
                 return (

@@ -21,9 +21,7 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
-#include <sys/mman.h>
-#include <ucontext.h>
-#include <unistd.h>
+#include <ucontext.h>  // and nothing else of POSIX, whose names are those of many designs: read, mmap
 
 namespace csdf_trace {
 
@@ -366,7 +364,7 @@ inline void note(Fifo* fifo, Word kind) {
         }
     }
     std::fflush(nullptr);
-    _exit(3);
+    std::_Exit(3);
 }
 
 inline bool has_fibers() {
@@ -479,9 +477,8 @@ inline void resume(Fiber* fiber) {
     if (!fiber->is_started) {
         fiber->is_started = true;
         if (free_stacks.empty()) {
-            fiber->stack = mmap(nullptr, STACK, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-            if (fiber->stack == MAP_FAILED) {
+            fiber->stack = std::malloc(STACK);  // pages come as they are used
+            if (!fiber->stack) {
                 stop("memory", "");
             }
         } else {
@@ -865,7 +862,7 @@ class Top {  // lives in the body of the top function
             }
             write_trace();
             std::fflush(nullptr);
-            _exit(0);
+            std::_Exit(0);
         }
         return false;
     }

@@ -321,8 +321,17 @@ void storage(S& subject, const char* kind) {
     each(subject, "", [&](Fifo* fifo, const std::string&) { fifo->storage = kind; });
 }
 
+template <class S, class = void>
+struct is_memory : std::false_type {};
+template <class S>
+struct is_memory<S, std::void_t<decltype(std::declval<S&>().csdf_fill(std::size_t(0)))>> : std::true_type {};
+constexpr std::size_t ZEROS = 1 << 16;
+
 template <class S>
 void endless(S& subject) {
+    if constexpr (is_memory<S>::value) {
+        subject.csdf_fill(ZEROS);
+    }
     each(subject, "", [&](Fifo* fifo, const std::string&) { fifo->is_endless = true; });
 }
 
