@@ -415,7 +415,7 @@ inline bool is_recording = false;
 inline std::deque<Fiber*> fibers;
 inline Fiber* fiber_now = nullptr;
 inline std::vector<void*> free_stacks;
-constexpr std::size_t STACK = std::size_t(64) << 20;
+constexpr std::size_t STACK = std::size_t(32) << 20;
 
 inline Region::Region() : outer(region_now) { region_now = this; }
 
