@@ -97,10 +97,10 @@ class Body:
                     text += f'::csdf_trace::ports({name.text},{count},"{name.text}",{file},{line});'
                 else:
                     text += f'::csdf_trace::port({name.text},"{name.text}",{file},{line});'
-        for name, file, line in self.design.global_streams:
+        for full, file, line in self.design.global_streams:
             if file == self.function.file and line < self.function.line:
                 text += (
-                    f'::csdf_trace::declared({name},"{name.rpartition("::")[2]}",{file},{line});'
+                    f'::csdf_trace::declared({full},"{full.rpartition("::")[2]}",{file},{line});'
                 )
         return text
 
@@ -117,20 +117,18 @@ class Body:
         i = first + 1
         while i < last:
             if (pragma := self._pragma(i)) and pragma[0].name == "dataflow":
-                is_region = True
+                is_region = "off" not in pragma[0].flags
                 break
             if self._text(i) in OPEN and self.tokens[i].kind == "sign":
                 i = after(self.tokens, i)
             else:
                 i += 1
-        if is_region and "off" not in pragma[0].flags:
+        if is_region:
             self.region = len(self.design.regions)
             self.design.regions.append((self.function, self._line(first)))
             self.indices = []
             self.ends.append("csdf_region.join()")
             self.source.insert(self.tokens[first].end, "::csdf_trace::Region csdf_region;", -8)
-        else:
-            is_region = False
         i = first + 1
         while i < last:
             i = max(self._statement(i, last), i + 1)

@@ -295,7 +295,7 @@ class Design:
 
     def tops(self) -> list[Function]:
         """The functions with a region, or tasks, that no other function of the sources calls."""
-        called = set()
+        called: set[str] = set()
         found = []
         for functions in self.functions.values():
             for function in functions:

@@ -56,7 +56,8 @@ class Access(NamedTuple):
     is_blocking: bool = True
 
 
-class Repeat(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeat:
     """Iterations that follow one another, as often as `count` says."""
 
     count: int
@@ -445,8 +446,8 @@ class Recording:
             errors = self._wait(process, seconds)
         except subprocess.TimeoutExpired:
             raise UnreadableFile(
-                f"{file}: the run of the program did not end within {seconds:g} seconds: a loop without "
-                "end, one that waits for the test bench, or a long run that needs more time"
+                f"{file}: the run of the program did not end within {seconds:g} seconds: a loop "
+                "without end, one that waits for the test bench, or a run that needs more time"
             ) from None
         try:
             answer = result.read_text(encoding="utf-8", errors="replace")
@@ -506,7 +507,9 @@ class Recording:
     def trace(self, text: str) -> Trace:
         """Make the trace of what the recorder wrote."""
         rows = [line.split("\t") for line in text.splitlines()]
-        fifos, ports, number_of = [], [], {}
+        fifos: list[TracedFifo] = []
+        ports: list[str] = []
+        number_of: dict[int, int] = {}
         remarks = [row[1] for row in rows if row[0] == "remark"]
         if not self.benches and "main" not in self.design.functions:
             remarks.append("no test bench: the arguments of the top function are zeros")
@@ -538,7 +541,8 @@ class Recording:
                 )
             )
         executions = self._executions(rows, number_of)
-        processes, place = [], {}
+        processes: list[TracedProcess] = []
+        place: dict[int, list[int]] = {}  # by site, and by -1 - row
         process_rows = [row for row in rows if row[0] == "process"]
         parents = {int(row[3]) for row in process_rows}
         for number, (_, site, node, parent, _turn, name) in enumerate(process_rows):
