@@ -23,11 +23,22 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple, TypeAlias
 
 from csdf.errors import UnreadableFile, counted
-from planners.fifo.hls.instrument import Design, Function, Site, after, declared
+from planners.fifo.hls.cpp_tokens import declared
+from planners.fifo.hls.instrument import instrument
+from planners.fifo.hls.sources import Design, Function, Site
 
 INCLUDE = Path(__file__).parent / "include"
-FLAGS = ("-O1", "-w", "-std=gnu++17", "-Wno-narrowing", "-Wno-register", "-fwrapv", "-fno-strict-aliasing")
+FLAGS = (
+    "-O1",
+    "-w",
+    "-std=gnu++17",
+    "-Wno-narrowing",
+    "-Wno-register",
+    "-fwrapv",
+    "-fno-strict-aliasing",
+)
 COMPILING_SECONDS, COMPILING_BYTES = 300, 2 << 30
+STACKS_BYTES = 8 << 30  # for 256 processes that wait at a time
 FILE_BYTES = 1 << 28  # of one file that the program writes, its trace included
 COPIED_FILES, COPIED_BYTES = 2000, 1 << 26  # of the folder of the test bench, for what it reads
 SHIPPED = frozenset(path.name for path in INCLUDE.glob("*.h"))
@@ -45,7 +56,8 @@ class Access(NamedTuple):
     is_blocking: bool = True
 
 
-class Repeat(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeat:
     """Iterations that follow one another, as often as `count` says."""
 
     count: int
@@ -151,8 +163,8 @@ def record(
             folder=Path(folder).resolve(),
             compiler=compiler,
         )
-        program = run.compile(bytes=max(bytes, COMPILING_BYTES))
-        text = run.execute(program, seconds=seconds, bytes=bytes, call=call)
+        program = run.compile(memory=max(bytes, COMPILING_BYTES))
+        text = run.execute(program, seconds=seconds, memory=bytes, call=call)
         return run.trace(text)
 
 
@@ -176,10 +188,12 @@ class Recording:
         self.compiler = compiler or next(filter(shutil.which, ("g++", "clang++", "c++")), "")
         if not self.compiler or not shutil.which(self.compiler):
             raise UnreadableFile(
-                f"{sources[0]}: a C++ compiler is needed to run the design, found neither g++ nor clang++"
+                f"{sources[0]}: running the design needs a C++ compiler; found neither g++ nor clang++"
             )
         self.shown = {path.resolve(): path for path in (*sources, *benches)}
-        self.design = Design(folders=[p.resolve() for p in include], shipped=SHIPPED, defines=defines)
+        self.design = Design(
+            folders=[p.resolve() for p in include], shipped=SHIPPED, defines=defines
+        )
         for path in (*sources, *benches):
             try:
                 text = path.read_text(encoding="utf-8", errors="surrogateescape")
@@ -189,9 +203,11 @@ class Recording:
         try:
             self.design.find_functions()
             self.top = self._find_top(top)
-            self.design.instrument(self.top)
+            instrument(self.design, self.top)
         except RecursionError:
-            raise UnreadableFile(f"{sources[0]}: brackets or statements are nested too deep") from None
+            raise UnreadableFile(
+                f"{sources[0]}: brackets or statements are nested too deep"
+            ) from None
 
     def _find_top(self, name: str | None) -> Function:
         """The definition of the top function: that of a name, or the one region that nobody calls."""
@@ -204,21 +220,21 @@ class Recording:
         if name is None:
             if not regions:
                 raise UnreadableFile(
-                    f"{file}: no function with #pragma HLS DATAFLOW, and none with hls::task or tapa::task"
+                    f"{file}: no function has #pragma HLS DATAFLOW, hls::task or tapa::task"
                 )
             if len(regions) != 1:
                 found = ", ".join(one.name for one in regions)
                 raise UnreadableFile(
-                    f"{file}: the top function is not clear; functions with #pragma HLS DATAFLOW that no "
-                    f"other calls: {found}; name it by --top"
+                    f"{file}: several functions could be the top function: {found}; name it by --top"
                 )
             return regions[0]
         known = ", ".join(one.name for one in regions) or "none"
         raise UnreadableFile(
-            f"{file}: no definition of the top function {name!r}; functions with #pragma HLS DATAFLOW: {known}"
+            f"{file}: no definition of the top function {name!r}; "
+            f"functions with #pragma HLS DATAFLOW: {known}"
         )
 
-    def compile(self, *, bytes: int) -> Path:  # noqa: A002
+    def compile(self, *, memory: int) -> Path:
         """Return the program. Raises UnreadableFile with the first error of the compiler."""
         copies = self.folder / "sources"
         design, units = self.design, []
@@ -234,7 +250,12 @@ class Recording:
         options = [*FLAGS, "-I", str(INCLUDE)]
         for folder in self.include:
             resolved = folder.resolve()
-            options += ["-I", str(copies / resolved.relative_to(resolved.anchor)), "-I", str(resolved)]
+            options += [
+                "-I",
+                str(copies / resolved.relative_to(resolved.anchor)),
+                "-I",
+                str(resolved),
+            ]
         for folder in dict.fromkeys(path.resolve().parent for path in self.shown):
             options += ["-iquote", str(folder)]
         options += [f"-D{one}" for one in self.defines]
@@ -242,12 +263,14 @@ class Recording:
         for number, unit in enumerate(units):
             objects.append(str(self.folder / f"unit{number}.o"))
             command = [self.compiler, *options, "-include", "hls_stream.h", "-c", str(unit)]
-            running.append(self._start([*command, "-o", objects[-1]], bytes=bytes, seconds=COMPILING_SECONDS))
+            running.append(
+                self._start([*command, "-o", objects[-1]], memory=memory, seconds=COMPILING_SECONDS)
+            )
         for process in running:
             self._finish(process)
         program = self.folder / "design"
         link = [self.compiler, *objects, "-o", str(program), "-lm", "-lpthread"]
-        self._finish(self._start(link, bytes=bytes, seconds=COMPILING_SECONDS))
+        self._finish(self._start(link, memory=memory, seconds=COMPILING_SECONDS))
         return program
 
     def _finish(self, process: subprocess.Popen[bytes]) -> None:
@@ -263,11 +286,21 @@ class Recording:
 
     def _first_error(self, errors: str) -> str:
         prefix = str(self.folder / "sources")
+        place, message = "", ""
         for line in errors.splitlines():
-            if found := re.match(r"(.+?):(\d+)(?::\d+)?: (?:fatal )?error: (.*)", line):
-                path = Path("/" + found[1].removeprefix(prefix).lstrip("/"))
-                shown = self.shown.get(path, path)
-                return f"{shown}:{found[2]}: the compiler says: {found[3]}"
+            if found := re.match(r"(.+?):(\d+)(?::\d+)?:( (?:fatal )?error: )?(.*)", line):
+                if found[3] and not message:
+                    message = found[4]
+                    place = f"{found[1]}:{found[2]}"
+                if found[1].startswith(prefix) and (message or "required from" in line):
+                    path = Path("/" + found[1].removeprefix(prefix).lstrip("/"))
+                    place = f"{self.shown.get(path, path)}:{found[2]}"
+                    if message:
+                        break
+                elif message and found[3] and found[4] != message:
+                    break
+        if message:
+            return f"{place}: the compiler says: {message}"
         for line in errors.splitlines():
             if found := re.search(r"undefined reference to [`'](.*)'", line):
                 return (
@@ -283,20 +316,20 @@ class Recording:
         self,
         command: Sequence[str],
         *,
-        bytes: int,  # noqa: A002
+        memory: int,
         seconds: float,
         environment: dict[str, str] | None = None,
         folder: Path | None = None,
     ) -> subprocess.Popen[bytes]:
-        """Start a command in a group of its own, with limits; confined, if it is the program in its folder."""
+        """Start a command in a group of its own, with limits; with a folder, confined to it."""
 
         def limit() -> None:
             for kind, value in (
-                (resource.RLIMIT_AS, bytes),
+                (resource.RLIMIT_AS, memory),
                 (resource.RLIMIT_CPU, int(seconds) + 2),
                 (resource.RLIMIT_FSIZE, FILE_BYTES),
                 (resource.RLIMIT_CORE, 0),
-                (resource.RLIMIT_STACK, min(bytes // 2, 1 << 30)),
+                (resource.RLIMIT_STACK, min(memory // 2, 1 << 30)),
             ):
                 hard = resource.getrlimit(kind)[1]
                 if hard != resource.RLIM_INFINITY:
@@ -308,13 +341,18 @@ class Recording:
         self._started += 1
         # To a file: a child that outlives the program would keep a pipe open.
         with (self.folder / f"said{self._started}.txt").open("wb") as said:
-            process = subprocess.Popen(  # noqa: S603
+            process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=said,
                 cwd=folder or self.folder,
-                env={**os.environ, "LC_ALL": "C", "TMPDIR": str(self.folder), **(environment or {})},
+                env={
+                    **os.environ,
+                    "LC_ALL": "C",
+                    "TMPDIR": str(self.folder),
+                    **(environment or {}),
+                },
                 start_new_session=True,
                 preexec_fn=limit,
             )
@@ -330,7 +368,7 @@ class Recording:
         with self._said[process.pid].open("rb") as said:
             return said.read(1 << 20).decode(errors="replace")
 
-    # -- the call without a test bench ------------------------------------------------------------------
+    # -- the call without a test bench ----------------------------------------------------------
 
     def _call_of_top(self) -> str:
         """A main function that calls the top function with zeros, or nothing where there is one."""
@@ -340,7 +378,8 @@ class Recording:
         file = self.sources[0]
         if top.is_template or top.scope:
             raise UnreadableFile(
-                f"{file}:{top.line}: {top.name} is a template, or in a namespace or class; give a test bench"
+                f"{file}:{top.line}: {top.name} is a template, or in a namespace or class; "
+                "give a test bench that calls it"
             )
         text, names = "\nint main(){", []
         source = list(self.design.sources.values())[top.file]
@@ -349,11 +388,16 @@ class Recording:
             if not names_here:
                 if [t.text for t in parameter] == ["void"]:
                     continue
-                raise UnreadableFile(f"{file}:{top.line}: parameter {number + 1} of {top.name} is not understood; give a test bench")
+                raise UnreadableFile(
+                    f"{file}:{top.line}: no zeros for parameter {number + 1} of {top.name}; "
+                    "give a test bench"
+                )
             name, rest = names_here[0]
             kind = source.text[parameter[0].start : name.start].strip()
             kind = re.sub(r"\bconst\b|\b__restrict__\b|&", " ", kind).strip()
-            dimensions = source.text[rest[0].start : rest[-1].end] if rest and rest[0].text == "[" else ""
+            dimensions = (
+                source.text[rest[0].start : rest[-1].end] if rest and rest[0].text == "[" else ""
+            )
             if dimensions.startswith("[]"):
                 dimensions = f"[65536]{dimensions[2:]}"
             if kind.endswith("*"):
@@ -363,22 +407,30 @@ class Recording:
             names.append(f"csdf_p{number}")
         return text + f"{top.name}({','.join(names)});return 0;}}\n"
 
-    # -- the run ----------------------------------------------------------------------------------------
+    # -- the run --------------------------------------------------------------------------------
 
-    def execute(self, program: Path, *, seconds: float, bytes: int, call: int) -> str:  # noqa: A002
-        """Return what the recorder wrote. Raises UnreadableFile where the call does not come to its end."""
-        answer = self._run(program, seconds=seconds, bytes=bytes, call=call, has_fibers=False)
+    def execute(self, program: Path, *, seconds: float, memory: int, call: int) -> str:
+        """Return what the recorder wrote. Raises UnreadableFile if the call does not end."""
+        answer = self._run(program, seconds=seconds, memory=memory, call=call, has_fibers=False)
         if answer.startswith(("stop\tempty\t", "stop\tfibers\t")):
-            answer = self._run(program, seconds=seconds, bytes=bytes + (8 << 30), call=call, has_fibers=True)
+            answer = self._run(
+                program, seconds=seconds, memory=memory + STACKS_BYTES, call=call, has_fibers=True
+            )
         if answer.startswith("stop\t"):
-            raise UnreadableFile(f"{self.sources[0]}: {self._reason(answer.rstrip().split(chr(9)), call)}")
+            raise UnreadableFile(
+                f"{self.sources[0]}: {self._reason(answer.rstrip().split(chr(9)), call)}"
+            )
         return answer
 
-    def _run(self, program: Path, *, seconds: float, bytes: int, call: int, has_fibers: bool) -> str:  # noqa: A002
+    def _run(
+        self, program: Path, *, seconds: float, memory: int, call: int, has_fibers: bool
+    ) -> str:
         folder = self.folder / "run"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        copy_inputs(dict.fromkeys(path.resolve().parent for path in (self.benches or self.sources)), folder)
+        copy_inputs(
+            dict.fromkeys(path.resolve().parent for path in (self.benches or self.sources)), folder
+        )
         result = self.folder / "trace.txt"
         result.unlink(missing_ok=True)
         environment = {"CSDF_TRACE": str(result), "CSDF_TRACE_CALL": str(call), "HOME": str(folder)}
@@ -386,14 +438,16 @@ class Recording:
         environment["PRJ_PATH"] = os.environ.get("PRJ_PATH", str(folder))
         if has_fibers:
             environment["CSDF_TRACE_FIBERS"] = "1"
-        process = self._start([str(program)], bytes=bytes, seconds=seconds, environment=environment, folder=folder)
+        process = self._start(
+            [str(program)], memory=memory, seconds=seconds, environment=environment, folder=folder
+        )
         file = self.sources[0]
         try:
             errors = self._wait(process, seconds)
         except subprocess.TimeoutExpired:
             raise UnreadableFile(
-                f"{file}: the run of the program did not end within {seconds:g} seconds: a loop without end, "
-                "one that waits for the test bench, or a long run that needs more time"
+                f"{file}: the run of the program did not end within {seconds:g} seconds: a loop "
+                "without end, one that waits for the test bench, or a run that needs more time"
             ) from None
         try:
             answer = result.read_text(encoding="utf-8", errors="replace")
@@ -403,9 +457,12 @@ class Recording:
             return answer
         last = (errors.strip().splitlines() or [""])[-1]
         if "bad_alloc" in errors or "length_error" in errors or answer:
-            reason = f"it needs more than the {bytes >> 20} MiB it may have"
+            reason = f"it needs more than the {memory >> 20} MiB it may have"
         elif process.returncode == -signal.SIGSEGV:
-            reason = f"it reads or writes outside its memory, or its stack or arrays do not fit into {bytes >> 20} MiB"
+            reason = (
+                "it reads or writes outside its memory, or its stack or arrays do not fit into "
+                f"{memory >> 20} MiB"
+            )
         elif process.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
             reason = f"it did not end within {seconds:g} seconds"
         elif process.returncode == -signal.SIGXFSZ:
@@ -421,7 +478,7 @@ class Recording:
 
     def _reason(self, fields: list[str], call: int) -> str:
         """Say why the recorder stopped."""
-        what, subject, more = (fields[1:] + ["", "", ""])[:3]
+        what, subject, more = [*fields[1:], "", "", ""][:3]
         subject = re.sub(r"process (\d+)", lambda m: self._process_named(int(m[1])), subject)
         more = re.sub(r"process (\d+)", lambda m: self._process_named(int(m[1])), more)
         if what == "empty":
@@ -429,7 +486,10 @@ class Recording:
         if what == "stuck":
             return f"no process can go on, however deep the FIFOs are: {subject}"
         if what == "empty outside":
-            return f"the test bench reads {subject or 'a stream'}, which is empty, before {self.top.name} was called"
+            subject = subject or "a stream"
+            return (
+                f"the test bench reads {subject}, which is empty, before it calls {self.top.name}"
+            )
         if what == "not called":
             if call == 1:
                 return f"the program never calls {self.top.name}"
@@ -442,20 +502,27 @@ class Recording:
         site = self.design.sites[number - 2]
         return f"process {site.name} (line {site.line})"
 
-    # -- the answer -------------------------------------------------------------------------------------
+    # -- the answer -----------------------------------------------------------------------------
 
     def trace(self, text: str) -> Trace:
         """Make the trace of what the recorder wrote."""
         rows = [line.split("\t") for line in text.splitlines()]
-        fifos, ports, number_of = [], [], {}
+        fifos: list[TracedFifo] = []
+        ports: list[str] = []
+        number_of: dict[int, int] = {}
         remarks = [row[1] for row in rows if row[0] == "remark"]
         if not self.benches and "main" not in self.design.functions:
             remarks.append("no test bench: the arguments of the top function are zeros")
         for number, row in enumerate(row for row in rows if row[0] == "fifo"):
-            _, name, group, bits, depth, kind, _, line, pragma, is_port, is_asked, written, read = row
+            _, name, group, bits, depth, kind, _, line, pragma, is_port, is_asked, written, read = (
+                row
+            )
             name = name or f"stream {number}"
             if int(is_asked):
-                remarks.append(f"{name}: empty(), full(), size() or a non-blocking access; the trace holds for this order only")
+                remarks.append(
+                    f"{name}: empty(), full(), size() or a non-blocking access; "
+                    "the trace holds for the order of this run"
+                )
             if int(is_port):
                 ports.append(name)
                 continue
@@ -474,16 +541,17 @@ class Recording:
                 )
             )
         executions = self._executions(rows, number_of)
-        processes, place = [], {}
+        processes: list[TracedProcess] = []
+        place: dict[int, list[int]] = {}  # by site, and by -1 - row
         process_rows = [row for row in rows if row[0] == "process"]
         parents = {int(row[3]) for row in process_rows}
-        for number, (_, site, node, parent, turn, name) in enumerate(process_rows):
+        for number, (_, site, node, parent, _turn, name) in enumerate(process_rows):
             body = executions[int(node)]
             iterations = body.iterations
             flat: Iteration = (body,)
             if body.trips == 1:
                 flat = iterations[0]  # type: ignore[assignment]
-            if not flat and (number in parents or int(site) == TOP_SITE):
+            if (number in parents or int(site) == TOP_SITE) and not moves_words(flat):
                 continue
             site_of = self._site(int(site))
             place.setdefault(int(site), []).append(len(processes))
@@ -491,10 +559,12 @@ class Recording:
             places.append(len(processes))
             processes.append(
                 TracedProcess(
-                    name=site_of.name + name if name.startswith("[") else name or site_of.name,
+                    name=site_of.name + name,
                     line=site_of.line,
                     body=flat,
-                    parent=next(iter(place.get(-1 - int(parent), [])), None) if int(parent) >= 0 else None,
+                    parent=next(iter(place.get(-1 - int(parent), [])), None)
+                    if int(parent) >= 0
+                    else None,
                 )
             )
         arrays = []
@@ -503,8 +573,12 @@ class Recording:
                 tuple(sorted(p for site in sites for p in place.get(site, ())))
                 for sites in self.design.users(variable)
             )
-            if writers and set(readers) - set(writers) or len(set(writers)) > 1:
-                arrays.append(TracedArray(name=variable.name, line=variable.line, writers=writers, readers=readers))
+            if (writers and set(readers) - set(writers)) or len(set(writers)) > 1:
+                arrays.append(
+                    TracedArray(
+                        name=variable.name, line=variable.line, writers=writers, readers=readers
+                    )
+                )
         if all(row[1] == str(TOP_SITE) for row in process_rows):
             raise UnreadableFile(
                 f"{self._shown(self.top.file)}:{self.top.line}: {self.top.name} starts no process: no "
@@ -527,7 +601,11 @@ class Recording:
 
     def _site(self, number: int) -> Site:
         if number == TOP_SITE:
-            return Site(name=self.top.name, kind="top", line=self.top.line, file=self.top.file, region=-1)
+            return Site(
+                name=self.top.name, kind="top", line=self.top.line, file=self.top.file, region=-1
+            )
+        if number == 0:
+            return Site(name="", kind="task", line=self.top.line, file=self.top.file, region=-1)
         return self.design.sites[number - 2]
 
     def _executions(self, rows: Iterable[list[str]], number_of: dict[int, int]) -> dict[int, Loop]:
@@ -540,7 +618,11 @@ class Recording:
         def repeated(count: int, node: int) -> Iteration | Repeat:
             if (count, node) not in repeats:
                 pattern = patterns[node] if node in patterns else (iterations[node],)
-                repeats[count, node] = iterations[node] if count == 1 and node in iterations else Repeat(count, pattern)
+                repeats[count, node] = (
+                    iterations[node]
+                    if count == 1 and node in iterations
+                    else Repeat(count, pattern)
+                )
             return repeats[count, node]
 
         for row in rows:
@@ -556,7 +638,9 @@ class Recording:
                         items.append(Access(number_of[word >> 3], bool(word & 1), not word & 4))
                 iterations[node] = tuple(items)
             elif kind == 1:
-                patterns[node] = tuple(repeated(c, n) for c, n in zip(words[::2], words[1::2], strict=True))
+                patterns[node] = tuple(
+                    repeated(c, n) for c, n in zip(words[::2], words[1::2], strict=True)
+                )
             else:
                 where = self.design.loops[words[0]]
                 loops[node] = Loop(
@@ -565,9 +649,27 @@ class Recording:
                     function=where.function,
                     number=where.number,
                     trips=words[1] + (words[2] << 32),
-                    iterations=tuple(repeated(c, n) for c, n in zip(words[3::2], words[4::2], strict=True)),
+                    iterations=tuple(
+                        repeated(c, n) for c, n in zip(words[3::2], words[4::2], strict=True)
+                    ),
                 )
         return loops
+
+
+def moves_words(iteration: Iteration) -> bool:
+    """Whether anything in an iteration reads or writes a FIFO."""
+    open_parts: list[Iteration | Repeat] = [iteration]
+    seen = set()
+    while open_parts:
+        part = open_parts.pop()
+        for one in part.pattern if isinstance(part, Repeat) else part:
+            if isinstance(one, Access):
+                return True
+            for inner in one.iterations if isinstance(one, Loop) else (one,):
+                if id(inner) not in seen:
+                    seen.add(id(inner))
+                    open_parts.append(inner)
+    return False
 
 
 # Landlock (Linux 5.13 and later): what is not allowed below is refused.
@@ -597,11 +699,11 @@ def confine(folder: Path) -> None:
 
 
 def end_group(process: subprocess.Popen[bytes], folder: str) -> None:
-    """End a process and all that it started; also what left its group, where /proc shows the folder."""
+    """End a process and all that it started, in its group or, as /proc shows, outside it."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    mark = f"TMPDIR={folder}\0".encode()
+    mark = f"HOME={folder}/run\0".encode()  # of the program, not of compilers beside it
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if int(entry.name) != os.getpid() and mark in (entry / "environ").read_bytes():

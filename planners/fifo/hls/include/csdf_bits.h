@@ -1032,7 +1032,29 @@ struct ap_fixed_base {
     long long to_int64() const { return to_ap_int_base().to_int64(); }
     unsigned long long to_uint64() const { return to_ap_int_base().to_uint64(); }
     std::string to_string(signed char radix = 10) const {
-        return radix == 10 ? std::to_string(to_double()) : V.to_string(radix);
+        if (radix != 10) {
+            return V.to_string(radix);
+        }
+        // All digits: there are no more than binary places.
+        constexpr int wide = ::csdf_bits::most(W, I) + ::csdf_bits::most(F, 0) + 5;
+        ap_int_base<wide, true> size(V);
+        if constexpr (F < 0) {
+            size = size.shifted_left(-F);
+        }
+        const bool has_minus = size.is_negative();
+        if (has_minus) {
+            size.negate();
+        }
+        constexpr int places = ::csdf_bits::most(F, 0);
+        std::string text = (has_minus ? "-" : "") + size.shifted_right(places).to_string(10);
+        ap_int_base<wide, true> rest = size - ap_int_base<wide, true>(size.shifted_right(places).shifted_left(places));
+        for (int i = 0; !rest.iszero(); i++) {
+            text += i ? "" : ".";
+            rest = rest * ap_int_base<5, true>(10);
+            text += char('0' + rest.shifted_right(places).to_int());
+            rest = rest - ap_int_base<wide, true>(rest.shifted_right(places).shifted_left(places));
+        }
+        return text;
     }
     // The bits as a number of their own.
     unsigned long long bits_to_uint64() const { return V.to_uint64(); }
@@ -1188,7 +1210,11 @@ auto shifted(const A& a, int by) {
         result.V = by >= 0 ? number(a).V.shifted_left(by) : number(a).V.shifted_right(-by);
         return result;
     } else {
-        return by >= 0 ? number(a).shifted_left(by) : number(a).shifted_right(-by);
+        using Number = std::decay_t<decltype(number(a))>;
+        // A range is shifted as a value of C: it may grow up to 64 bits.
+        constexpr bool is_part = !std::is_base_of_v<Number, A>;
+        ap_int_base<is_part ? most(Number::width, 64) : Number::width, Number::sign_flag> x(number(a));
+        return by >= 0 ? x.shifted_left(by) : x.shifted_right(-by);
     }
 }
 
@@ -1284,7 +1310,7 @@ std::ostream& operator<<(std::ostream& out, const ap_int_base<W, S>& x) {
 }
 template <int W, int I, bool S, ap_q_mode Q, ap_o_mode O, int N>
 std::ostream& operator<<(std::ostream& out, const ap_fixed_base<W, I, S, Q, O, N>& x) {
-    return out << x.to_double();
+    return out << x.to_string(10);
 }
 template <int W, bool S>
 std::ostream& operator<<(std::ostream& out, const ap_range_ref<W, S>& x) {

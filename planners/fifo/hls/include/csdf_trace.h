@@ -5,6 +5,8 @@
 // of loops are stored once, as numbered nodes; repetitions are counted. So memory does not grow with
 // trip counts where the loops are regular.
 #pragma once
+#include <cassert>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -19,9 +21,7 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
-#include <sys/mman.h>
-#include <ucontext.h>
-#include <unistd.h>
+#include <ucontext.h>  // and nothing else of POSIX, whose names are those of many designs: read, mmap
 
 namespace csdf_trace {
 
@@ -364,7 +364,7 @@ inline void note(Fifo* fifo, Word kind) {
         }
     }
     std::fflush(nullptr);
-    _exit(3);
+    std::_Exit(3);
 }
 
 inline bool has_fibers() {
@@ -415,7 +415,7 @@ inline bool is_recording = false;
 inline std::deque<Fiber*> fibers;
 inline Fiber* fiber_now = nullptr;
 inline std::vector<void*> free_stacks;
-constexpr std::size_t STACK = std::size_t(64) << 20;
+constexpr std::size_t STACK = std::size_t(32) << 20;
 
 inline Region::Region() : outer(region_now) { region_now = this; }
 
@@ -477,9 +477,8 @@ inline void resume(Fiber* fiber) {
     if (!fiber->is_started) {
         fiber->is_started = true;
         if (free_stacks.empty()) {
-            fiber->stack = mmap(nullptr, STACK, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-            if (fiber->stack == MAP_FAILED) {
+            fiber->stack = std::malloc(STACK);  // pages come as they are used
+            if (!fiber->stack) {
                 stop("memory", "");
             }
         } else {
@@ -597,7 +596,7 @@ inline void run_all(Region* region, bool with_detached) {
     }
 }
 
-inline void start(Process* process, std::function<void()> work, std::vector<Process*> after, bool is_detached) {
+inline Fiber* start(Process* process, std::function<void()> work, std::vector<Process*> after, bool is_detached) {
     Fiber* fiber = new Fiber;
     fiber->work = std::move(work);
     fiber->after = std::move(after);
@@ -610,6 +609,7 @@ inline void start(Process* process, std::function<void()> work, std::vector<Proc
     if (is_runnable(fiber)) {
         resume(fiber);
     }
+    return fiber;
 }
 
 // A process of a region: `after` are the sites whose arrays it reads.
@@ -666,7 +666,7 @@ struct At {  // the site of a task
 };
 
 // A task: with executions for ever, or one; processes of it are told apart by a name, and by turns.
-inline void start_task(Word site, const std::string& name, bool for_ever, bool is_detached,
+inline Fiber* start_task(Word site, const std::string& name, bool for_ever, bool is_detached,
                        std::function<void()> work) {
     if (!is_recording) {
         stop("task outside", "");
@@ -683,7 +683,7 @@ inline void start_task(Word site, const std::string& name, bool for_ever, bool i
             }
         };
     }
-    start(process, std::move(work), {}, is_detached || for_ever);
+    return start(process, std::move(work), {}, is_detached || for_ever);
 }
 
 inline bool Region::join() {
@@ -862,7 +862,7 @@ class Top {  // lives in the body of the top function
             }
             write_trace();
             std::fflush(nullptr);
-            _exit(0);
+            std::_Exit(0);
         }
         return false;
     }
@@ -872,7 +872,11 @@ class Top {  // lives in the body of the top function
 };
 
 struct Ended {  // says that the top function was not called often enough
-    ~Ended() { stop("not called", std::to_string(calls)); }
+    ~Ended() {
+        if (std::getenv("CSDF_TRACE")) {
+            stop("not called", std::to_string(calls));
+        }
+    }
 };
 inline Ended ended;
 

@@ -231,9 +231,20 @@ template <class S>
 struct is_row<S, std::void_t<decltype(std::declval<S&>().size()), decltype(std::declval<S&>()[0])>>
     : std::bool_constant<!is_channel<S>::value> {};
 
+template <class S, class = void>
+struct is_group : std::false_type {};  // streams as members of a class of ours
+struct Nothing {
+    template <class S>
+    void operator()(S&, const char*) const {}
+};
+template <class S>
+struct is_group<S, std::void_t<decltype(std::declval<S&>().csdf_each(Nothing()))>> : std::true_type {};
+
 template <class S, class Deed>
 void each(S& subject, const std::string& suffix, const Deed& deed) {
-    if constexpr (is_channel<S>::value) {
+    if constexpr (is_group<S>::value) {
+        subject.csdf_each([&](auto& part, const char* name) { each(part, suffix + name, deed); });
+    } else if constexpr (is_channel<S>::value) {
         deed(subject.csdf_channel().fifo(), suffix);
     } else if constexpr (std::is_array_v<S>) {
         for (std::size_t i = 0; i < std::extent_v<S>; i++) {
@@ -291,6 +302,12 @@ void ports(S* subject, std::size_t count, const char* name, int file, int line) 
 
 template <class S>
 void depth(S& subject, long depth, int file, int line) {
+    if constexpr (std::is_array_v<S>) {
+        if constexpr (!is_channel<std::remove_all_extents_t<S>>::value) {
+            remark("line " + std::to_string(line) +
+                   ": an array as a FIFO; its accesses are not recorded, it counts as an array");
+        }
+    }
     each(subject, "", [&](Fifo* fifo, const std::string&) {
         fifo->depth = depth;
         if (file == fifo->file || fifo->file == 0) {
@@ -304,8 +321,17 @@ void storage(S& subject, const char* kind) {
     each(subject, "", [&](Fifo* fifo, const std::string&) { fifo->storage = kind; });
 }
 
+template <class S, class = void>
+struct is_memory : std::false_type {};
+template <class S>
+struct is_memory<S, std::void_t<decltype(std::declval<S&>().csdf_fill(std::size_t(0)))>> : std::true_type {};
+constexpr std::size_t ZEROS = 1 << 16;
+
 template <class S>
 void endless(S& subject) {
+    if constexpr (is_memory<S>::value) {
+        subject.csdf_fill(ZEROS);
+    }
     each(subject, "", [&](Fifo* fifo, const std::string&) { fifo->is_endless = true; });
 }
 

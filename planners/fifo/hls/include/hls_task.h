@@ -19,6 +19,10 @@ class task {
         start(at.site, std::forward<F>(function), std::forward<Arguments>(arguments)...);
     }
     template <class F, class... Arguments>
+    void operator()(csdf_trace::At at, F&& function, Arguments&&... arguments) {
+        start(at.site, std::forward<F>(function), std::forward<Arguments>(arguments)...);
+    }
+    template <class F, class... Arguments>
     void operator()(F&& function, Arguments&&... arguments) {
         start(0, std::forward<F>(function), std::forward<Arguments>(arguments)...);
     }

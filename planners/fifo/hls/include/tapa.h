@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <cstdlib>
+#include <deque>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -11,6 +12,10 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#if __has_include(<gflags/gflags.h>)  // which comes with TAPA
+#include <gflags/gflags.h>
+#endif
 
 #include "hls_stream.h"
 
@@ -189,6 +194,40 @@ class streams {
 // ---------------------------------------------------------------------------------------------------
 // Memories
 
+template <class T, std::uint64_t N>
+class vec_t {
+  public:
+    static constexpr unsigned csdf_bits = N * csdf_trace::bits_of<T>::value;
+    static constexpr int length = int(N);
+    vec_t() = default;
+    vec_t(const T& all) {
+        for (T& x : values_) {
+            x = all;
+        }
+    }
+    T& operator[](int i) { return values_[i]; }
+    const T& operator[](int i) const { return values_[i]; }
+    void set(int i, const T& x) { values_[i] = x; }
+    T get(int i) const { return values_[i]; }
+#define CSDF_EACH(sign)                                                    \
+    friend vec_t operator sign(const vec_t& a, const vec_t& b) {           \
+        vec_t result;                                                      \
+        for (std::uint64_t i = 0; i < N; i++) {                            \
+            result.values_[i] = T(a.values_[i] sign b.values_[i]);         \
+        }                                                                  \
+        return result;                                                     \
+    }                                                                      \
+    vec_t& operator sign##=(const vec_t& b) { return *this = *this sign b; }
+    CSDF_EACH(+)
+    CSDF_EACH(-)
+    CSDF_EACH(*)
+    CSDF_EACH(/)
+#undef CSDF_EACH
+
+  private:
+    T values_[N] = {};
+};
+
 template <class T>
 class mmap {
   public:
@@ -202,10 +241,21 @@ class mmap {
     std::uint64_t size() const { return size_; }
     template <std::uint64_t N>
     auto vectorized() const {
-        struct alignas(alignof(T)) Vector {
-            T values[N];
-        };
+        using Vector = vec_t<T, N>;
         return mmap<Vector>(reinterpret_cast<Vector*>(data_), size_ / N);
+    }
+    mmap& operator++() {
+        ++data_;
+        return *this;
+    }
+    mmap operator++(int) { return mmap(data_++); }
+    mmap& operator+=(std::ptrdiff_t n) {
+        data_ += n;
+        return *this;
+    }
+    void csdf_fill(std::size_t size) {
+        data_ = new std::remove_const_t<T>[size]();
+        size_ = size;
     }
     template <class U>
     mmap<U> reinterpret() const {
@@ -216,8 +266,99 @@ class mmap {
     T* data_;
     std::uint64_t size_ = 0;
 };
+
+// Requests and answers of an asynchronous memory; they are no FIFOs of the design.
 template <class T>
-using csdf_memory = mmap<T>;
+class csdf_requests {
+  public:
+    explicit csdf_requests(std::function<void(T)> deed) : deed_(std::move(deed)) {}
+    bool full() const { return false; }
+    void write(const T& value) { deed_(value); }
+    bool try_write(const T& value) {
+        deed_(value);
+        return true;
+    }
+    csdf_requests& operator<<(const T& value) {
+        deed_(value);
+        return *this;
+    }
+
+  private:
+    std::function<void(T)> deed_;
+};
+template <class T>
+class csdf_answers {
+  public:
+    std::deque<T> words;
+    bool empty() const { return words.empty(); }
+    bool try_read(T& value) {
+        if (words.empty()) {
+            return false;
+        }
+        value = words.front();
+        words.pop_front();
+        return true;
+    }
+    T read() {
+        T value{};
+        try_read(value);
+        return value;
+    }
+    T read(std::nullptr_t) { return read(); }
+    T read(bool& is_success) {
+        is_success = !words.empty();
+        return read();
+    }
+    bool try_peek(T& value) const {
+        if (!words.empty()) {
+            value = words.front();
+        }
+        return !words.empty();
+    }
+    csdf_answers& operator>>(T& value) {
+        value = read();
+        return *this;
+    }
+};
+template <class T>
+class async_mmap {
+  public:
+    using addr_t = std::int64_t;
+    using resp_t = std::uint8_t;
+    async_mmap(mmap<T> memory)
+        : read_addr([this](addr_t at) { read_data.words.push_back(memory_[at]); }),
+          write_addr([this](addr_t at) {
+              addresses_.push_back(at);
+              store();
+          }),
+          write_data([this](std::remove_const_t<T> value) {
+              values_.push_back(value);
+              store();
+          }),
+          memory_(memory) {}
+    async_mmap(const async_mmap&) = delete;
+    csdf_requests<addr_t> read_addr;
+    csdf_answers<std::remove_const_t<T>> read_data;
+    csdf_requests<addr_t> write_addr;
+    csdf_requests<std::remove_const_t<T>> write_data;
+    csdf_answers<resp_t> write_resp;
+
+  private:
+    void store() {
+        while (!addresses_.empty() && !values_.empty()) {
+            if constexpr (!std::is_const_v<T>) {
+                memory_[addresses_.front()] = values_.front();
+            }
+            addresses_.pop_front();
+            values_.pop_front();
+            write_resp.words.push_back(0);
+        }
+    }
+    T* memory_;
+    std::deque<addr_t> addresses_;
+    std::deque<std::remove_const_t<T>> values_;
+};
+
 #define CSDF_MEMORY(name)                            \
     template <class T>                               \
     class name : public mmap<T> {                    \
@@ -241,15 +382,41 @@ class mmaps {
     template <class P>
     explicit mmaps(const P& all) {
         for (std::uint64_t i = 0; i < N; i++) {
-            all_.emplace_back(all[i]);
+            all_.emplace_back(const_cast<std::remove_const_t<std::remove_reference_t<decltype(all[i])>>&>(all[i]));
         }
     }
     mmap<T>& operator[](int i) { return all_[i]; }
     std::size_t csdf_next = 0;
+    template <std::size_t PART>
+    mmaps<T, PART> csdf_part() {
+        mmaps<T, PART> part(all_.data() + csdf_next);
+        csdf_next += PART;
+        return part;
+    }
+    template <std::uint64_t M>
+    auto vectorized() {
+        std::vector<mmap<vec_t<T, M>>> all;
+        for (mmap<T>& one : all_) {
+            all.push_back(one.template vectorized<M>());
+        }
+        return mmaps<vec_t<T, M>, N>(all);
+    }
 
   private:
     std::vector<mmap<T>> all_;
 };
+
+#define CSDF_MEMORY(name)                      \
+    template <class T, std::uint64_t N>        \
+    class name : public mmaps<T, N> {          \
+      public:                                  \
+        using mmaps<T, N>::mmaps;              \
+    };
+CSDF_MEMORY(read_only_mmaps)
+CSDF_MEMORY(write_only_mmaps)
+CSDF_MEMORY(read_write_mmaps)
+CSDF_MEMORY(placeholder_mmaps)
+#undef CSDF_MEMORY
 
 // ---------------------------------------------------------------------------------------------------
 // Tasks
@@ -323,7 +490,9 @@ csdf_slot<std::remove_cv_t<std::remove_reference_t<Parameter>>> csdf_pass(Argume
         }
     } else if constexpr (csdf_end_of<P>::value) {
         slot.pointer = &static_cast<P&>(argument);
-    } else if constexpr (csdf_is_mmap<P>::value && csdf_is_mmaps<A>::value) {
+    } else if constexpr (csdf_is_mmaps<P>::value && csdf_is_mmaps<A>::value) {
+        slot.value = std::make_shared<P>(argument.template csdf_part<P::length>());
+    } else if constexpr (csdf_is_mmaps<A>::value) {
         slot.value = std::make_shared<P>(argument[int(argument.csdf_next++)]);
     } else if constexpr (std::is_same_v<A, seq>) {
         slot.value = std::make_shared<P>(P(argument.csdf_next++));
@@ -334,7 +503,7 @@ csdf_slot<std::remove_cv_t<std::remove_reference_t<Parameter>>> csdf_pass(Argume
             slot.value = std::make_shared<P>(argument);
         }
     } else {
-        slot.value = std::make_shared<P>(P(argument));
+        slot.value = std::make_shared<P>(argument);
     }
     return slot;
 }
@@ -393,26 +562,6 @@ std::int64_t invoke(void (&function)(P...), const std::string&, A&&... arguments
     return 0;
 }
 
-template <class T, std::uint64_t N>
-class vec_t {
-  public:
-    static constexpr unsigned csdf_bits = N * csdf_trace::bits_of<T>::value;
-    static constexpr int length = int(N);
-    vec_t() = default;
-    vec_t(const T& all) {
-        for (T& x : values_) {
-            x = all;
-        }
-    }
-    T& operator[](int i) { return values_[i]; }
-    const T& operator[](int i) const { return values_[i]; }
-    void set(int i, const T& x) { values_[i] = x; }
-    T get(int i) const { return values_[i]; }
-
-  private:
-    T values_[N] = {};
-};
-
 template <class T, class A = std::allocator<T>>
 using aligned_allocator = std::allocator<T>;
 template <class To, class From>
@@ -439,7 +588,32 @@ constexpr int widthof(const T&) {
 
 #define TAPA_WHILE_NOT_EOT(fifo) \
     for (bool tapa_##fifo##_valid; !fifo.eot(tapa_##fifo##_valid) || !tapa_##fifo##_valid;)
+#define TAPA_WHILE_NONE_EOT(one, two, three)                                                   \
+    for (bool tapa_##one##_valid, tapa_##two##_valid, tapa_##three##_valid;                    \
+         (!one.eot(tapa_##one##_valid) || !tapa_##one##_valid) &&                              \
+         (!two.eot(tapa_##two##_valid) || !tapa_##two##_valid) &&                              \
+         (!three.eot(tapa_##three##_valid) || !tapa_##three##_valid);)
 #define TAPA_WHILE_NEITHER_EOT(one, two)                                                       \
     for (bool tapa_##one##_valid, tapa_##two##_valid;                                          \
          (!one.eot(tapa_##one##_valid) || !tapa_##one##_valid) &&                              \
          (!two.eot(tapa_##two##_valid) || !tapa_##two##_valid);)
+
+// The logging that comes with TAPA: nothing is logged.
+#ifndef VLOG
+#define CSDF_NO_LOG \
+    if (true) {     \
+    } else          \
+        std::clog
+#define VLOG(level) CSDF_NO_LOG
+#define VLOG_F(level, ...) CSDF_NO_LOG
+#define VLOG_IS_ON(level) false
+#define LOG(level) CSDF_NO_LOG
+#define LOG_IF(level, condition) CSDF_NO_LOG
+#define CHECK(condition) CSDF_NO_LOG << (condition)
+#define CHECK_EQ(a, b) CSDF_NO_LOG << ((a) == (b))
+#define CHECK_NE(a, b) CSDF_NO_LOG << ((a) != (b))
+#define CHECK_LT(a, b) CSDF_NO_LOG << ((a) < (b))
+#define CHECK_LE(a, b) CSDF_NO_LOG << ((a) <= (b))
+#define CHECK_GT(a, b) CSDF_NO_LOG << ((a) > (b))
+#define CHECK_GE(a, b) CSDF_NO_LOG << ((a) >= (b))
+#endif
