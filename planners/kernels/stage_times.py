@@ -128,8 +128,8 @@ class Snapshot:
     """
 
     def __init__(
-        self, is_on, time, stage, end, is_started, space, memory, process, blocked, is_queued, queue, pc,
-        position, pending, counter, entered, entered_then, written, needed, released, written_at,
+        self, is_on, time, stage, end, is_started, space, memory, process, blocked, is_queued, queue,
+        pc, position, pending, counter, entered, entered_then, written, needed, released, written_at,
         released_at, write_time, write_space, write_memory, write_process, read_time, read_space,
         read_memory, read_process,
     ):  # fmt: skip
@@ -178,7 +178,7 @@ class Snapshot:
 
 
 class Run:
-    """Where the processes are.
+    """Progress of the processes.
 
     time, stage: (P,) of the last stage with an access; end: (P,) the last cycle, NOWHERE before it is
     known. space, memory, process, record: (P,) what the time came from. blocked, blocked_kind: (P,) the

@@ -183,7 +183,7 @@ class _Told:
         self._unit = UNITS[question.objective]
 
     def _assumptions(self) -> list[str]:
-        """What the answer rests on besides source and report."""
+        """Assumptions of the answer besides source and report."""
         found = self._found
         said = []
         if found.largest_skew:
@@ -206,9 +206,10 @@ class _Told:
     def _places(self, places: Sequence[int]) -> list[str]:
         return [self._model.names[one] for one in places]
 
-    def _step(self, step: Any, depths: tuple[int, ...]) -> str:
+    def _step(self, step: Any, tried: Tried, *, is_skewed: bool = False) -> str:
         own = Step(process=step.process, fifo=step.fifo, is_writing=step.is_writing)
-        return in_words(self._model, depths, own, Path(self._file).name)
+        file = Path(self._file).name
+        return in_words(self._model, tried.depths, own, file, is_skewed=is_skewed)
 
     def _tried_json(self, tried: Tried) -> dict[str, Any]:
         return {
@@ -217,6 +218,7 @@ class _Told:
             "deadlocks_from_skew": tried.deadlocks_from,
             "bits": total_cost(self._model, tried.depths, "bits"),
             "bram_18k": total_cost(self._model, tried.depths, "bram"),
+            "deadlock": self._deadlock_json(tried),
         }
 
     def _deadlock_json(self, tried: Tried) -> dict[str, Any] | None:
@@ -234,7 +236,7 @@ class _Told:
                     "waits_to": "begin" if one.fifo is None else "write" if one.is_writing else "read",
                     "fifo": None if one.fifo is None else fifos[one.fifo].name,
                     "fifo_line": None if one.fifo is None else fifos[one.fifo].line,
-                    "says": self._step(one, tried.depths),
+                    "says": self._step(one, tried, is_skewed=outcome is tried.assumed),
                 }
                 for one in outcome.blocked
             ],
@@ -255,7 +257,7 @@ class _Told:
                 {"process": processes[one].name, "line": processes[one].line, "cycles": cycles}
                 for one, cycles in limit.shares
             ],
-            "cycle": [self._step(one, self._found.given.depths) for one in limit.repeated],
+            "cycle": [self._step(one, self._found.given) for one in limit.repeated],
             "cycle_takes": limit.repeats_after,
             "is_whole": limit.is_whole,
         }
@@ -308,12 +310,13 @@ class _Told:
             "file": self._file,
             "clock_ns": None if clock is None else str(clock),
             "cycles": found.given.outcome.cycles,
-            "deadlock": self._deadlock_json(found.given),
+            "deadlock": None
+            if found.given.outcome.cycles is not None
+            else self._deadlock_json(found.given),
             "limited_by": self._limit_json(),
             "fewest_cycles": found.least.cycles,
             "given": self._tried_json(found.given),
-            "depth_2": self._tried_json(found.shallow)
-            | {"deadlock": self._deadlock_json(found.shallow)},
+            "depth_2": self._tried_json(found.shallow),
             "objective": self._question.objective,
             "skew": {"assumed": found.skew, "largest": found.largest_skew},
             "depths": dict(zip(model.names, depths, strict=False)),
@@ -358,16 +361,19 @@ class _Told:
             if found.given.outcome.holding:
                 full = answers.some(self._places(found.given.outcome.holding), SHOWN)
                 facts.append(("", f"lack of space in {full}"))
-        else:
-            blocked = found.given.outcome.blocked
+        dead = [("deadlock", found.given)]
+        if found.given.outcome.cycles is not None:
+            dead.append(("at depth 2", found.shallow))
+        for name, tried in dead:
+            is_nominal = tried.outcome.cycles is None
             facts += [
-                ("deadlock" if not number else "", self._step(one, found.given.depths))
-                for number, one in enumerate(blocked)
-            ]
-        if found.shallow.outcome.cycles is None and found.given.outcome.cycles is not None:
-            facts += [
-                ("at depth 2" if not number else "", self._step(one, found.shallow.depths))
-                for number, one in enumerate(found.shallow.outcome.blocked)
+                (
+                    name if not number else "",
+                    self._step(one, tried, is_skewed=not is_nominal),
+                )
+                for number, one in enumerate(
+                    (tried.outcome if is_nominal else tried.assumed).blocked
+                )
             ]
         fewest = "none: it deadlocks in any depths" if found.least.cycles is None else (
             f"{self._cycles(found.least.cycles)}: no depths are faster"

@@ -90,7 +90,7 @@ class Waited(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What one call does in some depths.
+    """The result of one call in some depths.
 
     cycles: None for a deadlock, whose cycle is in `blocked`. holding: places whose lack of space lies
     on the longest path or the cycle; as long as none of them gets more, it is no faster. slowed: places

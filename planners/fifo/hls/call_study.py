@@ -63,7 +63,7 @@ class CallStudy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What depths are wanted for: full rate unless cycles are given, or only no deadlock."""
+    """The goal of the depths: full rate unless cycles are given, or only no deadlock."""
 
     cycles: int | None = None
     only_live: bool = False

@@ -1,4 +1,4 @@
-"""What limits a call, in the words of the source: its longest path, the cycle on it, and deadlocks."""
+"""Limits of a call in the words of the source: its longest path, the cycle on it, deadlocks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """Where the cycles of the longest path go.
+    """Cycles of the longest path by process.
 
     shares: cycles on the path by process, the most first. repeated: the waits that repeat most on it,
     in the order of time, and in how many cycles they come again; empty if none repeat.
@@ -88,22 +88,33 @@ def _repeated(model: CallModel, path: tuple[Waited, ...]) -> tuple[tuple[Step, .
     return tuple(steps), path[last].time - path[first].time
 
 
-def in_words(model: CallModel, depths: tuple[int, ...], step: Step, file: str) -> str:
-    """Say which process waits for which FIFO, with their lines."""
+def in_words(
+    model: CallModel,
+    depths: tuple[int, ...],
+    step: Step,
+    file: str,
+    *,
+    is_skewed: bool = False,
+) -> str:
+    """Say which process waits for which FIFO, with their lines.
+
+    is_skewed: lanes of an array are read in different stages, so one is full while another is empty.
+    """
     process = model.design.processes[step.process]
     name = f"{process.name} ({file}:{process.line})"
     if step.fifo is None:
         before = ", ".join(model.design.processes[one].name for one in process.after)
         return f"{name} waits for the end of {before}, which writes an array that it reads"
     fifo = model.design.fifos[step.fifo]
-    depth = depths[model.place_of[step.fifo]]
+    place = model.place_of[step.fifo]
+    depth, what = depths[place], fifo.name
+    if is_skewed and len(model.members[place]) > 1:
+        what = f"a lane of {fifo.group} that is read {'late' if step.is_writing else 'early'}"
     if step.is_writing:
         other = model.design.processes[fifo.reader].name
         return (
-            f"{name} waits to write {fifo.name} (line {fifo.line}), which is full with {depth} words, "
+            f"{name} waits to write {what} (line {fifo.line}), which is full with {depth} words, "
             f"until {other} reads"
         )
     other = model.design.processes[fifo.writer].name
-    return (
-        f"{name} waits to read {fifo.name} (line {fifo.line}), which is empty, until {other} writes"
-    )
+    return f"{name} waits to read {what} (line {fifo.line}), which is empty, until {other} writes"

@@ -54,7 +54,7 @@ class CallSizing:
 
 
 class _Part:
-    """One question to a call, in the words of planners.fifo.evaluator."""
+    """A question to a call, in the words of planners.fifo.evaluator."""
 
     def __init__(self, model: CallModel, depths: Sequence[int | None], memories: Memories) -> None:
         self._model, self._depths, self._memories = model, depths, memories
@@ -285,7 +285,7 @@ class _Steps:
         return self._search.lower_bound
 
     def _price(self, place: int, depth: int) -> int:
-        """What a place costs; more than it ever holds costs more, so that nothing grows without end."""
+        """Cost of a place; more than it ever holds costs more, so that nothing grows without end."""
         most = max(LEAST_DEPTH, self._model.words[place])
         return self._model.price(place, min(depth, most), self._objective) + max(0, depth - most)
 
