@@ -186,7 +186,6 @@ def _design(
                 words=written[fifo],
                 writer=ends[fifo][WRITE],
                 reader=ends[fifo].get(READ, ends[fifo][WRITE]),
-                is_given="depth" in own,
             )
         )
     assumed = tuple(

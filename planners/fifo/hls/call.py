@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from csdf.kernels import compile as compiler
 from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.hls.pipelines import Again, Event, StagedDesign, Track
@@ -216,25 +218,20 @@ class CallModel:
             path=_path(records, int(run["record"][last])) if has_path else (),
         )
 
-    def occupancies(self, memories: Memories = None) -> tuple[int, ...]:
-        """Return for each place the depth with which no write waits, all FIFOs being without end."""
-        depths = [None] * len(self.members)
-        _, fifos, _, status = self._run(depths, memories, is_whole=True)
+    def occupancy(self, depths: Depths, place: int, memories: Memories = None) -> int:
+        """Return the depth of a place with which no write waits, the others having these depths."""
+        trial = [*depths[:place], None, *depths[place + 1 :]]
+        _, fifos, _, status = self._run(trial, memories, is_whole=True)
         if status != stage_times.DONE:
-            return tuple(self.words)
-        found = [1] * len(self.members)
-        for fifo, place in enumerate(self.place_of):
-            if not self._is_first[fifo]:
-                continue
+            return self.words[place]
+        found = 1
+        for fifo in filter(self._is_first.__getitem__, self.members[place]):
             ring, words = int(fifos["ring"][fifo]), int(fifos["written"][fifo])
-            put = fifos["write_time"][ring : ring + words]
-            taken = fifos["read_time"][ring : ring + int(fifos["released"][fifo])]
-            gone = 0
-            for number, time in enumerate(put):
-                while gone < len(taken) and taken[gone] < time:
-                    gone += 1
-                found[place] = max(found[place], number + 1 - gone)
-        return tuple(found)
+            put = np.asarray(fifos["write_time"][ring : ring + words])
+            taken = np.asarray(fifos["read_time"][ring : ring + int(fifos["released"][fifo])])
+            held = np.arange(1, words + 1) - np.searchsorted(taken, put)
+            found = max(found, int(held.max(initial=1)))
+        return found
 
     def _run(
         self,

@@ -89,7 +89,8 @@ class _Part:
 
     def max_occupancy(self, number: int, period: Fraction) -> int:  # noqa: ARG002 -- of the words
         """Return a depth with which no write to a place waits."""
-        return self._model.words[number]
+        found = self._model.occupancy(self._depths, number, self._memories)
+        return max(LEAST_DEPTH, found)
 
 
 class CallGraph:

@@ -71,7 +71,6 @@ class StagedFifo:
     words: int
     writer: int
     reader: int
-    is_given: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +202,6 @@ def _fifos(trace: Trace, processes: Sequence[StagedProcess]) -> tuple[StagedFifo
                 words=written,
                 writer=writer,
                 reader=next(iter(sides[False]), writer),
-                is_given=fifo.depth is not None,
             )
         )
     return tuple(found)

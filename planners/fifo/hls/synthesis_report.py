@@ -37,14 +37,13 @@ class ReportedLoop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthesisReport:
-    """Loops and latencies by module, the clock, and the depths of FIFOs that the report names."""
+    """Loops and latencies by module, and the clock."""
 
     file: Path
     top: str
     loops: dict[str, tuple[ReportedLoop, ...]]
     latencies: dict[str, int]
     clock_ns: Fraction | None
-    depths: dict[str, int]
 
 
 def read_report(path: Path) -> SynthesisReport:
@@ -55,7 +54,6 @@ def read_report(path: Path) -> SynthesisReport:
     files = _files(path)
     loops: dict[str, tuple[ReportedLoop, ...]] = {}
     latencies: dict[str, int] = {}
-    depths: dict[str, int] = {}
     top, clock = "", None
     for file in files:
         root = _parsed(file)
@@ -74,18 +72,12 @@ def read_report(path: Path) -> SynthesisReport:
             )
             if latency and latency.isdigit():
                 latencies[own] = int(latency)
-        for fifo in root.iter("FIFOInst"):
-            label, depth = fifo.findtext("Name"), fifo.findtext("StaticDepth")
-            if label and depth and depth.isdigit():
-                depths[label] = int(depth)
     if not any(loops.values()):
         raise UnreadableFile(
             f"{path}: no loop with a latency in it; give csynth.xml of a Vitis HLS synthesis, or the "
             "folder with <module>_csynth.xml of all modules"
         )
-    return SynthesisReport(
-        file=path, top=top, loops=loops, latencies=latencies, clock_ns=clock, depths=depths
-    )
+    return SynthesisReport(file=path, top=top, loops=loops, latencies=latencies, clock_ns=clock)
 
 
 def _files(path: Path) -> list[Path]:

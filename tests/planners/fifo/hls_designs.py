@@ -63,7 +63,7 @@ def design(processes, streams, arrays=()):
         top="top", file=FILE, fifos=streams, processes=tuple(traced), arrays=tuple(arrays)
     )
     report = SynthesisReport(
-        file=Path("csynth.xml"), top="top", loops=loops, latencies={}, clock_ns=None, depths={}
+        file=Path("csynth.xml"), top="top", loops=loops, latencies={}, clock_ns=None
     )
     return trace, report
 

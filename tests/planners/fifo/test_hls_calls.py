@@ -83,6 +83,19 @@ def test_a_deadlock_is_told_as_processes_that_wait_for_one_another():
     assert outcome.holding == (0,)
 
 
+def test_a_fifo_as_deep_as_it_ever_holds_is_never_full():
+    model = small.model(small.branch(5, 7))
+    for place in range(3):
+        depths = [9, 3, 2]
+        depths[place] = None
+        free = model.outcome(depths, memories=[False] * 3)
+        depths[place] = model.occupancy(depths, place, [False] * 3)
+        found = model.outcome(depths, memories=[False] * 3)
+        assert (found.cycles, place in found.full) == (free.cycles, False)
+        depths[place] -= 1
+        assert depths[place] < 1 or place in model.outcome(depths, memories=[False] * 3).full
+
+
 def brute_force(model, goal, most):
     """The fewest bits of all depths up to `most` that reach a goal."""
     sizes = [
