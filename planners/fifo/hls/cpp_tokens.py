@@ -155,6 +155,7 @@ class Conditions:
             or len(text) > 2000
             or "**" in text
             or "<<" in text
+            or re.search(r"[\d)]\s*\(|\)\s*\d", text)
         ):
             return False
         try:

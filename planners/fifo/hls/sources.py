@@ -326,11 +326,15 @@ class Design:
         """How tokens use a variable: some of r and w."""
         found = set()
         calls: list[tuple[str, int]] = []
+        stored_to = 0  # up to here stands the address of what is written, as in *(x + i) = 1
         for i, token in enumerate(tokens):
             text = token.text
             before = tokens[i - 1].text if i else ""
             if text in OPEN and token.kind == "sign":
                 calls.append((self._callee(tokens, i) if text == "(" else "", 0))
+                close = after(tokens, i)
+                if before == "*" and close < len(tokens) and tokens[close].text == "=":
+                    stored_to = close
             elif text in (")", "]", "}") and calls:
                 calls.pop()
             elif text == "," and calls:
@@ -343,7 +347,9 @@ class Design:
                         k = after(tokens, k)
                 following = tokens[k].text if k < len(tokens) else ""
                 callee, place = calls[-1] if calls else ("", 0)
-                if following == "=":
+                behind = tokens[k + 1].text if k + 1 < len(tokens) else ""
+                is_stepped = before == "*" and following in ("++", "--") and behind == "="
+                if following == "=" or i < stored_to or is_stepped:
                     found.add("w")
                 elif (
                     following in ("++", "--")

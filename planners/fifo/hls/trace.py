@@ -42,6 +42,8 @@ STACKS_BYTES = 8 << 30  # for 256 processes that wait at a time
 FILE_BYTES = 1 << 28  # of one file that the program writes, its trace included
 COPIED_FILES, COPIED_BYTES = 2000, 1 << 26  # of the folder of the test bench, for what it reads
 SHIPPED = frozenset(path.name for path in INCLUDE.glob("*.h"))
+OPENS = re.compile(r"\bfopen\b|\bfreopen\b|fstream\b|\bopen\s*\(")  # a file
+PREFIX = "csdf-hls-"  # of the temporary folder
 TOP_SITE = 1
 
 
@@ -153,7 +155,7 @@ def record(
     """
     sources = [source] if isinstance(source, Path | str) else list(source)
     benches = [testbench] if isinstance(testbench, Path | str) else list(testbench or ())
-    with TemporaryDirectory(prefix="csdf-hls-", ignore_cleanup_errors=True) as folder:
+    with TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as folder:
         run = Recording(
             sources=[Path(one) for one in sources],
             benches=[Path(one) for one in benches],
@@ -428,9 +430,8 @@ class Recording:
         folder = self.folder / "run"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        copy_inputs(
-            dict.fromkeys(path.resolve().parent for path in (self.benches or self.sources)), folder
-        )
+        if any(OPENS.search(one.text) for one in self.design.sources.values()):
+            copy_inputs({path.resolve().parent for path in self.benches or self.sources}, folder)
         result = self.folder / "trace.txt"
         result.unlink(missing_ok=True)
         environment = {"CSDF_TRACE": str(result), "CSDF_TRACE_CALL": str(call), "HOME": str(folder)}
@@ -711,11 +712,11 @@ def end_group(process: subprocess.Popen[bytes], folder: str) -> None:
 
 
 def copy_inputs(folders: Iterable[Path], target: Path) -> None:
-    """Copy the files beside a test bench, which may read them, up to a limit of number and size."""
+    """Copy the files beside a test bench, which opens some, up to a limit of number and size."""
     files = total = 0
     for folder in folders:
         for root, names, here in os.walk(folder):
-            names[:] = sorted(one for one in names if not one.startswith("."))
+            names[:] = sorted(one for one in names if not one.startswith((".", PREFIX)))
             for name in sorted(here):
                 path = Path(root, name)
                 if path.is_symlink() or not path.is_file():

@@ -87,7 +87,7 @@ def test_instrumenting_takes_nothing_away_and_keeps_line_numbers():
     ],
 )
 def test_the_branch_of_an_if_follows_the_macros(condition, holds):
-    text = f"#define A 3\n#if {condition}\nint yes() {{ return 1; }}\n#else\nint no() {{ return 0; }}\n#endif\n"
+    text = f"#define A 3\n#if {condition}\nvoid yes() {{}}\n#else\nvoid no() {{}}\n#endif\n"
     design, _ = design_of(text)
     assert set(design.functions) == {"yes" if holds else "no"}
 
@@ -176,7 +176,7 @@ void top(hls::stream<word>& from, int to[8]) {
         "{lanes*2[{r:in w:lanes[0]} {r:in w:lanes[1]}]} 2x({lanes*2[{r:in} {r:in w:lanes[1]}]}) "
         "{lanes*2[{r:in w:lanes[0]} {r:in w:lanes[1]}]} 2x({lanes*2[{r:in} {r:in w:lanes[1]}]})]}",
         "join": "{15*6[6x({r?:lanes[1]})] 16*2[2x({r:lanes[0]})] 17*7[7x({})]}",
-        "VITIS_LOOP_27_1": "{27*8[8x({})]}",
+        "VITIS_LOOP_28_1": "{28*8[8x({})]}",
     }
     facts = [(one.name, one.group, one.bits, one.depth, one.kind, one.words) for one in trace.fifos]
     assert facts == [
@@ -184,7 +184,7 @@ void top(hls::stream<word>& from, int to[8]) {
         ("lanes[0]", "lanes", 18, 8, "", 2),
         ("lanes[1]", "lanes", 18, 8, "", 6),
     ]
-    assert [(one.line, one.pragma_line) for one in trace.fifos] == [(20, None), (20, 21), (20, 21)]
+    assert [(one.line, one.pragma_line) for one in trace.fifos] == [(21, None), (21, 22), (21, 22)]
     assert [(one.name, one.writers, one.readers) for one in trace.arrays] == [("sum", (2,), (3,))]
     assert trace.ports == ("from",)
     assert any("no test bench" in one for one in trace.remarks)
@@ -252,16 +252,13 @@ void top(hls::stream<int>& in, hls::stream<int>& odd);
 int main() { hls::stream<int> in, odd; for (int i = 0; i < 16; i++) in.write(i); top(in, odd); }
 """
     trace = traced(tmp_path, text, testbench=bench, top="top")
-    # Each execution of a task is an iteration of a loop without a label.
-    assert (
-        bodies(trace)
-        == {
-            "odd_even": "{0*16[" + " ".join(["{w:even} {}"] * 8) + "]}",
-            "pack": "{0*2[2x({10*4[4x({r:even})] w:blocks})]}",
-            "drop": "{0*2[2x({r:blocks})]}",
-        }
-        or bodies(trace)["odd_even"] == "{0*16[8x({w:even} {})]}"
-    )
+    # Each execution of a task is an iteration of a loop without a label; those that only move words
+    # of ports do nothing here.
+    assert bodies(trace) == {
+        "odd_even": "{0*16[" + " ".join(["{w:even} {}"] * 8) + "]}",
+        "pack": "{0*2[2x({10*4[4x({r:even})] w:blocks})]}",
+        "drop": "{0*2[2x({r:blocks})]}",
+    }
     assert [(one.name, one.bits, one.depth) for one in trace.fifos] == [
         ("even", 32, 3),
         ("blocks", 128, 5),
@@ -343,7 +340,7 @@ def test_a_program_writes_only_into_the_folder_that_is_removed(tmp_path):
         "put(s);", 'std::system("(sleep 100; touch here) & setsid sleep 77777 &");\n  put(s);'
     )
     trace = traced(tmp_path, text, top="top")
-    assert bodies(trace)["take"] == "{3*4[4x({r:s})]}"
+    assert bodies(trace)["take"] == "{5*4[4x({r:s})]}"
     assert not (tmp_path / "inside.txt").exists()
     commands = [
         Path("/proc", name, "cmdline").read_bytes()

@@ -244,6 +244,16 @@ class Loop {  // an execution of a loop: lives around the statement
         }
     }
 
+    void abandon() {  // of a task that never ends: what it has done so far
+        drop_nothing();
+        if (recorder_ && !is_open_ && trips_ == 0) {
+            recorder_->innermost = outer_;
+            recorder_ = nullptr;
+        }
+        is_tested_ = false;
+        end();
+    }
+
     Word finish() {  // the node of the execution, or NOTHING if nothing is recorded
         if (!recorder_) {
             return NOTHING;
@@ -770,8 +780,7 @@ inline void write_trace() {
     for (Process* process : processes) {
         if (process->all) {
             while (process->recorder.innermost && process->recorder.innermost != process->all.get()) {
-                process->recorder.innermost->drop_nothing();
-                process->recorder.innermost->end();  // of a task that never ends
+                process->recorder.innermost->abandon();
             }
             if (process->running) {
                 process->all->drop_nothing();
