@@ -55,6 +55,8 @@ def work(options: argparse.Namespace) -> int:
         design = read_accesses(sources[0])
         runs: list[Staging] = [lambda _: design]
     else:
+        for source in sources:
+            read_text(source)  # what is missing is said before the report is read
         report = _report(options)
         traces = _traces(sources, report, options)
         skews = read_skews(Path(options.schedule)) if options.schedule else {}
