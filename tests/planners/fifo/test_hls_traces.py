@@ -313,6 +313,8 @@ def test_the_header_for_other_tools_writes_the_table_that_is_read(tmp_path):
 namespace table = csdf_accesses;
 int main() {
   table::remark("fifo q bits=8 depth=2");
+  table::remark("loop put rows interval=1 depth=2");
+  table::remark("loop take rows interval=1 depth=1");
   for (int i = 0; i < 3; i++) { table::iteration("put", "rows", i); table::write("q", 1); }
   for (int i = 0; i < 3; i++) { table::iteration("take", "rows", i); table::read("q", 0); }
 }
