@@ -78,7 +78,7 @@ class Token(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where the text after it begins."""
+        """The place after its last character."""
         return self.start + len(self.text)
 
 

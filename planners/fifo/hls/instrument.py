@@ -287,7 +287,7 @@ class Body:
         return end
 
     def _test(self, i: int) -> int:
-        """Where the condition of a loop begins, if it has a call, which may read a FIFO; else 0."""
+        """The place of the condition of a loop, if it has a call, which may read a FIFO; else 0."""
         tokens = self.tokens
         end = after(tokens, i + 1) - 1
         parts: list[int] = [i + 2]

@@ -48,7 +48,7 @@ TOP_SITE = 1
 
 
 class Access(NamedTuple):
-    """One word moved: fifo is a number in Trace.fifos.
+    """A word that is read or written; fifo is a number in Trace.fifos.
 
     is_blocking is False where read_nb, write_nb or their like moved it.
     """
@@ -68,7 +68,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Loop:
-    """One execution of a loop statement; equal executions, iterations and repeats are one object.
+    """An execution of a loop statement; equal executions, iterations and repeats are one object.
 
     label: empty where the loop has none; function: that it stands in; number: among the loops of the
     function without a label, from 1, as in Vitis' VITIS_LOOP_line_number.
@@ -122,7 +122,7 @@ class TracedArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """One call of the top function. Streams that are arguments of it are ports, and not recorded."""
+    """A call of the top function. Streams that are arguments of it are ports, and not recorded."""
 
     top: str
     file: Path

@@ -2,15 +2,17 @@
 
 import os
 import re
+import subprocess
 from pathlib import Path
 from shutil import which
 
 import pytest
 
 from csdf.errors import UnreadableFile
+from planners.fifo.hls.accesses import read_accesses
 from planners.fifo.hls.instrument import instrument
 from planners.fifo.hls.sources import Design
-from planners.fifo.hls.trace import Access, Loop, Repeat, record
+from planners.fifo.hls.trace import INCLUDE, Access, Loop, Repeat, record
 
 needs_compiler = pytest.mark.skipif(
     not (which("g++") or which("clang++")), reason="needs g++ or clang++"
@@ -300,6 +302,31 @@ int main() { std::vector<float> x(6); tapa::invoke(Top, "", tapa::read_only_mmap
     # The seventh word is the end of the transaction.
     assert found["Forever"] == "{7*7[" + "{r:a w:b[0]} {r:a w:b[1]} " * 3 + "{r:a w:b[0]}]}"
     assert [(one.name, one.depth) for one in trace.fifos] == [("a", 8), ("b[0]", 2), ("b[1]", 2)]
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_the_header_for_other_tools_writes_the_table_that_is_read(tmp_path):
+    (tmp_path / "other.cpp").write_text(
+        """\
+#include "csdf_accesses.h"
+namespace table = csdf_accesses;
+int main() {
+  table::remark("fifo q bits=8 depth=2");
+  table::remark("loop put rows interval=1 depth=2");
+  table::remark("loop take rows interval=1 depth=1");
+  for (int i = 0; i < 3; i++) { table::iteration("put", "rows", i); table::write("q", 1); }
+  for (int i = 0; i < 3; i++) { table::iteration("take", "rows", i); table::read("q", 0); }
+}
+"""
+    )
+    compiler = which("g++") or which("clang++")
+    command = [compiler, "-std=c++17", "-I", INCLUDE, "other.cpp", "-o", "other"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    subprocess.run([tmp_path / "other"], cwd=tmp_path, check=True)
+    design = read_accesses(tmp_path / "accesses.csv")
+    assert [one.name for one in design.processes] == ["put", "take"]
+    assert [(one.name, one.bits) for one in design.fifos] == [("q", 8)]
 
 
 HOSTILE = [
