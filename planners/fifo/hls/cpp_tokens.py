@@ -53,6 +53,7 @@ NOT_DECLARED = frozenset(
         "namespace",
     ]
 )
+BUILT_IN = frozenset(("unsigned", "signed", "long", "short", "int", "char", "double", "const"))
 BEFORE_TYPES = frozenset(
     [
         "static",
@@ -268,13 +269,11 @@ def declared(tokens: Sequence[Token]) -> Iterator[tuple[Token, Sequence[Token]]]
     if tokens[i].text in ("struct", "class", "typename", "enum"):
         i += 1
     end = qualified(tokens, i)
-    while (
-        end < len(tokens)
-        and tokens[end].kind == "word"
-        and end + 1 < len(tokens)
-        and tokens[end + 1].kind == "word"
+    while end < len(tokens) - 1 and (
+        tokens[end].text in BUILT_IN
+        or (tokens[end].kind == "word" and tokens[end + 1].kind == "word")
     ):
-        end += 1  # unsigned long x; T const x
+        end += 1  # unsigned long x; unsigned int* x; T const x
     for part in split(tokens, end, len(tokens)):
         k = 0
         while k < len(part) and part[k].text in (

@@ -19,6 +19,7 @@ from planners.fifo.hls.cpp_tokens import (
     Token,
     after,
     declared,
+    qualified,
     split,
 )
 
@@ -244,11 +245,16 @@ class Design:
             return self._scope(
                 source, i + 1, "" if "extern" in texts else "::".join([scope, texts[-1]])
             )
-        is_value = "=" in texts and "operator" not in texts
+        start = head
+        while start < i and tokens[start].text == "template":
+            start = max(qualified(tokens, start), start + 1)
+        before = [t.text for t in tokens[start:i]]
+        before = before[: before.index("(")] if "(" in before else before
+        is_value = "=" in before and "operator" not in before
         opening = next(
             (
                 k
-                for k in range(head, i)
+                for k in range(start, i)
                 if tokens[k].text == "("
                 and not (k and tokens[k - 1].text in ("__attribute__", "alignas"))
             ),
