@@ -115,7 +115,7 @@ class Reader:
 
 
 def installed(command):
-    """What a command installs with pip, as pip is told; empty where it does not."""
+    """Return the installation with pip that a command begins with; empty where there is none."""
     first = command.partition(" && ")[0]
     return first if first.startswith("pip install ") else ""
 
