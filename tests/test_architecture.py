@@ -14,7 +14,7 @@ PACKAGES = ("csdf", "cnn2csdf", "planners")
 VALUES = {"csdf.errors", "csdf.status", "csdf.model", "csdf.model.shown"}
 VALUES |= {"csdf.gc_pause", "csdf.names", "csdf.units"}
 ANALYSES = VALUES | {"csdf.analysis", "csdf.search", "csdf.time_limit"}
-ANALYSES |= {"csdf.mapping", "csdf.scenarios"}
+ANALYSES |= {"csdf.mapping", "csdf.parameters", "csdf.scenarios"}
 ENGINE = ANALYSES | {
     *("csdf.generation", "csdf.io", "csdf.io.csv_text", "csdf.io.files", "csdf.io.json_value"),
     *("csdf.kernels", "csdf.notebook"),
@@ -42,6 +42,9 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     | {"csdf.io", "csdf.io.files", "csdf.io.json_value"},
     "csdf.scenarios": VALUES | {"csdf.analysis", "csdf.io", "csdf.io.files", "csdf.io.json_value"},
     "csdf.io": VALUES | {"csdf.io.files", "csdf.io.json_value"},
+    "csdf.parameters": VALUES
+    | {"csdf.analysis", "csdf.search", "csdf.time_limit"}
+    | {"csdf.io", "csdf.io.files", "csdf.io.json_value"},
     "csdf.io.csv_text": set(),
     "csdf.io.files": {"csdf.errors"},
     "csdf.io.json_value": VALUES,
@@ -87,6 +90,7 @@ ONLY_IN = {  # outside module: the places that may know it, or the last part of 
         "csdf.search.liveness_bounds.linear_programs",
         "planners.primitives.selection.solver",
     ),
+    "sympy": ("csdf.parameters.consistency",),
     "shtab": ("csdf.cli.about.completion",),
 }
 VERSION = "csdf.__version__"  # written in the face itself, which is loaded before any module

@@ -54,6 +54,12 @@ class Analysis(NamedTuple):
 
 def work(options: argparse.Namespace) -> int:
     """Analyse the files; return the exit code of the worst answer."""
+    if options.symbolic or any(len(values) > 1 for _, values in options.set):
+        from csdf.cli import parameters  # with SymPy, which takes long to import
+
+        return parameters.work(options)
+    if options.plot or options.table:
+        options.refuse("--plot and --table are about several values of --set, or --symbolic")
     if len(options.file) == 1 and not options.csv:
         answer = _analysed(options.file[0], options)
         answers.show(as_json(answer), _lines(answer), options)
@@ -69,6 +75,7 @@ def command_parser() -> argparse.ArgumentParser:
         "deadlock or are inconsistent.",
         "csdf analyze models/graphs/csdf_example.xml",
         "csdf analyze --json models/graphs/h263decoder.xml",
+        "csdf analyze models/graphs/parametric.xml --symbolic --set n=1..16",
         work=work,
     )
     parser.add_argument(
@@ -88,6 +95,15 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_time_limit(parser, "stop after this time and print the bounds proved so far", None)
     concurrency.add_concurrency(parser)
     answers.add_reading_options(parser)
+    parser.add_argument(
+        "--symbolic",
+        action="store_true",
+        help="of a graph with parameters: the repetition vector as expressions, and the conditions "
+        "under which the graph is consistent; --set n=1..64, or n=1,2,4, with or without it: period, "
+        "least storage and deadlock at all these values, and formulas through them",
+    )
+    parsers.add_plot_option(parser, "period and storage over the values of a parameter")
+    parsers.add_table_option(parser, "the values, or the repetition vector")
     return parser
 
 

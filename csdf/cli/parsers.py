@@ -146,6 +146,16 @@ def add_plot_option(parser: argparse._ActionsContainer, what: str) -> None:
     )
 
 
+def add_table_option(parser: argparse._ActionsContainer, what: str) -> None:
+    """Add the file that a table of LaTeX goes to."""
+    parser.add_argument(
+        "--table",
+        type=output_file("tex"),
+        metavar="FILE",
+        help=f"write {what} as a table of LaTeX (booktabs), .tex",
+    )
+
+
 def add_time_limit(
     parser: argparse._ActionsContainer, what: str, default: float | None = SEARCH_SECONDS
 ) -> None:

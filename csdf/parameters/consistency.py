@@ -113,16 +113,23 @@ class SymbolicRepetitions(Shown):
             return None
         found: dict[str, int] = {}
         for part in self.cycles:
-            numbers = {name: abs(_at(value, values)) for name, value in part.items()}
-            scale = reduce(
-                lambda one, two: one * two // gcd(one, two),
-                (n.denominator for n in numbers.values()),
-            )
-            shared = gcd(*(int(number * scale) for number in numbers.values()))
-            if not shared:
-                raise CsdfError("an actor never fires at these values")
-            found |= {name: int(number * scale) // shared for name, number in numbers.items()}
+            numbers = self._numbers(part, values)
+            shared = gcd(*numbers.values())
+            found |= {name: number // shared for name, number in numbers.items()}
         return {name: found[name] * count for name, count in self.phases.items()}
+
+    def divisor_at(self, values: Values) -> int | None:
+        """Return by which number the vector is to be divided; None for several components."""
+        if len(self.cycles) != 1:
+            return None
+        return gcd(*self._numbers(self.cycles[0], values).values())
+
+    def _numbers(self, part: Mapping[str, Any], values: Values) -> dict[str, int]:
+        numbers = {name: abs(_at(value, values)) for name, value in part.items()}
+        for name, number in numbers.items():
+            if number.denominator != 1 or not number:
+                raise CsdfError(f"actor {name!r}: {number} cycles at these values")
+        return {name: int(number) for name, number in numbers.items()}
 
     def _firings(self) -> Iterator[tuple[str, Any]]:
         known = {name: value for part in self.cycles for name, value in part.items()}
@@ -247,7 +254,9 @@ class _Arithmetic:
         """The ratios as polynomials with integer coefficients and without a common factor."""
         ring = self._field.ring
         denominator = reduce(lambda a, b: a.lcm(b), (one.denom for one in ratio.values()))
-        scaled = {name: (one * self._field(denominator)).numer for name, one in ratio.items()}
+        products = {name: one * self._field(denominator) for name, one in ratio.items()}
+        # What is left of each denominator is a number: a least common multiple knows none of these.
+        scaled = {name: one.numer.quo_ground(one.denom.LC) for name, one in products.items()}
         shared = reduce(lambda a, b: a.gcd(b), scaled.values())
         found = {name: one.exquo(shared) for name, one in scaled.items()}
         numbers = [coefficient for one in found.values() for coefficient in one.coeffs()]

@@ -7,11 +7,11 @@ divisors, and so on remainders.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib import import_module
-from math import gcd, lcm
+from math import gcd, inf, lcm
 from typing import Any
 
 from csdf.errors import CsdfError
@@ -65,35 +65,41 @@ class Piece(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formula(Shown):
-    """A piecewise function of one parameter that was computed at every value of its range."""
+    """A piecewise function of one parameter that was computed at every value of its range.
 
-    JSON = ("text", "pieces", "latex")
+    divisor: by what each value of it is divided, such as `gcd(n, 6)`, in words and in LaTeX;
+    divisors: its values, none where there is no divisor.
+    """
+
+    JSON = ("text", "pieces", "divisor", "latex")
 
     parameter: str
     pieces: tuple[Piece, ...]
+    divisor: tuple[str, str] | None = None
+    divisors: Mapping[int, int] = field(default_factory=dict)
 
     def value(self, number: int) -> Fraction:
         """Return the value at an integer in the range. Raises CsdfError elsewhere."""
         for one in self.pieces:
             if one.first <= number <= one.last and (number - one.first) % one.step == 0:
-                return one.value(number)
+                return one.value(number) / self.divisors.get(number, 1)
         raise CsdfError(f"{self.parameter} = {number} is not in the range of the formula")
 
     @property
     def text(self) -> str:
         """The function in a line."""
-        return "; ".join(f"{one.text} for {one.where}" for one in self.pieces)
+        under = f", divided by {self.divisor[0]}" if self.divisor else ""
+        return "; ".join(f"{one.text} for {one.where}" for one in self.pieces) + under
 
     @property
     def latex(self) -> str:
         """The function as a formula of LaTeX."""
         rows = [rf"{one.latex} & \text{{for }} {_where_latex(one)}" for one in self.pieces]
-        if len(rows) == 1:
-            return rf"{self.pieces[0].latex} \quad \text{{for }} {_where_latex(self.pieces[0])}"
-        return "\\begin{cases}\n" + " \\\\\n".join(rows) + "\n\\end{cases}"
+        under = rf"\frac{{1}}{{{self.divisor[1]}}} " if self.divisor else ""
+        return under + "\\begin{cases}\n" + " \\\\\n".join(rows) + "\n\\end{cases}"
 
     def to_sympy(self) -> Any:
-        """Return the function as a Piecewise of SymPy."""
+        """Return the function as a Piecewise of SymPy, before it is divided by the divisor."""
         sympy = import_module("sympy")  # slow to import, and needed for this alone
         symbol = sympy.Symbol(self.parameter, integer=True)
 
@@ -116,6 +122,13 @@ class Formula(Shown):
         return sympy.Piecewise(*pieces)
 
 
+def cost(formula: Formula | None) -> float:
+    """Return the number of coefficients and ends of a formula; without bound where there is none."""
+    return (
+        inf if formula is None else sum(map(_cost, formula.pieces)) + (formula.divisor is not None)
+    )
+
+
 def piecewise(
     parameter: str, numbers: Sequence[int], values: Sequence[Fraction | None]
 ) -> Formula | None:
@@ -132,12 +145,12 @@ def piecewise(
             for remainder in range(modulus):
                 points = list(zip(numbers, values, strict=True))[remainder::modulus]
                 pieces += _pieces(parameter, points, degrees, most)
-                cost = sum(map(_cost, pieces))
-                if cost > most:
+                total = sum(map(_cost, pieces))
+                if total > most:
                     break
             else:
-                if pieces and (best is None or cost < sum(map(_cost, best))):
-                    best, most = pieces, cost
+                if pieces and (best is None or total < sum(map(_cost, best))):
+                    best, most = pieces, total
     if best is None:
         return None
     return Formula(

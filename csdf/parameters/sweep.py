@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise, product
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.parametric import LinearSegment, Parameter, parametric_period
@@ -22,13 +22,16 @@ from csdf.errors import CsdfError, Deadlocked, GaveUp, InconsistentGraph
 from csdf.model.expression import Expression
 from csdf.model.graph import Graph
 from csdf.model.shown import Shown, Tabular
-from csdf.parameters.formula import MOST_FITTED, Formula, piecewise
+from csdf.parameters.formula import MOST_FITTED, Formula, cost, piecewise
 from csdf.parameters.graph import ParametricGraph
 from csdf.search.pareto import SmallestStorage
 from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import SearchSpace
 from csdf.status import Status
 from csdf.time_limit import Budget, Progress, Stop, stop_of
+
+if TYPE_CHECKING:
+    from csdf.parameters.consistency import SymbolicRepetitions
 
 MOST_VALUES = 20_000  # of all parameters together
 
@@ -105,12 +108,14 @@ def sweep(
     *,
     change: Callable[[Graph], tuple[Graph, Sequence[str]]] = lambda graph: (graph, ()),
     with_storage: bool = True,
+    repetitions: SymbolicRepetitions | None = None,
     budget: Budget = None,
 ) -> Sweep:
     """Return the graph at all combinations of the values of its parameters.
 
     change: of each instance, such as self-loops that limit auto-concurrency; it returns also the
-    channels that are no storage. Periods come first, then storage, with what is left of the budget.
+    channels that are no storage. repetitions: of the graph, as expressions; with these a period may be
+    a formula divided by the divisor of the repetition vector. Periods come first, then storage, with what is left of the budget.
     """
     wanted = prod(map(len, values.values()))
     if wanted > MOST_VALUES:
@@ -143,7 +148,7 @@ def sweep(
     )
     return Sweep(
         name=graph.name, parameters=names, instances=tuple(found), is_complete=is_complete,
-        formulas=_formulas(varied, found), segments=segments,
+        formulas=_formulas(varied, found, repetitions), segments=segments,
     )  # fmt: skip
 
 
@@ -284,7 +289,9 @@ def _applied(operator: str, operands: list[Line]) -> Line:
     raise _NotLinear
 
 
-def _formulas(varied: Sequence[str], found: Sequence[Instance]) -> dict[str, Formula]:
+def _formulas(
+    varied: Sequence[str], found: Sequence[Instance], repetitions: SymbolicRepetitions | None
+) -> dict[str, Formula]:
     """The formulas of what was computed, where one parameter goes through a range in equal steps."""
     if len(varied) != 1 or len(found) < 4 or len(found) > MOST_FITTED:
         return {}
@@ -300,9 +307,24 @@ def _formulas(varied: Sequence[str], found: Sequence[Instance]) -> dict[str, For
         else None
         for one in found
     ]
-    formulas = {}
-    for what, values in (("period", [one.period for one in found]), ("storage", sizes)):
-        formula = piecewise(name, [int(one) for one in numbers], values)
-        if formula is not None:
-            formulas[what] = formula
-    return formulas
+    places = [int(one) for one in numbers]
+    periods = [one.period for one in found]
+    formulas = {
+        "period": piecewise(name, places, periods),
+        "storage": piecewise(name, places, sizes),
+    }
+    if repetitions is not None and len(repetitions.cycles) == 1:
+        by = {
+            place: repetitions.divisor_at(one.values) or 1
+            for place, one in zip(places, found, strict=True)
+            if one.period is not None
+        }
+        scaled = [
+            None if period is None else period * by[place]
+            for place, period in zip(places, periods, strict=True)
+        ]
+        whole = piecewise(name, places, scaled)
+        if whole is not None and cost(whole) + 1 < cost(formulas["period"]):
+            words = repetitions.divisors[0], repetitions.latex["divisors"][0]
+            formulas["period"] = replace(whole, divisor=words, divisors=by)
+    return {what: one for what, one in formulas.items() if one is not None}
