@@ -42,6 +42,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     | {"csdf.io", "csdf.io.files", "csdf.io.json_value"},
     "csdf.scenarios": VALUES | {"csdf.analysis", "csdf.io", "csdf.io.files", "csdf.io.json_value"},
     "csdf.io": VALUES | {"csdf.io.files", "csdf.io.json_value"},
+    "csdf.comparison": ANALYSES | {"csdf.io", "csdf.io.files"},
     "csdf.parameters": VALUES
     | {"csdf.analysis", "csdf.search", "csdf.time_limit"}
     | {"csdf.io", "csdf.io.files", "csdf.io.json_value"},
@@ -49,7 +50,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.io.files": {"csdf.errors"},
     "csdf.io.json_value": VALUES,
     "csdf.draw": ANALYSES,
-    "csdf.cli": ENGINE | {"csdf.draw"},
+    "csdf.cli": ENGINE | {"csdf.comparison", "csdf.draw"},
     "csdf.views": ANALYSES | {"csdf.draw", "csdf.notebook"},
     "cnn2csdf": VALUES | {"csdf.io.csv_text", "csdf.io.files", "csdf.io.json_value"},
     "cnn2csdf.commands": TOLD | {"cnn2csdf"},

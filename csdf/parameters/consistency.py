@@ -27,6 +27,7 @@ from csdf.model.expression import Expression
 from csdf.model.shown import Shown
 from csdf.parameters.graph import ParametricChannel, ParametricGraph, Terms
 
+MOST_DIVIDED = 12  # terms of a greatest common divisor that are compared with one another
 MOST_CONDITIONS = 4  # that are looked at together, for a contradiction between them
 Values = Mapping[str, Fraction]
 
@@ -317,7 +318,22 @@ def _gcd_text(values: Iterable[Any], told: Any, form: str, between: str) -> str:
     distinct = list(dict.fromkeys(values))
     if any(abs(one) == 1 for one in distinct):
         return "1"
+    if len(distinct) <= MOST_DIVIDED:
+        for one in tuple(distinct):
+            if any(one is not other and _is_multiple(one, other) for other in distinct):
+                distinct.remove(one)
     return form.format(between.join(told(one) for one in distinct))
+
+
+def _is_multiple(one: Any, other: Any) -> bool:
+    """Whether an expression is an integer polynomial times the other."""
+    quotient = sympy.cancel(one / other)
+    symbols = quotient.free_symbols
+    if not symbols:
+        return bool(quotient.is_Integer)
+    return bool(quotient.is_polynomial(*symbols)) and all(
+        coefficient.is_Integer for coefficient in sympy.Poly(quotient, *symbols).coeffs()
+    )
 
 
 def _rational(number: Fraction) -> Any:

@@ -115,7 +115,8 @@ def sweep(
 
     change: of each instance, such as self-loops that limit auto-concurrency; it returns also the
     channels that are no storage. repetitions: of the graph, as expressions; with these a period may be
-    a formula divided by the divisor of the repetition vector. Periods come first, then storage, with what is left of the budget.
+    a formula divided by the divisor of the repetition vector. Periods come first, then storage, with
+    what is left of the budget.
     """
     wanted = prod(map(len, values.values()))
     if wanted > MOST_VALUES:

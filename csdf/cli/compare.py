@@ -1,0 +1,203 @@
+"""`csdf compare`: our answers beside those of SDF3, Kiter, or a method of your own."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from csdf.cli import answers, parsers
+from csdf.cli.frame import output
+from csdf.cli.frame.long_work import stop_after
+from csdf.cli.frame.output import remark
+from csdf.cli.options import concurrency
+from csdf.comparison.comparison import AGREES, DIFFERS, NO_ANSWER, NOT_ASKED, Verdict, compare
+from csdf.comparison.tools import QUESTIONS, Program, kiter, sdf3
+from csdf.errors import CsdfError, GaveUp
+from csdf.io.files import suffix_of
+from csdf.io.latex import booktabs, escaped
+from csdf.model.graph import Graph
+from csdf.time_limit import Stop
+
+SECONDS = 20.0  # for an answer
+QUESTION_WORDS = {
+    "repetitions": "vector",
+    "throughput": "throughput",
+    "mcm": "MCM",
+    "front": "front",
+}
+MARKS = {AGREES: "=", DIFFERS: r"$\neq$", NO_ANSWER: "--", NOT_ASKED: ""}  # in LaTeX
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf compare",
+        "Runs SDF3 and Kiter, where they are found, on the same graphs, undoes their conventions, and "
+        "says where they agree with csdf and where they differ: repetition vector, throughput, maximum "
+        "cycle mean, storage front. Reasons of differences are experiments with the tool itself.",
+        "csdf compare models/graphs/*.xml --sdf3 sdf3/build/release/Linux/bin --kiter kiter",
+        work=work,
+        notes="Exit code 1 says that there is a difference. A tool that crashes or takes too long has "
+        "no answer; that is no difference.",
+    )
+    parser.add_argument("file", nargs="+", metavar="FILE", help=parsers.GRAPH_HELP)
+    parser.add_argument(
+        "--sdf3",
+        metavar="FOLDER",
+        help="of sdf3analysis-sdf and sdf3analysis-csdf; default: $SDF3_BIN, or the path",
+    )
+    parser.add_argument(
+        "--kiter", metavar="PROGRAM", help="the program kiter; default: $KITER_BIN, or the path"
+    )
+    parser.add_argument(
+        "--questions",
+        type=_questions,
+        metavar="A,B,..",
+        default=QUESTIONS,
+        help=f"of {', '.join(QUESTIONS)}; default: all",
+    )
+    parsers.add_time_limit(parser, "for each answer of a tool, and of csdf", SECONDS)
+    parsers.add_json_option(parser)
+    parsers.add_table_option(parser, "a row for each graph")
+    concurrency.add_concurrency(parser)
+    answers.add_reading_options(parser)
+    return parser
+
+
+def _questions(text: str) -> tuple[str, ...]:
+    found = tuple(text.split(","))
+    for one in found:
+        if one not in QUESTIONS:
+            raise answers.unfit(one, f"one of {', '.join(QUESTIONS)}")
+    return found
+
+
+def work(options: argparse.Namespace) -> int:
+    """Compare the graphs one by one; return 1 for a difference."""
+    programs = _programs(options)
+    found: dict[str, list[Verdict]] = {}
+    code = answers.ANSWERED
+    stop = stop_after(None)
+    width = max(len(one.name) for one in programs)
+    try:
+        for path in options.file:
+            try:
+                rows = found.setdefault(path, [])
+                for one in _compared(path, programs, options, stop):
+                    rows.append(one)
+                    if not options.json:
+                        print(
+                            answers.one_text(_lines(path, one, width, is_first=len(rows) == 1)),
+                            flush=True,
+                        )
+            except GaveUp:
+                raise
+            except CsdfError as error:
+                remark(options.program, str(error))
+                code = answers.UNUSABLE
+    except (GaveUp, KeyboardInterrupt):
+        code = answers.UNKNOWN
+        remark(options.program, "interrupted; what was compared by then is shown")
+    verdicts = [one for rows in found.values() for one in rows]
+    listed = [{"file": path, **one.to_json()} for path, rows in found.items() for one in rows]
+    answers.show({"verdicts": listed, "summary": _counts(verdicts)}, _summary(verdicts), options)
+    if options.table:
+        output.write(options.program, options.table, _table(found, programs, options))
+    is_different = any(one.verdict == DIFFERS for one in verdicts)
+    return max(code, answers.NO) if is_different else code
+
+
+def _programs(options: argparse.Namespace) -> list[Program]:
+    wanted = (
+        sdf3(options.sdf3 or os.environ.get("SDF3_BIN")),
+        kiter(options.kiter or os.environ.get("KITER_BIN")),
+    )
+    found = [one for one in wanted if one is not None]
+    if not found:
+        raise CsdfError(
+            "neither SDF3 nor Kiter is found; say where with --sdf3 FOLDER or --kiter PROGRAM"
+        )
+    return found
+
+
+def _compared(
+    path: str, programs: Sequence[Program], options: argparse.Namespace, stop: Stop
+) -> Iterator[Verdict]:
+    given = answers.read(path, options)
+    graph = concurrency.limited(given, options)
+    return compare(
+        graph, path if _is_same(path, given, graph, options) else None, programs,
+        questions=options.questions, seconds=options.time_limit, stop=stop,
+    )  # fmt: skip
+
+
+def _is_same(path: str, given: Graph, graph: Graph, options: argparse.Namespace) -> bool:
+    """Whether the tools may read the file itself: it says all of the graph, and nothing else."""
+    is_bounded = any(channel.capacity is not None for channel in graph.channels)
+    return suffix_of(path) == ".xml" and given == graph and not options.set and not is_bounded
+
+
+def _lines(path: str, one: Verdict, width: int, *, is_first: bool) -> Iterator[str]:
+    if is_first:
+        yield f"{path}: {one.graph}"
+    what = f"  {one.tool:<{width}}  {QUESTION_WORDS[one.question]:<10}  {one.verdict}"
+    if one.verdict == DIFFERS:
+        yield f"{what}: csdf {one.ours}; {one.tool} {one.theirs}"
+        yield f"  {'':<{width}}  {'':<10}  {one.reason or 'open: no reason is known'}"
+        return
+    said = ": ".join(part for part in (what, one.ours) if part) if one.verdict == AGREES else what
+    yield f"{said}; {one.reason}" if one.reason else said
+
+
+def _counts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
+    """For each tool and question how many verdicts there are of each kind."""
+    found: dict[tuple[str, str], Counter[str]] = {}
+    seconds: Counter[tuple[str, str]] = Counter()
+    for one in verdicts:
+        key = (one.tool, one.question)
+        found.setdefault(key, Counter())[one.verdict] += 1
+        found[key]["open"] += one.is_open
+        seconds[key] += one.seconds  # type: ignore[assignment]
+    return [
+        {
+            "tool": tool, "question": question, "agrees": counts[AGREES], "differs": counts[DIFFERS],
+            "open": counts["open"], "no_answer": counts[NO_ANSWER], "not_asked": counts[NOT_ASKED],
+            "seconds": round(seconds[tool, question], 6),
+        }
+        for (tool, question), counts in found.items()
+    ]  # fmt: skip
+
+
+def _summary(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    for one in _counts(verdicts):
+        is_open = f" ({one['open']} open)" if one["open"] else ""
+        yield (
+            f"{one['tool']}, {QUESTION_WORDS[one['question']]}: {one['agrees']} agree, "
+            f"{one['differs']} differ{is_open}, {one['no_answer']} without an answer, "
+            f"{one['not_asked']} not asked"
+        )
+
+
+def _table(
+    found: dict[str, list[Verdict]], programs: Sequence[Program], options: argparse.Namespace
+) -> str:
+    asked = [(one.name, question) for one in programs for question in options.questions]
+    heads = ["graph", *(rf"{name} {QUESTION_WORDS[question]}" for name, question in asked)]
+    rows = []
+    for path, verdicts in found.items():
+        known = {(one.tool, one.question): one for one in verdicts}
+        name = verdicts[0].graph if verdicts else os.path.basename(path)
+        rows.append(
+            [escaped(name), *(MARKS[known[key].verdict] if key in known else "" for key in asked)]
+        )
+    remarks = [
+        f"{one.graph}, {one.tool}, {one.question}: csdf {one.ours}; {one.tool} {one.theirs}; "
+        f"{one.reason or 'open'}"
+        for verdicts in found.values()
+        for one in verdicts
+        if one.verdict == DIFFERS
+    ]
+    return booktabs(heads, rows, texts=range(len(heads)), remarks=remarks)
