@@ -58,6 +58,8 @@ def work(options: argparse.Namespace) -> int:
         from csdf.cli import parameters  # with SymPy, which takes long to import
 
         return parameters.work(options)
+    if options.method not in METHODS and parsers.copies_of(options.method) is None:
+        return _judge_all(options)
     if options.plot or options.table:
         options.refuse("--plot and --table are about several values of --set, or --symbolic")
     if len(options.file) == 1 and not options.csv:
@@ -83,11 +85,11 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--method",
-        type=parsers.one_of(METHODS),
         metavar="METHOD",
         default="auto",
         help="periodic: refine periodic schedules; execution: run until a state recurs; default: auto; "
-        f"{parsers.BOUND}",
+        f"{parsers.BOUND}; or the name of a method of another package (entry point csdf.methods), "
+        "whose answers are judged",
     )
     form = parser.add_mutually_exclusive_group()
     parsers.add_json_option(form)
@@ -147,6 +149,41 @@ def _analyse_all(options: argparse.Namespace) -> int:
         else:
             print(answers.one_text([f"{path:<{width}} {_row(answer)}"]), flush=True)
     return worst
+
+
+def _judge_all(options: argparse.Namespace) -> int:
+    """Print what a method of another package answers, and what of it is proved."""
+    from csdf.cli.frame import entries  # for methods of other packages alone
+    from csdf.comparison import methods
+
+    try:
+        method = entries.method(options.method)
+    except CsdfError as error:
+        options.refuse(f"--method: {error}; of csdf: {', '.join(METHODS)}, or periodic-K")
+    if options.csv:
+        options.refuse("--csv is for the methods of csdf")
+    code, listed = answers.ANSWERED, []
+    for path in options.file:
+        with limited(options.time_limit) as stop:
+            graph = concurrency.read(path, options)
+            rows = []
+            for question in methods.offered(method):
+                try:
+                    found = methods.judged(method, question, graph, stop)
+                except methods.Refused as error:
+                    code = answers.NO
+                    rows.append((question, f"refused: {error}"))
+                    listed.append({"file": path, "question": question, "refused": str(error)})
+                    continue
+                value = "deadlock" if found.value is None else answers.number(found.value)
+                rows.append((question, f"{value}; {found.words}"))
+                rows.append(("", f"by {options.method}, {time_in_words(found.seconds)}"))
+                listed.append({"file": path, **found.to_json()})
+        if not options.json:
+            print(answers.one_text(answers.table(f"{graph.name}: {options.method}", rows)))
+    if options.json:
+        print(answers.json_text({"method": options.method, "answers": listed}))
+    return code
 
 
 def _analysed(path: str, options: argparse.Namespace) -> Analysis:

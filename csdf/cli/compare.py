@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 from csdf.cli import answers, parsers
-from csdf.cli.frame import output
+from csdf.cli.frame import entries, output
 from csdf.cli.frame.long_work import stop_after
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
 from csdf.comparison.comparison import AGREES, DIFFERS, NO_ANSWER, NOT_ASKED, Verdict, compare
+from csdf.comparison.methods import ABOVE, compare_method
 from csdf.comparison.tools import QUESTIONS, Program, kiter, sdf3
 from csdf.errors import CsdfError, GaveUp
 from csdf.io.files import suffix_of
@@ -28,7 +30,13 @@ QUESTION_WORDS = {
     "mcm": "MCM",
     "front": "front",
 }
-MARKS = {AGREES: "=", DIFFERS: r"$\neq$", NO_ANSWER: "--", NOT_ASKED: ""}  # in LaTeX
+MARKS = {
+    AGREES: "=",
+    ABOVE: r"$\geq$",
+    DIFFERS: r"$\neq$",
+    NO_ANSWER: "--",
+    NOT_ASKED: "",
+}  # in LaTeX
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -43,7 +51,12 @@ def command_parser() -> argparse.ArgumentParser:
         notes="Exit code 1 says that there is a difference. A tool that crashes or takes too long has "
         "no answer; that is no difference.",
     )
-    parser.add_argument("file", nargs="+", metavar="FILE", help=parsers.GRAPH_HELP)
+    parser.add_argument(
+        "file",
+        nargs="*",
+        metavar="FILE",
+        help=f"{parsers.GRAPH_HELP}; default: the graphs of `csdf examples`",
+    )
     parser.add_argument(
         "--sdf3",
         metavar="FOLDER",
@@ -51,6 +64,14 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--kiter", metavar="PROGRAM", help="the program kiter; default: $KITER_BIN, or the path"
+    )
+    parser.add_argument(
+        "--method",
+        action="append",
+        metavar="NAME",
+        default=[],
+        help="a method of another package (entry point csdf.methods): its answers are judged and stand "
+        "beside those of csdf; tools then only where they are named",
     )
     parser.add_argument(
         "--questions",
@@ -78,15 +99,18 @@ def _questions(text: str) -> tuple[str, ...]:
 def work(options: argparse.Namespace) -> int:
     """Compare the graphs one by one; return 1 for a difference."""
     programs = _programs(options)
+    methods = {name: entries.method(name) for name in options.method}
+    names = [*(one.name for one in programs), *methods]
     found: dict[str, list[Verdict]] = {}
     code = answers.ANSWERED
     stop = stop_after(None)
-    width = max(len(one.name) for one in programs)
+    width = max(map(len, names))
+    files = options.file or _examples()
     try:
-        for path in options.file:
+        for path in files:
             try:
                 rows = found.setdefault(path, [])
-                for one in _compared(path, programs, options, stop):
+                for one in _compared(path, programs, methods, options, stop):
                     rows.append(one)
                     if not options.json:
                         print(
@@ -105,18 +129,28 @@ def work(options: argparse.Namespace) -> int:
     listed = [{"file": path, **one.to_json()} for path, rows in found.items() for one in rows]
     answers.show({"verdicts": listed, "summary": _counts(verdicts)}, _summary(verdicts), options)
     if options.table:
-        output.write(options.program, options.table, _table(found, programs, options))
+        output.write(options.program, options.table, _table(found))
     is_different = any(one.verdict == DIFFERS for one in verdicts)
     return max(code, answers.NO) if is_different else code
 
 
+def _examples() -> list[str]:
+    """The graphs of the examples, without those that have parameters."""
+    from csdf.cli.about.examples import examples_folder  # where no file is named
+
+    found = sorted(examples_folder().joinpath("graphs").glob("*.xml"))
+    return [str(path) for path in found if path.stem != "parametric"]
+
+
 def _programs(options: argparse.Namespace) -> list[Program]:
-    wanted = (
-        sdf3(options.sdf3 or os.environ.get("SDF3_BIN")),
-        kiter(options.kiter or os.environ.get("KITER_BIN")),
-    )
+    is_asked = not options.method  # with a method only tools that are named
+    places = {
+        sdf3: options.sdf3 or (os.environ.get("SDF3_BIN") if is_asked else None),
+        kiter: options.kiter or (os.environ.get("KITER_BIN") if is_asked else None),
+    }
+    wanted = [find(place) for find, place in places.items() if place or is_asked]
     found = [one for one in wanted if one is not None]
-    if not found:
+    if not found and not options.method:
         raise CsdfError(
             "neither SDF3 nor Kiter is found; say where with --sdf3 FOLDER or --kiter PROGRAM"
         )
@@ -124,14 +158,20 @@ def _programs(options: argparse.Namespace) -> list[Program]:
 
 
 def _compared(
-    path: str, programs: Sequence[Program], options: argparse.Namespace, stop: Stop
+    path: str,
+    programs: Sequence[Program],
+    methods: Mapping[str, ModuleType],
+    options: argparse.Namespace,
+    stop: Stop,
 ) -> Iterator[Verdict]:
     given = answers.read(path, options)
     graph = concurrency.limited(given, options)
-    return compare(
+    yield from compare(
         graph, path if _is_same(path, given, graph, options) else None, programs,
         questions=options.questions, seconds=options.time_limit, stop=stop,
     )  # fmt: skip
+    for name, method in methods.items():
+        yield from compare_method(name, method, graph, seconds=options.time_limit, stop=stop)
 
 
 def _is_same(path: str, given: Graph, graph: Graph, options: argparse.Namespace) -> bool:
@@ -143,13 +183,19 @@ def _is_same(path: str, given: Graph, graph: Graph, options: argparse.Namespace)
 def _lines(path: str, one: Verdict, width: int, *, is_first: bool) -> Iterator[str]:
     if is_first:
         yield f"{path}: {one.graph}"
-    what = f"  {one.tool:<{width}}  {QUESTION_WORDS[one.question]:<10}  {one.verdict}"
+    what = f"  {one.tool:<{width}}  {_word(one.question):<10}  {one.verdict}"
     if one.verdict == DIFFERS:
         yield f"{what}: csdf {one.ours}; {one.tool} {one.theirs}"
         yield f"  {'':<{width}}  {'':<10}  {one.reason or 'open: no reason is known'}"
         return
-    said = ": ".join(part for part in (what, one.ours) if part) if one.verdict == AGREES else what
+    said = f"{what}: {one.ours}" if one.verdict == AGREES and one.ours else what
+    if one.verdict == ABOVE:
+        said = f"{what}: {one.theirs}, csdf {one.ours}"
     yield f"{said}; {one.reason}" if one.reason else said
+
+
+def _word(question: str) -> str:
+    return QUESTION_WORDS.get(question, question)
 
 
 def _counts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
@@ -164,7 +210,8 @@ def _counts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
     return [
         {
             "tool": tool, "question": question, "agrees": counts[AGREES], "differs": counts[DIFFERS],
-            "open": counts["open"], "no_answer": counts[NO_ANSWER], "not_asked": counts[NOT_ASKED],
+            "open": counts["open"], "valid": counts[ABOVE], "no_answer": counts[NO_ANSWER],
+            "not_asked": counts[NOT_ASKED],
             "seconds": round(seconds[tool, question], 6),
         }
         for (tool, question), counts in found.items()
@@ -174,18 +221,20 @@ def _counts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
 def _summary(verdicts: Sequence[Verdict]) -> Iterator[str]:
     for one in _counts(verdicts):
         is_open = f" ({one['open']} open)" if one["open"] else ""
+        valid = f"{one['valid']} valid, " if one["valid"] else ""
         yield (
-            f"{one['tool']}, {QUESTION_WORDS[one['question']]}: {one['agrees']} agree, "
-            f"{one['differs']} differ{is_open}, {one['no_answer']} without an answer, "
+            f"{one['tool']}, {_word(one['question'])}: {one['agrees']} agree, "
+            f"{valid}{one['differs']} differ{is_open}, {one['no_answer']} without an answer, "
             f"{one['not_asked']} not asked"
         )
 
 
 def _table(
-    found: dict[str, list[Verdict]], programs: Sequence[Program], options: argparse.Namespace
+    found: dict[str, list[Verdict]],
 ) -> str:
-    asked = [(one.name, question) for one in programs for question in options.questions]
-    heads = ["graph", *(rf"{name} {QUESTION_WORDS[question]}" for name, question in asked)]
+    every = [one for verdicts in found.values() for one in verdicts]
+    asked = list(dict.fromkeys((one.tool, one.question) for one in every))
+    heads = ["graph", *(f"{escaped(name)} {_word(question)}" for name, question in asked)]
     rows = []
     for path, verdicts in found.items():
         known = {(one.tool, one.question): one for one in verdicts}

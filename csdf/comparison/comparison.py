@@ -8,6 +8,7 @@ analysis says what ours says. Without such a proof a difference is listed as ope
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -24,6 +25,7 @@ from csdf.comparison.tools import (
     QUESTIONS,
     REPETITIONS,
     THROUGHPUT,
+    UNREAD,
     Clock,
     Inconsistent,
     NoAnswer,
@@ -125,7 +127,7 @@ def compare(
                 if question == MCM and program.mcm is None:
                     continue
                 one = _Comparison(program, question, ours, folder, seconds)
-                yield one.verdict(path or plain, is_plain=path is None)
+                yield one.verdict(path or plain, plain)
 
 
 class _Comparison:
@@ -138,9 +140,25 @@ class _Comparison:
         self.graph = ours.graph
         self._folder, self._seconds = folder, seconds
         self._clock = Clock()
+        self._kind = ours.graph.kind
 
-    def verdict(self, path: str, *, is_plain: bool) -> Verdict:
-        """Return the verdict, with the reason of a difference where it can be found."""
+    def verdict(self, path: str, plain: str) -> Verdict:
+        """Return the verdict, with the reason of a difference where it can be found.
+
+        plain: the graph written anew, for a tool that does not read the file.
+        """
+        if path != plain:
+            self._kind = _kind_of(self.graph)
+            found = self._verdict(path, is_plain=False)
+            if found.verdict != NO_ANSWER or UNREAD not in found.reason:
+                return found
+            self._kind = self.graph.kind
+            found = self._verdict(plain, is_plain=True)
+            remark = "it does not read the file, only the graph written anew"
+            return replace(found, reason=f"{found.reason}; {remark}" if found.reason else remark)
+        return self._verdict(path, is_plain=True)
+
+    def _verdict(self, path: str, *, is_plain: bool) -> Verdict:
         refusal = self._refusal()
         if refusal is not None:
             return self._told(NOT_ASKED, reason=refusal)
@@ -189,7 +207,7 @@ class _Comparison:
         self, question: str, path: str, kind: str | None = None, seconds: float | None = None
     ) -> str:
         limit = self._seconds if seconds is None else seconds
-        return self._clock.timed(self.program, question, kind or self.graph.kind, path, limit)
+        return self._clock.timed(self.program, question, kind or self._kind, path, limit)
 
     def _factor(self, graph: Graph) -> Fraction:
         return self.program.factor(graph, repetition_vector(graph))
@@ -386,6 +404,12 @@ class _Comparison:
             THROUGHPUT: trial._throughput, MCM: trial._mcm, FRONT: trial._front,
         }  # fmt: skip
         return question[self.question](path).verdict == AGREES
+
+
+def _kind_of(graph: Graph) -> str:
+    """The type that the file of a graph says; its actors may have one phase in a file of type csdf."""
+    found = re.search(r"""<sdf3\b[^>]*\btype\s*=\s*["'](\w+)""", graph.origin or "")
+    return graph.kind if found is None else found[1]
 
 
 def _no_mcm(_text: str) -> Fraction:

@@ -19,6 +19,7 @@ from fractions import Fraction
 from math import gcd, lcm
 from typing import NamedTuple
 
+from csdf.analysis.bound_channels import is_single_firing_loop
 from csdf.errors import CsdfError
 from csdf.model.exact import MalformedText, rational
 from csdf.model.graph import Graph
@@ -27,6 +28,7 @@ REPETITIONS, THROUGHPUT, MCM, FRONT = "repetitions", "throughput", "mcm", "front
 QUESTIONS = (REPETITIONS, THROUGHPUT, MCM, FRONT)
 MOST_BYTES = 8 * 2**30  # of memory for a program
 MOST_EXPANDED = 3_000  # firings of an iteration, where a program makes a node of each
+UNREAD = "it prints no answer"
 NO_LIMIT = "2.14748e+09"  # the largest integer of 32 bits, as SDF3 prints it
 
 
@@ -107,7 +109,7 @@ def printed(words: Sequence[str], seconds: float) -> str:
         last = next(
             (line.strip() for line in reversed(said.splitlines()) if line.strip()), "nothing"
         )
-        raise NoAnswer(f"it prints no answer; it says: {last[:80]}")
+        raise NoAnswer(f"{UNREAD}; it says: {last[:80]}")
     return ran.stdout
 
 
@@ -226,7 +228,7 @@ _TASK = re.compile(r"^ +(\S+) \( +\d+\) +\d+ +\d+ +\S+ +(\d+) +\d+ +-?\d+ *$", r
 def _kiter_repetitions(text: str, _graph: Graph, _factor: Fraction) -> dict[str, int]:
     found = {name: int(count) for name, count in _TASK.findall(text)}
     if not found:
-        raise NoAnswer(f"no tasks in {text[:60]!r}")
+        raise Inconsistent("it lists no tasks: its analysis calls the graph inconsistent")
     return found
 
 
@@ -236,14 +238,18 @@ def _kiter_throughput(text: str, _factor: Fraction) -> Speed:
 
 
 def _kiter_front(text: str, graph: Graph, _factor: Fraction) -> list[Stored]:
-    between = [channel.name for channel in graph.channels if not channel.is_self_loop]
+    # Self-loops that only forbid overlap are left out of its lists, all others are in them.
+    loops = {channel.name for channel in graph.channels if channel.is_self_loop}
+    plain = {channel.name for channel in graph.channels if is_single_firing_loop(channel)}
+    counted = [channel.name for channel in graph.channels if channel.name not in plain]
     points = []
     for size, speed, listed in re.findall(r'^(\d+);([^;]+);"([^"]*)"', text, re.MULTILINE):
         sizes = [int(one) for one in listed.split(",") if one]
-        known = dict(zip(between, sizes, strict=True)) if len(sizes) == len(between) else None
+        known = dict(zip(counted, sizes, strict=True)) if len(sizes) == len(counted) else None
         if speed == "inf":
             raise NoAnswer("its front has the throughput inf")
-        points.append(Stored(int(size), _number(speed), known))
+        extra = sum(one for name, one in (known or {}).items() if name in loops)
+        points.append(Stored(int(size) - extra, _number(speed), known))
     if not points:
         raise NoAnswer("it lists no distribution")
     return points
