@@ -77,7 +77,7 @@ def command_parser() -> argparse.ArgumentParser:
         "deadlock or are inconsistent.",
         "csdf analyze models/graphs/csdf_example.xml",
         "csdf analyze --json models/graphs/h263decoder.xml",
-        "csdf analyze models/graphs/parametric.xml --symbolic --set n=1..16",
+        "csdf analyze models/parametric/frames.xml --symbolic --set n=1..16",
         work=work,
     )
     parser.add_argument(

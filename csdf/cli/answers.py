@@ -169,7 +169,7 @@ def _plain(path: str, options: argparse.Namespace) -> Graph:
     """The graph of a file without parameters; of others it is said how they are read."""
     try:
         return read_graph(path, **_reading(options))
-    except UnreadableFile:
+    except UnreadableFile as error:
         if suffix_of(path) not in (".xml", ".json"):
             raise
         from csdf.parameters.graph import parameters_of_file  # for files that were refused
@@ -177,10 +177,11 @@ def _plain(path: str, options: argparse.Namespace) -> Graph:
         names = parameters_of_file(path, options.file_limit)
         if not names:
             raise
-        given = " ".join(f"--set {name}=4" for name in names)
+        values = " ".join(f"--set {name}=4" for name in names)
+        are = "is a parameter" if len(names) == 1 else "are parameters"
         raise UnreadableFile(
-            f"{path}: has {counted(len(names), 'parameter')}: {', '.join(names)}; give values, such "
-            f"as {given}; `csdf analyze --symbolic` has formulas"
+            f"{error}; if {', '.join(names)} {are}, give values, such as {values}; "
+            "`csdf analyze --symbolic` has formulas"
         ) from None
 
 

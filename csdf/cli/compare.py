@@ -17,7 +17,7 @@ from csdf.cli.options import concurrency
 from csdf.comparison.comparison import AGREES, DIFFERS, NO_ANSWER, NOT_ASKED, Verdict, compare
 from csdf.comparison.methods import ABOVE, compare_method
 from csdf.comparison.tools import QUESTIONS, Program, kiter, sdf3
-from csdf.errors import CsdfError, GaveUp
+from csdf.errors import CsdfError, GaveUp, UnreadableFile
 from csdf.io.files import suffix_of
 from csdf.io.latex import booktabs, escaped
 from csdf.model.graph import Graph
@@ -98,6 +98,9 @@ def _questions(text: str) -> tuple[str, ...]:
 
 def work(options: argparse.Namespace) -> int:
     """Compare the graphs one by one; return 1 for a difference."""
+    for path in options.file:
+        if not os.path.exists(path):
+            raise UnreadableFile(f"{path}: there is no such file")
     programs = _programs(options)
     methods = {name: entries.method(name) for name in options.method}
     names = [*(one.name for one in programs), *methods]
@@ -135,11 +138,10 @@ def work(options: argparse.Namespace) -> int:
 
 
 def _examples() -> list[str]:
-    """The graphs of the examples, without those that have parameters."""
+    """The graphs of the examples, for a command without a file."""
     from csdf.cli.about.examples import examples_folder  # where no file is named
 
-    found = sorted(examples_folder().joinpath("graphs").glob("*.xml"))
-    return [str(path) for path in found if path.stem != "parametric"]
+    return [str(path) for path in sorted(examples_folder().joinpath("graphs").glob("*.xml"))]
 
 
 def _programs(options: argparse.Namespace) -> list[Program]:

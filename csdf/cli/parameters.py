@@ -1,4 +1,4 @@
-"""What `csdf analyze` says of a graph with parameters: formulas, and all values of a range."""
+"""Answers of `csdf analyze` about graphs with parameters: formulas, and all values of a range."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def work(options: argparse.Namespace) -> int:
     if swept is not None and values:
         shown |= swept.to_json()
     elif swept is not None and swept.segments:
-        shown["period"] = [one.to_json() for one in swept.segments]
+        shown["segments"] = [one.to_json() for one in swept.segments]
     head = {"graph": graph.name, "parameters": list(graph.parameters)}
     if options.csv:
         print(_as_csv(swept) if swept is not None and values else "", end="")
@@ -157,7 +157,7 @@ def _symbolic_rows(found: SymbolicRepetitions) -> list[tuple[str, str]]:
 def _segment_rows(swept: Sweep) -> list[tuple[str, str]]:
     """The period as a function of a parameter of durations, for all of its values."""
     (name,) = _varied(swept)
-    rows = []
+    rows: list[tuple[str, str]] = []
     for one in swept.segments:
         slope, base = one.slope, one.period(0)
         line = " + ".join(

@@ -52,7 +52,7 @@ SHORT = 5.0  # seconds for an experiment, at most
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict(Shown):
-    """What a tool says about one question, beside ours. note: of an agreement; reason: of all else.
+    """The answer of a tool to a question, beside ours. reason: of a difference, or a remark.
 
     A difference without a reason is open. seconds: of the tool.
     """
@@ -131,7 +131,7 @@ def compare(
 
 
 class _Comparison:
-    """One program and one question about one graph."""
+    """The comparison of one program in one question about one graph."""
 
     def __init__(
         self, program: Program, question: str, ours: Ours, folder: str, seconds: float
@@ -314,7 +314,7 @@ class _Comparison:
             return None
 
     def _their_speed_at(self, capacities: Mapping[str, int]) -> Speed | None:
-        """What the tool's throughput analysis says of our graph in these capacities."""
+        """The throughput that the tool's own analysis gives our graph in these capacities."""
         names = {channel.name for channel in self.graph.channels if not channel.is_self_loop}
         within = {name: size for name, size in capacities.items() if name in names}
         return self._their_speed(with_capacities(self.graph, within))
@@ -459,7 +459,7 @@ def _at_sizes(points: Sequence[Stored], wanted: Sequence[Stored]) -> list[Stored
     for one in wanted[:SHOWN]:
         enough = [p for p in points if p.speed > one.speed or _equal(one.speed, p.speed)]
         found += [min(enough, key=lambda p: p.size)] if enough else []
-    return list(dict.fromkeys((p.size, p.speed, None) for p in found)) and found
+    return list({(one.size, one.speed): one for one in found}.values())
 
 
 def _points(points: Sequence[Stored]) -> str:

@@ -49,7 +49,7 @@ class Refused(CsdfError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged(Shown):
-    """What is proved of an answer of a method. value: a period or a size; words: what was checked."""
+    """An answer of a method, as far as it is proved. value: a period or a size; words: the proof."""
 
     question: str
     value: Fraction | None

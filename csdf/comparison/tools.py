@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from importlib import import_module
+from importlib.util import find_spec
 from math import gcd, lcm
 from typing import NamedTuple
 
@@ -94,7 +95,7 @@ def printed(words: Sequence[str], seconds: float) -> str:
     try:
         ran = subprocess.run(
             words, capture_output=True, text=True, timeout=seconds, check=False, errors="replace",
-            stdin=subprocess.DEVNULL, preexec_fn=_limit_memory,
+            stdin=subprocess.DEVNULL, preexec_fn=_limit_memory if os.name == "posix" else None,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise NoAnswer(f"no answer within {seconds:g} s") from None
@@ -114,7 +115,10 @@ def printed(words: Sequence[str], seconds: float) -> str:
 
 
 def _limit_memory() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+    """Limit the memory of a program that begins, on systems that can."""
+    if find_spec("resource") is not None:
+        resource = import_module("resource")
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
 
 
 def sdf3(folder: str | None) -> Program | None:

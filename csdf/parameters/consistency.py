@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from math import gcd
+from operator import add, mul, sub, truediv
 from typing import Any
 
 import sympy
@@ -29,12 +30,13 @@ from csdf.parameters.graph import ParametricChannel, ParametricGraph, Terms
 
 MOST_DIVIDED = 12  # terms of a greatest common divisor that are compared with one another
 MOST_CONDITIONS = 4  # that are looked at together, for a contradiction between them
+PLAIN: Mapping[str, Any] = {"+": add, "-": sub, "*": mul, "/": truediv, "**": pow}
 Values = Mapping[str, Fraction]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition(Shown):
-    """What a channel asks of the parameters: `left` equals `right`; both are expressions of SymPy.
+    """A demand of a channel on the parameters: `left` equals `right`, both expressions of SymPy.
 
     produced, consumed: the tokens of an iteration, as far as the channels before it say.
     """
@@ -196,12 +198,10 @@ class _Arithmetic:
         return term.computed(self._symbols, _rational, self._applied)
 
     def _applied(self, operator: str, operands: list[Any]) -> Any:
-        plain = {
-            "+": lambda a, b: a + b, "*": lambda a, b: a * b, "/": lambda a, b: a / b,
-            "**": lambda a, b: a**b, "-": lambda a, b=None: -a if b is None else a - b,
-        }  # fmt: skip
-        if operator in plain and not (operator == "**" and not operands[1].is_Integer):
-            return plain[operator](*operands)
+        if len(operands) == 1 and operator == "-":
+            return -operands[0]
+        if operator in PLAIN and (operator != "**" or operands[1].is_Integer):
+            return PLAIN[operator](*operands)
         meant = [
             one.xreplace({symbol: term for term, symbol in self._opaque.items()})
             for one in operands
@@ -213,9 +213,7 @@ class _Arithmetic:
         found = functions[operator](*meant)
         if found.is_polynomial(*self._symbols.values()):
             return found
-        return self._opaque.setdefault(
-            found, sympy.Symbol(f"opaque{len(self._opaque)}", positive=True)
-        )
+        return self._opaque.setdefault(found, sympy.Dummy(positive=True))
 
     def component(
         self,
