@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib import import_module
-from math import gcd, inf, lcm
+from math import comb, gcd, inf, lcm
 from typing import Any
 
 from csdf.errors import CsdfError
@@ -140,7 +140,7 @@ def piecewise(
     best: list[Piece] | None = None
     most = sum(one is not None for one in values) // SHARE
     for degrees in DEGREES:
-        for modulus in MODULI:
+        for modulus in MODULI if not degrees[1] else MODULI[:4]:
             pieces: list[Piece] = []
             for remainder in range(modulus):
                 points = list(zip(numbers, values, strict=True))[remainder::modulus]
@@ -194,7 +194,8 @@ def _longest(
 ) -> tuple[Polynomial, Polynomial, int]:
     """The function of these degrees through the most points from the first on, and their number."""
     size = sum(degrees) + 1
-    found = _through(run[:size], degrees) if len(run) > size else None
+    is_one = len(run) > size and (degrees[1] > 0 or _is_polynomial(run[: size + 1]))
+    found = _through(run[:size], degrees) if is_one else None
     length = 0
     if found is not None:
         numerator, denominator = found
@@ -206,6 +207,12 @@ def _longest(
     if found is None or length <= size:  # a list says as much
         return (run[0][1],), (Fraction(1),), 1
     return numerator, denominator, length
+
+
+def _is_polynomial(points: Sequence[tuple[int, Fraction]]) -> bool:
+    """Whether the last difference of values in equal steps is zero."""
+    degree = len(points) - 1
+    return not sum((-1) ** at * comb(degree, at) * value for at, (_, value) in enumerate(points))
 
 
 def _through(

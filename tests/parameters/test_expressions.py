@@ -31,7 +31,21 @@ def test_an_expression_has_its_exact_value(text, value):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "2*", "n n", "n + ", "(n", "n)", "f(n)", "floor(n, 2)", "min(n)", "n; m", "n.real", "2n", "é"],
+    [
+        "",
+        "2*",
+        "n n",
+        "n + ",
+        "(n",
+        "n)",
+        "f(n)",
+        "floor(n, 2)",
+        "min(n)",
+        "n; m",
+        "n.real",
+        "2n",
+        "é",
+    ],
 )
 def test_a_text_that_is_no_expression_is_refused(text):
     with pytest.raises(MalformedText):
@@ -51,7 +65,12 @@ def test_a_deep_text_is_refused_instead_of_filling_the_stack():
 
 
 def test_numbers_with_exponents_have_no_names():
-    assert [has_names(one) for one in ("3e-8", "1,2*3", "3*n", "min(2,3)")] == [False, False, True, True]
+    assert [has_names(one) for one in ("3e-8", "1,2*3", "3*n", "min(2,3)")] == [
+        False,
+        False,
+        True,
+        True,
+    ]
 
 
 @given(st.recursive(

@@ -1,0 +1,217 @@
+"""`csdf compare` beside programs that print what SDF3 and Kiter print."""
+
+import os
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from csdf.comparison.tools import kiter, sdf3
+from tests.cli.running import GRAPHS, run  # noqa: F401 - a fixture
+from tests.shared_data import SHARED
+
+EXAMPLE = GRAPHS / "csdf_example.xml"
+LOOPS = "".join(f"<ch name='{name}_state' sz='2'/>" for name in "abc")
+
+
+def distribution(speed, alpha, beta):
+    """A point as SDF3 prints it: three self-loops of two tokens count in its size."""
+    return (
+        f"<distributionsSet thr='{speed}' sz='{alpha + beta + 6}'>\n<distribution>\n"
+        f"<ch name='alpha' sz='{alpha}'/>\n<ch name='beta' sz='{beta}'/>\n{LOOPS}</distribution>\n"
+        "</distributionsSet>"
+    )
+
+
+# Of the example: three actors with two phases each fire 6, 4 and 2 times in SDF3's iteration, which
+# is the least one; its front has five points, from 11 tokens at 1/17 to 16 at 1/12.
+FRONT = [
+    ("0.0588235", 5, 6), ("0.0666667", 6, 6), ("0.0714286", 7, 6), ("0.0769231", 8, 6),
+    ("0.0833333", 8, 8),
+]  # fmt: skip
+SDF3 = {
+    "repetition_vector": "Repetition vector:\n [a] = 6\n [b] = 4\n [c] = 2\nanalysis time: 0.03ms\n",
+    "throughput": "thr(example) = 0.0833333\nanalysis time: 0.062ms\n",
+    "buffersize": "<storageThroughputTradeOffs>" + "".join(distribution(*one) for one in FRONT),
+}
+KITER_VECTOR = """\
+TASKS
+VertexName (VertexId)  InEdges OutEdges   TotalDuration    RepetitionFactor   PhaseQuantity        Mapping
+      a (       1)        1        2               2                   6               2             -1
+      b (       2)        2        2               4                   4               2             -1
+      c (       3)        2        1               6                   2               2             -1
+"""
+KITER = {
+    "PrintInfos": KITER_VECTOR,
+    "KPeriodicThroughput": "KPeriodic Throughput is         0.08333333333\n",
+    "ThroughputBufferingDSE": "storage distribution size;throughput;channel quantities;a;b\n"
+    + "".join(f'{a + b};{speed};"{a},{b}";0.1;0.2\n' for speed, a, b in FRONT),
+}
+
+
+@pytest.fixture
+def install(tmp_path):
+    """Write programs that print a text for each algorithm; return the options that name them."""
+
+    def installed(sdf3_says=SDF3, kiter_says=KITER):
+        for name, said in (("sdf3analysis-csdf", sdf3_says), ("kiter", kiter_says)):
+            lines = [f"  *'{key}') cat <<'END'\n{text}\nEND\n  ;;" for key, text in said.items()]
+            path = tmp_path / name
+            path.write_text('#!/bin/sh\ncase "$*" in\n' + "\n".join(lines) + "\n*) kill -11 $$;;\nesac\n")
+            path.chmod(0o755)
+        return ["--sdf3", str(tmp_path), "--kiter", str(tmp_path / "kiter")]
+
+    return installed
+
+
+def test_tools_that_say_the_same_agree_and_conventions_are_undone(run, install):  # noqa: F811
+    code, output, _ = run("compare", EXAMPLE, *install())
+    assert code == 0
+    assert "SDF3   front       agrees: 5 points" in output
+    assert "Kiter, throughput: 1 agree, 0 differ" in output
+
+
+def test_dominated_points_are_no_difference_but_are_told(run, install):  # noqa: F811
+    worse = "".join(distribution(*one) for one in [*FRONT, ("0.0666667", 9, 9), ("0", 0, 0)])
+    code, output, _ = run("compare", EXAMPLE, *install(SDF3 | {"buffersize": worse}))
+    assert code == 0
+    assert "SDF3   front       agrees: 5 points; it lists 1 point more that are dominated" in output
+
+
+def test_a_point_that_a_tool_misses_is_confirmed_by_its_own_analysis(run, install):  # noqa: F811
+    # Without the third point; asked about 13 tokens alone, its throughput analysis says 1/14.
+    less = "".join(distribution(*one) for one in FRONT if one[1:] != (7, 6))
+    experiment = {"experiment.xml --algo throughput": "thr(g) = 0.0714286"}  # of SDF3's first case
+    said = experiment | SDF3 | {"buffersize": less}
+    code, output, _ = run("compare", EXAMPLE, *install(said))
+    assert code == 1
+    assert "differs: csdf 13 at 0.0714286; SDF3 14 at 0.0769231" in output
+    assert "its own throughput analysis confirms our distributions, such as of size 13" in output
+
+
+def test_a_difference_without_a_reason_is_open_and_shows_both_numbers(run, install):  # noqa: F811
+    said = KITER | {"KPeriodicThroughput": "KPeriodic Throughput is  0.0625\n"}
+    code, output, _ = run("compare", EXAMPLE, *install(kiter_says=said), "--questions", "throughput")
+    assert code == 1
+    assert "differs: csdf 0.0833333; Kiter 0.0625" in output
+    assert "open: no reason is known" in output
+    assert "Kiter, throughput: 0 agree, 1 differ (1 open)" in output
+
+
+def test_a_tool_that_crashes_has_no_answer_which_is_no_difference(run, install):  # noqa: F811
+    code, output, _ = run("compare", EXAMPLE, *install(sdf3_says={"repetition_vector": "nonsense"}))
+    assert code == 0
+    assert "SDF3   vector      no answer; no vector in" in output
+    assert "SDF3   throughput  no answer; killed by signal 11" in output
+
+
+def test_large_numbers_are_the_reason_where_they_are_too_large(run, install, tmp_path):  # noqa: F811
+    big = EXAMPLE.read_text().replace('initialTokens="1"', f'initialTokens="{2**40}"', 1)
+    path = tmp_path / "big.xml"
+    path.write_text(big)
+    wrong = SDF3 | {"throughput": "thr(example) = 0.001\n"}
+    options = [*install(wrong), "--questions", "throughput"]
+    code, output, _ = run("compare", path, *options)
+    assert code == 1
+    assert "its numbers have 32 bits, and this graph needs about 10^12" in output
+
+
+def test_the_answer_as_json_and_as_a_table_of_latex(run, install, tmp_path):  # noqa: F811
+    table = tmp_path / "table.tex"
+    code, output, _ = run("compare", EXAMPLE, *install(), "--json", "--table", table)
+    assert code == 0
+    assert '"verdict": "agrees"' in output
+    rows = table.read_text().splitlines()
+    assert "csdf\\_example & = & = &  & = & = & = & = \\\\" in rows
+
+
+def test_without_any_tool_the_options_are_named(run, monkeypatch, tmp_path):  # noqa: F811
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name in ("SDF3_BIN", "KITER_BIN"):
+        monkeypatch.delenv(name, raising=False)
+    code, output, remarks = run("compare", EXAMPLE)
+    assert (code, output) == (2, "")
+    assert "--sdf3 FOLDER or --kiter PROGRAM" in remarks
+    assert run("compare", EXAMPLE, "--kiter", tmp_path / "none")[0] == 2
+
+
+METHOD = '''
+"""`mine`: every cycle of an actor at equal distance."""
+
+import csdf
+
+
+def throughput(graph):
+    return csdf.strictly_periodic_schedule(graph)
+
+
+def storage(graph):
+    return {one.name: 99 for one in graph.channels if not one.is_self_loop}
+'''
+WRONG = '''
+import csdf
+from dataclasses import replace
+
+
+def throughput(graph):
+    found = csdf.periodic_schedule(graph)
+    return replace(found, starts={name: tuple(0 * one for one in row) for name, row in found.starts.items()})
+'''
+
+
+@pytest.fixture
+def methods(tmp_path, monkeypatch):
+    """Install a package with two methods, as pip would; its modules go when the test ends."""
+    import sys
+
+    monkeypatch.syspath_prepend(tmp_path)
+    about = tmp_path / "acme_methods-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Name: acme-methods\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[csdf.methods]\nmine = acme_mine\nwrong = acme_wrong\n")
+    (tmp_path / "acme_mine.py").write_text(textwrap.dedent(METHOD).lstrip())
+    (tmp_path / "acme_wrong.py").write_text(textwrap.dedent(WRONG).lstrip())
+    yield
+    for name in ("acme_mine", "acme_wrong"):
+        sys.modules.pop(name, None)
+
+
+def test_a_method_of_another_package_is_judged(run, methods):  # noqa: F811
+    code, output, _ = run("analyze", EXAMPLE, "--method", "mine")
+    assert code == 0
+    assert "its schedule is valid, for ever" in output
+    assert "198; runs with period 12" in output
+
+
+def test_an_invalid_schedule_is_refused_by_the_checker(run, methods):  # noqa: F811
+    code, output, _ = run("analyze", EXAMPLE, "--method", "wrong")
+    assert code == 1
+    assert "refused: its schedule is invalid: firing" in output
+    code, output, _ = run("compare", EXAMPLE, "--method", "wrong")
+    assert code == 1
+
+
+def test_a_method_stands_beside_ours(run, methods):  # noqa: F811
+    code, output, _ = run("compare", EXAMPLE, "--method", "mine")
+    assert code == 0
+    # The least storage that runs with period 12 is 16; one cycle at equal distance needs no more than 12.
+    assert "mine  throughput  agrees: 12" in output or "mine  throughput  valid" in output
+    assert "mine  storage     valid: 198, csdf 16" in output
+
+
+def test_an_unknown_method_names_those_there_are(run, methods):  # noqa: F811
+    code, _, remarks = run("analyze", EXAMPLE, "--method", "mein")
+    assert code == 2
+    assert "mine, wrong" in remarks
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not (os.environ.get("SDF3_BIN") and os.environ.get("KITER_BIN") and SHARED.is_dir()),
+    reason="needs SDF3 at SDF3_BIN, Kiter at KITER_BIN, and the shared graphs",
+)
+def test_no_difference_from_the_real_programs_is_open(run):  # noqa: F811
+    graphs = sorted(Path(SHARED, "graphs", "traps").glob("*.xml"))
+    _, output, _ = run("compare", *graphs, "--time-limit", "3s")
+    assert "no reason is known" not in output
+    assert sdf3(os.environ["SDF3_BIN"]) and kiter(os.environ["KITER_BIN"])
