@@ -1,14 +1,13 @@
 """`csdf compare` beside programs that print what SDF3 and Kiter print."""
 
-import os
+import sys
 import textwrap
-from pathlib import Path
+import tomllib
 
 import pytest
 
-from csdf.comparison.tools import kiter, sdf3
 from tests.cli.running import GRAPHS, run  # noqa: F401 - a fixture
-from tests.shared_data import SHARED
+from tests.docs.pages import ROOT, blocks_of
 
 EXAMPLE = GRAPHS / "csdf_example.xml"
 LOOPS = "".join(f"<ch name='{name}_state' sz='2'/>" for name in "abc")
@@ -36,7 +35,7 @@ SDF3 = {
 }
 KITER_VECTOR = """\
 TASKS
-VertexName (VertexId)  InEdges OutEdges   TotalDuration    RepetitionFactor   PhaseQuantity        Mapping
+VertexName (VertexId)  InEdges OutEdges TotalDuration RepetitionFactor PhaseQuantity Mapping
       a (       1)        1        2               2                   6               2             -1
       b (       2)        2        2               4                   4               2             -1
       c (       3)        2        1               6                   2               2             -1
@@ -57,7 +56,9 @@ def install(tmp_path):
         for name, said in (("sdf3analysis-csdf", sdf3_says), ("kiter", kiter_says)):
             lines = [f"  *'{key}') cat <<'END'\n{text}\nEND\n  ;;" for key, text in said.items()]
             path = tmp_path / name
-            path.write_text('#!/bin/sh\ncase "$*" in\n' + "\n".join(lines) + "\n*) kill -11 $$;;\nesac\n")
+            path.write_text(
+                '#!/bin/sh\ncase "$*" in\n' + "\n".join(lines) + "\n*) kill -11 $$;;\nesac\n"
+            )
             path.chmod(0o755)
         return ["--sdf3", str(tmp_path), "--kiter", str(tmp_path / "kiter")]
 
@@ -91,7 +92,9 @@ def test_a_point_that_a_tool_misses_is_confirmed_by_its_own_analysis(run, instal
 
 def test_a_difference_without_a_reason_is_open_and_shows_both_numbers(run, install):  # noqa: F811
     said = KITER | {"KPeriodicThroughput": "KPeriodic Throughput is  0.0625\n"}
-    code, output, _ = run("compare", EXAMPLE, *install(kiter_says=said), "--questions", "throughput")
+    code, output, _ = run(
+        "compare", EXAMPLE, *install(kiter_says=said), "--questions", "throughput"
+    )
     assert code == 1
     assert "differs: csdf 0.0833333; Kiter 0.0625" in output
     assert "open: no reason is known" in output
@@ -135,52 +138,46 @@ def test_without_any_tool_the_options_are_named(run, monkeypatch, tmp_path):  # 
     assert run("compare", EXAMPLE, "--kiter", tmp_path / "none")[0] == 2
 
 
-METHOD = '''
-"""`mine`: every cycle of an actor at equal distance."""
-
-import csdf
-
-
-def throughput(graph):
-    return csdf.strictly_periodic_schedule(graph)
-
-
-def storage(graph):
-    return {one.name: 99 for one in graph.channels if not one.is_self_loop}
-'''
-WRONG = '''
+COMPARING = ROOT / "docs" / "comparing.md"
+PAGE = {one.file: one.body for one in blocks_of(COMPARING)}
+WRONG = """
 import csdf
 from dataclasses import replace
 
 
 def throughput(graph):
     found = csdf.periodic_schedule(graph)
-    return replace(found, starts={name: tuple(0 * one for one in row) for name, row in found.starts.items()})
-'''
+    starts = {name: tuple(0 * one for one in row) for name, row in found.starts.items()}
+    return replace(found, starts=starts)
+"""
 
 
 @pytest.fixture
 def methods(tmp_path, monkeypatch):
     """Install a package with two methods, as pip would; its modules go when the test ends."""
-    import sys
-
     monkeypatch.syspath_prepend(tmp_path)
+    project = tomllib.loads(PAGE["pyproject.toml"])["project"]
+    named = project["entry-points"]["csdf.methods"]
+    points = "".join(f"{name} = {module}\n" for name, module in named.items())
     about = tmp_path / "acme_methods-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Name: acme-methods\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[csdf.methods]\nmine = acme_mine\nwrong = acme_wrong\n")
-    (tmp_path / "acme_mine.py").write_text(textwrap.dedent(METHOD).lstrip())
+    (about / "entry_points.txt").write_text(f"[csdf.methods]\n{points}wrong = acme_wrong\n")
+    (tmp_path / "acme_rounds.py").write_text(PAGE["acme_rounds.py"])
     (tmp_path / "acme_wrong.py").write_text(textwrap.dedent(WRONG).lstrip())
     yield
-    for name in ("acme_mine", "acme_wrong"):
+    for name in ("acme_rounds", "acme_wrong"):
         sys.modules.pop(name, None)
 
 
-def test_a_method_of_another_package_is_judged(run, methods):  # noqa: F811
-    code, output, _ = run("analyze", EXAMPLE, "--method", "mine")
-    assert code == 0
-    assert "its schedule is valid, for ever" in output
-    assert "198; runs with period 12" in output
+def test_the_method_of_the_page_gives_what_the_page_shows(run, methods, monkeypatch):  # noqa: F811
+    monkeypatch.chdir(ROOT)
+    (shown,) = (one for one in blocks_of(COMPARING) if "--method" in one.body)
+    assert len(shown.steps) == 2
+    for command, lines in shown.steps:
+        code, output, _ = run(*command.split()[1:])
+        assert code == 0
+        assert set(lines.splitlines()) <= set(output.splitlines())
 
 
 def test_an_invalid_schedule_is_refused_by_the_checker(run, methods):  # noqa: F811
@@ -191,27 +188,7 @@ def test_an_invalid_schedule_is_refused_by_the_checker(run, methods):  # noqa: F
     assert code == 1
 
 
-def test_a_method_stands_beside_ours(run, methods):  # noqa: F811
-    code, output, _ = run("compare", EXAMPLE, "--method", "mine")
-    assert code == 0
-    # The least storage that runs with period 12 is 16; one cycle at equal distance needs no more than 12.
-    assert "mine  throughput  agrees: 12" in output or "mine  throughput  valid" in output
-    assert "mine  storage     valid: 198, csdf 16" in output
-
-
 def test_an_unknown_method_names_those_there_are(run, methods):  # noqa: F811
-    code, _, remarks = run("analyze", EXAMPLE, "--method", "mein")
+    code, _, remarks = run("analyze", EXAMPLE, "--method", "round")
     assert code == 2
-    assert "mine, wrong" in remarks
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    not (os.environ.get("SDF3_BIN") and os.environ.get("KITER_BIN") and SHARED.is_dir()),
-    reason="needs SDF3 at SDF3_BIN, Kiter at KITER_BIN, and the shared graphs",
-)
-def test_no_difference_from_the_real_programs_is_open(run):  # noqa: F811
-    graphs = sorted(Path(SHARED, "graphs", "traps").glob("*.xml"))
-    _, output, _ = run("compare", *graphs, "--time-limit", "3s")
-    assert "no reason is known" not in output
-    assert sdf3(os.environ["SDF3_BIN"]) and kiter(os.environ["KITER_BIN"])
+    assert "rounds, wrong" in remarks
