@@ -12,7 +12,7 @@ from csdf.cli import answers, loading, parsers
 from csdf.cli.frame import output, terminal
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.options import concurrency
-from csdf.errors import CsdfError
+from csdf.errors import CsdfError, UnreadableFile
 from csdf.io.latex import booktabs, escaped
 from csdf.model.graph import Graph
 from csdf.parameters.consistency import SymbolicRepetitions, symbolic_repetitions
@@ -36,7 +36,10 @@ def work(options: argparse.Namespace) -> int:
     graph = answers.read_parametric(path, options)
     if not graph.parameters:
         raise CsdfError(f"{path}: has no parameters; every number in it is given")
-    repetitions = symbolic_repetitions(graph)
+    try:
+        repetitions = symbolic_repetitions(graph)
+    except CsdfError as error:
+        raise UnreadableFile(f"{path}: {error}") from None
     found = repetitions if options.symbolic else None
     swept = None
     if values or _has_line(graph):

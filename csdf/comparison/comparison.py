@@ -34,8 +34,7 @@ from csdf.comparison.tools import (
     Stored,
 )
 from csdf.errors import CsdfError, GaveUp, InconsistentGraph, InvalidGraph, counted
-from csdf.io.files import write_text
-from csdf.io.sdf3.writer import format_sdf3
+from csdf.io.graph_files import write_graph
 from csdf.model.graph import Graph
 from csdf.model.shown import Shown
 from csdf.search.pareto import ParetoFront
@@ -121,7 +120,7 @@ def compare(
     ours = Ours(graph, stop or Stop(), seconds)
     with tempfile.TemporaryDirectory() as folder:
         plain = os.path.join(folder, "graph.xml")
-        write_text(plain, format_sdf3(replace(graph, origin=None), capacities="reverse"))
+        write_graph(plain, replace(graph, origin=None), capacities="reverse")
         for program in programs:
             for question in questions:
                 if question == MCM and program.mcm is None:
@@ -322,7 +321,7 @@ class _Comparison:
     def _their_speed(self, graph: Graph) -> Speed | None:
         path = os.path.join(self._folder, "experiment.xml")
         try:
-            write_text(path, format_sdf3(replace(graph, origin=None), capacities="reverse"))
+            write_graph(path, replace(graph, origin=None), capacities="reverse")
             said = self._ask(THROUGHPUT, path, graph.kind, min(SHORT, self._seconds))
             return self.program.throughput(said, self._factor(graph))
         except (NoAnswer, Inconsistent):
@@ -396,7 +395,7 @@ class _Comparison:
         """Whether both agree about another graph, in the same question."""
         other = Ours(graph, Stop(), min(SHORT, self._seconds))
         path = os.path.join(self._folder, "changed.xml")
-        write_text(path, format_sdf3(replace(graph, origin=None), capacities="reverse"))
+        write_graph(path, replace(graph, origin=None), capacities="reverse")
         seconds = min(SHORT, self._seconds)
         trial = _Comparison(self.program, self.question, other, self._folder, seconds)
         trial._clock = self._clock

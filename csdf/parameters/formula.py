@@ -17,7 +17,7 @@ from typing import Any
 from csdf.errors import CsdfError
 from csdf.model.shown import Shown
 
-MOST_FITTED = 2_000  # values through which a formula is laid
+MOST_FITTED = 500  # values through which a formula is laid; the work grows faster than they do
 MODULI = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12)  # by whose remainders a formula may differ
 # Degrees of numerator and denominator, simple ones first. With more of them most sequences of some
 # dozens of numbers would have a formula, of as many coefficients as there are numbers.

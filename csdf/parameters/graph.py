@@ -32,7 +32,8 @@ Terms = tuple[Term, ...]
 Values = Mapping[str, Fraction]  # of the parameters
 
 PROBES = (1, 2, 3, 4, 5, 6, 8, 12)  # values of a parameter that an unknown graph is tried with
-MOST_PROBES = 600
+MOST_PROBES = 40
+MOST_PHASES = 100_000  # of an actor; each of its terms is looked at by itself
 NUMBERS = ("production", "consumption", "release")
 SCALARS = ("initial_tokens", "capacity", "token_size")
 
@@ -198,20 +199,30 @@ def _from_xml(content: bytes, name: str, options: Mapping[str, Any]) -> Parametr
     zero = bool(options["assume_zero_times"])
     texts = actor_texts.read_actor_texts(document, assume_zero_times=zero)
     channels = reader.read_channel_texts(document, texts)
+
+    def terms(element: Any, what: str, sequence: str, phases: int) -> Terms:
+        if phases > MOST_PHASES:
+            limit = f"a graph with parameters has at most {MOST_PHASES} of an actor"
+            raise document.refusal(element, f"{what}: {phases} phases; {limit}")
+        try:
+            return _sequence(sequence, phases, gaps)
+        except MalformedText as error:
+            raise document.refusal(element, f"{what} {error}") from None
+
     times = {}
     for actor, found in texts.items():
         marked = [one.is_default for one in found.processors]
         chosen = actor_texts.chosen_processor(marked)
         sequence = "0" if chosen is None else found.processors[chosen].sequence
-        times[actor] = _sequence(sequence, found.phases, gaps)
-    listed = tuple(
-        ParametricChannel(
-            name=one.name, producer=one.producer.name, consumer=one.consumer.name,
-            production=_sequence(one.source.sequence, one.producer.phases, gaps),
-            consumption=_sequence(one.destination.sequence, one.consumer.phases, gaps),
+        times[actor] = terms(found.element, f"actor {actor!r}: time", sequence, found.phases)
+    listed = []
+    for one in channels.values():
+        made, taken = (
+            terms(one.element, f"channel {one.name!r}: rate", port.sequence, end.phases)
+            for port, end in ((one.source, one.producer), (one.destination, one.consumer))
         )
-        for one in channels.values()
-    )  # fmt: skip
+        ends = {"producer": one.producer.name, "consumer": one.consumer.name}
+        listed.append(ParametricChannel(name=one.name, production=made, consumption=taken, **ends))
     shown_ones = {*_expressions_of(times.values())}
     shown_ones.update(
         _expressions_of([rates for one in listed for rates in (one.production, one.consumption)])
@@ -225,7 +236,7 @@ def _from_xml(content: bytes, name: str, options: Mapping[str, Any]) -> Parametr
 
     return ParametricGraph(
         name=import_module("csdf.io.sdf3.document").graph_name(document),
-        actors=times, channels=listed, _filled=filled,
+        actors=times, channels=tuple(listed), _filled=filled,
         others=tuple(one for one in gaps.listed if one not in shown_ones),
     )  # fmt: skip
 

@@ -28,7 +28,7 @@ from csdf.search.pareto import SmallestStorage
 from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import SearchSpace
 from csdf.status import Status
-from csdf.time_limit import Budget, Progress, Stop, stop_of
+from csdf.time_limit import ENDS, Budget, Progress, Stop, stop_of
 
 if TYPE_CHECKING:
     from csdf.parameters.consistency import SymbolicRepetitions
@@ -141,15 +141,19 @@ def sweep(
             stop.look(Progress(done=number, total=wanted))
             storage = analyses.storage(instance, stop.part(share=max(1 / (wanted - number), 0.01)))
             found[number] = replace(instance, storage=storage)
-    except (GaveUp, KeyboardInterrupt):
+    except ENDS:
         is_complete = False
     is_complete = is_complete and all(
         one.answer != "unknown" and (one.storage is None or one.storage.status is Status.OPTIMAL)
         for one in found
     )
+    try:
+        formulas = _formulas(varied, found, repetitions)
+    except ENDS:  # the time was over when the last value was known
+        formulas = {}
     return Sweep(
         name=graph.name, parameters=names, instances=tuple(found), is_complete=is_complete,
-        formulas=_formulas(varied, found, repetitions), segments=segments,
+        formulas=formulas, segments=segments,
     )  # fmt: skip
 
 
