@@ -192,6 +192,7 @@ def _value_lines(swept: Sweep) -> Iterator[str]:
     if len(swept.instances) > SHOWN:
         rest = answers.counted(len(swept.instances) - SHOWN, "value")
         yield f"  and {rest} more; --json and --csv have all"
+    yield from _other_answers(swept)
     formulas = {"period": "period", "storage": "least storage"}
     for key, what in formulas.items():
         formula = swept.formulas.get(key)
@@ -203,6 +204,26 @@ def _value_lines(swept: Sweep) -> Iterator[str]:
             yield f"  {piece.text} for {piece.where}"
     if not swept.is_complete:
         yield "INCOMPLETE: the time limit, or Ctrl-C, came before the last answer"
+
+
+def _other_answers(swept: Sweep) -> Iterator[str]:
+    """Lines that say where there is no period, as ranges of the parameter that varies."""
+    varied = _varied(swept)
+    if len(varied) != 1:
+        return
+    (name,) = varied
+    ranges: dict[str, list[list[str]]] = {}
+    before = ""
+    for one in swept.instances:
+        value = str(one.values[name])
+        if one.answer != before and one.answer != "period":
+            ranges.setdefault(one.answer, []).append([value, value])
+        elif one.answer != "period":
+            ranges[one.answer][-1][1] = value
+        before = one.answer
+    for answer, found in ranges.items():
+        listed = [first if first == last else f"{first}..{last}" for first, last in found]
+        yield f"{answer} at {name} = {answers.some(listed, NAMES)}"
 
 
 def _storage(one: Instance) -> str:

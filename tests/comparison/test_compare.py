@@ -3,10 +3,15 @@
 import sys
 import textwrap
 import tomllib
+from types import SimpleNamespace
 
 import pytest
 
-from tests.cli.running import GRAPHS, run  # noqa: F401 - a fixture
+from csdf.comparison.methods import Refused, compare_method, judged
+from csdf.io.graph_files import read_graph
+from csdf.mapping.search import best_mapping
+from csdf.time_limit import Stop
+from tests.cli.running import GRAPHS
 from tests.docs.pages import ROOT, blocks_of
 
 EXAMPLE = GRAPHS / "csdf_example.xml"
@@ -65,21 +70,21 @@ def install(tmp_path):
     return installed
 
 
-def test_tools_that_say_the_same_agree_and_conventions_are_undone(run, install):  # noqa: F811
+def test_tools_that_say_the_same_agree_and_conventions_are_undone(run, install):
     code, output, _ = run("compare", EXAMPLE, *install())
     assert code == 0
     assert "SDF3   front       agrees: 5 points" in output
     assert "Kiter, throughput: 1 agree, 0 differ" in output
 
 
-def test_dominated_points_are_no_difference_but_are_told(run, install):  # noqa: F811
+def test_dominated_points_are_no_difference_but_are_told(run, install):
     worse = "".join(distribution(*one) for one in [*FRONT, ("0.0666667", 9, 9), ("0", 0, 0)])
     code, output, _ = run("compare", EXAMPLE, *install(SDF3 | {"buffersize": worse}))
     assert code == 0
     assert "SDF3   front       agrees: 5 points; it lists 1 point more that are dominated" in output
 
 
-def test_a_point_that_a_tool_misses_is_confirmed_by_its_own_analysis(run, install):  # noqa: F811
+def test_a_point_that_a_tool_misses_is_confirmed_by_its_own_analysis(run, install):
     # Without the third point; asked about 13 tokens alone, its throughput analysis says 1/14.
     less = "".join(distribution(*one) for one in FRONT if one[1:] != (7, 6))
     experiment = {"experiment.xml --algo throughput": "thr(g) = 0.0714286"}  # of SDF3's first case
@@ -90,7 +95,7 @@ def test_a_point_that_a_tool_misses_is_confirmed_by_its_own_analysis(run, instal
     assert "its own throughput analysis confirms our distributions, such as of size 13" in output
 
 
-def test_a_difference_without_a_reason_is_open_and_shows_both_numbers(run, install):  # noqa: F811
+def test_a_difference_without_a_reason_is_open_and_shows_both_numbers(run, install):
     said = KITER | {"KPeriodicThroughput": "KPeriodic Throughput is  0.0625\n"}
     code, output, _ = run(
         "compare", EXAMPLE, *install(kiter_says=said), "--questions", "throughput"
@@ -101,14 +106,14 @@ def test_a_difference_without_a_reason_is_open_and_shows_both_numbers(run, insta
     assert "Kiter, throughput: 0 agree, 1 differ (1 open)" in output
 
 
-def test_a_tool_that_crashes_has_no_answer_which_is_no_difference(run, install):  # noqa: F811
+def test_a_tool_that_crashes_has_no_answer_which_is_no_difference(run, install):
     code, output, _ = run("compare", EXAMPLE, *install(sdf3_says={"repetition_vector": "nonsense"}))
     assert code == 0
     assert "SDF3   vector      no answer; no vector in" in output
     assert "SDF3   throughput  no answer; killed by signal 11" in output
 
 
-def test_large_numbers_are_the_reason_where_they_are_too_large(run, install, tmp_path):  # noqa: F811
+def test_large_numbers_are_the_reason_where_they_are_too_large(run, install, tmp_path):
     big = EXAMPLE.read_text().replace('initialTokens="1"', f'initialTokens="{2**40}"', 1)
     path = tmp_path / "big.xml"
     path.write_text(big)
@@ -119,7 +124,7 @@ def test_large_numbers_are_the_reason_where_they_are_too_large(run, install, tmp
     assert "its numbers have 32 bits, and this graph needs about 10^12" in output
 
 
-def test_the_answer_as_json_and_as_a_table_of_latex(run, install, tmp_path):  # noqa: F811
+def test_the_answer_as_json_and_as_a_table_of_latex(run, install, tmp_path):
     table = tmp_path / "table.tex"
     code, output, _ = run("compare", EXAMPLE, *install(), "--json", "--table", table)
     assert code == 0
@@ -128,7 +133,7 @@ def test_the_answer_as_json_and_as_a_table_of_latex(run, install, tmp_path):  # 
     assert "csdf\\_example & = & = &  & = & = & = & = \\\\" in rows
 
 
-def test_without_any_tool_the_options_are_named(run, monkeypatch, tmp_path):  # noqa: F811
+def test_without_any_tool_the_options_are_named(run, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     for name in ("SDF3_BIN", "KITER_BIN"):
         monkeypatch.delenv(name, raising=False)
@@ -170,7 +175,7 @@ def methods(tmp_path, monkeypatch):
         sys.modules.pop(name, None)
 
 
-def test_the_method_of_the_page_gives_what_the_page_shows(run, methods, monkeypatch):  # noqa: F811
+def test_the_method_of_the_page_gives_what_the_page_shows(run, methods, monkeypatch):
     monkeypatch.chdir(ROOT)
     (shown,) = (one for one in blocks_of(COMPARING) if "--method" in one.body)
     assert len(shown.steps) == 2
@@ -180,7 +185,7 @@ def test_the_method_of_the_page_gives_what_the_page_shows(run, methods, monkeypa
         assert set(lines.splitlines()) <= set(output.splitlines())
 
 
-def test_an_invalid_schedule_is_refused_by_the_checker(run, methods):  # noqa: F811
+def test_an_invalid_schedule_is_refused_by_the_checker(run, methods):
     code, output, _ = run("analyze", EXAMPLE, "--method", "wrong")
     assert code == 1
     assert "refused: its schedule is invalid: firing" in output
@@ -188,7 +193,45 @@ def test_an_invalid_schedule_is_refused_by_the_checker(run, methods):  # noqa: F
     assert code == 1
 
 
-def test_an_unknown_method_names_those_there_are(run, methods):  # noqa: F811
+def test_an_unknown_method_names_those_there_are(run, methods):
     code, _, remarks = run("analyze", EXAMPLE, "--method", "round")
     assert code == 2
     assert "rounds, wrong" in remarks
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "complaint"),
+    [
+        ("storage", {"alpha": 5}, "leaves channel 'beta' unbounded"),
+        ("storage", {"alpha": 1, "beta": 1}, "the graph deadlocks"),
+        ("storage", 7, "expected capacities by channel"),
+        ("mapping", None, "expected a csdf.Mapping"),
+        ("throughput", 12.0, "is not exact"),
+    ],
+)
+def test_the_judge_refuses_what_is_no_answer(question, answer, complaint):
+    graph = read_graph(EXAMPLE)
+    method = SimpleNamespace(__name__="method", **{question: lambda *_: answer})
+    with pytest.raises(Refused, match=complaint):
+        judged(method, question, graph, Stop(5))
+
+
+def test_a_method_that_claims_too_much_differs_and_one_that_maps_is_analysed():
+    graph = read_graph(EXAMPLE)
+
+    def mapping(graph, platform):
+        return best_mapping(graph, platform, budget=5).mapping
+
+    method = SimpleNamespace(__name__="method", throughput=lambda graph: 11, mapping=mapping)
+    speed, mapped = compare_method("m", method, graph, seconds=5.0, stop=Stop())
+    assert (speed.verdict, speed.ours, speed.theirs) == ("differs", "12", "11")
+    assert mapped.verdict == "agrees"
+
+
+def test_a_method_that_fails_has_no_answer():
+    def throughput(graph):
+        raise KeyError("alpha")
+
+    method = SimpleNamespace(__name__="method", throughput=throughput)
+    (found,) = compare_method("m", method, read_graph(EXAMPLE), seconds=5.0, stop=Stop())
+    assert (found.verdict, found.reason) == ("no answer", "KeyError: 'alpha'")

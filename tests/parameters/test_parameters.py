@@ -184,6 +184,13 @@ def test_deadlock_inconsistency_and_invalid_values_are_answers_of_their_own():
     assert answers == ["invalid", "inconsistent", "deadlock", "inconsistent"]
 
 
+def test_a_formula_is_an_expression_of_sympy():
+    formula = piecewise("n", range(1, 21), [Fraction(max(3 * n, n + 8)) for n in range(1, 21)])
+    symbolic = formula.to_sympy()
+    (n,) = symbolic.free_symbols
+    assert [symbolic.subs(n, one) for one in (1, 4, 20)] == [9, 12, 60]
+
+
 RATES = ("n", "n + 1", "2*n", "3", "max(n, 3)", "ceil(n/2)", "4", "n*(n + 1)//2")
 
 
@@ -230,3 +237,58 @@ def test_formulas_and_evaluation_agree_on_random_graphs(seed):
         assert throughput(instance, method="execution").period == one.period
         if one.period is not None and "period" in found.formulas:
             assert found.formulas["period"].value(int(one.values["n"])) == one.period
+
+
+def printed(run, *words):
+    code, output, _ = run("analyze", *words)
+    return code, output
+
+
+def test_the_command_prints_formulas_and_where_there_is_no_period(run, tmp_path):
+    code, output = printed(run, FRAMES, "--symbolic", "--set", "n=1..8")
+    assert code == 0
+    assert "divided by      gcd(12, n)" in output
+    assert (
+        "period * gcd(12, n), a formula that holds at each of these values:\n  24*n + 60" in output
+    )
+    text = FRAMES.read_text().replace(
+        'dstPort="last" initialTokens="1"', 'dstPort="last" initialTokens="max(n - 3, 0)"', 1
+    )
+    path = written(tmp_path, text)
+    code, output = printed(run, path, "--set", "n=1..6")
+    assert (code, "deadlock at n = 1..3\n" in output) == (0, True)
+    assert printed(run, path, "--set", "n=1,2")[0] == 1
+    assert (
+        printed(run, path, "--set", "n=0..1")[0] == 1
+    )  # a rate of zero is invalid, then a deadlock
+
+
+def test_values_are_written_as_csv_json_latex_and_pictures(run, tmp_path):
+    table, picture = tmp_path / "t.tex", tmp_path / "p.svg"
+    words = (FRAMES, "--symbolic", "--set", "n=1..4", "--table", table, "--plot", picture)
+    code, output = printed(run, *words, "--json")
+    assert (code, json.loads(output)["symbolic"]["divisors"]) == (0, ["gcd(12, n)"])
+    assert r"$4$ & $39$ & 10 \\" in table.read_text().splitlines()
+    assert picture.read_text().startswith("<?xml")
+    assert printed(run, FRAMES, "--set", "n=1..2", "--csv")[1].splitlines() == [
+        "n,answer,firings,period,storage,reason", "1,period,25,84,7,", "2,period,19,54,8,",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "values", ["n", "n=", "n=4..1", "n=1..2..0", "n=1..99999999", "1=2", "n=x"]
+)
+def test_values_that_are_none_are_refused_with_their_form(run, values):
+    code, _, remarks = run("analyze", FRAMES, "--set", values)
+    assert code == 2
+    assert "argument --set" in remarks
+
+
+def test_other_commands_take_one_value(run, tmp_path):
+    out = tmp_path / "four.json"
+    assert run("convert", FRAMES, out, "--set", "n=4")[0] == 0
+    assert read_graph(out) == read_parametric_graph(FRAMES).at(n=4)
+    code, _, remarks = run("pareto", FRAMES, "--set", "n=1..4")
+    assert (code, "has 4 values; expected one" in remarks) == (2, True)
+    code, _, remarks = run("buffers", FRAMES)
+    assert (code, "give values, such as --set n=4" in remarks) == (2, True)
