@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
@@ -24,6 +25,9 @@ from csdf.model.graph import Graph
 from csdf.time_limit import Stop
 
 SECONDS = 20.0  # for an answer
+INITIAL = re.compile(
+    r"""\b(?:rate|time)\s*=\s*["'][^"'<]*;"""
+)  # phases that the reader has gone through
 QUESTION_WORDS = {
     "repetitions": "vector",
     "throughput": "throughput",
@@ -179,7 +183,8 @@ def _compared(
 def _is_same(path: str, given: Graph, graph: Graph, options: argparse.Namespace) -> bool:
     """Whether the tools may read the file itself: it says all of the graph, and nothing else."""
     is_bounded = any(channel.capacity is not None for channel in graph.channels)
-    return suffix_of(path) == ".xml" and given == graph and not options.set and not is_bounded
+    is_changed = given != graph or bool(options.set) or INITIAL.search(graph.origin or "")
+    return suffix_of(path) == ".xml" and not is_bounded and not is_changed
 
 
 def _lines(path: str, one: Verdict, width: int, *, is_first: bool) -> Iterator[str]:
