@@ -23,6 +23,7 @@ from csdf.io.files import suffix_of
 from csdf.io.latex import booktabs, escaped
 from csdf.model.graph import Graph
 from csdf.time_limit import Stop
+from csdf.units import time_in_words
 
 SECONDS = 20.0  # for an answer
 INITIAL = re.compile(
@@ -208,18 +209,22 @@ def _word(question: str) -> str:
 def _counts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
     """For each tool and question how many verdicts there are of each kind."""
     found: dict[tuple[str, str], Counter[str]] = {}
-    seconds: Counter[tuple[str, str]] = Counter()
+    theirs: dict[tuple[str, str], float] = {}
+    ours: dict[tuple[str, str], float] = {}
     for one in verdicts:
         key = (one.tool, one.question)
         found.setdefault(key, Counter())[one.verdict] += 1
         found[key]["open"] += one.is_open
-        seconds[key] += one.seconds  # type: ignore[assignment]
+        if one.verdict not in (NO_ANSWER, NOT_ASKED):
+            theirs[key] = theirs.get(key, 0.0) + one.seconds
+            ours[key] = ours.get(key, 0.0) + one.own_seconds
     return [
         {
             "tool": tool, "question": question, "agrees": counts[AGREES], "differs": counts[DIFFERS],
             "open": counts["open"], "valid": counts[ABOVE], "no_answer": counts[NO_ANSWER],
             "not_asked": counts[NOT_ASKED],
-            "seconds": round(seconds[tool, question], 6),
+            "seconds": round(theirs.get((tool, question), 0.0), 6),
+            "own_seconds": round(ours.get((tool, question), 0.0), 6),
         }
         for (tool, question), counts in found.items()
     ]  # fmt: skip
@@ -232,8 +237,15 @@ def _summary(verdicts: Sequence[Verdict]) -> Iterator[str]:
         yield (
             f"{one['tool']}, {_word(one['question'])}: {one['agrees']} agree, "
             f"{valid}{one['differs']} differ{is_open}, {one['no_answer']} without an answer, "
-            f"{one['not_asked']} not asked"
+            f"{one['not_asked']} not asked{_times(one)}"
         )
+
+
+def _times(one: Mapping[str, Any]) -> str:
+    """The seconds of both, for the answers that were compared."""
+    if not one["agrees"] + one["valid"] + one["differs"]:
+        return ""
+    return f"; {time_in_words(one['seconds'])}, csdf {time_in_words(one['own_seconds'])}"
 
 
 def _table(

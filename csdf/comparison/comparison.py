@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -53,7 +54,7 @@ SHORT = 5.0  # seconds for an experiment, at most
 class Verdict(Shown):
     """The answer of a tool to a question, beside ours. reason: of a difference, or a remark.
 
-    A difference without a reason is open. seconds: of the tool.
+    A difference without a reason is open. seconds: of the tool, its start included; own_seconds: ours.
     """
 
     graph: str
@@ -64,6 +65,7 @@ class Verdict(Shown):
     theirs: str = ""
     reason: str = ""
     seconds: float = 0.0
+    own_seconds: float = 0.0
 
     @property
     def is_open(self) -> bool:
@@ -79,23 +81,30 @@ class Ours:
         self._stop, self._seconds = stop, seconds
         self._front: ParetoFront | None = None
         self._speed: Fraction | str | None = ""
+        self.seconds: dict[str, float] = {}  # by questions
+        begin = time.perf_counter()
         try:
             self.repetitions: dict[str, int] | None = repetition_vector(graph)
         except InconsistentGraph:
             self.repetitions = None
+        self.seconds[REPETITIONS] = time.perf_counter() - begin
 
     @property
     def speed(self) -> Fraction | None:
         """The throughput: 0 for a deadlock, None for no limit. Raises GaveUp."""
         if isinstance(self._speed, str):
+            begin = time.perf_counter()
             self._speed = throughput(self.graph, budget=self._limited()).throughput
+            self.seconds[THROUGHPUT] = self.seconds[MCM] = time.perf_counter() - begin
         return self._speed
 
     @property
     def front(self) -> ParetoFront:
         """The front; perhaps not complete."""
         if self._front is None:
+            begin = time.perf_counter()
             self._front = pareto_front(self.graph, budget=self._limited())
+            self.seconds[FRONT] = time.perf_counter() - begin
         return self._front
 
     def _limited(self) -> Stop:
@@ -179,7 +188,9 @@ class _Comparison:
             found = self._told(NO_ANSWER, reason=str(error))
         if found.verdict == DIFFERS and not found.reason:
             found = replace(found, reason=self._reason(found, is_plain=is_plain))
-        return replace(found, seconds=round(self._clock.seconds, 6))
+        own = self.ours.seconds.get(self.question, 0.0)
+        spent = self._clock.seconds or 0.0
+        return replace(found, seconds=round(spent, 6), own_seconds=round(own, 6))
 
     def _refusal(self) -> str | None:
         """Why the question is not asked."""

@@ -171,12 +171,12 @@ def compare_method(
 
 
 def _verdict(name: str, method: ModuleType, question: str, graph: Graph, seconds: float) -> Verdict:
-    def told(
-        verdict: str, ours: str = "", theirs: str = "", reason: str = "", spent: float = 0.0
-    ) -> Verdict:
+    spent = own = 0.0
+
+    def told(verdict: str, ours: str = "", theirs: str = "", reason: str = "") -> Verdict:
         return Verdict(
             graph=graph.name, tool=name, question=question, verdict=verdict, ours=ours,
-            theirs=theirs, reason=reason, seconds=round(spent, 6),
+            theirs=theirs, reason=reason, seconds=round(spent, 6), own_seconds=round(own, 6),
         )  # fmt: skip
 
     try:
@@ -189,26 +189,25 @@ def _verdict(name: str, method: ModuleType, question: str, graph: Graph, seconds
         return told(DIFFERS, theirs="refused", reason=str(error))
     except Exception as error:  # noqa: BLE001 - the code of others may fail in any way; that is its answer
         return told(NO_ANSWER, reason=f"{type(error).__name__}: {error}")
+    spent, begin = found.seconds, time.perf_counter()
     try:
         best, is_proved = _best(question, graph, found, Stop(seconds))
     except GaveUp as end:
-        return told(NOT_ASKED, reason=f"no answer of ours: {end.reason}", spent=found.seconds)
+        return told(NOT_ASKED, reason=f"no answer of ours: {end.reason}")
     except CsdfError as error:
-        return told(NOT_ASKED, reason=str(error), spent=found.seconds)
+        return told(NOT_ASKED, reason=str(error))
+    own = time.perf_counter() - begin
     ours, theirs = _told(best), _told(found.value)
-    spent = found.seconds
     if found.value == best:
-        return told(AGREES, ours, theirs, found.words, spent)
+        return told(AGREES, ours, theirs, found.words)
     if best is None or found.value is None:
-        return told(DIFFERS, ours, theirs, found.words, spent)
+        return told(DIFFERS, ours, theirs, found.words)
     if found.value > best and "bare number" not in found.words:
         share = float((found.value - best) / best) if best else 0.0
-        return told(ABOVE, ours, theirs, f"{share:.1%} above ours; {found.words}", spent)
+        return told(ABOVE, ours, theirs, f"{share:.1%} above ours; {found.words}")
     if found.value < best and not is_proved:
-        return told(
-            ABOVE, ours, theirs, f"better than ours, which is not proved; {found.words}", spent
-        )
-    return told(DIFFERS, ours, theirs, found.words, spent)
+        return told(ABOVE, ours, theirs, f"better than ours, which is not proved; {found.words}")
+    return told(DIFFERS, ours, theirs, found.words)
 
 
 def _best(question: str, graph: Graph, found: Judged, stop: Stop) -> tuple[Fraction | None, bool]:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
-from math import gcd
+from math import gcd, lcm
 from operator import add, mul, sub, truediv
 from typing import Any
 
@@ -116,23 +116,15 @@ class SymbolicRepetitions(Shown):
             return None
         found: dict[str, int] = {}
         for part in self.cycles:
-            numbers = self._numbers(part, values)
-            shared = gcd(*numbers.values())
-            found |= {name: number // shared for name, number in numbers.items()}
+            numbers = _numbers(part, values)
+            shared = _common_divisor(numbers.values())
+            found |= {name: int(number / shared) for name, number in numbers.items()}
         return {name: found[name] * count for name, count in self.phases.items()}
 
-    def divisor_at(self, values: Values) -> int | None:
-        """Return by which number the vector is to be divided; None for several components."""
-        if len(self.cycles) != 1:
-            return None
-        return gcd(*self._numbers(self.cycles[0], values).values())
-
-    def _numbers(self, part: Mapping[str, Any], values: Values) -> dict[str, int]:
-        numbers = {name: abs(_at(value, values)) for name, value in part.items()}
-        for name, number in numbers.items():
-            if number.denominator != 1 or not number:
-                raise CsdfError(f"actor {name!r}: {number} cycles at these values")
-        return {name: int(number) for name, number in numbers.items()}
+    def divisor_at(self, values: Values) -> Fraction:
+        """Return by which number the vector of a connected graph is to be divided."""
+        (part,) = self.cycles
+        return _common_divisor(_numbers(part, values).values())
 
     def _firings(self) -> Iterator[tuple[str, Any]]:
         known = {name: value for part in self.cycles for name, value in part.items()}
@@ -309,6 +301,22 @@ def _is_never(conditions: Sequence[Condition]) -> bool:
         return False
     symbols = sorted({one for equation in equations for one in equation.free_symbols}, key=str)
     return bool(sympy.groebner(equations, *symbols).exprs == [1])
+
+
+def _numbers(part: Mapping[str, Any], values: Values) -> dict[str, Fraction]:
+    """The cycles of a component at values of the parameters. Raises CsdfError where one is zero."""
+    found = {name: abs(_at(value, values)) for name, value in part.items()}
+    for name, number in found.items():
+        if not number:
+            raise CsdfError(f"actor {name!r} never fires at these values")
+    return found
+
+
+def _common_divisor(numbers: Iterable[Fraction]) -> Fraction:
+    """The largest number of which all of these are multiples."""
+    listed = list(numbers)
+    scale = lcm(*(one.denominator for one in listed))
+    return Fraction(gcd(*(int(one * scale) for one in listed)), scale)
 
 
 def _gcd_text(values: Iterable[Any], told: Any, form: str, between: str) -> str:

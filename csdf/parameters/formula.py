@@ -76,13 +76,13 @@ class Formula(Shown):
     parameter: str
     pieces: tuple[Piece, ...]
     divisor: tuple[str, str] | None = None
-    divisors: Mapping[int, int] = field(default_factory=dict)
+    divisors: Mapping[int, Fraction] = field(default_factory=dict)
 
     def value(self, number: int) -> Fraction:
         """Return the value at an integer in the range. Raises CsdfError elsewhere."""
         for one in self.pieces:
             if one.first <= number <= one.last and (number - one.first) % one.step == 0:
-                return one.value(number) / self.divisors.get(number, 1)
+                return one.value(number) / self.divisors.get(number, Fraction(1))
         raise CsdfError(f"{self.parameter} = {number} is not in the range of the formula")
 
     @property

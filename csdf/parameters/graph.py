@@ -35,6 +35,7 @@ PROBES = (1, 2, 3, 4, 5, 6, 8, 12)  # values of a parameter that an unknown grap
 MOST_PROBES = 40
 MOST_PHASES = 100_000  # of an actor; each of its terms is looked at by itself
 NUMBERS = ("production", "consumption", "release")
+NO_EXPRESSIONS = (".csv", ".pi", ".scenario")  # suffixes of other formats of graphs
 SCALARS = ("initial_tokens", "capacity", "token_size")
 
 _ATTRIBUTE = re.compile(
@@ -92,7 +93,7 @@ class ParametricGraph:
         known = self.parameters
         for name in given:
             if name not in known:
-                listed = ", ".join(known)
+                listed = ", ".join(known) or "none"
                 raise CsdfError(
                     f"graph {self.name!r} has no parameter {name!r}{meant(name, known)}; "
                     f"it has {listed}"
@@ -151,6 +152,8 @@ def read_parametric_graph(
     stands for 3,3. The options are those of `read_graph`. Raises UnreadableFile.
     """
     name = os.fspath(path)
+    if files.suffix_of(name) in NO_EXPRESSIONS:
+        raise UnreadableFile(f"{name}: expressions are read in SDF3 XML (.xml) and JSON (.json)")
     content = files.read_bytes(path, most)
     if files.suffix_of(name) == ".json" or content.lstrip()[:1] == b"{":
         return _from_json(files.decoded(content, name), name)

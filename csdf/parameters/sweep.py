@@ -320,7 +320,7 @@ def _formulas(
     }
     if repetitions is not None and len(repetitions.cycles) == 1:
         by = {
-            place: repetitions.divisor_at(one.values) or 1
+            place: repetitions.divisor_at(one.values)
             for place, one in zip(places, found, strict=True)
             if one.period is not None
         }
