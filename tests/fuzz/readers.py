@@ -5,6 +5,7 @@ import json
 import shutil
 import warnings
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -24,7 +25,6 @@ from csdf.io.fifo_depths import folding_config, parse_depths
 from csdf.io.files import read_bytes
 from csdf.io.graph_files import read_graph
 from csdf.io.json_graph import graph_to_json
-from csdf.parameters.consistency import symbolic_repetitions
 from csdf.parameters.graph import read_parametric_graph
 from csdf.time_limit import Stop
 from figures.published.reuse_example import worked_example
@@ -81,8 +81,8 @@ def _graph(path, random):
 
 def _parametric(path, random):
     graph = read_parametric_graph(path, assume_zero_times=random.random() < 0.2)
-    sample = graph.sample()
-    symbolic_repetitions(graph)  # no instance is refused, so no rate is zero whatever n is
+    sample = graph.sample()  # first: no rate is zero whatever the parameters are
+    import_module("csdf.parameters.consistency").symbolic_repetitions(graph)
     return sample
 
 

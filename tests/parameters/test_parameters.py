@@ -3,6 +3,7 @@
 import json
 import random
 from fractions import Fraction
+from importlib import import_module
 from math import gcd
 from pathlib import Path
 
@@ -12,7 +13,6 @@ from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError, InconsistentGraph, UnreadableFile
 from csdf.io.graph_files import read_graph
-from csdf.parameters.consistency import symbolic_repetitions
 from csdf.parameters.formula import piecewise
 from csdf.parameters.graph import ParametricBuilder, read_parametric_graph
 from csdf.parameters.sweep import sweep
@@ -22,6 +22,19 @@ FRAMES = Path(__file__).parents[2] / "models" / "parametric" / "frames.xml"
 
 def numbers(first, last):
     return [Fraction(one) for one in range(first, last + 1)]
+
+
+def symbolic_repetitions(graph):
+    """The vector as expressions; the test skips in an environment that lacks SymPy."""
+    pytest.importorskip("sympy", reason="SymPy is missing: pip install .")
+    return import_module("csdf.parameters.consistency").symbolic_repetitions(graph)
+
+
+@pytest.fixture
+def analyze(run):
+    """Run `csdf analyze` on a graph with parameters; return its exit code, output and remarks."""
+    pytest.importorskip("sympy", reason="SymPy is missing: pip install .")
+    return lambda *words: run("analyze", *words)
 
 
 def written(tmp_path, graph_text, name="g.xml"):
@@ -185,6 +198,7 @@ def test_deadlock_inconsistency_and_invalid_values_are_answers_of_their_own():
 
 
 def test_a_formula_is_an_expression_of_sympy():
+    pytest.importorskip("sympy", reason="SymPy is missing: pip install .")
     formula = piecewise("n", range(1, 21), [Fraction(max(3 * n, n + 8)) for n in range(1, 21)])
     symbolic = formula.to_sympy()
     (n,) = symbolic.free_symbols
@@ -239,13 +253,8 @@ def test_formulas_and_evaluation_agree_on_random_graphs(seed):
             assert found.formulas["period"].value(int(one.values["n"])) == one.period
 
 
-def printed(run, *words):
-    code, output, _ = run("analyze", *words)
-    return code, output
-
-
-def test_the_command_prints_formulas_and_where_there_is_no_period(run, tmp_path):
-    code, output = printed(run, FRAMES, "--symbolic", "--set", "n=1..8")
+def test_the_command_prints_formulas_and_where_there_is_no_period(analyze, tmp_path):
+    code, output, _ = analyze(FRAMES, "--symbolic", "--set", "n=1..8")
     assert code == 0
     assert "divided by      gcd(12, n)" in output
     assert (
@@ -255,22 +264,20 @@ def test_the_command_prints_formulas_and_where_there_is_no_period(run, tmp_path)
         'dstPort="last" initialTokens="1"', 'dstPort="last" initialTokens="max(n - 3, 0)"', 1
     )
     path = written(tmp_path, text)
-    code, output = printed(run, path, "--set", "n=1..6")
+    code, output, _ = analyze(path, "--set", "n=1..6")
     assert (code, "deadlock at n = 1..3\n" in output) == (0, True)
-    assert printed(run, path, "--set", "n=1,2")[0] == 1
-    assert (
-        printed(run, path, "--set", "n=0..1")[0] == 1
-    )  # a rate of zero is invalid, then a deadlock
+    assert analyze(path, "--set", "n=1,2")[0] == 1
+    assert analyze(path, "--set", "n=0..1")[0] == 1  # a rate of zero is invalid, then a deadlock
 
 
-def test_values_are_written_as_csv_json_latex_and_pictures(run, tmp_path):
+def test_values_are_written_as_csv_json_latex_and_pictures(analyze, tmp_path):
     table, picture = tmp_path / "t.tex", tmp_path / "p.svg"
     words = (FRAMES, "--symbolic", "--set", "n=1..4", "--table", table, "--plot", picture)
-    code, output = printed(run, *words, "--json")
+    code, output, _ = analyze(*words, "--json")
     assert (code, json.loads(output)["symbolic"]["divisors"]) == (0, ["gcd(12, n)"])
     assert r"$4$ & $39$ & 10 \\" in table.read_text().splitlines()
     assert picture.read_text().startswith("<?xml")
-    assert printed(run, FRAMES, "--set", "n=1..2", "--csv")[1].splitlines() == [
+    assert analyze(FRAMES, "--set", "n=1..2", "--csv")[1].splitlines() == [
         "n,answer,firings,period,storage,reason", "1,period,25,84,7,", "2,period,19,54,8,",
     ]  # fmt: skip
 
