@@ -338,16 +338,13 @@ def _from_json(text: str, name: str) -> ParametricGraph:
 
 
 def _term(entry: JsonValue, gaps: _Gaps) -> Term:
-    if isinstance(entry.value, str):
-        try:
-            return (
-                gaps.term(gaps.mark(entry.value))
-                if has_names(entry.value)
-                else rational(entry.value)
-            )
-        except MalformedText as error:
-            raise entry.refusal(f"expected a number or an expression: {error}") from None
-    return Fraction(entry.natural())
+    if not isinstance(entry.value, str):
+        return Fraction(entry.natural())
+    try:
+        found = gaps.term(gaps.mark(entry.value))
+        return found if isinstance(found, Fraction) or found.names else found.value({})
+    except MalformedText as error:
+        raise entry.refusal(f"expected a number or an expression: {error}") from None
 
 
 def _scaled(term: Term, unit: Fraction, gaps: _Gaps) -> Term:
