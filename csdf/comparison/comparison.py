@@ -293,7 +293,7 @@ class _Comparison:
             for one in better[:TRIED]:
                 own = self._own_speed_of(one)
                 if own is None or _equal_speeds(own, one.speed):
-                    return self._loops_reason(missed, better)
+                    return ""
                 said = self._their_speed_at(one.capacities or {})
                 if said is not None and _equal_speeds(said.value, own):
                     return (
@@ -305,7 +305,7 @@ class _Comparison:
         for one in missed[:TRIED]:
             said = self._their_speed_at(one.capacities or {})
             if said is None or not _equal_speeds(said.value, one.speed):
-                return self._loops_reason(missed, better)
+                return ""
             confirmed.append(str(one.size))
         sizes = " and ".join(confirmed[:2])
         return (
@@ -337,15 +337,6 @@ class _Comparison:
             return self.program.throughput(said, self._factor(graph))
         except (NoAnswer, Inconsistent):
             return None
-
-    def _loops_reason(self, missed: Sequence[Stored], better: Sequence[Stored]) -> str:
-        """Whether the fronts agree where self-loops have the capacities that they begin with."""
-        loops = [channel for channel in self.graph.channels if channel.is_self_loop]
-        many = [one for one in loops if one.initial_tokens > 1]
-        if not many or better:
-            return ""
-        names = ", ".join(one.name for one in many[:SHOWN])
-        return f"it never enlarges self-loops, and {names} has several tokens" if missed else ""
 
     def _reason(self, found: Verdict, *, is_plain: bool) -> str:
         """Why the answers differ, by the size of the numbers or an experiment; empty where unknown."""
