@@ -1,7 +1,4 @@
-"""The reference: every layer computed at once, from whole feature maps.
-
-The rows of a layer: its own operator, then the ones fused behind it.
-"""
+"""The reference: every layer computed at once, from whole feature maps, with what is fused to it."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.dtypes import Quantization
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators import Input
 from cnn2csdf.part import HeldRows, Part, Reader, Types
@@ -115,30 +111,22 @@ def computation(model: Model, layer: Layer) -> Computation:
         raise ExecutionError(
             f"network {model.network.name!r} has no weights; read them, or take random_weights"
         )
-    weights = model.weights.get(layer.name, {})
-    inputs = [model.network.layer(source).quantization for source in layer.inputs]
-    return Computation(
-        shape=layer.shape,
-        own=Step(layer.operator, weights, _types(layer, inputs)),
-        epilogue=tuple(
-            Step(operator, _fused_weights(weights, place), _types(layer, [layer.quantization]))
-            for place, operator in enumerate(layer.epilogue)
-        ),
-    )
-
-
-def _types(layer: Layer, inputs: Sequence[Quantization | None]) -> Types | None:
-    if layer.quantization is None and not any(inputs):
-        return None
-    weights = {one.role: one.quantization for one in layer.stored if one.quantization is not None}
-    # what comes in at an input layer is what goes out
-    return Types(tuple(inputs) or (layer.quantization,), layer.quantization, weights)
-
-
-def _fused_weights(weights: Mapping[str, Array], place: int) -> Mapping[str, Array]:
-    prefix = f"{place}."
-    return {
-        role.removeprefix(prefix): array
-        for role, array in weights.items()
-        if role.startswith(prefix)
-    }
+    weights, result = model.weights.get(layer.name, {}), layer.quantization
+    given = [model.network.layer(source).quantization for source in layer.inputs]
+    known = {one.role: one.quantization for one in layer.stored if one.quantization is not None}
+    steps = []
+    for place, operator in enumerate((layer.operator, *layer.epilogue), -1):
+        own = weights
+        if place >= 0:
+            given, prefix = [result], f"{place}."
+            own = {
+                role.removeprefix(prefix): array
+                for role, array in weights.items()
+                if role.startswith(prefix)
+            }
+        types = None
+        if result is not None or any(given):
+            # what comes in at an input layer is what goes out
+            types = Types(tuple(given) or (result,), result, known)
+        steps.append(Step(operator, own, types))
+    return Computation(shape=layer.shape, own=steps[0], epilogue=tuple(steps[1:]))

@@ -15,13 +15,16 @@ from cnn2csdf.operators.elementwise import (
     Reduction,
     RunningSum,
 )
-from cnn2csdf.operators.ends import Conversion, Identity, Input, Output
 from cnn2csdf.operators.moves import (
     ChannelShuffle,
     Concatenation,
     ConstantConcatenation,
+    Conversion,
     DepthToSpace,
     Gather,
+    Identity,
+    Input,
+    Output,
     Repeat,
     Reshape,
     Slice,

@@ -1,12 +1,9 @@
-"""Recurrent layers: LSTM, GRU and plain ones, each computed as a whole.
+"""LSTM, GRU and plain recurrences by the formulas of ONNX; LSTM and SVDF of quantised integers.
 
-Formulas, order of gates and outputs are those of ONNX.
-
-Recurrent cells of quantised integers, bit by bit as TensorFlow Lite Micro computes them.
-
-Each frame begins with a state of zero; readers refuse files whose state is kept from frame to frame.
-Described from tensorflow/tflite-micro, tensorflow/lite/micro/kernels: lstm_eval.h,
-lstm_eval_common.cc and svdf_common.cc.
+Those of integers are bit by bit as TensorFlow Lite Micro computes them, each frame from a state of
+zero; readers refuse files whose state is kept from frame to frame. Described from
+tensorflow/tflite-micro, tensorflow/lite/micro/kernels: lstm_eval.h, lstm_eval_common.cc and
+svdf_common.cc.
 """
 
 from __future__ import annotations
@@ -21,8 +18,9 @@ from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Quantization
 from cnn2csdf.fixed_point.functions import power_hyperbolic_tangent, short_sigmoid
 from cnn2csdf.integers import Integers, centred, multiplier, rescaled, stored
+from cnn2csdf.operators.activations import sigmoid
 from cnn2csdf.operators.operator import Operator, only_input, quantized_types
-from cnn2csdf.part import Part, Types, cut, whole_tensor
+from cnn2csdf.part import Part, Types, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import ExecutionError, InvalidNetwork
 
@@ -85,14 +83,11 @@ class Recurrence(Operator):
         rows = self.directions * GATES[self.kind] * self.units
         return inputs[0].dims[0] * inputs[0].dims[1] * rows * (inputs[0].dims[-1] + self.units)
 
-    def computed(self, part: Part) -> Array:
-        frames = whole_tensor(part.inputs[0])
-        gone = [self._gone_through(place, frames, part) for place in range(self.directions)]
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        gone = [self._gone_through(place, tensors[0], part) for place in range(self.directions)]
         if self.gives == "all":
-            found = np.stack([every for every, _, _ in gone], axis=1)
-        else:
-            found = np.stack([cell if self.gives == "cell" else last for _, last, cell in gone])
-        return cut(found.reshape(part.shape.dims), part)
+            return np.stack([every for every, _, _ in gone], axis=1)
+        return np.stack([cell if self.gives == "cell" else last for _, last, cell in gone])
 
     def _gone_through(self, place: int, frames: Array, part: Part) -> tuple[Array, Array, Array]:
         """Return the outputs of a direction for every frame, in order, and its last state."""
@@ -120,15 +115,15 @@ class Recurrence(Operator):
         if self.kind == "rnn":
             return np.tanh(sums), cell
         enters, leaves, forgets, new = np.split(sums, 4, axis=1)
-        cell = _sigmoid(forgets) * cell + _sigmoid(enters) * np.tanh(new)
+        cell = sigmoid(forgets) * cell + sigmoid(enters) * np.tanh(new)
         if self.cell_limit is not None:
             cell = np.clip(cell, -self.cell_limit, self.cell_limit)
-        return _sigmoid(leaves) * np.tanh(cell), cell
+        return sigmoid(leaves) * np.tanh(cell), cell
 
     def _next_gru(self, entering: Array, hidden: Array, matrix: Array, bias: Array) -> Array:
         units = self.units
         gates = entering[:, : 2 * units] + hidden @ matrix[: 2 * units].T + bias[: 2 * units]
-        update, reset = np.split(_sigmoid(gates), 2, axis=1)
+        update, reset = np.split(sigmoid(gates), 2, axis=1)
         own, shift = matrix[2 * units :], bias[2 * units :]
         if self.resets_after:
             new = np.tanh(entering[:, 2 * units :] + reset * (hidden @ own.T + shift))
@@ -139,11 +134,6 @@ class Recurrence(Operator):
 
     def in_words(self) -> str:
         return self.kind if self.direction == "forward" else f"{self.kind} {self.direction}"
-
-
-def _sigmoid(values: Array) -> Array:
-    result: Array = np.tanh(values * np.float32(0.5)) * np.float32(0.5) + np.float32(0.5)
-    return result
 
 
 CELL_GATES = ("input", "forget", "cell", "output")
@@ -175,6 +165,7 @@ class QuantizedLstm(_InIntegers):
     cell_scale: a power of two. clip: largest size of a cell in its steps; None for no limit.
     """
 
+    words = "lstm"
     units: int
     cell_scale: float
     clip: int | None = None
@@ -235,9 +226,6 @@ class QuantizedLstm(_InIntegers):
         found = _short(kept + new)
         return found if self.clip is None else np.clip(found, -self.clip, self.clip)
 
-    def in_words(self) -> str:
-        return "lstm"
-
 
 def _sums(
     vector: Integers, matrix: Array, bias: Array | int, given: Quantization, trained: Quantization
@@ -260,6 +248,7 @@ class QuantizedSvdf(_InIntegers):
     state: how what is kept between frames is quantised.
     """
 
+    words = "svdf"
     units: int
     rank: int
     places: int  # in time
@@ -297,6 +286,3 @@ class QuantizedSvdf(_InIntegers):
         sums = part.weights["bias"] + weighed.reshape(self.units, self.rank).sum(axis=1)
         ratio = self.state.scale * filters.scale / result.scale
         return stored(rescaled(sums, *multiplier(ratio)), result)
-
-    def in_words(self) -> str:
-        return "svdf"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Model
-from planners.code.ends import Port
+from planners.code.interface import Port
 from planners.code.parts import source
 from planners.code.sources import Written
 from planners.plan.plan import StreamingPlan

@@ -19,7 +19,7 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.c_text import NULL, Tables, comment
-from planners.code.calls.kinds import LayerCalls, Slice, most_neighbours, slices_of
+from planners.code.calls.by_data_type import LayerCalls, Slice, most_neighbours, slices_of
 from planners.code.calls.layers import scratch_elements
 from planners.code.layer_descriptor import Call, Described, as_real
 from planners.code.rules import Rule, all_of, rule_of

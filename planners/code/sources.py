@@ -10,7 +10,7 @@ from cnn2csdf.quantized_layers import stored_at_run_time
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan, UnsupportedOperator
 from planners.code.c_text import TYPES, Tables, array_items, comment, identifier, unlike, wrapped
-from planners.code.ends import Ends, Port
+from planners.code.interface import Interface, Port
 from planners.code.layer_descriptor import TYPE, as_real, real_parts
 from planners.code.parts import (
     CONVERSIONS,
@@ -25,7 +25,7 @@ from planners.code.parts import (
     used,
 )
 from planners.code.schedule import Schedule
-from planners.code.signed import SIGNED, as_signed
+from planners.code.unsigned_as_signed import SIGNED, as_signed
 from planners.plan.plan import StreamingPlan
 from planners.plan.rematerialisation import worked_model
 
@@ -110,7 +110,7 @@ class _Writing:
             self._port(one, one.name if one.name in self.schedule.tensors else one.inputs[0], taken)
             for one in self.network.outputs
         ]
-        self.ends = Ends(
+        self.interface = Interface(
             name=self.name,
             network=self.network,
             schedule=self.schedule,
@@ -190,7 +190,7 @@ class _Writing:
         )
         scratch = f"    {name}_element scratch[{self.schedule.scratch}];\n"
         scratch = scratch if self.schedule.scratch else ""
-        outside = self.ends.field()
+        outside = self.interface.field()
         turn = "    uint16_t turn, place, round;\n" if self.schedule.order.turns else ""
         text = f"""/* {comment(self.network.name)}: inference in {self.plan.arena_bytes} bytes. */
 #ifndef {capitals}_H
@@ -222,13 +222,13 @@ void {name}_init({name}_state *state, {name}_element *arena);
 
 /* Work a frame. Tensors lie row by row, in a row column by column, the channels of a place side by
    side; tensors that are no feature maps as they are.{self._shifted()} */
-void {name}_run({self.ends.parameters()});
+void {name}_run({self.interface.parameters()});
 
 /* An output in the arena, by its number from 0 on, between a frame and the next
    one.{self._anywhere()} */
 const void *{name}_output(const {name}_state *state, int number);
 """
-        text += self.ends.declarations()
+        text += self.interface.declarations()
         text += f"""
 #ifdef {capitals}_PROFILE
 /* For you to define: called before and after each firing of a stage, by the stage's number. */
@@ -273,7 +273,7 @@ void {name}_profile_end(int stage);
         ]
         definitions = [*externs, *self.tables.definitions]
         texts = [self._prologue(), *kernels, *of_reals, *between, *definitions, tables, *scheduler]
-        return "\n\n".join([*texts, self.ends.definitions()])
+        return "\n\n".join([*texts, self.interface.definitions()])
 
     def _of_reals(self) -> tuple[set[str], list[str]]:
         """Parts for real layers among integers: names shared with these, and other texts."""

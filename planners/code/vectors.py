@@ -23,10 +23,10 @@ from cnn2csdf.weights import Array, Model
 from planners.code.building import end_of_main
 from planners.code.c_text import number as number_text
 from planners.code.c_text import numbers, wrapped
-from planners.code.ends import Port
+from planners.code.interface import Port
 from planners.code.parts import source
-from planners.code.signed import as_signed_array
 from planners.code.sources import Written
+from planners.code.unsigned_as_signed import as_signed_array
 
 Frame = Mapping[str, Array]
 

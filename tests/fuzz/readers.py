@@ -33,7 +33,7 @@ from planners.formats.json_problems import format_problems
 from planners.formats.tflite_micro import parse_offline_plan
 from planners.plan.checker import require_carried_out
 from planners.plan.text import format_plans, plans_for
-from planners.primitives.profiling.table import read_profile
+from planners.primitives.profile import read_profile
 from planners.published.nsga2 import SearchLimits, Settings, evolve
 from planners.reuse.application import read_application
 from planners.reuse.deployment import streaming_plans

@@ -9,7 +9,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Shape
-from cnn2csdf.operators.operands import constant_role
+from cnn2csdf.operators.operator import constant_role
 from cnn2csdf.operators.recurrences import DIRECTIONS, GATES
 from cnn2csdf.weights import Array
 from planners.code.c_text import NULL

@@ -12,7 +12,7 @@ from csdf.time_limit import Stop
 from planners.traffic.convolution import ArrayBytes, Convolution
 from planners.traffic.footprints import one_level
 from planners.traffic.nest import Halo, transfers
-from planners.traffic.one_layer import least_traffic, nest_search
+from planners.traffic.one_layer import minimum_traffic, nest_search
 from planners.traffic.simulator import walk
 from tests import both_kernels
 from tests.both_kernels import needs_compiled
@@ -77,7 +77,7 @@ def test_no_random_nest_of_six_loops_moves_less(seed):
         for _ in range(30):
             nest = random_nest(random, layer)
             found = transfers(layer, nest)
-            answer = least_traffic(layer, buffer_bytes=max(3, sum(found.held)), element_bytes=1)
+            answer = minimum_traffic(layer, buffer_bytes=max(3, sum(found.held)), element_bytes=1)
             assert answer.total_bytes <= found.total
 
 
@@ -87,7 +87,7 @@ def test_the_checker_agrees_with_every_answer(seed):
     for _ in range(10):
         layer = random_convolution(random)
         room = random.randint(3, 60) * 2
-        answer = least_traffic(layer, buffer_bytes=room, element_bytes=2)
+        answer = minimum_traffic(layer, buffer_bytes=room, element_bytes=2)
         walked = walk(layer, answer.nest, buffer_bytes=room, element_bytes=2)
         assert walked.total_bytes == answer.total_bytes
         assert walked.most_held_bytes <= answer.held_bytes <= room
@@ -100,13 +100,13 @@ def test_the_checker_agrees_where_elements_differ_in_size(seed):
         layer = random_convolution(random)
         sizes = ArrayBytes(*(random.choice((1, 2, 4)) for _ in range(3)))
         room = random.randint(sum(sizes), 120)
-        answer = least_traffic(layer, buffer_bytes=room, element_bytes=sizes)
+        answer = minimum_traffic(layer, buffer_bytes=room, element_bytes=sizes)
         walked = walk(layer, answer.nest, buffer_bytes=room, element_bytes=sizes)
         assert walked.total_bytes == answer.total_bytes
         assert walked.most_held_bytes <= answer.held_bytes <= room
         assert answer.total_bytes >= answer.lower_bound_bytes
         uniform = (
-            least_traffic(layer, buffer_bytes=room, element_bytes=max(sizes))
+            minimum_traffic(layer, buffer_bytes=room, element_bytes=max(sizes))
             if (3 * max(sizes) <= room)
             else None
         )
@@ -115,7 +115,7 @@ def test_the_checker_agrees_where_elements_differ_in_size(seed):
 
 @pytest.mark.slow
 def test_the_answer_for_the_published_layer_walks_as_predicted():
-    answer = least_traffic(LAYER, buffer_bytes=512 * 1024, element_bytes=4)
+    answer = minimum_traffic(LAYER, buffer_bytes=512 * 1024, element_bytes=4)
     walked = walk(LAYER, answer.nest, buffer_bytes=512 * 1024, element_bytes=4)
     assert walked.total_bytes == answer.total_bytes
     # Everything moves once: 64 x 56 x 56 inputs and outputs, 64 x 64 x 9 weights, of 4 bytes.
@@ -126,7 +126,7 @@ def test_a_larger_buffer_never_moves_more_and_kept_halos_never_more_than_reloade
     known = None
     for room in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512):
         kept, reloaded = (
-            least_traffic(LAYER, buffer_bytes=room * 1024, element_bytes=4, halo=halo).total_bytes
+            minimum_traffic(LAYER, buffer_bytes=room * 1024, element_bytes=4, halo=halo).total_bytes
             for halo in (Halo.CACHED, Halo.RELOADED)
         )
         assert kept <= reloaded
@@ -135,8 +135,8 @@ def test_a_larger_buffer_never_moves_more_and_kept_halos_never_more_than_reloade
 
 
 def test_traffic_scales_with_the_bytes_of_an_element():
-    narrow = least_traffic(LAYER, buffer_bytes=2**14, element_bytes=1)
-    wide = least_traffic(LAYER, buffer_bytes=2**16, element_bytes=4)
+    narrow = minimum_traffic(LAYER, buffer_bytes=2**14, element_bytes=1)
+    wide = minimum_traffic(LAYER, buffer_bytes=2**16, element_bytes=4)
     assert wide.total_bytes == 4 * narrow.total_bytes
     assert wide.nest == narrow.nest
 
@@ -145,7 +145,7 @@ def test_groups_add_up():
     group = published_layer(maps=8, size=14)
     grouped = replace(group, filters=32, channels=32, groups=4)
     one, all_four = (
-        least_traffic(layer, buffer_bytes=3000, element_bytes=4) for layer in (group, grouped)
+        minimum_traffic(layer, buffer_bytes=3000, element_bytes=4) for layer in (group, grouped)
     )
     assert all_four.total_bytes == 4 * one.total_bytes
     assert all_four.held_bytes == one.held_bytes
@@ -156,7 +156,7 @@ def test_rows_and_columns_are_alike():
     wide = small(filters=6, channels=5, input_rows=9, input_columns=20, kernel_columns=3)
     for room in (50, 200, 800):
         one, other = (
-            least_traffic(layer, buffer_bytes=room, element_bytes=1) for layer in (tall, wide)
+            minimum_traffic(layer, buffer_bytes=room, element_bytes=1) for layer in (tall, wide)
         )
         assert one.total_bytes == other.total_bytes
 
@@ -166,10 +166,10 @@ def test_the_smallest_buffer_holds_one_element_of_each_array():
     # Four multiplications with a single element each: a step keeps one of input, weight and output.
     # Two inputs, each for both filters: 2 inputs, 4 weights, 2 outputs written twice, read once.
     # Two outputs, each for both channels: 4 inputs, 4 weights, 2 outputs written once.
-    answer = least_traffic(layer, buffer_bytes=3, element_bytes=1)
+    answer = minimum_traffic(layer, buffer_bytes=3, element_bytes=1)
     assert answer.total_bytes == 10 == 4 + 4 + 2
     with pytest.raises(InvalidPlan, match="does not hold one element"):
-        least_traffic(layer, buffer_bytes=11, element_bytes=4)
+        minimum_traffic(layer, buffer_bytes=11, element_bytes=4)
 
 
 @needs_compiled
@@ -179,11 +179,11 @@ def test_compiled_or_not_the_answer_is_the_same(monkeypatch):
     for backend in (compiler.PLAIN, compiler.COMPILED):
         both_kernels.use(monkeypatch, backend)
         nest_search.cache_clear()
-        answers.append(least_traffic(layer, buffer_bytes=1000, element_bytes=4))
+        answers.append(minimum_traffic(layer, buffer_bytes=1000, element_bytes=4))
     assert answers[0] == answers[1]
 
 
 def test_a_layer_that_sees_padding_alone_writes_its_output():
     # The only output row lies over the row of padding: neither input nor weights are read.
     layer = small(filters=2, stride=(2, 1), padding=(1, 0, 0, 0))
-    assert least_traffic(layer, buffer_bytes=100, element_bytes=1).total_bytes == 2
+    assert minimum_traffic(layer, buffer_bytes=100, element_bytes=1).total_bytes == 2

@@ -26,7 +26,7 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ends:
+class Interface:
     """The functions of a library for whole frames, or rows of them.
 
     arriving: the input that comes row by row, if there is one.
