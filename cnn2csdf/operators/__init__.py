@@ -50,6 +50,7 @@ from cnn2csdf.operators.products import (
 )
 from cnn2csdf.operators.recurrences import QuantizedLstm, QuantizedSvdf, Recurrence
 from cnn2csdf.operators.resizes import Pad, Resize
+from cnn2csdf.operators.states import Next, Previous
 from cnn2csdf.operators.windows import Convolution, GlobalPooling, Pooling, TransposedConvolution
 
 POINTWISE = (BatchNormalization, LocalResponseNormalization, Activation, Identity)
