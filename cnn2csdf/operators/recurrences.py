@@ -252,9 +252,8 @@ def _sums(
 
 
 def sum_multiplier(given: Quantization, trained: Quantization) -> tuple[int, int]:
-    """Return the factor from sums to the steps that enter a gate; of the scales in single precision."""
-    scale = float(np.float32(given.scale) * np.float32(trained.scale))
-    return multiplier(scale / 2.0**SUM_POWER)
+    """Return the factor from sums to the steps that enter a gate."""
+    return multiplier(given.scale * trained.scale / 2.0**SUM_POWER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
