@@ -25,6 +25,7 @@ from cnn2csdf.readers.tflite.assembly import Assembly, Trained, quantization_of,
 from cnn2csdf.readers.tflite.model_file import Graph, Node, parse_graph
 from cnn2csdf.readers.tflite.moves import reshape_steps
 from cnn2csdf.readers.tflite.options import fused_behind, options_of, our_axis, require_centred
+from cnn2csdf.rings import with_rings
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, UnreadableFile, UnsupportedOperator
 
@@ -312,7 +313,8 @@ def parse_tflite(content: bytes, name: str, *, with_weights: bool = False) -> Mo
         assembly.add_variables()
         assembly.add_outputs()
         network = with_shared_names(assembly.builder.network())
-        return Model(network=network, weights=assembly.weights if with_weights else None)
+        weights = assembly.weights if with_weights else None
+        return with_rings(Model(network=network, weights=weights))
     except (UnreadableFile, UnsupportedOperator, InvalidNetwork) as error:
         raise type(error)(f"{name}: {error}") from None
 

@@ -1,0 +1,209 @@
+"""Variables as rings of rows: what a window needs of earlier frames, and nothing else.
+
+Files keep the rows of a window in a variable, join new rows to it, and cut off what the next frame
+needs. As a ring, a variable has the rows that the next frame needs of the channels that a layer
+reads; joining and cutting move nothing:
+
+    window = previous rows, then new ones; next = the last rows of the window
+
+Variables of other forms stay whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from cnn2csdf import operators as op
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.operators import Next, Previous
+from cnn2csdf.shape import Shape
+from cnn2csdf.weights import Model
+
+ROWS, CHANNELS = 1, 0  # axes
+
+
+class Ring(NamedTuple):
+    """A window of rows by the names of layers: those kept from frames before, and new ones."""
+
+    previous: str
+    new: str
+    window: str
+    following: str
+
+
+def rings_of(network: Network) -> dict[str, Ring]:
+    """Return the rings, by the layers that join their rows."""
+    consumers, found = network.consumers, {}
+    for previous, following in network.variables:
+        window = network.layer(following.inputs[0])
+        if (
+            window.operator == op.Concatenation(axis=ROWS)
+            and not window.epilogue
+            and window.shape.is_map
+            and len(window.inputs) == 2
+            and window.inputs[0] == previous.name != window.inputs[1]
+            and consumers[previous.name] == (window.name,)
+            and not isinstance(network.layer(window.inputs[1]).operator, Previous)
+            and len({network.layer(one).quantization for one in (*window.inputs, window.name)}) == 1
+        ):
+            names = previous.name, window.inputs[1], window.name, following.name
+            found[window.name] = Ring(*names)
+    return found
+
+
+def with_rings(model: Model) -> Model:
+    """Return the model in which variables are rings wherever they can be."""
+    while (found := _improved(model)) is not None:
+        model = found
+    return model
+
+
+def _improved(model: Model) -> Model | None:
+    """The model with one variable a step further; None where none goes further."""
+    network = model.network
+    consumers = network.consumers
+    for previous, following in network.variables:
+        source = network.layer(following.inputs[0])
+        if _first_row(source) is not None and previous.shape.is_map:
+            return _changed(model, [replace(following, inputs=source.inputs)])
+        readers = [network.layer(name) for name in consumers[previous.name]]
+        first = min((_first_row(one) or 0 for one in readers), default=0)
+        if first:
+            return _changed(model, [_without_rows(previous, first), *_earlier(readers, first)])
+    for ring in rings_of(network).values():
+        names = [name for name in consumers[ring.window] if name != ring.following]
+        readers = [network.layer(name) for name in names]
+        previous = network.layer(ring.previous)
+        first = min((_first_row(one) or 0 for one in readers), default=0)
+        if 0 < first < previous.shape.rows:
+            window = network.layer(ring.window)
+            shape = _with_rows(window.shape, window.shape.rows - first)
+            shorter = [_without_rows(previous, first), replace(window, shape=shape)]
+            taking = replace(network.layer(ring.following), shape=shape)
+            return _changed(model, [*shorter, *_earlier(readers, first), taking])
+        if _are_parts(readers):
+            return _split(model, ring, readers)
+    return None
+
+
+def _first_row(layer: Layer) -> int | None:
+    """The row from which on a layer takes all rows of what it reads; None where it is another."""
+    match layer.operator:
+        case op.Slice(axis=1, start=start, step=1) if layer.shape.is_map and not layer.epilogue:
+            return start
+    return None
+
+
+def _with_rows(shape: Shape, rows: int) -> Shape:
+    return Shape(dims=(shape.dims[0], rows, shape.dims[2]))
+
+
+def _without_rows(previous: Layer, first: int) -> Layer:
+    """A variable without its oldest rows."""
+    assert isinstance(previous.operator, Previous)
+    shape = _with_rows(previous.shape, previous.shape.rows - first)
+    return replace(previous, operator=replace(previous.operator, dims=shape.dims), shape=shape)
+
+
+def _earlier(readers: Sequence[Layer], first: int) -> list[Layer]:
+    """Slices of a tensor that has lost its first rows."""
+    found = []
+    for one in readers:
+        assert isinstance(one.operator, op.Slice)
+        start, stop = one.operator.start - first, one.operator.stop - first
+        operator = replace(one.operator, start=start, stop=stop) if start else op.Identity()
+        found.append(replace(one, operator=operator))
+    return found
+
+
+def _are_parts(readers: Sequence[Layer]) -> bool:
+    """Whether layers take parts of the channels that have none in common."""
+    spans = []
+    for one in readers:
+        match one.operator:
+            case op.Slice(axis=0, start=start, stop=stop, step=1) if not one.epilogue:
+                spans.append((start, stop))
+            case _:
+                return False
+    spans.sort()
+    return bool(spans) and all(
+        one[1] <= other[0] for one, other in zip(spans, spans[1:], strict=False)
+    )
+
+
+def _split(model: Model, ring: Ring, readers: Sequence[Layer]) -> Model:
+    """Give each reader of some channels a ring of its own, of the channels that it reads."""
+    network, made, ends = model.network, [], []
+    weights = None if model.weights is None else dict(model.weights)
+    previous, window = network.layer(ring.previous), network.layer(ring.window)
+    following, new = network.layer(ring.following), network.layer(ring.new)
+    for number, reader in enumerate(readers):
+        assert isinstance(reader.operator, op.Slice)
+        assert isinstance(previous.operator, Previous)
+        channels = slice(reader.operator.start, reader.operator.stop)
+        dims = (reader.shape.dims[0], *previous.shape.dims[1:])
+        variable = f"{previous.operator.variable}, part {number}"
+        operator = replace(previous.operator, dims=dims, variable=variable)
+        old = replace(
+            previous,
+            name=f"{previous.name}, part {number}",
+            operator=operator,
+            shape=Shape(dims=dims),
+        )
+        part = Shape(dims=(dims[0], *new.shape.dims[1:]))
+        fresh = replace(
+            new,
+            name=f"{new.name}, part {number} of {window.name}",
+            operator=reader.operator,
+            inputs=(new.name,),
+            shape=part,
+            epilogue=(),
+            stored=(),
+        )
+        joined = replace(
+            window, name=reader.name, inputs=(old.name, fresh.name), shape=reader.shape
+        )
+        made += [old, fresh, joined]
+        end = replace(
+            following,
+            name=f"{following.name}, part {number}",
+            operator=Next(variable=variable),
+            inputs=(joined.name,),
+            shape=joined.shape,
+        )
+        ends.append(end)
+        if weights is not None and previous.operator.begin is None:
+            weights[old.name] = {"initial": weights[previous.name]["initial"][channels]}
+    taken = {previous.name, following.name, *(one.name for one in readers)}
+    layers: list[Layer] = []
+    for layer in network.layers:
+        if layer.name == window.name:
+            layers += made
+        elif layer.name not in taken:
+            layers.append(layer)
+    return Model(network=Network(name=network.name, layers=(*layers, *ends)), weights=weights)
+
+
+def _changed(model: Model, changed: Sequence[Layer]) -> Model:
+    """The model with other layers of the same names, without moves that do nothing or are unread."""
+    by_name = {one.name: one for one in changed}
+    layers = [by_name.get(one.name, one) for one in model.network.layers]
+    weights = None if model.weights is None else dict(model.weights)
+    for one in changed:
+        if isinstance(one.operator, Previous) and one.operator.begin is None and weights:
+            initial = weights[one.name]["initial"]
+            weights[one.name] = {"initial": initial[:, initial.shape[1] - one.shape.rows :]}
+    instead = {
+        one.name: one.inputs[0]
+        for one in layers
+        if one.name in by_name and one.operator == op.Identity()
+    }
+    read = {instead.get(name, name) for one in layers for name in one.inputs}
+    left = [
+        replace(one, inputs=tuple(instead.get(name, name) for name in one.inputs))
+        for one in layers
+        if one.name not in instead and (one.name in read or not isinstance(one.operator, op.Slice))
+    ]
+    return Model(network=Network(name=model.network.name, layers=tuple(left)), weights=weights)
