@@ -15,9 +15,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+
 from cnn2csdf import operators as op
+from cnn2csdf.arrays import Array
+from cnn2csdf.dtypes import Element
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Next, Previous
+from cnn2csdf.operators.moves import as_it_lies, in_dims
+from cnn2csdf.part import HeldRows, Part
 from cnn2csdf.shape import Shape
 from cnn2csdf.weights import Model
 
@@ -55,7 +61,12 @@ def rings_of(network: Network) -> dict[str, Ring]:
 
 def with_rings(model: Model) -> Model:
     """Return the model in which variables are rings wherever they can be."""
+    if not model.network.keeps_state:
+        return model
     while (found := _improved(model)) is not None:
+        model = found
+    model = _viewed(model)
+    while (found := _streamed(model)) is not None:
         model = found
     return model
 
@@ -67,7 +78,8 @@ def _improved(model: Model) -> Model | None:
     for previous, following in network.variables:
         source = network.layer(following.inputs[0])
         if _first_row(source) is not None and previous.shape.is_map:
-            return _changed(model, [replace(following, inputs=source.inputs)])
+            shape = network.layer(source.inputs[0]).shape
+            return _changed(model, [replace(following, inputs=source.inputs, shape=shape)])
         readers = [network.layer(name) for name in consumers[previous.name]]
         first = min((_first_row(one) or 0 for one in readers), default=0)
         if first:
@@ -207,3 +219,127 @@ def _changed(model: Model, changed: Sequence[Layer]) -> Model:
         if one.name not in instead and (one.name in read or not isinstance(one.operator, op.Slice))
     ]
     return Model(network=Network(name=model.network.name, layers=tuple(left)), weights=weights)
+
+
+def _viewed(model: Model) -> Model:
+    """The model in which moves that leave elements where they lie are views, or gone.
+
+    Views of an input are the input itself; a fully connected layer reads what a view shows.
+    """
+    weights = None if model.weights is None else dict(model.weights)
+    layers: dict[str, Layer] = {}
+    places: dict[str, tuple[str, Array]] = {}  # of a move: its source, and where its elements lie
+    same: dict[str, str] = {}  # of a layer that does nothing: the one that it reads
+    for layer in model.network.layers:
+        layer = replace(layer, inputs=tuple(same.get(one, one) for one in layer.inputs))
+        if isinstance(layer.operator, op.Identity) and not layer.epilogue:
+            before = layers[layer.inputs[0]]
+            if (before.quantization, before.element) == (layer.quantization, layer.element):
+                same[layer.name] = before.name
+                continue
+        if isinstance(layer.operator, MOVES) and not layer.epilogue:
+            source = layer.inputs[0]
+            before = layers[source]
+            if before.quantization == layer.quantization and before.element == layer.element:
+                first, elements = places.get(source, (source, np.arange(before.shape.elements)))
+                moved = layer.operator.computed(_part(in_dims(elements, before.shape.dims), layer))
+                lying = as_it_lies(moved).reshape(-1)
+                places[layer.name] = first, lying
+                if np.array_equal(lying, np.arange(lying.size)):
+                    view = op.View(dims=layer.shape.dims)
+                    layer = replace(layer, operator=view, inputs=(first,))
+        elif isinstance(layer.operator, op.FullyConnected) and isinstance(
+            layers[layer.inputs[0]].operator, op.View
+        ):
+            view = layers[layer.inputs[0]]
+            shown = layers[view.inputs[0]]
+            if weights is not None:
+                found = dict(weights[layer.name])
+                numbers = np.arange(view.shape.elements).reshape(view.shape.dims)
+                order = in_dims(as_it_lies(numbers).reshape(-1), shown.shape.dims).reshape(-1)
+                found["matrix"] = np.ascontiguousarray(found["matrix"][:, order])
+                weights[layer.name] = found
+            layer = replace(layer, inputs=(shown.name,))
+        layers[layer.name] = layer
+    network = Network(name=model.network.name, layers=tuple(layers.values()))
+    return _without_unread_moves(Model(network=network, weights=weights))
+
+
+MOVES = (op.Reshape, op.Transpose, op.View)
+
+
+def _part(tensor: Array, layer: Layer) -> Part:
+    held = HeldRows(shape=Shape(dims=tensor.shape), array=tensor)
+    return Part((held,), {}, layer.shape, 0, layer.shape.rows)
+
+
+def _without_unread_moves(model: Model) -> Model:
+    """The model without moves that nobody reads, and with inputs as their only reader views them."""
+    layers = list(model.network.layers)
+    while True:
+        read = {name for one in layers for name in one.inputs}
+        left = [one for one in layers if one.name in read or not isinstance(one.operator, MOVES)]
+        if len(left) == len(layers):
+            break
+        layers = left
+    network = Network(name=model.network.name, layers=tuple(layers))
+    consumers, viewed = network.consumers, {}
+    for layer in network.inputs:
+        readers = consumers[layer.name]
+        view = network.layer(readers[0]) if len(readers) == 1 else layer
+        if isinstance(view.operator, op.View):
+            viewed[view.name] = layer.name
+            operator = op.Input(dims=view.shape.dims)
+            place = layers.index(layer)
+            layers[place] = replace(layer, operator=operator, shape=view.shape)
+    left = [
+        replace(one, inputs=tuple(viewed.get(name, name) for name in one.inputs))
+        for one in layers
+        if one.name not in viewed
+    ]
+    return replace(model, network=Network(name=network.name, layers=tuple(left)))
+
+
+def _streamed(model: Model) -> Model | None:
+    """The model in which one more fully connected layer keeps sums instead of rows; None without.
+
+    The sums take less bytes than the rows, which begin at their zero point, and add nothing then.
+    """
+    network = model.network
+    consumers = network.consumers
+    for ring in rings_of(network).values():
+        names = [name for name in consumers[ring.window] if name != ring.following]
+        layer, new = network.layer(names[0]), network.layer(ring.new)
+        previous, window = network.layer(ring.previous), network.layer(ring.window)
+        assert isinstance(previous.operator, Previous)
+        types = new.quantization
+        if (
+            len(names) > 1
+            or type(layer.operator) is not op.FullyConnected
+            or new.shape.rows > 1
+            or types is None
+            or types.element is not Element.INT8
+            or layer.stored_as("matrix").quantization is None
+            or previous.operator.begin != types.zero_point
+            or 4 * layer.operator.units >= new.shape.row_elements
+        ):
+            continue
+        operator = op.StreamedProduct(
+            units=layer.operator.units,
+            has_bias=layer.operator.has_bias,
+            places=window.shape.rows,
+        )
+        weights = None if model.weights is None else dict(model.weights)
+        if weights is not None:
+            found = dict(weights[layer.name])
+            order = as_it_lies(np.arange(window.shape.elements).reshape(window.shape.dims))
+            found["matrix"] = np.ascontiguousarray(found["matrix"][:, order.reshape(-1)])
+            weights[layer.name] = found
+        gone = (ring.previous, ring.window, ring.following)
+        layers = tuple(
+            replace(one, operator=operator, inputs=(new.name,)) if one is layer else one
+            for one in network.layers
+            if one.name not in gone
+        )
+        return Model(network=Network(name=network.name, layers=layers), weights=weights)
+    return None

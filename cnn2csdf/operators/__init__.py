@@ -31,6 +31,7 @@ from cnn2csdf.operators.moves import (
     SpaceToDepth,
     TensorProduct,
     Transpose,
+    View,
 )
 from cnn2csdf.operators.normalizations import (
     BatchNormalization,
@@ -47,6 +48,7 @@ from cnn2csdf.operators.products import (
     IntegerConvolution,
     IntegerProduct,
     MatrixProduct,
+    StreamedProduct,
 )
 from cnn2csdf.operators.recurrences import QuantizedLstm, QuantizedSvdf, Recurrence
 from cnn2csdf.operators.resizes import Pad, Resize
