@@ -148,6 +148,29 @@ def run_plan(
     return PlanRun(outputs, machine.arena.most)
 
 
+def run_frames(model: Model, plan: StreamingPlan, frames: Sequence[Frame]) -> list[PlanRun]:
+    """Return the outputs of frames one after the other, with what stays between them.
+
+    Behind each frame all other bytes are poisoned. Raises ExecutionError as `run_plan` does.
+    """
+    worked = worked_model(model, plan.rematerialised)
+    machine: Machine | None = None
+    found = []
+    for frame in frames:
+        computing = ModelComputing(worked, checked_frame(model.network, frame))
+        if machine is None:
+            machine = Machine(model.network, plan, computing)
+            machine.run()
+        else:
+            machine.next_frame(computing)
+        outputs = {
+            layer.name: _in_dims(machine.output(layer.inputs[0]), layer.shape)
+            for layer in model.network.outputs
+        }
+        found.append(PlanRun(outputs, machine.arena.most))
+    return found
+
+
 def _in_dims(rows: Array, shape: Shape) -> Array:
     """A tensor, (rows, columns, channels), in the order of its dims."""
     found: Array = (rows.transpose(2, 0, 1) if shape.is_map else rows).reshape(shape.dims)
