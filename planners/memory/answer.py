@@ -72,6 +72,8 @@ class FitWhy(Why):
     TOO_SLOW = "the fastest method found takes {nanoseconds} ns, as the platform predicts"
     ENDS = "input and output alone take {least} bytes, whatever is planned"
     TOO_LARGE_BY_THEN = "{end}; the least found by then needs {least} bytes"
+    KEEPS_STATE = "layer by layer, on what stays between frames; the bytes of both together"
+    STATE_TOO_LARGE = "what stays between frames and a frame layer by layer need {least} bytes"
     TOO_LARGE = (
         "the least of layer by layer, row by row, line buffers and strips needs {least} bytes; "
         "nothing is proved of other methods"
@@ -132,6 +134,7 @@ class Fit:
             "network": self.network,
             "fits": {Status.FEASIBLE: True, Status.INFEASIBLE: False}.get(self.status),
             "ram_bytes": shown.ram_bytes,
+            "kept_bytes": shown.plan.kept_bytes,
             "flash_bytes": self.flash_bytes,
             "mac_ratio": str(shown.mac_ratio),
             "lower_bound_bytes": self.lower_bound,
