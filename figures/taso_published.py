@@ -202,7 +202,7 @@ def variables_table() -> str:
 HEAD = """# TASO with memory as it is printed, beside ours
 
 Made by `python -m figures.taso_published` from the tables in taso_profiles/. MB are 1,000,000 bytes.
-"Published" counts as formulas 9 and 15 do: convolutions only, changes of layout cost time and no
+"Published" counts as formulas 9 and 15 do: convolutions only, layout transformations cost time and no
 memory. "Own" counts all that a plan adds to the feature maps: also the weights of fully connected
 layers, the workspaces of other layers, and maps in a second layout. `plan primitives --accounting` has
 both. The paper measured 57 primitives on a Cortex-A15; its figures are pictures whose values are in the

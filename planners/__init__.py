@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from planners.primitives.profile import read_profile as read_profile
     from planners.primitives.profile import write_profile as write_profile
     from planners.primitives.profiling import profile_network as profile_network
-    from planners.primitives.selection.planning import Demand as Demand
+    from planners.primitives.selection.planning import Constraint as Constraint
     from planners.primitives.selection.planning import best_selection as best_selection
     from planners.primitives.selection.problem import Objective as Objective
     from planners.primitives.selection.problem import selection_problem as selection_problem
@@ -53,7 +53,7 @@ _HOMES = {
     "Application": "planners.reuse.application",
     "Bank": "planners.arena.problem",
     "Buffer": "planners.arena.problem",
-    "Demand": "planners.primitives.selection.planning",
+    "Constraint": "planners.primitives.selection.planning",
     "FusionAnswer": "planners.fusion.planning",
     "FusionPlan": "planners.fusion.planning",
     "MemoryComparison": "planners.memory.plain_plans",

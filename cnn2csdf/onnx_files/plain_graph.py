@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 
 from cnn2csdf.onnx_files.model_file import model_of
@@ -18,8 +17,18 @@ PACKED = b"\x1f\x8b"  # how a file packed by gzip begins
 def read_plain_graph(path: str) -> PlainGraph:
     """Return the graph of an ONNX file, which may be packed by gzip. Raises UnreadableFile."""
     content = read_bytes(path, LARGEST_BYTES)
+    is_whole, reason = True, "is not a whole gzip file, or one of more than 2 GiB"
+    if content.startswith(PACKED):
+        unpacker = zlib.decompressobj(wbits=31)
+        try:
+            content = unpacker.decompress(content, LARGEST_BYTES)
+            is_whole = unpacker.eof
+        except zlib.error:
+            is_whole, reason = False, "is not a whole gzip file"
+    if not is_whole:
+        raise UnreadableFile(f"{path}: {reason}")
     try:
-        graph = model_of(_unpacked(content)).graph
+        graph = model_of(content).graph
         parameters = frozenset(one.name for one in graph.initializer)
         return PlainGraph(
             nodes=tuple(
@@ -39,16 +48,3 @@ def read_plain_graph(path: str) -> PlainGraph:
         )
     except UnreadableFile as error:
         raise UnreadableFile(f"{path}: {error}") from None
-
-
-def _unpacked(content: bytes) -> bytes:
-    if not content.startswith(PACKED):
-        return content
-    try:
-        unpacker = zlib.decompressobj(wbits=31)
-        found = unpacker.decompress(content, LARGEST_BYTES)
-    except (zlib.error, gzip.BadGzipFile):
-        raise UnreadableFile("is not a whole gzip file") from None
-    if not unpacker.eof:
-        raise UnreadableFile("is not a whole gzip file, or one of more than 2 GiB")
-    return found

@@ -282,7 +282,7 @@ class ExtremePlace(AlongOneAxis):
         return np.expand_dims(places, axis).astype(np.float32)
 
     def in_words(self) -> str:
-        return f"place of {self.function}"
+        return f"arg{self.function}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,7 +311,7 @@ class Ranking(AlongOneAxis):
         return np.take_along_axis(values, places, axis=axis)
 
     def in_words(self) -> str:
-        return f"{'largest' if self.takes_largest else 'smallest'} {self.count}"
+        return f"top {self.count} {'largest' if self.takes_largest else 'smallest'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -329,7 +329,7 @@ class Repeat(Operator):
         return np.concatenate(list(tensors) * (part.rows if is_one_row else self.times), self.axis)
 
     def in_words(self) -> str:
-        return f"repeat {axis_in_words(self.axis)} {self.times} times"
+        return f"tile {axis_in_words(self.axis)} {self.times} times"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -251,9 +251,9 @@ class ResizedAxis:
 
     def _single_precision(self, places: Reals) -> Reals:
         scale = np.float32(self.scale or np.float32(self.size) / np.float32(self.length))
+        last = np.float32(max(self.size - 1, 1))
         match self.coordinates:
             case "align corners":
-                last = np.float32(max(self.size - 1, 1))
                 return places * np.float32(self.length - 1) / last
             case "pytorch half pixel" if self.size == 1:
                 return places * np.float32(0)
@@ -264,7 +264,6 @@ class ResizedAxis:
             case "half pixel by ratio":
                 return (places + HALF) * (np.float32(self.length) / np.float32(self.size))
             case "align corners by ratio":
-                last = np.float32(max(self.size - 1, 1))
                 return places * (np.float32(self.length - 1) / last)
         return places / scale
 

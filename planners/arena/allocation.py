@@ -15,7 +15,7 @@ from csdf.status import Reason, Status, Why, because, told
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 from planners.arena.blocks import Blocks, Bound, blocks_of
 from planners.arena.checker import check_plan
-from planners.arena.greedy import Greedy
+from planners.arena.orders import Greedy
 from planners.arena.portfolio import MOST_EXACT, Portfolio
 from planners.arena.problem import Buffer, MemoryPlan, Pair, Problem
 

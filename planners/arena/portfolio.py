@@ -10,8 +10,14 @@ from random import Random
 
 from csdf.kernels import compile as compiler
 from planners.arena.blocks import Blocks, Bound, clique_bound, cliques_of, load_bound
-from planners.arena.exact import Field, PlacementSearch, random_order, ranks, standard_orders
-from planners.arena.greedy import Greedy
+from planners.arena.orders import (
+    Field,
+    Greedy,
+    PlacementSearch,
+    random_order,
+    ranks,
+    standard_orders,
+)
 from planners.kernels import placement_beam as beam_kernel
 from planners.kernels import placement_ejection as ejection_kernel
 from planners.kernels import placement_search, ranges

@@ -5,10 +5,10 @@ which dead maps make room for later ones, one workspace of the largest need serv
 other, weights are prepared beforehand. Only layers that the executor of cnn2csdf computes make arrays
 of their own. Times are those of the processor for the one thread that runs, as in a profile.
 
-A plan (`streaming_plan`, `run_planned`) has maps, changed maps and workspaces in one arena, in the
-form of all plans. A layer is a group of its own. A map that a layer reads in another layout is handed
-over from the buffer in which it lies to one that has this layout. A workspace is scratch of the layer:
-nobody else has these bytes while it works. Weights lie elsewhere.
+A plan (`streaming_plan`, `run_planned`) has maps, transformed tensors and workspaces in one arena, in
+the form of all plans. A layer is a group of its own. A map that a layer reads in another layout is
+handed over from the buffer in which it lies to one that has this layout. A workspace is scratch of the
+layer: nobody else has these bytes while it works. Weights lie elsewhere.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ POISON = 0x7FC0DEAD  # a float that is no number
 
 Selection = Mapping[str, Way]  # layer: primitive, input layout, output layout
 Changes = Mapping[Connection, tuple[str, str]]  # of layout: from which to which
-Times = dict[str | Connection, int]  # nanoseconds of a layer, by name, and of a change of layout
+Times = dict[
+    str | Connection, int
+]  # nanoseconds of a layer, by name, and of a layout transformation
 
 
 def changes_of(network: Network, selection: Selection) -> Changes:
@@ -91,8 +93,8 @@ def map_plan(
 ) -> MemoryPlan:
     """Return offsets in bytes for every map; a time is the place of a layer in its order.
 
-    A map lives until its last reader is done, an output until the end; a changed map for as long as
-    its consumer runs. workspaces: bytes of layers in a plan, where all inputs are there at the start.
+    A map lives until its last reader is done, an output until the end; a transformed tensor as long
+    as its consumer runs. workspaces: bytes of layers in a plan, where inputs are there at the start.
     """
     place = {layer.name: number for number, layer in enumerate(network.layers)}
     sizes = {layer.name: layer.shape.elements * ELEMENT_BYTES for layer in network.layers}
@@ -214,7 +216,7 @@ class SelectedNetwork:
         return self._maps[layer.name]
 
     def run(self, frame: Mapping[str, Array]) -> Times:
-        """Run one frame and return the time of each layer and change of layout."""
+        """Run one frame and return the time of each layer and layout transformation."""
         for name, inputs in self._frame.items():
             inputs[:] = [frame[name]]
         times: Times = {}
@@ -242,7 +244,7 @@ def largest_difference(found: Mapping[str, Array], expected: Mapping[str, Array]
 def fresh_memory(count: int) -> Array:
     """Return so many bytes as elements, zero, beginning at a large page. Raises MemoryError.
 
-    Changes of layout and matrix products step over whole pages, so the size of pages may show in
+    Layout transformations and matrix products step over whole pages, so the size of pages may show in
     times: memory is laid out alike wherever they are taken, on large pages where the system has them.
     """
     try:

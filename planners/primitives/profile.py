@@ -1,4 +1,4 @@
-"""Profiles: costs of each layer by each primitive, of each change of layout, and their CSV table.
+"""Profiles: costs of each layer by each primitive, of each layout transformation, and their CSV table.
 
 A feature map lies in memory as "CHW" (channel by channel, its rows one after another) or as "HWC"
 (place by place, its channels side by side). The rules that make a table additive:
@@ -22,7 +22,7 @@ library, element_type); any may be missing. Then comes a line of column names, i
     layer, primitive, input_layout, output_layout, nanoseconds, workspace_bytes, parameter_bytes
         are needed; layouts are CHW or HWC, numbers are whole
     spread_nanoseconds is 0 where the column is missing
-    producer, index, where there are changes of layout: a row with a producer is the change from
+    producer, index, where there are layout transformations: a row with a producer is the change from
         input_layout to output_layout of that input of `layer`, and its primitive is empty
 """
 
@@ -49,7 +49,7 @@ LAYER = "layer"  # the primitive of every layer that is no convolution
 WAY = ("layer", "primitive", "input_layout", "output_layout")
 NEEDED = (*WAY, "nanoseconds", "workspace_bytes", "parameter_bytes")
 COLUMNS = (*NEEDED, "spread_nanoseconds", "producer", "index")
-COLUMN_OF = {  # of fields of a change of layout that have another name than their column
+COLUMN_OF = {  # of fields of a layout transformation that have another name than their column
     "consumer": "layer",
     "source_layout": "input_layout",
     "target_layout": "output_layout",
@@ -88,9 +88,9 @@ class LayerProfile(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformProfile(Shown):
-    """A change of layout on a connection; index: which of the consumer's inputs it is.
+    """A layout transformation on a connection; index: which of the consumer's inputs it is.
 
-    The fields of time and workspace are those of LayerProfile. The changed map itself is no
+    The fields of time and workspace are those of LayerProfile. The transformed tensor itself is no
     workspace: it takes the bytes of the producer's output.
     """
 

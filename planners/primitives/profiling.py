@@ -1,4 +1,4 @@
-"""The profile of a network on this machine: times of all layers and changes of layout.
+"""The profile of a network on this machine: times of all layers and layout transformations.
 
 Layers of the same operator, shapes and fused operators are timed once. The ways to do one thing take
 turns, so that each repetition comes after all others and finds its own weights no nearer than in a
@@ -167,7 +167,7 @@ def measure(network: Network, effort: Effort, stop: Stop) -> Profile:
     place = {layer.name: number for number, layer in enumerate(network.layers)}
     for link in network.connections:
         shape = network.layer(link.producer).shape
-        at = f"{link.consumer}, change of layout"
+        at = f"{link.consumer}, layout transformation"
         progress = Progress(done=place[link.consumer], total=len(place), at=at)
         for source, target in ((CHW, HWC), (HWC, CHW)):
             is_asked = (link.producer, source) in writes and (link.consumer, target) in reads
@@ -252,7 +252,7 @@ class _Measurer:
             )
 
     def change(self, shape: Shape, source: str, target: str, progress: Progress) -> Time:
-        """Measure a change of layout of one map."""
+        """Measure a layout transformation of one map."""
         fresh, array = (self._random(shape, source) for _ in range(2))
         candidate = Candidate(
             before=partial(self._refresh, [array], [fresh]),

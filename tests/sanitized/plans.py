@@ -17,8 +17,7 @@ import numpy as np
 from csdf.kernels import compile as compiler
 from csdf.time_limit import stop_of
 from planners.arena.blocks import blocks_of
-from planners.arena.exact import PlacementSearch, standard_orders
-from planners.arena.greedy import Greedy
+from planners.arena.orders import Greedy, PlacementSearch, standard_orders
 from planners.arena.portfolio import Portfolio, PushingSearch, WideningSearch
 from planners.arena.problem import Buffer, Problem
 from planners.fifo.event_graph import EventGraph

@@ -147,16 +147,14 @@ def _load(boxes: Sequence[Box]) -> tuple[list[int], list[int]]:
     Bytes that several buffers share are counted once.
     """
     times = sorted({time for box in boxes for time in (box.start, box.end)})
-    return times, [
-        _covered([box for box in boxes if box.start <= time < box.end]) for time in times
-    ]
-
-
-def _covered(boxes: Sequence[Box]) -> int:
-    """Bytes in which at least one of the boxes lies."""
-    found = reached = 0
-    for box in sorted(boxes, key=lambda one: one.offset):
-        end = box.offset + box.size
-        found += max(0, end - max(box.offset, reached))
-        reached = max(reached, end)
-    return found
+    upwards = sorted(boxes, key=lambda one: one.offset)
+    loads = []
+    for time in times:
+        load = reached = 0
+        for box in upwards:
+            if box.start <= time < box.end:
+                end = box.offset + box.size
+                load += max(0, end - max(box.offset, reached))
+                reached = max(reached, end)
+        loads.append(load)
+    return times, loads

@@ -41,15 +41,15 @@ def command_parser() -> argparse.ArgumentParser:
         "--objective",
         choices=[one.value for one in Objective],
         default=Objective.NETWORK.value,
-        help="what memory is: network (default): workspaces, weights and changed maps of all layers "
-        "together; workspace: the largest workspace of a layer, which all use in turn",
+        help="what memory is: network (default): workspaces, weights and transformed tensors of all "
+        "layers together; workspace: the largest workspace of a layer, which all use in turn",
     )
     parser.add_argument(
         "--accounting",
         choices=("own", PUBLISHED),
         default="own",
         help="own (default): all that a plan adds to the feature maps; published: as TASO's formulas 9 "
-        "and 15 count, convolutions only and changes of layout free; the workspace is then the "
+        "and 15 count, convolutions only and layout transformations free; the workspace is then the "
         "largest sum of input, output, weights and scratch",
     )
     parser.add_argument("--front", action="store_true", help="all pairs of memory and time")
@@ -87,7 +87,7 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_json_option(parser)
     parsers.add_plot_option(parser, "the front")
     parsers.add_output_option(
-        parser, "the plan: maps, changed maps and workspaces in one arena, in JSON", "json"
+        parser, "the plan: maps, transformed tensors and workspaces in one arena, in JSON", "json"
     )
     return parser
 

@@ -31,7 +31,7 @@ from planners.primitives.profile import LAYER, Machine, Profile, read_profile, w
 from planners.primitives.profiling import Effort, profile_network, random_frame, run_measured
 from planners.primitives.selection.planning import (
     Baseline,
-    Demand,
+    Constraint,
     SelectionAnswer,
     as_published,
     best_selection,
@@ -76,7 +76,7 @@ class Report(NamedTuple):
 
     network: Network
     machine: Machine
-    demand: Demand
+    constraint: Constraint
     answer: SelectionAnswer
     baselines: Sequence[Baseline]
     pairs: Sequence[Pair]
@@ -87,7 +87,7 @@ class Report(NamedTuple):
 
 def work(options: argparse.Namespace) -> int:
     """Print the plan; return the exit code: 1 if none is within the limit, 3 if it is unknown."""
-    demand = Demand(
+    constraint = Constraint(
         objective=Objective(options.objective), memory=options.max_memory, nanoseconds=options.time
     )
     model = chosen.read(options, with_weights=options.run)
@@ -99,24 +99,24 @@ def work(options: argparse.Namespace) -> int:
         return answers.UNKNOWN
     problem = selection_problem(network, profile)
     if options.accounting == PUBLISHED:
-        problem = as_published(problem, network, demand.objective)
+        problem = as_published(problem, network, constraint.objective)
     begin = time.perf_counter()
     stop = stop_after(options.time_limit, "selecting")
-    answer, pairs = _answer(problem, demand, stop, options)
+    answer, pairs = _answer(problem, constraint, stop, options)
     seconds = time.perf_counter() - begin
     selection, front = answer.selection, answer.front
     if options.solver != "dp":
         try:
-            front = trade_off(problem, demand.objective, stop)
+            front = trade_off(problem, constraint.objective, stop)
         except ENDS:
             front = None
     report = Report(
         network=network,
         machine=profile.machine,
-        demand=demand,
+        constraint=constraint,
         answer=answer,
         run=_measured_run(model, selection, options) if options.run and selection else None,
-        baselines=() if front is None else _baselines(problem, demand, front, stop),
+        baselines=() if front is None else _baselines(problem, constraint, front, stop),
         pairs=pairs,
         shows_front=options.front,
         seconds=seconds,
@@ -164,30 +164,30 @@ def _profile(network: Network, options: argparse.Namespace) -> Profile:
 
 
 def _answer(
-    problem: SelectionProblem, demand: Demand, stop: Stop, options: argparse.Namespace
+    problem: SelectionProblem, constraint: Constraint, stop: Stop, options: argparse.Namespace
 ) -> tuple[SelectionAnswer, Sequence[Pair]]:
     """Return the answer, and the pairs of the front where they are known."""
     if options.solver == "dp":
-        answer = best_selection(problem, demand, stop)
+        answer = best_selection(problem, constraint, stop)
         return answer, answer.front.pairs if answer.front is not None else ()
     solver = import_module("planners.primitives.selection.solver")
-    answer = solver.solved_selection(problem, demand, stop)
+    answer = solver.solved_selection(problem, constraint, stop)
     if not options.front:
         return answer, ()
-    return answer, solver.solved_front(problem, demand.objective, BUDGETS, stop)
+    return answer, solver.solved_front(problem, constraint.objective, BUDGETS, stop)
 
 
 def _baselines(
-    problem: SelectionProblem, demand: Demand, front: TradeOff, stop: Stop
+    problem: SelectionProblem, constraint: Constraint, front: TradeOff, stop: Stop
 ) -> Sequence[Baseline]:
     """Return what others would choose, as far as that is found in time."""
 
     def each() -> Iterator[tuple[str, Selection | None]]:
-        if demand.memory is not None:
-            yield "greedy", greedy(front, demand.memory)
-            yield "in order", in_order(problem, demand.objective, demand.memory)
+        if constraint.memory is not None:
+            yield "greedy", greedy(front, constraint.memory)
+            yield "in order", in_order(problem, constraint.objective, constraint.memory)
         yield "time only", front.selection(front.fastest)
-        for one in single_families(problem, demand.objective, stop):
+        for one in single_families(problem, constraint.objective, stop):
             yield f"all {one.name}", one.selection
 
     found: list[Baseline] = []
@@ -246,7 +246,7 @@ def _as_text(report: Report) -> str:
 
 
 def _layer_lines(selection: Selection) -> list[str]:
-    """A line for each convolution and each change of layout, in the order of the layers."""
+    """A line for each convolution and each layout transformation, in the order of the layers."""
     rows: list[tuple[str, ...]] = [
         ("layer", "primitive", "layouts", "time", "workspace", "weights")
     ]
@@ -254,7 +254,7 @@ def _layer_lines(selection: Selection) -> list[str]:
     for link, change in selection.changes:
         cells = (
             f"  input {link.index}, {change.producer}",
-            "change of layout",
+            "layout transformation",
             f"{change.source_layout} -> {change.target_layout}",
             _milliseconds(change.nanoseconds),
             bytes_in_words(change.workspace_bytes),
@@ -276,21 +276,21 @@ def _layer_lines(selection: Selection) -> list[str]:
 
 
 def _total_lines(report: Report, selection: Selection) -> list[str]:
-    objective = report.demand.objective
+    objective = report.constraint.objective
     memory = selection.memory(objective)
     convolutions = sum(one.primitive != LAYER for one in selection.chosen)
     computed = answers.counted(convolutions, "convolution")
-    changed = answers.counted(len(list(selection.changes)), "change")
+    changed = answers.counted(len(list(selection.changes)), "layout transformation")
     return [
-        f"{report.network.name}: {report.answer.status}: {computed}, {changed} of layout; "
+        f"{report.network.name}: {report.answer.status}: {computed}, {changed}; "
         f"{report.answer.reason}",
         f"  time                {_milliseconds(selection.nanoseconds)}, of it "
-        f"{_milliseconds(selection.changing_nanoseconds)} in changes of layout",
+        f"{_milliseconds(selection.changing_nanoseconds)} in layout transformations",
         f"  memory ({objective.value + ')':<10}  {bytes_in_words(memory)} ({memory} bytes)",
         f"  workspaces          {bytes_in_words(sum(selection.workspaces))} one for each, "
         f"{bytes_in_words(max(selection.workspaces))} the largest",
         f"  weights             {bytes_in_words(selection.parameter_bytes)}",
-        f"  changed maps        {bytes_in_words(selection.changed_map_bytes)}",
+        f"  transformed tensors {bytes_in_words(selection.transformed_tensor_bytes)}",
         f"  feature maps        {bytes_in_words(alive_map_bytes(report.network))} at once, the same "
         "for every selection and not counted",
     ]
@@ -298,13 +298,13 @@ def _total_lines(report: Report, selection: Selection) -> list[str]:
 
 def _baseline_lines(report: Report, selection: Selection) -> list[str]:
     """The selections of others, and how many times as much they take of what is minimised."""
-    demand, lines = report.demand, ["  what others choose"]
+    constraint, lines = report.constraint, ["  what others choose"]
     width = max((len(one.name) for one in report.baselines), default=0)
-    what = "time" if demand.nanoseconds is None else "memory"
+    what = "time" if constraint.nanoseconds is None else "memory"
     for one in report.baselines:
-        other = one.selection.pair(demand.objective)
-        times = demand.cost(one.selection)[0] / max(1, demand.cost(selection)[0])
-        fits = "" if demand.is_met_by(one.selection) else "  does not fit"
+        other = one.selection.pair(constraint.objective)
+        times = constraint.cost(one.selection)[0] / max(1, constraint.cost(selection)[0])
+        fits = "" if constraint.is_met_by(one.selection) else "  does not fit"
         lines.append(
             f"    {one.name:<{width}}  {_milliseconds(other.nanoseconds):>11}  "
             f"{bytes_in_words(other.memory):>9}  {times:.3g} times the {what}{fits}"
@@ -338,7 +338,7 @@ def _milliseconds(nanoseconds: int) -> str:
 
 def _as_json(report: Report) -> dict[str, Any]:
     """Return all of the answer under keys that stay; times in nanoseconds."""
-    answer, objective = report.answer, report.demand.objective
+    answer, objective = report.answer, report.constraint.objective
     found: dict[str, Any] = {
         "network": report.network.name,
         "objective": objective.value,
@@ -365,7 +365,7 @@ def _as_json(report: Report) -> dict[str, Any]:
 def _plot(path: str, report: Report, front: TradeOff) -> None:
     """Draw the front with what others choose, the greedy choice at some budgets."""
     draw = loading.drawing("planners.primitives.command.picture")
-    objective, selection = report.demand.objective, report.answer.selection
+    objective, selection = report.constraint.objective, report.answer.selection
     what = "memory of all layers" if objective is Objective.NETWORK else "largest workspace"
     panel = draw.Panel(
         title=f"{objective.value}: {what}",
@@ -376,7 +376,7 @@ def _plot(path: str, report: Report, front: TradeOff) -> None:
             for one in report.baselines
             if one.name != "greedy"
         ],
-        limit=report.demand.memory,
+        limit=report.constraint.memory,
         chosen=None if selection is None else selection.pair(objective),
     )
     picture = draw.primitives_picture(

@@ -33,7 +33,7 @@ FALLBACK = "im2col"  # the family that computes what another cannot
 
 
 class SelectionWhy(Why):
-    """The reasons for the answer to a demand."""
+    """The reasons for the best selection within a constraint, or for none."""
 
     NONE_FASTER = "none within the limit is faster"
     NONE_SMALLER = "none within the limit is smaller"
@@ -43,7 +43,7 @@ class SelectionWhy(Why):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
+class Constraint:
     """Least time within a memory in bytes, or least memory within a time; else least time."""
 
     objective: Objective
@@ -68,7 +68,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionAnswer:
-    """The answer to a demand.
+    """The best selection within a constraint.
 
     status: "optimal" and "infeasible" are proved. least: what the limited quantity is at least, in
     its units; None where it is not known. front: of all selections, where it was asked for or came
@@ -83,30 +83,32 @@ class SelectionAnswer:
 
 
 def best_selection(
-    problem: SelectionProblem, demand: Demand, budget: Budget = None
+    problem: SelectionProblem, constraint: Constraint, budget: Budget = None
 ) -> SelectionAnswer:
     """Return the best selection by dynamic programming, exactly, and the whole front.
 
     budget: a stop, or seconds; it ends the work with the best of some quick selections, as Ctrl-C does.
     """
     try:
-        front = trade_off(problem, demand.objective, budget)
+        front = trade_off(problem, constraint.objective, budget)
     except ENDS as end:
-        return quick_answer(problem, demand, reason_of(end))
-    if demand.nanoseconds is not None:
-        goal, least = front.within_time(demand.nanoseconds), front.fastest.nanoseconds
+        return quick_answer(problem, constraint, reason_of(end))
+    if constraint.nanoseconds is not None:
+        goal, least = front.within_time(constraint.nanoseconds), front.fastest.nanoseconds
     else:
-        goal = front.fastest if demand.memory is None else front.within_memory(demand.memory)
+        goal = (
+            front.fastest if constraint.memory is None else front.within_memory(constraint.memory)
+        )
         least = front.smallest.memory
     found = None if goal is None else front.selection(goal)
-    return replace(proved_answer(demand, found, least), front=front)
+    return replace(proved_answer(constraint, found, least), front=front)
 
 
 def proved_answer(
-    demand: Demand, selection: Selection | None, least: int | None
+    constraint: Constraint, selection: Selection | None, least: int | None
 ) -> SelectionAnswer:
     """Return the answer of a complete search: the best selection, or that none is within the limit."""
-    is_in_time = demand.nanoseconds is not None
+    is_in_time = constraint.nanoseconds is not None
     if selection is not None:
         reason = because(SelectionWhy.NONE_SMALLER if is_in_time else SelectionWhy.NONE_FASTER)
     elif least is None:
@@ -119,18 +121,20 @@ def proved_answer(
     return SelectionAnswer(selection=selection, status=status, reason=reason, least=least)
 
 
-def quick_answer(problem: SelectionProblem, demand: Demand, reason: Reason) -> SelectionAnswer:
+def quick_answer(
+    problem: SelectionProblem, constraint: Constraint, reason: Reason
+) -> SelectionAnswer:
     """Return the best of some quick selections, for a search that ended for that reason.
 
     They are: layer after layer within the memory, each layer the fastest, each layer the smallest.
     """
-    memory = MOST if demand.memory is None else demand.memory
-    quick = [in_order(problem, demand.objective, memory)]
-    for key in (lambda one: one.nanoseconds, demand.objective.of_layer):
+    memory = MOST if constraint.memory is None else constraint.memory
+    quick = [in_order(problem, constraint.objective, memory)]
+    for key in (lambda one: one.nanoseconds, constraint.objective.of_layer):
         chosen = tuple(min(candidates, key=key) for candidates in problem.candidates)
         quick.append(Selection(problem=problem, chosen=chosen))
-    found = (one for one in quick if one is not None and demand.is_met_by(one))
-    best = min(found, key=demand.cost, default=None)
+    found = (one for one in quick if one is not None and constraint.is_met_by(one))
+    best = min(found, key=constraint.cost, default=None)
     status = Status.UNKNOWN if best is None else Status.FEASIBLE
     return SelectionAnswer(selection=best, status=status, reason=reason)
 
@@ -139,8 +143,8 @@ def in_order(problem: SelectionProblem, objective: Objective, memory: int) -> Se
     """Return what comes of choosing for one layer after the other; None where that gets stuck.
 
     Each layer takes its fastest primitive that fits the bytes left when each layer after it takes
-    its least, with the changes of layout of its inputs; what its own layout costs later it does not
-    see. Where nothing fits it takes its smallest. Where that ends beyond the memory, as much is set
+    its least, with the layout transformations of its inputs; what its own layout costs later it does
+    not see. Where nothing fits it takes its smallest. Where that ends beyond the memory, as much is set
     aside in another try: it would get stuck at every tight budget if nothing were set aside. The
     greedy choice of TASO is another one.
     """
@@ -239,7 +243,7 @@ def greedy_steps(front: TradeOff) -> Iterator[Selection]:
 
     The layer whose primitive has the largest footprint takes the fastest of its candidates with a
     smaller one. What happens where it has none is not printed: the next largest layer is taken.
-    Changes of layout follow from the choices; the printed rule does not look at them.
+    Layout transformations follow from the choices; the printed rule does not look at them.
     """
     of_layer, problem = front.objective.of_layer, front.problem
     found = front.selection(front.fastest)
@@ -278,7 +282,7 @@ def as_published(
 ) -> SelectionProblem:
     """Return the problem in which only convolutions need memory, as in the published formulas.
 
-    A change of layout takes time and no memory: "the input and output buffers can be used in
+    A layout transformation takes time and no memory: "the input and output buffers can be used in
     place". Formula 9, for the whole network, counts scratch and weights of each convolution.
     Formula 15, for one workspace, counts its input, output, weights and scratch; the workspace of a
     candidate is then all of these. Times are not touched.

@@ -1,4 +1,4 @@
-"""Selection of primitives as a problem: candidates of layers, changes of layout, counted memory.
+"""Selection of primitives as a problem: candidates of layers, layout transformations, counted memory.
 
 A map goes from its producer to each consumer on its own: a consumer that wants another layout has
 the map changed for itself, as planners.primitives.profile says. So costs belong to layers and to
@@ -45,7 +45,7 @@ class Link:
 class Objective(Enum):
     """The way to count the memory of a selection.
 
-    NETWORK: each layer keeps a workspace and its weights for itself, and each changed map is a
+    NETWORK: each layer keeps a workspace and its weights for itself, and each transformed tensor is a
     buffer of its own: the sum. WORKSPACE: one workspace serves a layer after the other: the largest.
     Feature maps in the layout in which they are written are the same for every selection and are
     not counted. Our reading of formulas 13 and 14, and of formula 15, of Wen et al., TASO: Time and
@@ -61,7 +61,7 @@ class Objective(Enum):
         return candidate.workspace_bytes + weights
 
     def of_change(self, link: Link, change: TransformProfile) -> int:
-        """Bytes that a change of layout adds to the memory."""
+        """Bytes that a layout transformation adds to the memory."""
         return change.workspace_bytes + (link.map_bytes if self is Objective.NETWORK else 0)
 
     def total(self, parts: Iterable[int]) -> int:
@@ -85,7 +85,7 @@ class SelectionProblem:
     """Layers with their candidates, and the links between them.
 
     Layers are numbered such that each comes after those it reads. Every candidate of a producer
-    goes with every candidate of its consumers: changes of layout are there where they are needed.
+    goes with every candidate of its consumers: layout transformations are there where they are needed.
     """
 
     name: str
@@ -136,7 +136,7 @@ class Selection(Shown):
 
     @property
     def changes(self) -> Iterator[tuple[Link, TransformProfile]]:
-        """The changes of layout that it takes."""
+        """The layout transformations that it takes."""
         for link in self.problem.links:
             source = self.chosen[link.producer].output_layout
             change = link.change(source, self.chosen[link.consumer].input_layout)
@@ -145,12 +145,12 @@ class Selection(Shown):
 
     @property
     def nanoseconds(self) -> int:
-        """Time of a frame: of all layers and all changes of layout."""
+        """Time of a frame: of all layers and all layout transformations."""
         return sum(one.nanoseconds for one in self.chosen) + self.changing_nanoseconds
 
     @property
     def changing_nanoseconds(self) -> int:
-        """Time of the changes of layout."""
+        """Time of the layout transformations."""
         return sum(change.nanoseconds for _, change in self.changes)
 
     @property
@@ -159,13 +159,13 @@ class Selection(Shown):
         return sum(one.parameter_bytes for one in self.chosen)
 
     @property
-    def changed_map_bytes(self) -> int:
+    def transformed_tensor_bytes(self) -> int:
         """Maps that are there in a second layout, all of them together."""
         return sum(link.map_bytes for link, _ in self.changes)
 
     @property
     def workspaces(self) -> tuple[int, ...]:
-        """Workspace of each layer and of each change of layout."""
+        """Workspace of each layer and of each layout transformation."""
         changes = (change.workspace_bytes for _, change in self.changes)
         return (*(one.workspace_bytes for one in self.chosen), *changes)
 
@@ -190,9 +190,9 @@ class Selection(Shown):
             "workspace_bytes": sum(self.workspaces),
             "largest_workspace_bytes": max(self.workspaces),
             "weight_bytes": self.parameter_bytes,
-            "changed_map_bytes": self.changed_map_bytes,
+            "transformed_tensor_bytes": self.transformed_tensor_bytes,
             "layers": self.to_records(),
-            "changes": changes,
+            "transformations": changes,
         }
 
     def to_records(self) -> list[dict[str, Any]]:
@@ -203,7 +203,7 @@ class Selection(Shown):
 def selection_problem(network: Network, profile: Profile) -> SelectionProblem:
     """Return the choices for a network, as they were profiled.
 
-    Raises InvalidPlan where the profile lacks a layer or a change of layout, or knows a layer that
+    Raises InvalidPlan where the profile lacks a layer or a layout transformation, or knows a layer that
     the network has not.
     """
     numbers = {layer.name: number for number, layer in enumerate(network.layers)}

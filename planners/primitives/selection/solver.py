@@ -31,7 +31,7 @@ from csdf.status import Status, Why, because
 from csdf.time_limit import Budget, Stop, reason_of, stop_of
 from planners.primitives.profile import LayerProfile
 from planners.primitives.selection.planning import (
-    Demand,
+    Constraint,
     SelectionAnswer,
     proved_answer,
     quick_answer,
@@ -95,23 +95,23 @@ class SumBetween(NamedTuple):
 
 
 def solved_selection(
-    problem: SelectionProblem, demand: Demand, budget: Budget = None
+    problem: SelectionProblem, constraint: Constraint, budget: Budget = None
 ) -> SelectionAnswer:
     """Return the best selection by the integer program, within a budget.
 
     budget: a stop, or seconds. If it ends the solver, the answer is the best of what the solver found
     and of some quick selections.
     """
-    stop, objective, nanoseconds = stop_of(budget), demand.objective, demand.nanoseconds
+    stop, objective, nanoseconds = stop_of(budget), constraint.objective, constraint.nanoseconds
     try:
         if nanoseconds is not None:
             found = smallest(problem, objective, nanoseconds, budget=stop)
         else:
-            found = fastest(problem, objective, demand.memory, budget=stop)
+            found = fastest(problem, objective, constraint.memory, budget=stop)
     except KeyboardInterrupt as end:
-        return quick_answer(problem, demand, reason_of(end))
+        return quick_answer(problem, constraint, reason_of(end))
     if found.status == Status.UNKNOWN:
-        return quick_answer(problem, demand, because(ProgramWhy.TIME_LIMIT))
+        return quick_answer(problem, constraint, because(ProgramWhy.TIME_LIMIT))
     if found.selection is None:  # then the least that a limit must allow, if it is found in time
         if nanoseconds is not None:
             best, what = fastest(problem, objective, budget=stop), "nanoseconds"
@@ -120,11 +120,12 @@ def solved_selection(
         least = None
         if best.selection is not None and best.status == Status.OPTIMAL:
             least = _amount(best.selection, objective, what)
-        return proved_answer(demand, None, least)
+        return proved_answer(constraint, None, least)
     if found.status == Status.OPTIMAL:
-        return proved_answer(demand, found.selection, None)
-    quick = quick_answer(problem, demand, because(ProgramWhy.BOUND, bound=found.bound))
-    if quick.selection is not None and demand.cost(quick.selection) < demand.cost(found.selection):
+        return proved_answer(constraint, found.selection, None)
+    quick = quick_answer(problem, constraint, because(ProgramWhy.BOUND, bound=found.bound))
+    cost = constraint.cost(found.selection)
+    if quick.selection is not None and constraint.cost(quick.selection) < cost:
         return quick
     return replace(quick, selection=found.selection, status=found.status)
 
@@ -316,7 +317,7 @@ def _least_cost(problem: SelectionProblem, objective: Objective, what: str) -> i
 
 
 def _rows(problem: SelectionProblem, variables: Sequence[BinaryVariable]) -> list[SumBetween]:
-    """Demand a single candidate for each layer; at each end of a link, the layout of its layer."""
+    """Constraint a single candidate for each layer; at each end of a link, the layout of its layer."""
     layers: dict[int, dict[int, int]] = {number: {} for number in range(len(problem.layers))}
     ends: dict[tuple[int, str, str], dict[int, int]] = {}  # link, which end, layout
     links_of: list[list[tuple[int, str]]] = [[] for _ in problem.layers]

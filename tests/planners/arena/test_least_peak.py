@@ -14,7 +14,7 @@ from csdf.status import Status
 from planners.arena.allocation import MOST_PAIRS, plan_arena, relaxed
 from planners.arena.blocks import blocks_of, clique_bound, cliques_of
 from planners.arena.checker import check_plan
-from planners.arena.exact import Field, PlacementSearch, random_order, standard_orders
+from planners.arena.orders import Field, PlacementSearch, random_order, standard_orders
 from planners.kernels.placement_search import FOUND, NONE, UNDECIDED
 from tests.planners.problems import least_peak, problems
 

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from csdf.kernels import compile as compiler
 from csdf.kernels.compile import PLAIN
 from planners.arena.blocks import blocks_of, clique_bound, cliques_of
-from planners.arena.exact import Field
-from planners.arena.greedy import Greedy
+from planners.arena.orders import Field, Greedy
 from planners.arena.portfolio import WideningSearch
 from planners.arena.problem import Buffer, Problem
 from planners.formats.allocation_traces import parse_buffers

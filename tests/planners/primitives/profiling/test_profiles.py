@@ -226,7 +226,7 @@ def test_equal_layers_are_measured_once_and_share_their_times():
         for name in ("conv1", "conv2", "conv3")
     }
     assert by_layer["conv1"] == by_layer["conv2"] == by_layer["conv3"]
-    timed = {one.at.split(", ")[0] for one in seen if "change of layout" not in one.at}
+    timed = {one.at.split(", ")[0] for one in seen if "layout transformation" not in one.at}
     assert {"conv2", "conv3"} & timed == set()
 
 

@@ -1,19 +1,89 @@
-"""Exact search of one connected part of a problem, in slices."""
+"""Blocks placed in an order: at once, each as low as it may, or by exact search in slices."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from random import Random
 from typing import NamedTuple
 
 from csdf.kernels import compile as compiler
 from planners.arena.blocks import Blocks, Clique
-from planners.kernels import placement, placement_search
+from planners.kernels import placement, placement_search, ranges
 
+TRIES = 32  # improvements without success, after which the next starts from the best again
 HEAT_ROOM = 32  # of the trail, for each block: changes of heat on the way down
 FOLLOWED = 1  # the modes of heat: brought up to date where the rest falls apart
 KEPT = 2  # as at the start
 COLD = 3  # none
+
+
+class Greedy:
+    """Places the blocks of one problem in any order."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self._blocks = blocks
+        largest = ranges.lowest_fit(blocks.size, blocks.alignment, blocks.lowest)
+        self._backend = backend = compiler.backend(fits=largest <= compiler.SAFE)
+        self._place = backend.kernel(placement.lowest_fit)
+        columns = blocks.neighbour_start, blocks.neighbour, blocks.rise, blocks.lift
+        self._conflicts = backend.kernel(placement.Conflicts)(*map(backend.view, columns))
+        most = max(blocks.conflicts_each, default=0)
+        self._ground = backend.kernel(placement.Ground)(
+            backend.array(blocks.alignment),
+            backend.array(blocks.lowest),
+            backend.blank(most),
+            backend.blank(most),
+        )
+        self._free = [block for block in range(len(blocks)) if not blocks.is_fixed[block]]
+        placed = [int(fixed) for fixed in blocks.is_fixed]
+        self._start = placed, [at * one for at, one in zip(blocks.lowest, placed, strict=True)]
+
+    def offsets(self, order: Sequence[int]) -> list[int]:
+        """Return the offsets, in units; fixed blocks are placed before all others."""
+        backend = self._backend
+        is_placed, offset = (backend.array(values) for values in self._start)
+        free = [block for block in order if not self._blocks.is_fixed[block]]
+        placed = backend.kernel(placement.Placed)(is_placed, offset)
+        self._place(backend.array(free), self._ground, self._conflicts, placed)
+        return backend.take(offset, range(len(self._blocks)))
+
+    def standard_plans(self) -> Iterator[list[int]]:
+        """Yield the plans of the usual orders, those that tend to be good first."""
+        length, area, size, conflicts = _features(self._blocks)
+        early = [-start for start in self._blocks.starts]
+        for columns in ((size, early), (area,), (length, size), (conflicts, size), (early, size)):
+            yield self.offsets(sorted(self._free, key=ranks(*columns).__getitem__))
+
+    def improvements(self, offsets: Sequence[int], random: Random) -> Iterator[list[int]]:
+        """Yield the usual plans, then others for ever: who ends highest in the best is moved.
+
+        Source: the hill climbing of storage planners, as in Lee et al., On-device neural net
+        inference with mobile GPUs, 2019 (greedy by size is its start).
+        """
+        if not self._free:
+            return
+        best, order = self._blocks.peak(offsets), sorted(self._free, key=offsets.__getitem__)
+        for found in self.standard_plans():
+            yield found
+            if self._blocks.peak(found) < best:
+                best, order = self._blocks.peak(found), sorted(self._free, key=found.__getitem__)
+        current = list(order)
+        failures = 0
+        while True:
+            found = self.offsets(current)
+            yield found
+            peak = self._blocks.peak(found)
+            failures += 1
+            if peak <= best:
+                failures = 0 if peak < best else failures
+                best, order = peak, list(current)
+            current = list(order) if failures % TRIES == 0 else current
+            blocks = self._blocks
+            highest = max(current, key=lambda one: found[one] * blocks.unit + blocks.room[one])
+            near = [one for one in blocks.neighbours(highest) if not blocks.is_fixed[one]]
+            moved = highest if not near or random.randrange(2) else random.choice(near)
+            place = current.index(int(moved))
+            current.insert(random.randrange(place + 1), current.pop(place))
 
 
 class Order(NamedTuple):
@@ -88,7 +158,8 @@ class PlacementSearch:
 
 def standard_orders(field: Field) -> list[Order]:
     """Return orders of which one or the other is often quick, the best of them first."""
-    length, area, size, conflicts, cliques = _features(field)
+    cliques = field.cliques_each
+    length, area, size, conflicts = _features(field.blocks)
     return [
         Order(ranks(length, area), FOLLOWED),
         Order(ranks(cliques, area), FOLLOWED),
@@ -102,7 +173,7 @@ def standard_orders(field: Field) -> list[Order]:
 def random_order(field: Field, random: Random) -> Order:
     """Return an order that mixes the features of blocks in random parts, with some noise."""
     count = len(field.blocks)
-    places = [ranks(of) for of in _features(field)]
+    places = [ranks(of) for of in (*_features(field.blocks), field.cliques_each)]
     parts = [random.randrange(11) ** 2 * random.choice((0, 1, 1)) for _ in places]
     noise = random.choice((0, 5, 20, 50)) * count + 1
     less = [
@@ -113,12 +184,11 @@ def random_order(field: Field, random: Random) -> Order:
     return Order(ranks(less), random.choice((FOLLOWED, KEPT, COLD)))
 
 
-def _features(field: Field) -> tuple[list[int], ...]:
-    """Return length, area, size, number of conflicts and of cliques of the blocks."""
-    blocks = field.blocks
+def _features(blocks: Blocks) -> tuple[list[int], ...]:
+    """Return length, area, size and number of conflicts of the blocks."""
     length = [end - start for end, start in zip(blocks.ends, blocks.starts, strict=True)]
     area = [a * b for a, b in zip(length, blocks.size, strict=True)]
-    return length, area, list(blocks.size), blocks.conflicts_each, field.cliques_each
+    return length, area, list(blocks.size), blocks.conflicts_each
 
 
 def ranks(*columns: Sequence[int]) -> list[int]:
