@@ -251,7 +251,7 @@ def scratch_elements(operator: op.Operator) -> int:
     match operator:
         case op.Recurrence(kind=kind, units=units):
             return units * (2 + GATES[kind])
-        case op.QuantizedLstm(units=units):
+        case op.QuantizedLstm(units=units, keeps=None):
             return units * CELL_BYTES
     return 0
 
