@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from cnn2csdf.dtypes import Element, Quantization, Stored
@@ -149,6 +150,16 @@ class Network(Shown):
             isinstance(one.operator, Previous) or one.operator.kept(self.input_shapes(one))
             for one in self.layers
         )
+
+    def kept_bytes(self, element_bytes: int | None = None) -> int:
+        """Return the bytes that stay from frame to frame. element_bytes: of all tensors."""
+        found = 0
+        for layer in self.layers:
+            if isinstance(layer.operator, Previous):
+                found += layer.shape.elements * (element_bytes or layer.element_bytes)
+            for one in layer.operator.kept(self.input_shapes(layer)).values():
+                found += prod(one.dims) * one.element.bytes
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """Return the layers in words, as a JSON value."""

@@ -97,7 +97,7 @@ class Told(NamedTuple):
 
 
 def _model(source: str, options: argparse.Namespace) -> Model:
-    model = chosen.read_source(source, options, with_weights=True)
+    model = chosen.read_source(source, options, with_weights=True, knows_state=True)
     if model.weights is None and any(
         layer.quantization is not None for layer in model.network.layers
     ):

@@ -112,7 +112,7 @@ def work(options: argparse.Namespace) -> int:
 def _answered(model: str, options: argparse.Namespace) -> AnsweredNetwork:
     begin = time.perf_counter()
     options.model = model
-    network = chosen.read(options).network
+    network = chosen.read(options, knows_state=True).network
     durations = chosen.durations_of(network, options)
     if options.whole_durations:
         whole = chosen.durations_table(options.whole_durations)
