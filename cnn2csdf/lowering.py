@@ -74,7 +74,7 @@ def lower(
 def frame_graph(
     network: Network, *, durations: Durations | None = None, element_bytes: int | None = None
 ) -> Graph:
-    """Return the graph of a network that keeps a state: what stays for the next frame are initial tokens.
+    """Return the graph of a network that keeps a state: kept rows are initial tokens.
 
     One actor a layer, which fires once a frame. The rows of a ring are in a self-loop of each layer
     that reads its window; what a layer itself keeps is in a self-loop too. Variables that are no rings
@@ -82,7 +82,9 @@ def frame_graph(
     each layer, which are added up; by default a time unit a layer.
     """
     rings = rings_of(network)
-    gone = {name for ring in rings.values() for name in (ring.previous, ring.window, ring.following)}
+    gone = {
+        name for ring in rings.values() for name in (ring.previous, ring.window, ring.following)
+    }
     layers = [layer for layer in network.layers if layer.name not in gone]
     channels: list[Channel] = []
     taken: set[str] = set()

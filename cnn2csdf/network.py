@@ -136,7 +136,7 @@ class Network(Shown):
 
     @property
     def variables(self) -> tuple[tuple[Layer, Layer], ...]:
-        """What stays from frame to frame: the layers that give and take each variable."""
+        """The variables: for each the layer that gives it, and the one that takes it."""
         previous = [one for one in self.layers if isinstance(one.operator, Previous)]
         following = {
             one.operator.variable: one for one in self.layers if isinstance(one.operator, Next)

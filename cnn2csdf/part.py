@@ -93,7 +93,9 @@ class Part(NamedTuple):
     begin: int
     end: int
     types: Types | None = None  # where an input or the output is quantised
-    kept: MutableMapping[str, Array] | None = None  # what the layer keeps to the next frame, by role
+    kept: MutableMapping[str, Array] | None = (
+        None  # what the layer keeps to the next frame, by role
+    )
 
     @property
     def rows(self) -> int:

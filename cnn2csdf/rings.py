@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -140,9 +141,7 @@ def _are_parts(readers: Sequence[Layer]) -> bool:
             case _:
                 return False
     spans.sort()
-    return bool(spans) and all(
-        one[1] <= other[0] for one, other in zip(spans, spans[1:], strict=False)
-    )
+    return bool(spans) and all(one[1] <= other[0] for one, other in pairwise(spans))
 
 
 def _split(model: Model, ring: Ring, readers: Sequence[Layer]) -> Model:

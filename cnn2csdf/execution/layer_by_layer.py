@@ -15,7 +15,6 @@ from cnn2csdf.part import HeldRows, Part, Reader, Types
 from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
 
-
 States = dict[str, dict[str, Array]]  # of a layer, by role: what stays for the next frame
 
 

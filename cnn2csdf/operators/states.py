@@ -11,7 +11,7 @@ from cnn2csdf.shape import Dims, Shape
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Previous(Input):
-    """What a variable holds when a frame begins.
+    """The numbers that a variable holds when a frame begins.
 
     begin: each number of the first frame, as it is stored; None where they differ: then they are
     parameters.
@@ -26,6 +26,6 @@ class Previous(Input):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Next(Output):
-    """What a variable holds when a frame has ended: as many of the last rows as it has."""
+    """The numbers that a variable holds behind a frame: as many of the last rows as it has."""
 
     variable: str

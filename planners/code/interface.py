@@ -92,12 +92,12 @@ void {name}_reset(instance *state)
 
 void {name}_save(const instance *state, void *to)
 {{
-    copy_kept(state->arena, to);
+    save_kept(state->arena, to);
 {saved}}}
 
 void {name}_restore(instance *state, const void *from)
 {{
-    give_kept(state->arena, from);
+    restore_kept(state->arena, from);
 {restored}    begin_frame(state);
 }}
 """

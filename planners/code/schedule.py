@@ -140,7 +140,7 @@ class Schedule:
         return lines
 
     def _begin_kept(self, model: Model) -> Iterator[str]:
-        """What stays from frame to frame: where, and the numbers with which it begins."""
+        """Yield where numbers lie that stay from frame to frame, and those with which they begin."""
         for name, roles in first_states(model).items():
             kinds = (Kind.KEPT, Kind.STATE)
             offset = self.elements(self.buffer(name, kinds, 0).offset)
@@ -155,8 +155,7 @@ class Schedule:
                     slots, times = slots[:1], times * len(slots)
                 symbol = self.tables.weights(f"{identifier(name)}_{identifier(role)}", slots)
                 yield (
-                    f"{{{offset}, {len(slots)}, {times}, {symbol}}}, "
-                    f"/* {comment(name)}: {role} */"
+                    f"{{{offset}, {len(slots)}, {times}, {symbol}}}, /* {comment(name)}: {role} */"
                 )
                 offset += len(slots) * times
 

@@ -268,8 +268,8 @@ void {name}_profile_end(int stage);
         kept = []
         if self.schedule.beginnings:
             wanted |= {"beginning", "variable", "joint"}
-            kept = ["begin_kept", "copy_kept", "give_kept"]
-            kept += ["take_over"] if self.network.variables else []
+            kept = ["begin_kept", "save_kept", "restore_kept"]
+            kept += ["take_rows_over"] if self.network.variables else []
             wanted |= {"join_rows"} if self.schedule.joints else set()
         copies = ["give_copies"] if self.schedule.duplicates else []
         tiles = ["as_tile", "work_tiles"] if self.schedule.has_tiles else []
@@ -359,7 +359,7 @@ typedef slot element;
 #define VARIABLES {variables}
 #define OLDEST(state) {"(state)->oldest" if variables else "NULL"}
 #define FORGET_OLDEST(state) {forgets}
-#define TAKE_OVER(state) {"take_over(state)" if variables else "((void)0)"}
+#define TAKE_OVER(state) {"take_rows_over(state)" if variables else "((void)0)"}
 #define BEGINNINGS {len(schedule.beginnings)}
 #define HAS_COPIES {int(schedule.has_copies)}
 #define HAS_TILES {int(schedule.has_tiles)}

@@ -60,7 +60,9 @@ def stateful_plan(
 class _Planning:
     """The buffers of a network, before they have places."""
 
-    def __init__(self, network: Network, element_bytes: int | None, external: frozenset[str]) -> None:
+    def __init__(
+        self, network: Network, element_bytes: int | None, external: frozenset[str]
+    ) -> None:
         self._network, self._element_bytes, self._external = network, element_bytes, external
         self._windows = rings_of(network)
         outside = (Input, Output)
@@ -70,12 +72,10 @@ class _Planning:
             if not isinstance(one.operator, outside) and one.name not in self._windows
         ]
         self._step = {one.name: number for number, one in enumerate(self._layers)}
-        self._aliases = {
-            alias.tensor: alias for one in self._layers for alias in self._inside(one)
-        }
+        self._aliases = {alias.tensor: alias for one in self._layers for alias in self._inside(one)}
 
     def _inside(self, layer: Layer) -> list[Alias]:
-        """Where a slice of the channels of a single place lies in what it is cut from."""
+        """Return the place of some channels of a single place in the tensor that they are cut from."""
         source = layer.inputs[0]
         match layer.operator:
             case op.Slice(axis=0, start=start, step=1) if (
@@ -172,7 +172,7 @@ class _Planning:
         return BoundedPlan(plan, top + arena.lower_bound, top + sum(map(self._bytes, self._layers)))
 
     def _kept(self, groups: int) -> tuple[list[StreamBuffer], int]:
-        """What stays, from the first byte on, the widest elements first; and its end."""
+        """Return the buffers that stay, the widest elements first, and the end of the last."""
         wanted: list[tuple[int, Layer, Kind, int]] = []
         for layer in self._network.layers:
             if isinstance(layer.operator, op.Previous):

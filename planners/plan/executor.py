@@ -28,8 +28,8 @@ from cnn2csdf.rings import rings_of
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
 from planners.plan.firing import results_in_order
-from planners.plan.kept import TakeOver, state_bytes, take_overs
 from planners.plan.fused_stages import Sweep, TileWork
+from planners.plan.kept import TakeOver, state_bytes, take_overs
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
     Alias,

@@ -245,7 +245,7 @@ class JoinedTensor(HeldTensor):
         """Return the place of a row."""
         first, new = self._pieces
         kept = first.layer.shape.rows
-        return first.place(row) if row < kept else new.place(row - kept)
+        return first.place(row, reader) if row < kept else new.place(row - kept, reader)
 
 
 class HeldStrip(NamedTuple):

@@ -30,9 +30,7 @@ def read(
     options: argparse.Namespace, *, with_weights: bool = False, knows_state: bool = False
 ) -> Model:
     """Return the model that the options name, simplified as they say; see read_source."""
-    model = read_source(
-        options.model, options, with_weights=with_weights, knows_state=knows_state
-    )
+    model = read_source(options.model, options, with_weights=with_weights, knows_state=knows_state)
     if "element_bytes" in options and not options.is_element_given:
         options.element_bytes = _bytes_in_file(model.network, options)
     return model

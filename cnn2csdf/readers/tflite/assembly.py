@@ -105,9 +105,7 @@ class Assembly:
     def _require_alike(self, node: Node, name: str, tensor: Tensor) -> None:
         """Raise UnsupportedOperator unless a tensor is stored as the first value of a variable."""
         initial = self.graph.initial[name]
-        found, wanted = (
-            (one.dims, one.element, quantization_of(one)) for one in (tensor, initial)
-        )
+        found, wanted = ((one.dims, one.element, quantization_of(one)) for one in (tensor, initial))
         if found != wanted:
             raise refusal(
                 node,

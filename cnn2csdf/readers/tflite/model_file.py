@@ -192,9 +192,7 @@ def parse_graph(content: bytes, known: Collection[str]) -> Graph:
     return replace(first, initial=initial)
 
 
-def _graph(
-    record: Record, buffers: Sequence[NDArray[np.generic]], kinds: Sequence[str]
-) -> Graph:
+def _graph(record: Record, buffers: Sequence[NDArray[np.generic]], kinds: Sequence[str]) -> Graph:
     nodes = tuple(_node(number, found, kinds) for number, found in enumerate(record.records(3)))
     graph = Graph(
         tensors=tuple(_tensor(found, buffers) for found in record.records(0)),

@@ -57,7 +57,9 @@ def lstm(node: Node, assembly: Assembly) -> None:
         _require(node, assembly, FIRST_RECURRENT + place, (units, units), gate)
         _require(node, assembly, FIRST_BIAS + place, (units,), gate)
     if is_kept(node, assembly, HIDDEN) != is_kept(node, assembly, CELL):
-        raise refusal(node, "one of hidden state and cells stays from invocation to invocation only")
+        raise refusal(
+            node, "one of hidden state and cells stays from invocation to invocation only"
+        )
     if quantization_of(assembly.tensor(node, 0)) is None:
         if is_kept(node, assembly, HIDDEN):
             raise refusal(node, "a state of real numbers that stays from invocation to invocation")

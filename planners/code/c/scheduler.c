@@ -267,7 +267,7 @@ static void fire(instance *state, int32_t number, const element *row)
 }
 
 /* Behind the last readers of variables: make the rows for the next frame theirs. */
-static void take_over(instance *state)
+static void take_rows_over(instance *state)
 {
     int32_t number;
     for (number = 0; number < VARIABLES; number++) {
@@ -301,7 +301,7 @@ static void begin_kept(instance *state)
 }
 
 /* Copy what stays from the arena to other memory. */
-static void copy_kept(const slot *arena, char *to)
+static void save_kept(const slot *arena, char *to)
 {
     int32_t number;
     for (number = 0; number < BEGINNINGS; number++) {
@@ -313,7 +313,7 @@ static void copy_kept(const slot *arena, char *to)
 }
 
 /* Copy what stays back into the arena. */
-static void give_kept(slot *arena, const char *from)
+static void restore_kept(slot *arena, const char *from)
 {
     int32_t number;
     for (number = 0; number < BEGINNINGS; number++) {

@@ -93,9 +93,7 @@ def _longest(options: argparse.Namespace) -> Fraction | None:
 def _fitted(source: str, plan: StreamingPlan | None, options: argparse.Namespace) -> Fitted:
     options.model = source
     options.element_bytes = options.element_bytes if options.is_element_given else None
-    model = chosen.read_source(
-        source, options, with_weights=options.verify, knows_state=True
-    )
+    model = chosen.read_source(source, options, with_weights=options.verify, knows_state=True)
     if plan is not None:
         model = worked_part(model, plan)
         found = _checked(model.network, plan, options)

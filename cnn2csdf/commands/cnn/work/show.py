@@ -81,7 +81,7 @@ def _quantization(layer: Layer) -> dict[str, Any]:
 
 
 def _kept(total: dict[str, Any]) -> str:
-    """What stays from frame to frame."""
+    """Return the bytes that stay from frame to frame, in words."""
     names = [row["layer"] for row in total["layers"] if row["operator"] == "previous"]
     rings = f"; variables: {answers.counted(len(names), 'tensor')}" if names else ""
     return f"state: {bytes_in_words(total['kept_bytes'])} stay between frames{rings}"

@@ -1,0 +1,108 @@
+"""Plans of networks that keep a state: bytes, runs in them, and the C that they become."""
+
+import json
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
+from cnn2csdf.readers.model_files import read_model
+from csdf.errors import ExecutionError, InvalidPlan
+from planners.code.library import write_library
+from planners.memory.fit import fit, fit_of
+from planners.memory.several import run_frames
+from planners.memory.stateful import stateful_plan
+from planners.plan.text import format_plans, parse_plans
+from tests.cnn2csdf.readers.test_states import FOLDER, NAMES, as_frame, as_in_file, golden_runs
+from tests.shared_data import each
+
+AS_THE_TABLE = [name for name in NAMES if "lstm" not in name and "svdf" not in name]
+SMALL = ["made_plain_begin1", "mww_v2_vad"]
+
+
+def model_of(name):
+    return read_model(FOLDER / f"{name}.tflite", with_weights=True)
+
+
+@each("name", [*AS_THE_TABLE, "dtln_noise_suppression"])
+def test_a_hop_takes_no_more_than_the_table_of_the_page(name):
+    wanted = json.loads((FOLDER / "models.json").read_text())[name]["least_ram"]
+    assert stateful_plan(model_of(name).network).arena_bytes <= wanted
+
+
+@each("name", NAMES)
+def test_a_plan_runs_in_its_bytes_with_all_others_spoilt_between_frames(name):
+    model = model_of(name)
+    plan = stateful_plan(model.network).plan
+    inputs, outputs = next(golden_runs(name, 4))
+    runs = run_frames(model, plan, [as_frame(model, one) for one in inputs])
+    for run, wanted in zip(runs, outputs, strict=True):
+        assert as_in_file(run.outputs).tolist() == wanted.reshape(-1).tolist()
+    assert runs[-1].high_water_bytes <= plan.arena_bytes
+
+
+@each("name", SMALL)
+def test_a_plan_is_written_and_read_with_what_stays(name):
+    network = model_of(name).network
+    (plan,) = parse_plans(format_plans([stateful_plan(network).plan]), "plan.json")
+    assert fit_of(network, plan).best.plan.kept_bytes == network.kept_bytes()
+
+
+@each("name", SMALL)
+def test_the_checker_finds_rows_that_are_overwritten(name):
+    network = model_of(name).network
+    plan = stateful_plan(network).plan
+    moved = [
+        replace(one, offset=0) if one.kind.value == "whole" and one.size <= 8 else one
+        for one in plan.buffers
+    ]
+    with pytest.raises((InvalidPlan, ExecutionError)):
+        fit_of(network, replace(plan, buffers=tuple(moved)))
+
+
+@each("name", SMALL)
+def test_a_variable_without_a_buffer_is_refused_by_name(name):
+    network = model_of(name).network
+    plan = stateful_plan(network).plan
+    first = next(one for one in plan.buffers if one.stays)
+    left = tuple(one for one in plan.buffers if one is not first)
+    with pytest.raises(InvalidPlan, match="stays from frame to frame in 0 buffers; expected one"):
+        fit_of(network, replace(plan, buffers=left))
+
+
+def built(name, frames, folder):
+    model = model_of(name)
+    inputs, _ = next(golden_runs(name, frames))
+    write_library(
+        model, fit(model.network).best.plan, folder, frames=[as_frame(model, one) for one in inputs]
+    )
+    flags = "-O1 -fsanitize=address,undefined -fno-sanitize-recover"
+    return subprocess.run(
+        ["make", "-s", "-C", folder, "test", f"CFLAGS={flags}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+@each("name", NAMES)
+def test_c_gives_the_same_from_any_saved_state(name, tmp_path):
+    # The test program works all frames, then again from the beginning with the state saved, the
+    # arena spoilt and the state restored before each frame.
+    found = built(name, 12, tmp_path)
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert "outputs equal" in found.stdout
+
+
+@each("name", SMALL[:1])
+def test_outputs_depend_on_frames_before(name):
+    model, frames = model_of(name), []
+    inputs, _ = next(golden_runs(name, 12))
+    frames = [as_frame(model, one) for one in inputs]
+    states = first_states(model)
+    kept = [as_in_file(run_layer_by_layer(model, one, states)) for one in frames]
+    fresh = [as_in_file(run_layer_by_layer(model, one)) for one in frames]
+    assert not np.array_equal(kept, fresh)
