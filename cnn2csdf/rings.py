@@ -66,7 +66,7 @@ def with_rings(model: Model) -> Model:
         return model
     while (found := _improved(model)) is not None:
         model = found
-    model = _viewed(model)
+    model = with_views(model)
     while (found := _streamed(model)) is not None:
         model = found
     return model
@@ -220,7 +220,7 @@ def _changed(model: Model, changed: Sequence[Layer]) -> Model:
     return Model(network=Network(name=model.network.name, layers=tuple(left)), weights=weights)
 
 
-def _viewed(model: Model) -> Model:
+def with_views(model: Model) -> Model:
     """The model in which moves that leave elements where they lie are views, or gone.
 
     Views of an input are the input itself; a fully connected layer reads what a view shows.
@@ -245,20 +245,20 @@ def _viewed(model: Model) -> Model:
                 lying = as_it_lies(moved).reshape(-1)
                 places[layer.name] = first, lying
                 if np.array_equal(lying, np.arange(lying.size)):
-                    view = op.View(dims=layer.shape.dims)
-                    layer = replace(layer, operator=view, inputs=(first,))
+                    shown = op.View(dims=layer.shape.dims)
+                    layer = replace(layer, operator=shown, inputs=(first,))
         elif isinstance(layer.operator, op.FullyConnected) and isinstance(
             layers[layer.inputs[0]].operator, op.View
         ):
             view = layers[layer.inputs[0]]
-            shown = layers[view.inputs[0]]
+            seen = layers[view.inputs[0]]
             if weights is not None:
                 found = dict(weights[layer.name])
                 numbers = np.arange(view.shape.elements).reshape(view.shape.dims)
-                order = in_dims(as_it_lies(numbers).reshape(-1), shown.shape.dims).reshape(-1)
+                order = in_dims(as_it_lies(numbers).reshape(-1), seen.shape.dims).reshape(-1)
                 found["matrix"] = np.ascontiguousarray(found["matrix"][:, order])
                 weights[layer.name] = found
-            layer = replace(layer, inputs=(shown.name,))
+            layer = replace(layer, inputs=(seen.name,))
         layers[layer.name] = layer
     network = Network(name=model.network.name, layers=tuple(layers.values()))
     return _without_unread_moves(Model(network=network, weights=weights))

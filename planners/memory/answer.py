@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from csdf.status import Reason, Status, Why
 from csdf.units import bytes_in_words
@@ -99,6 +99,20 @@ class FitMethod:
         return self.plan.arena_bytes
 
 
+class Hop(NamedTuple):
+    """A hop beside the whole window: its rows, the work of both, the RAM of the window.
+
+    window_ram: of the way with the fewest multiply-accumulates. hops_before: those without a result,
+    until the window is full.
+    """
+
+    rows: int
+    multiply_accumulates: int
+    window_multiply_accumulates: int
+    window_ram: int
+    hops_before: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
     """Whether a network fits, and how.
@@ -121,6 +135,7 @@ class Fit:
     lower_bound: int
     status: Status
     reason: Reason
+    hop: Hop | None = None
 
     @property
     def least(self) -> FitMethod:
@@ -140,6 +155,7 @@ class Fit:
             "lower_bound_bytes": self.lower_bound,
             "status": str(self.status),
             "reason": str(self.reason),
+            **({} if self.hop is None else {"hop": self.hop._asdict()}),
             "input": self.input,
             "output_memory": self.output,
             "methods": [

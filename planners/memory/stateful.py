@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from typing import NamedTuple
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network
@@ -20,7 +21,6 @@ from csdf.status import because
 from csdf.time_limit import Budget, stop_of
 from planners.arena.allocation import ArenaWhy, plan_arena
 from planners.arena.problem import Buffer, Problem
-from planners.memory.plain_plans import MOST_STEPS, BoundedPlan
 from planners.plan.kept import state_bytes, take_overs
 from planners.plan.plan import (
     Alias,
@@ -32,7 +32,25 @@ from planners.plan.plan import (
     StreamingPlan,
 )
 
+MOST_STEPS = 60  # steps of the search for an arena; the same plan on every machine
 IN_PLACE = (op.Activation, op.View)
+
+
+class BoundedPlan(NamedTuple):
+    """A plan, bytes that no offsets of its buffers are below, and bytes of separate buffers.
+
+    separate_bytes: each tensor has bytes of its own for the whole frame; row by row a ring buffer, with
+    room for the rows that a firing makes.
+    """
+
+    plan: StreamingPlan
+    lower_bound: int
+    separate_bytes: int
+
+    @property
+    def arena_bytes(self) -> int:
+        """Bytes of the arena."""
+        return self.plan.arena_bytes
 
 
 def stateful_plan(

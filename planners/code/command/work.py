@@ -18,6 +18,7 @@ from cnn2csdf.commands.cnn.chosen import with_weights
 from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.platforms import PLATFORMS, USUAL_PLATFORM
 from cnn2csdf.quantized_layers import stores_integers
+from cnn2csdf.streams import as_stream
 from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.cli.frame.long_work import stop_after
@@ -98,6 +99,8 @@ class Told(NamedTuple):
 
 def _model(source: str, options: argparse.Namespace) -> Model:
     model = chosen.read_source(source, options, with_weights=True, knows_state=True)
+    if options.hop is not None:
+        model = as_stream(model, options.hop)
     if model.weights is None and any(
         layer.quantization is not None for layer in model.network.layers
     ):

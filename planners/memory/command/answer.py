@@ -15,7 +15,7 @@ from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.status import Status
 from csdf.units import bytes_in_words, nanoseconds_in_words, time_in_words
-from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, Fit, FitMethod
+from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, Fit, FitMethod, Hop
 from planners.memory.fit import GIVEN
 from planners.memory.several import Together, run_frames
 from planners.plan.plan import StreamingPlan
@@ -98,6 +98,8 @@ def as_text(all_of: Together, checks: Sequence[Check], seconds: float) -> str:
     fits = all_of.fits
     for one in fits:
         lines += [_headline(one), *_table(one), f"  reason   {one.reason}", _counted(one)]
+        if one.hop is not None:
+            lines.append(_hop(one.hop))
     if len(fits) > 1:
         lines += _together(all_of)
     for one, check in zip(fits, checks, strict=False):
@@ -130,6 +132,17 @@ def _headline(one: Fit) -> str:
         )
     words = "the plan takes" if way.name == GIVEN else "the smallest found is"
     return f"{one.network}: {verdict}: {words} {figures}"
+
+
+def _hop(one: Hop) -> str:
+    """Return what a hop takes beside the whole window."""
+    part = one.multiply_accumulates / max(one.window_multiply_accumulates, 1)
+    return (
+        f"  hop      {answers.counted(one.rows, 'row')}: {one.multiply_accumulates:,} "
+        f"multiply-accumulates, {part:.3g} of the window's {one.window_multiply_accumulates:,}, which "
+        f"takes {bytes_in_words(one.window_ram)}; the window is full behind "
+        f"{answers.counted(one.hops_before + 1, 'hop')}"
+    )
 
 
 def _kept(plan: StreamingPlan) -> str:

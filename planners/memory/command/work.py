@@ -6,6 +6,7 @@ import argparse
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -13,13 +14,15 @@ from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.chosen import with_weights
 from cnn2csdf.network import Network
+from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.platforms import NANOSECONDS, PLATFORMS
+from cnn2csdf.streams import as_stream, first_result
 from csdf.cli import answers, loading
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError, InvalidPlan
 from csdf.status import Status
-from planners.memory.answer import RESIDENT, SEARCHED, Fit
+from planners.memory.answer import RESIDENT, SEARCHED, Fit, Hop
 from planners.memory.command.answer import Check, as_json, as_text, remark_on_elements, verified
 from planners.memory.fit import fit, fit_of
 from planners.memory.several import Together
@@ -94,16 +97,33 @@ def _fitted(source: str, plan: StreamingPlan | None, options: argparse.Namespace
     options.model = source
     options.element_bytes = options.element_bytes if options.is_element_given else None
     model = chosen.read_source(source, options, with_weights=options.verify, knows_state=True)
+    window = model.network
+    if options.hop is not None:
+        model = as_stream(model, options.hop)
     if plan is not None:
         model = worked_part(model, plan)
         found = _checked(model.network, plan, options)
     else:
         found = _searched(model.network, options)
+    if options.hop is not None:
+        found = replace(found, hop=_beside_window(model.network, window, options))
     if not options.verify:
         return Fitted(model.network, found, None)
     known = with_weights("csdf fit", model, options.seed)
     check = verified(known, (found.best or found.least).plan, options.seed)
     return Fitted(model.network, found, check)
+
+
+def _beside_window(network: Network, window: Network, options: argparse.Namespace) -> Hop:
+    """Return the work of a hop, and work and RAM of the whole window with the fewest MACs."""
+    works = [
+        sum(multiply_accumulates(one, of.input_shapes(one)) for one in of.layers)
+        for of in (network, window)
+    ]
+    stop = stop_after(options.time_limit, f"{options.model}: the whole window")
+    whole = fit(window, element_bytes=options.element_bytes, searched=(), budget=stop)
+    before = first_result(window, options.hop)
+    return Hop(options.hop, works[0], works[1], (whole.best or whole.least).ram_bytes, before)
 
 
 def _checked(network: Network, plan: StreamingPlan, options: argparse.Namespace) -> Fit:

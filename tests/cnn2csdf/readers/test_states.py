@@ -14,7 +14,7 @@ from tests.shared_data import SHARED, each
 
 FOLDER = SHARED / "networks" / "stateful"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.tflite"))
-FEW = 20  # invocations of a quick test
+FEW = 8  # invocations of a quick test
 
 
 def as_frame(model, tensor):
