@@ -43,13 +43,36 @@ def as_stream(model: Model, hop: int) -> Model:
             f"network {model.network.name!r} keeps a state already: its frames are hops; leave out the "
             "hop"
         )
-    return _Streaming(with_views(model), hop).model()
+    return _Streaming(_with_maps(with_views(model)), hop).model()
 
 
 def first_result(network: Network, hop: int) -> int:
     """Return how many frames come before the first result: the window fills. network: of the window."""
-    rows = max(layer.shape.dims[-2] for layer in network.inputs if len(layer.shape.dims) > 1)
-    return -(-rows // hop) - 1
+    found = _with_maps(with_views(Model(network=network))).network
+    return -(-max(layer.shape.rows for layer in found.inputs) // hop) - 1
+
+
+def _with_maps(model: Model) -> Model:
+    """Return the model whose inputs are maps where they only get axes of size one to become maps."""
+    network = model.network
+    consumers, instead = network.consumers, {}
+    for layer in network.inputs:
+        readers = consumers[layer.name]
+        maps = network.layer(readers[0]) if len(readers) == 1 else layer
+        sizes = [[size for size in one.shape.dims if size > 1] for one in (layer, maps)]
+        if isinstance(maps.operator, op.Reshape) and maps.shape.is_map and sizes[0] == sizes[1]:
+            operator = Input(dims=maps.shape.dims)
+            instead[maps.name] = replace(layer, operator=operator, shape=maps.shape)
+    given = {one.name: one for one in instead.values()}
+    layers = tuple(
+        replace(
+            given.get(one.name, one),
+            inputs=tuple(instead[name].name if name in instead else name for name in one.inputs),
+        )
+        for one in network.layers
+        if one.name not in instead
+    )
+    return replace(model, network=replace(network, layers=layers))
 
 
 class _Streaming:
@@ -93,8 +116,8 @@ class _Streaming:
             raise InvalidNetwork(
                 f"network {self._network.name!r}: {counted(len(padded), 'layer')} pad the rows at the "
                 f"ends of the window ({', '.join(padded[:SHOWN])}{more}), so rows change as the window "
-                "slides; train the network without padding along the time (padding='valid'), or keep the "
-                "window"
+                "slides; train the network without padding along the time (padding='valid'), or leave "
+                "out the hop"
             )
 
     def _add_input(self, layer: Layer) -> None:
@@ -138,7 +161,7 @@ class _Streaming:
         if new % stride:
             raise InvalidNetwork(
                 f"layer {layer.name!r} goes {stride} rows at a time, and {counted(new, 'row')} of what "
-                f"it reads are new in a hop of {self._hop}; give a hop that is a multiple of all strides"
+                f"it reads are new in a hop of {self._hop}; give a multiple of all strides"
             )
         rows = new // stride
         return rows if rows < layer.shape.rows else None

@@ -152,7 +152,7 @@ RESTRICTIONS = {
     "SLICE": "constant places",
     "SOFTMAX": "a beta of 1; over the last axis",
     "STRIDED_SLICE": "constant places, steps forward; no ellipses, no new axes",
-    "SVDF": "int8, a state of int8 or int16; it stays from frame to frame where it is a variable tensor",
+    "SVDF": "int8, a state of int8 or int16, which stays where it is a variable tensor",
     "TRANSPOSE": "the batch stays first",
     "TRANSPOSE_CONV": "constant weights",
     "UNIDIRECTIONAL_SEQUENCE_LSTM": "1 x frames x elements; states of integers that are variable "
