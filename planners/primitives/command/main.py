@@ -6,9 +6,9 @@ import argparse
 
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
-from planners.primitives.selection.problem import Objective
 
 PUBLISHED = "published"
+OBJECTIVES = ("network", "workspace")  # the values of Objective, which is slow to import
 BUDGETS = 50  # at which the solver gives its front, and the greedy choice is drawn
 
 
@@ -39,8 +39,8 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--objective",
-        choices=[one.value for one in Objective],
-        default=Objective.NETWORK.value,
+        choices=OBJECTIVES,
+        default=OBJECTIVES[0],
         help="what memory is: network (default): workspaces, weights and transformed tensors of all "
         "layers together; workspace: the largest workspace of a layer, which all use in turn",
     )

