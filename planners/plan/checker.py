@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations, pairwise, product
+from itertools import combinations, pairwise, permutations, product
 
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Convolution, FullyConnected, Input, Output
@@ -673,6 +673,15 @@ def require_apart(plans: Sequence[StreamingPlan]) -> None:
 
     plans: of networks in one arena, with offsets from its first byte. Compares all pairs.
     """
+    for plan, another in permutations(plans, 2):
+        for kept, other in product(plan.buffers, another.buffers):
+            if kept.stays and other.size and other.kind is not Kind.EXTERNAL:
+                begin = max(kept.offset, other.offset)
+                if begin < min(kept.offset + kept.size, other.offset + other.size):
+                    raise InvalidPlan(
+                        f"buffer {kept.name!r} of network {plan.network!r} stays between frames, but "
+                        f"{other.name!r} of network {another.network!r} takes byte {begin}, too"
+                    )
     places = [(plan, number) for plan in plans for number in range(len(plan.groups))]
     for one, other in combinations(places, 2):
         words = {plan.groups[number].concurrent for plan, number in (one, other)}

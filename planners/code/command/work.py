@@ -34,6 +34,7 @@ from planners.code.sources import Written, library_sources
 from planners.code.vectors import Frame, shared_test
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
 from planners.memory.fit import fit, fit_of
+from planners.memory.several import with_states_apart
 from planners.plan.plan import StreamingPlan
 from planners.plan.text import plans_for, worked_part
 
@@ -60,6 +61,17 @@ def work(options: argparse.Namespace) -> int:
             print(f"csdf deploy: {found.network}: {found.status}: {found.reason}", file=sys.stderr)
             return answers.UNKNOWN if found.status == Status.UNKNOWN else answers.NO
         planned.append(Planned(model, found, found.best))
+    if not plans:
+        apart = with_states_apart([one.fit for one in planned])
+        for fit_apart in apart:
+            if fit_apart.best is None:
+                print(f"csdf deploy: {fit_apart.network}: {fit_apart.reason}", file=sys.stderr)
+                return answers.NO
+        planned = [
+            Planned(one.model, found, found.best)
+            for one, found in zip(planned, apart, strict=True)
+            if found.best is not None
+        ]
     stored = sum(one.fit.flash_bytes for one in planned)
     if options.flash is not None and stored > options.flash:
         print(

@@ -25,7 +25,7 @@ from csdf.status import Status
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, Hop
 from planners.memory.command.answer import Check, as_json, as_text, remark_on_elements, verified
 from planners.memory.fit import fit, fit_of
-from planners.memory.several import Together
+from planners.memory.several import Together, with_states_apart
 from planners.plan.plan import StreamingPlan
 from planners.plan.text import format_plans, plans_for, worked_part
 
@@ -48,6 +48,8 @@ def work(options: argparse.Namespace) -> int:
     if options.plan is None:
         shared.remark_on_platform("csdf fit", options)
     fits = [one.fit for one in found]
+    if options.plan is None:
+        fits = with_states_apart(fits)
     all_of = Together(fits=tuple(fits), flash=options.flash, longest=_longest(options))
     checks = [one.check for one in found if one.check is not None]
     if options.json:
@@ -56,7 +58,8 @@ def work(options: argparse.Namespace) -> int:
         print(as_text(all_of, checks, seconds))
     if options.output:
         _write(options.output, fits)
-        plans = [(one.network, (one.fit.best or one.fit.least).plan) for one in found]
+        shown = [(fit.best or fit.least).plan for fit in fits]
+        plans = [(one.network, plan) for one, plan in zip(found, shown, strict=True)]
         remark_on_elements("csdf fit", options.output, plans)
     if options.plot:
         _draw(options, found)
