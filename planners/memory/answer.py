@@ -149,7 +149,7 @@ class Fit:
             "network": self.network,
             "fits": {Status.FEASIBLE: True, Status.INFEASIBLE: False}.get(self.status),
             "ram_bytes": shown.ram_bytes,
-            "kept_bytes": shown.plan.kept_bytes,
+            **({"kept_bytes": kept} if (kept := shown.plan.kept_bytes) else {}),
             "flash_bytes": self.flash_bytes,
             "mac_ratio": str(shown.mac_ratio),
             "lower_bound_bytes": self.lower_bound,

@@ -328,7 +328,7 @@ class MemoryComparison(Shown):
                 for name, one, time in plans
             },
             "pipelined_nanoseconds": self.pipelined,
-            "kept_bytes": self.plan().kept_bytes,
+            **({"kept_bytes": kept} if (kept := self.plan().kept_bytes) else {}),
             "min": {
                 "method": self.least.title,
                 "buffer_bytes": self.least.buffers,
