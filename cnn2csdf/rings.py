@@ -11,7 +11,7 @@ Variables of other forms stay whole.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -27,6 +27,7 @@ from cnn2csdf.operators.moves import as_it_lies, in_dims
 from cnn2csdf.part import HeldRows, Part
 from cnn2csdf.shape import Shape
 from cnn2csdf.weights import Model
+from csdf.errors import InvalidNetwork
 
 ROWS, CHANNELS = 1, 0  # axes
 
@@ -69,7 +70,71 @@ def with_rings(model: Model) -> Model:
     model = with_views(model)
     while (found := _streamed(model)) is not None:
         model = found
-    return model
+    return _with_copies(model)
+
+
+def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
+    """Return the model with inputs as variables: an output of a frame is the input of the next.
+
+    pairs: outputs by inputs. A variable begins with zeros. Raises InvalidNetwork, naming what is there,
+    for an input or output that the network has not, and for two of different shapes or types.
+    """
+    network = model.network
+    inputs = {one.name: one for one in network.inputs}
+    outputs = {one.name: one for one in network.outputs}
+    changed = {}
+    for given, taken in pairs.items():
+        taken = taken if taken in outputs else f"{taken} output"
+        for name, known, what in ((given, inputs, "input"), (taken, outputs, "output")):
+            if name not in known:
+                listed = ", ".join(map(repr, known))
+                raise InvalidNetwork(f"state {given!r}: there is no {what} {name!r}, only {listed}")
+        source, end = inputs[given], outputs[taken]
+        sizes = [[size for size in one.shape.dims if size > 1] for one in (source, end)]
+        if sizes[0] != sizes[1] or source.quantization != end.quantization:
+            raise InvalidNetwork(
+                f"state {given!r}: the input is {source.shape}, the output {taken!r} is {end.shape}; "
+                "expected the same shape and type"
+            )
+        begin = 0 if source.quantization is None else source.quantization.zero_point
+        operator = Previous(dims=source.shape.dims, variable=given, begin=begin)
+        changed[given] = replace(source, operator=operator)
+        changed[taken] = replace(end, operator=Next(variable=given), shape=source.shape)
+    if changed and len(inputs) == len(pairs):
+        raise InvalidNetwork("every input is a state; expected one that comes with each frame")
+    layers: list[Layer] = []
+    for layer in network.layers:
+        layer = changed.get(layer.name, layer)
+        if isinstance(layer.operator, Next) and layer.name in changed:
+            made = network.layer(layer.inputs[0])
+            if made.shape != layer.shape:
+                name = f"{layer.name} reshape"
+                reshape = op.Reshape(dims=layer.shape.dims)
+                layers.append(replace(layer, name=name, operator=reshape))
+                layer = replace(layer, inputs=(name,))
+        layers.append(layer)
+    return with_rings(replace(model, network=replace(network, layers=tuple(layers))))
+
+
+def _with_copies(model: Model) -> Model:
+    """The model in which no output or other variable takes a variable or window that is taken over."""
+    network = model.network
+    rings = rings_of(network)
+    given = {previous.name for previous, _ in network.variables} | set(rings)
+    layers: list[Layer] = []
+    for layer in network.layers:
+        source = layer.inputs[0] if layer.inputs else ""
+        own = source in rings and rings[source].following == layer.name
+        if isinstance(layer.operator, op.Output) and source in given and not own:
+            shown = network.layer(source)
+            view = op.View(dims=shown.shape.dims)
+            name = f"{source} for {layer.name}"
+            layers.append(
+                replace(shown, name=name, operator=view, inputs=(source,), epilogue=(), stored=())
+            )
+            layer = replace(layer, inputs=(name,))
+        layers.append(layer)
+    return replace(model, network=replace(network, layers=tuple(layers)))
 
 
 def _improved(model: Model) -> Model | None:

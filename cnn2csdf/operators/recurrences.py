@@ -35,7 +35,8 @@ class Recurrence(Operator):
 
     Reads (frames, sequences, elements). gives: "all" (frames, directions, sequences, units), "last"
     or "cell" (directions, sequences, units). resets_after: whether a GRU's reset is
-    applied behind the matrix. cell_limit: largest size of what an LSTM keeps.
+    applied behind the matrix. cell_limit: largest size of what an LSTM keeps. given: which of
+    "state" and "cell" come in behind the sequence, as first states of the frame.
     """
 
     kind: str
@@ -47,6 +48,7 @@ class Recurrence(Operator):
     has_state: bool = False
     has_cell: bool = False
     cell_limit: float | None = None
+    given: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in GATES or self.direction not in DIRECTIONS or self.units < 1:
@@ -60,10 +62,12 @@ class Recurrence(Operator):
         return len(DIRECTIONS[self.direction])
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
-        shape = only_input(self, inputs)
+        shape = only_input(self, inputs[:1])
         if not shape.is_map:
             raise InvalidNetwork(f"a recurrence needs frames x sequences x elements, found {shape}")
         state = (self.directions, shape.dims[1], self.units)
+        if [one.dims for one in inputs[1:]] != [state] * len(self.given):
+            raise InvalidNetwork(f"a recurrence with states of {inputs[1:]}, expected {state}")
         return (shape.dims[0], *state) if self.gives == "all" else state
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
@@ -84,6 +88,8 @@ class Recurrence(Operator):
         return inputs[0].dims[0] * inputs[0].dims[1] * rows * (inputs[0].dims[-1] + self.units)
 
     def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        states = dict(zip(self.given, tensors[1:], strict=True))
+        part = part._replace(weights={**part.weights, **states})
         gone = [self._gone_through(place, tensors[0], part) for place in range(self.directions)]
         if self.gives == "all":
             return np.stack([every for every, _, _ in gone], axis=1)
@@ -95,8 +101,8 @@ class Recurrence(Operator):
         weights = {role: array[place] for role, array in part.weights.items()}
         zeros = np.zeros((frames.shape[1], self.units), np.float32)
         state = (
-            weights["state"] if self.has_state else zeros,
-            weights["cell"] if self.has_cell else zeros,
+            weights["state"] if self.has_state or "state" in self.given else zeros,
+            weights["cell"] if self.has_cell or "cell" in self.given else zeros,
         )
         rows = GATES[self.kind] * self.units
         bias = weights["bias"] if self.has_bias else np.zeros(2 * rows, np.float32)

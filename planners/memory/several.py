@@ -123,7 +123,7 @@ ALIGNMENT = 4  # bytes: of what networks keep, beside one another
 
 
 def _top(plan: StreamingPlan) -> int:
-    """One past the last byte of what stays, which begins with the first."""
+    """Return the bytes from the first one to the last that stays."""
     return max((one.offset + one.size for one in plan.buffers if one.stays), default=0)
 
 

@@ -17,12 +17,13 @@ from cnn2csdf.lowering import Durations
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import uniform_bytes
 from cnn2csdf.readers.model_files import read_model
+from cnn2csdf.rings import with_states
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.cli.frame import output
 from csdf.cli.frame.output import remark
-from csdf.errors import UnsupportedOperator
+from csdf.errors import InvalidNetwork, UnsupportedOperator
 from csdf.io.files import read_bytes
 
 
@@ -73,6 +74,11 @@ def read_source(
             with_weights=with_weights,
             repair=options.repair,
         )
+        if options.state:
+            try:
+                model = with_states(model, dict(options.state))
+            except InvalidNetwork as error:
+                raise InvalidNetwork(f"{source}: {error}") from None
         if model.network.keeps_state and not knows_state:
             raise UnsupportedOperator(
                 f"{source}: the network keeps a state from frame to frame, which {options.program} "
