@@ -323,6 +323,5 @@ class QuantizedSvdf(_InIntegers):
 
 
 def svdf_ratio(given: Quantization, trained: Quantization, result: Quantization) -> float:
-    """Return the factor from sums to steps of a result: of the scales in single precision."""
-    product = np.float32(given.scale) * np.float32(trained.scale)
-    return float(product / np.float32(result.scale))
+    """Return the factor from sums to steps of a result."""
+    return given.scale * trained.scale / result.scale
