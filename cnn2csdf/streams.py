@@ -229,22 +229,20 @@ class _Streaming:
         variable = self._free(f"{source.name} kept")
         begin = 0 if source.quantization is None else source.quantization.zero_point
         old = _with_rows(source.shape, kept)
-        common = {"epilogue": (), "stored": ()}
+        bare = replace(source, epilogue=(), stored=())
         previous = replace(
-            source,
+            bare,
             name=variable,
             operator=Previous(dims=old.dims, variable=variable, begin=begin),
             inputs=(),
             shape=old,
-            **common,
         )
         window = replace(
-            source,
+            bare,
             name=self._free(f"{source.name} window"),
             operator=op.Concatenation(axis=1),
             inputs=(variable, source.name),
             shape=_with_rows(source.shape, kept + new),
-            **common,
         )
         self._layers += [previous, window]
         self._ends.append(

@@ -674,13 +674,13 @@ def require_apart(plans: Sequence[StreamingPlan]) -> None:
     plans: of networks in one arena, with offsets from its first byte. Compares all pairs.
     """
     for plan, another in permutations(plans, 2):
-        for kept, other in product(plan.buffers, another.buffers):
-            if kept.stays and other.size and other.kind is not Kind.EXTERNAL:
-                begin = max(kept.offset, other.offset)
-                if begin < min(kept.offset + kept.size, other.offset + other.size):
+        for kept, taken in product(plan.buffers, another.buffers):
+            if kept.stays and taken.size and taken.kind is not Kind.EXTERNAL:
+                begin = max(kept.offset, taken.offset)
+                if begin < min(kept.offset + kept.size, taken.offset + taken.size):
                     raise InvalidPlan(
                         f"buffer {kept.name!r} of network {plan.network!r} stays between frames, but "
-                        f"{other.name!r} of network {another.network!r} takes byte {begin}, too"
+                        f"{taken.name!r} of network {another.network!r} takes byte {begin}, too"
                     )
     places = [(plan, number) for plan in plans for number in range(len(plan.groups))]
     for one, other in combinations(places, 2):
