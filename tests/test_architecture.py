@@ -202,7 +202,10 @@ def refusal(module, name, root):
 
 CHECKER = "planners.plan.checker"  # of plans, with the executor
 OF_THE_CHECKER = {  # what it reaches of the planners: the plan, the executor, the network's geometry
-    *(f"planners.plan.{name}" for name in ("plan", "executor", "shadow_arena", "running_stage")),
+    *(
+        f"planners.plan.{name}"
+        for name in ("plan", "executor", "kept", "shadow_arena", "running_stage")
+    ),
     *(
         f"planners.plan.{name}"
         for name in ("fused_stages", "firing", "rematerialisation", "aliases")

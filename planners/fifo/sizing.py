@@ -27,8 +27,8 @@ from csdf.search.variables import Variable
 from csdf.status import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Stop, reason_of
 from planners.fifo.design import LEAST_DEPTH
-from planners.fifo.evaluator import DesignEvaluator
-from planners.fifo.event_graph import CriticalCycle, EventGraph
+from planners.fifo.evaluator import DesignEvaluator, TimedDesign
+from planners.fifo.event_graph import CriticalCycle
 from planners.fifo.proving import Parts
 
 Depths = tuple[int, ...]
@@ -75,7 +75,7 @@ class Sizing:
 
 
 def smallest_depths(
-    graph: EventGraph,
+    graph: TimedDesign,
     period: Fraction | None,
     *,
     stop: Stop | None = None,
@@ -91,7 +91,7 @@ def smallest_depths(
 
 
 def cheapest_depths(
-    graph: EventGraph, period: Fraction | None, cost: MemoryCost, *, stop: Stop | None = None
+    graph: TimedDesign, period: Fraction | None, cost: MemoryCost, *, stop: Stop | None = None
 ) -> Sizing:
     """Return depths of the least cost with at most this period, or without deadlock if it is None.
 
@@ -118,7 +118,7 @@ class _Smallest:
 
     def __init__(
         self,
-        graph: EventGraph,
+        graph: TimedDesign,
         period: Fraction | None,
         stop: Stop,
         weights: Sequence[int] | None,
@@ -414,7 +414,7 @@ class _Cheapest:
     """The search for the least cost, and what was found on the way."""
 
     def __init__(
-        self, graph: EventGraph, period: Fraction | None, cost: MemoryCost, stop: Stop
+        self, graph: TimedDesign, period: Fraction | None, cost: MemoryCost, stop: Stop
     ) -> None:
         self._graph, self._period = graph, period
         self._fifos = graph.design.fifos
