@@ -331,6 +331,7 @@ _CHECKS: dict[str, Check] = {
     "Budget": _budget,
     "Bytes": _bytes,
     "Frame": _of(lambda value: isinstance(value, Mapping)),
+    "States": _of(lambda value: isinstance(value, dict)),
     "Durations": _of(lambda value: isinstance(value, Mapping)),
     "Array": _of(lambda value: hasattr(value, "dtype")),
 }
@@ -348,6 +349,7 @@ _WORDS = {
     "Budget": "seconds, a text such as '60s', a Stop, or None",
     "Bytes": "bytes, at least 0, or a text such as '16kB'",
     "Frame": "a mapping from names of inputs to arrays",
+    "States": "a dictionary of what layers keep",
     "Durations": "a mapping from names of layers to their times",
     "Array": "an array",
     "PathLike": "a path",

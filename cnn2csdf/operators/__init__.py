@@ -30,6 +30,7 @@ from cnn2csdf.operators.moves import Slice as Slice
 from cnn2csdf.operators.moves import SpaceToDepth as SpaceToDepth
 from cnn2csdf.operators.moves import TensorProduct as TensorProduct
 from cnn2csdf.operators.moves import Transpose as Transpose
+from cnn2csdf.operators.moves import View as View
 from cnn2csdf.operators.normalizations import BatchNormalization as BatchNormalization
 from cnn2csdf.operators.normalizations import InstanceNormalization as InstanceNormalization
 from cnn2csdf.operators.normalizations import LayerNormalization as LayerNormalization
@@ -44,11 +45,14 @@ from cnn2csdf.operators.products import FullyConnected as FullyConnected
 from cnn2csdf.operators.products import IntegerConvolution as IntegerConvolution
 from cnn2csdf.operators.products import IntegerProduct as IntegerProduct
 from cnn2csdf.operators.products import MatrixProduct as MatrixProduct
+from cnn2csdf.operators.products import StreamedProduct as StreamedProduct
 from cnn2csdf.operators.recurrences import QuantizedLstm as QuantizedLstm
 from cnn2csdf.operators.recurrences import QuantizedSvdf as QuantizedSvdf
 from cnn2csdf.operators.recurrences import Recurrence as Recurrence
 from cnn2csdf.operators.resizes import Pad as Pad
 from cnn2csdf.operators.resizes import Resize as Resize
+from cnn2csdf.operators.states import Next as Next
+from cnn2csdf.operators.states import Previous as Previous
 from cnn2csdf.operators.windows import Convolution as Convolution
 from cnn2csdf.operators.windows import GlobalPooling as GlobalPooling
 from cnn2csdf.operators.windows import Pooling as Pooling
