@@ -31,6 +31,7 @@ from cnn2csdf.operators.moves import (
     SpaceToDepth,
     TensorProduct,
     Transpose,
+    View,
 )
 from cnn2csdf.operators.normalizations import (
     BatchNormalization,
@@ -47,9 +48,11 @@ from cnn2csdf.operators.products import (
     IntegerConvolution,
     IntegerProduct,
     MatrixProduct,
+    StreamedProduct,
 )
 from cnn2csdf.operators.recurrences import QuantizedLstm, QuantizedSvdf, Recurrence
 from cnn2csdf.operators.resizes import Pad, Resize
+from cnn2csdf.operators.states import Next, Previous
 from cnn2csdf.operators.windows import Convolution, GlobalPooling, Pooling, TransposedConvolution
 
 POINTWISE = (BatchNormalization, LocalResponseNormalization, Activation, Identity)
