@@ -112,6 +112,13 @@ class _Planning:
     def _type(self, name: str) -> object:
         return self._network.layer(name).quantization
 
+    def _may_lie_over(self, layer: Layer, source: Layer) -> bool:
+        """Whether a layer may write its result over what it reads: element by element."""
+        if isinstance(layer.operator, op.Conversion) and not layer.epilogue:
+            is_narrower = self._bytes(layer) <= self._bytes(source)
+            return is_narrower and None not in (layer.quantization, source.quantization)
+        return isinstance(layer.operator, IN_PLACE) and self._bytes(layer) == self._bytes(source)
+
     def _bytes(self, layer: Layer) -> int:
         return layer.shape.elements * (self._element_bytes or layer.element_bytes)
 
@@ -256,9 +263,8 @@ class _Planning:
         pairs = [
             (layer.inputs[0], layer.name)
             for layer in self._layers
-            if isinstance(layer.operator, IN_PLACE)
-            and known.issuperset((layer.inputs[0], layer.name))
+            if known.issuperset((layer.inputs[0], layer.name))
             and ends[layer.inputs[0]] == self._step[layer.name]
-            and self._bytes(layer) == self._bytes(self._network.layer(layer.inputs[0]))
+            and self._may_lie_over(layer, self._network.layer(layer.inputs[0]))
         ]
         return Problem(name=self._network.name, buffers=buffers, in_place=tuple(pairs))
