@@ -67,7 +67,7 @@ def with_rings(model: Model) -> Model:
         return model
     while (found := _improved(model)) is not None:
         model = found
-    model = with_views(model)
+    model = with_views(_with_sequences_by_rows(model))
     while (found := _streamed(model)) is not None:
         model = found
     return _with_copies(model)
@@ -310,6 +310,9 @@ def with_views(model: Model) -> Model:
                 lying = as_it_lies(moved).reshape(-1)
                 places[layer.name] = first, lying
                 if np.array_equal(lying, np.arange(lying.size)):
+                    if layer.shape == layers[first].shape:
+                        same[layer.name] = first
+                        continue
                     shown = op.View(dims=layer.shape.dims)
                     layer = replace(layer, operator=shown, inputs=(first,))
         elif isinstance(layer.operator, op.FullyConnected) and isinstance(
@@ -327,6 +330,44 @@ def with_views(model: Model) -> Model:
         layers[layer.name] = layer
     network = Network(name=model.network.name, layers=tuple(layers.values()))
     return _without_unread_moves(Model(network=network, weights=weights))
+
+
+def _with_sequences_by_rows(model: Model) -> Model:
+    """The model in which LSTMs that keep their states read and make sequences as maps of one column.
+
+    So they work row by row.
+    """
+    layers: list[Layer] = []
+    for layer in model.network.layers:
+        operator, shape = layer.operator, layer.shape
+        if (
+            isinstance(operator, op.QuantizedLstm)
+            and operator.keeps is not None
+            and len(shape.dims) == 2
+            and shape.dims[0] > 1
+            and not layer.epilogue
+        ):
+            source = model.network.layer(layer.inputs[0])
+            frames, elements = source.shape.dims
+            given, made = (Shape(dims=(size, frames, 1)) for size in (elements, shape.dims[1]))
+            view = op.View(dims=given.dims)
+            names = f"{layer.name} by rows", f"{layer.name} rows"
+            before = replace(
+                source, name=names[0], operator=view, inputs=(source.name,), shape=given
+            )
+            layers.append(replace(before, epilogue=(), stored=()))
+            layers.append(replace(layer, name=names[1], inputs=names[:1], shape=made))
+            back = op.View(dims=shape.dims)
+            layer = replace(layer, operator=back, inputs=names[1:], stored=())
+        layers.append(layer)
+    if len(layers) == len(model.network.layers):
+        return model
+    weights = None if model.weights is None else dict(model.weights)
+    if weights is not None:
+        for layer in layers:
+            if isinstance(layer.operator, op.QuantizedLstm) and layer.name not in weights:
+                weights[layer.name] = weights.pop(layer.name.removesuffix(" rows"))
+    return Model(network=Network(name=model.network.name, layers=tuple(layers)), weights=weights)
 
 
 MOVES = (op.Reshape, op.Transpose, op.View)

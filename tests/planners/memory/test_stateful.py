@@ -24,7 +24,6 @@ from planners.plan.text import format_plans, parse_plans
 from tests.cnn2csdf.readers.test_states import FOLDER, NAMES, as_frame, as_in_file, golden_runs
 from tests.shared_data import each
 
-AS_THE_TABLE = [name for name in NAMES if "lstm" not in name and "svdf" not in name]
 SMALL = ["made_plain_begin1", "mww_v2_vad"]
 
 
@@ -32,7 +31,7 @@ def model_of(name):
     return read_model(FOLDER / f"{name}.tflite", with_weights=True)
 
 
-@each("name", [*AS_THE_TABLE, "dtln_noise_suppression"])
+@each("name", NAMES)
 def test_a_hop_takes_no_more_than_the_table_of_the_page(name):
     wanted = json.loads((FOLDER / "models.json").read_text())[name]["least_ram"]
     assert stateful_plan(model_of(name).network).arena_bytes <= wanted
