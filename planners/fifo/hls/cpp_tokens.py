@@ -144,7 +144,7 @@ class Conditions:
         )
         for _ in range(8):
             text, changed = re.subn(
-                r"[A-Za-z_]\w*", lambda m: f"({self.macros.get(m[0]) or 0})", text
+                r"\b[A-Za-z_]\w*", lambda m: f"({self.macros.get(m[0]) or 0})", text
             )
             if not changed:
                 break
