@@ -20,7 +20,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.arrays import Array
-from cnn2csdf.dtypes import Element
+from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Next, Previous
 from cnn2csdf.operators.moves import as_it_lies, in_dims
@@ -405,6 +405,13 @@ def _without_unread_moves(model: Model) -> Model:
     return replace(model, network=Network(name=network.name, layers=tuple(left)))
 
 
+def _are_bytes(*found: Quantization | None) -> bool:
+    """Whether all are of int8 in fixed point."""
+    return all(
+        one is not None and one.element is Element.INT8 and one.is_fixed_point for one in found
+    )
+
+
 def _streamed(model: Model) -> Model | None:
     """The model in which one more fully connected layer keeps sums instead of rows; None without.
 
@@ -423,8 +430,9 @@ def _streamed(model: Model) -> Model | None:
             or type(layer.operator) is not op.FullyConnected
             or new.shape.rows > 1
             or types is None
-            or types.element is not Element.INT8
-            or layer.stored_as("matrix").quantization is None
+            or not _are_bytes(types, layer.quantization)
+            or not _are_bytes(layer.stored_as("matrix").quantization)
+            or (layer.stored_as("matrix").quantization or types).zero_point
             or previous.operator.begin != types.zero_point
             or 4 * layer.operator.units >= new.shape.row_elements
         ):
