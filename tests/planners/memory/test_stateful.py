@@ -14,6 +14,7 @@ from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.rings import with_states
 from cnn2csdf.weights import Model
+from csdf.cli.main import main
 from csdf.errors import ExecutionError, InvalidPlan
 from planners.code.library import write_library
 from planners.memory.fit import fit, fit_of
@@ -165,3 +166,12 @@ def test_networks_in_one_arena_keep_their_states_apart():
     # 2 variables of 4 numbers of 4 bytes each in both, and what passes in the neediest
     kept, passing = 2 * 2 * 4 * 4, [one.best.plan.arena_bytes - 32 for one in alone]
     assert max(one.arena_bytes for one in plans) == kept + max(passing)
+
+
+@each("name", SMALL[:1])
+def test_cnn_verify_runs_frame_after_frame_in_the_bytes_of_the_plan(name, capsys):
+    assert main(["cnn", "verify", str(FOLDER / f"{name}.tflite"), "--frames", "5"]) == 0
+    # the table of the page: 388 bytes, 352 kept
+    assert (
+        "5 frames, one after the other, in 388 bytes, of which 352 stay" in capsys.readouterr().out
+    )
