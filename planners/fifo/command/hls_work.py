@@ -40,7 +40,8 @@ SHOWN = 4  # processes and names in a line
 INFERRED = (
     "stages of reads (1, or 2 under a condition in a nest), of writes (the last), 2 stages between "
     "loops, shift registers up to 1024 bits: inferred from RTL simulations of Vitis HLS 2023.2",
-    "the top function is called once; pipelines stall as a whole (stp)",
+    "the top function is called once; pipelines stall as a whole (stp); ports never stall, memory "
+    "behind AXI included",
 )
 
 
