@@ -441,7 +441,9 @@ class _Told:
         if sizing.status is Status.OPTIMAL:
             proof = f"proved the {BEST[objective]}"
         else:
-            proof = f"{answers.gap_above(sizing.cost, sizing.lower_bound)} ({sizing.reason})"
+            bound = sizing.lower_bound
+            above = answers.gap_above(sizing.cost, bound) if bound else "lower bound 0"
+            proof = f"{above} ({sizing.reason})"
         more = (
             ""
             if objective == "bits"
