@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-import resource
 import shutil
 import signal
 import struct
@@ -21,6 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple, TypeAlias
+
+if sys.platform != "win32":
+    import resource
 
 from csdf.errors import UnreadableFile, counted
 from planners.fifo.hls.cpp_tokens import declared
@@ -153,6 +155,8 @@ def record(
     Raises UnreadableFile, naming file and line, where the source cannot be compiled, has no region, or
     does not come to the end of the call within the limits.
     """
+    if sys.platform == "win32":
+        raise UnreadableFile(f"{source}: designs are run on Linux or macOS; on Windows use WSL")
     sources = [source] if isinstance(source, Path | str) else list(source)
     benches = [testbench] if isinstance(testbench, Path | str) else list(testbench or ())
     with TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as folder:
@@ -336,7 +340,8 @@ class Recording:
                 hard = resource.getrlimit(kind)[1]
                 if hard != resource.RLIM_INFINITY:
                     value = min(value, hard)
-                resource.setrlimit(kind, (value, hard if kind == resource.RLIMIT_STACK else value))
+                with suppress(ValueError, OSError):  # limits that a system does not have
+                    resource.setrlimit(kind, (value, value))
             if folder and sys.platform == "linux":
                 confine(self.folder)
 
@@ -495,7 +500,11 @@ class Recording:
             if call == 1:
                 return f"the program never calls {self.top.name}"
             return f"the program calls {self.top.name} {counted(int(subject), 'time')}, not {call}"
-        return {"memory": "no memory for the stacks of its processes"}.get(what, what)
+        return {
+            "memory": "no memory for the stacks of its processes",
+            "later call": "tasks that never end can be traced in the first call only",
+            "task outside": "a task starts outside the top function",
+        }.get(what, what)
 
     def _process_named(self, number: int) -> str:
         if number == TOP_SITE:
