@@ -583,7 +583,9 @@ class Recording:
                 tuple(sorted(p for site in sites for p in place.get(site, ())))
                 for sites in self.design.users(variable)
             )
-            if (writers and set(readers) - set(writers)) or len(set(writers)) > 1:
+            # A process that reads what it has written itself waits for nobody.
+            readers = tuple(one for one in readers if any(other < one for other in writers))
+            if readers or len(set(writers)) > 1:
                 arrays.append(
                     TracedArray(
                         name=variable.name, line=variable.line, writers=writers, readers=readers
