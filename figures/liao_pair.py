@@ -16,7 +16,7 @@ from planners.traffic.fused.axis_cuts import axis_cut
 from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.fused.schedule import CACHED, RECOMPUTED, RELOADED, SPILLED, FusedSchedule
 from planners.traffic.fused.search import FusedTraffic, GroupSearch, answer_of
-from planners.traffic.one_layer import least_traffic
+from planners.traffic.one_layer import minimum_traffic
 
 BYTES = 4
 BUFFER = 512 * 1024
@@ -137,7 +137,7 @@ def alone() -> Row:
         kernel_columns=3,
         padding=(1, 1, 1, 1),
     )
-    found = least_traffic(layer, buffer_bytes=BUFFER, element_bytes=BYTES)
+    found = minimum_traffic(layer, buffer_bytes=BUFFER, element_bytes=BYTES)
     sizes = (found.input_bytes, found.weight_bytes, found.output_bytes)
     return Row("layer by layer", found.held_bytes, *(2 * size for size in sizes), 0)
 

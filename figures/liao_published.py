@@ -12,7 +12,7 @@ from planners.published.liao import PairTraffic, least_pair_traffic, nests
 from planners.traffic.convolution import Convolution
 from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.nest import Halo
-from planners.traffic.one_layer import least_traffic
+from planners.traffic.one_layer import minimum_traffic
 
 KERNEL = 3
 SHAPES = ((28, 128), (14, 256), (7, 512))  # other pairs of ResNet-34: places along a side, maps
@@ -45,7 +45,7 @@ def alone(halo: Halo) -> int:
         kernel_columns=KERNEL,
         padding=(1, 1, 1, 1),
     )
-    found = least_traffic(layer, buffer_bytes=BUFFER, element_bytes=BYTES, halo=halo)
+    found = minimum_traffic(layer, buffer_bytes=BUFFER, element_bytes=BYTES, halo=halo)
     # T_O is the output once for each round; ours leaves out the read before the first write.
     return found.total_bytes + map_bytes(SIZE)
 

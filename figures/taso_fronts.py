@@ -13,18 +13,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from figures.published.taso import NETWORKS, network_of
-from planners.primitives.command.picture import DrawnPoint, Panel, primitives_picture
-from planners.primitives.profile import Profile
-from planners.primitives.profiling.table import read_profile
-from planners.primitives.selection.baselines import (
+from planners.primitives.command.picture import Panel, primitives_picture
+from planners.primitives.profile import Profile, read_profile
+from planners.primitives.selection.planning import (
     Baseline,
     budgets,
     greedy_pairs,
     single_families,
 )
-from planners.primitives.selection.fronts import Pair
-from planners.primitives.selection.objective import Objective
-from planners.primitives.selection.problem import SelectionProblem, selection_problem
+from planners.primitives.selection.problem import (
+    Objective,
+    Pair,
+    SelectionProblem,
+    selection_problem,
+)
 from planners.primitives.selection.trade_off import TradeOff, trade_off
 
 HERE = Path(__file__)
@@ -253,16 +255,14 @@ def picture(objective: Objective, folder: Path = PROFILES) -> str | bytes:
         panels.append(
             Panel(
                 title=name,
-                front=[place(pair) for pair in one.front.pairs],
-                greedy=[place(pair) for pair in one.greedy],
+                front=one.front.pairs,
+                greedy=one.greedy,
                 baselines=[
-                    ("time only", place(one.front.fastest)),
+                    ("time only", one.front.fastest),
                     *(
                         (
                             f"all {each.name}",
-                            DrawnPoint(
-                                each.selection.memory(objective), each.selection.nanoseconds
-                            ),
+                            each.selection.pair(objective),
                         )
                         for each in one.singles
                     ),
@@ -275,11 +275,6 @@ def picture(objective: Objective, folder: Path = PROFILES) -> str | bytes:
         across="memory (MB = 1,000,000 bytes)",
         suffix="svg",
     )
-
-
-def place(pair: Pair) -> DrawnPoint:
-    """Return a pair as it is drawn."""
-    return DrawnPoint(pair.memory, pair.nanoseconds)
 
 
 def main() -> None:

@@ -14,11 +14,10 @@ from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.layer_by_layer import run_layers
 from cnn2csdf.weights import Model
 from figures.published.taso import NETWORKS, network_of
-from planners.primitives.execution.selected import largest_difference
-from planners.primitives.profiling.profiler import random_frame, run_measured
-from planners.primitives.profiling.table import read_profile
-from planners.primitives.selection.objective import Objective
-from planners.primitives.selection.problem import selection_problem
+from planners.primitives.execution import largest_difference
+from planners.primitives.profile import read_profile
+from planners.primitives.profiling import random_frame, run_measured
+from planners.primitives.selection.problem import Objective, selection_problem
 from planners.primitives.selection.trade_off import trade_off
 
 PROFILES = Path(__file__).with_name("taso_profiles")

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from figures.bars import Bars, bars_picture
-from figures.taso_fronts import MORE_TIME, names, place
+from figures.taso_fronts import MORE_TIME, names
 from figures.taso_published import (
     FAMILIES,
     PARETO,
@@ -17,8 +17,8 @@ from figures.taso_published import (
     step_of,
     workspace_of,
 )
-from planners.primitives.command.picture import DrawnPoint, Panel, primitives_picture
-from planners.primitives.selection.objective import Objective
+from planners.primitives.command.picture import Panel, primitives_picture
+from planners.primitives.selection.problem import Objective, Pair
 
 HERE = Path(__file__)
 ENDS = ("opt_perf", "opt_mem")
@@ -86,14 +86,14 @@ def by_network() -> tuple[Heights, Heights]:
     return time, memory
 
 
-def network_points() -> dict[str, DrawnPoint]:
+def network_points() -> dict[str, Pair]:
     """Return points A and B of figure 6a: the fastest, and the smallest within 15% more time."""
     front = front_of(PARETO, "published")
     slow = front.within_time(front.fastest.nanoseconds * MORE_TIME // 100)
-    return {"A": place(front.fastest), "B": place(slow)}
+    return {"A": front.fastest, "B": slow}
 
 
-def workspace_points() -> dict[str, DrawnPoint]:
+def workspace_points() -> dict[str, Pair]:
     """Return points A to D of figure 6b.
 
     A is what formula 13 chooses without a limit, B the least at its speed, C and D the two neighbours
@@ -104,10 +104,10 @@ def workspace_points() -> dict[str, DrawnPoint]:
     first = network.selection(network.fastest)
     low, high = max(pairwise(front.pairs), key=step_of)
     return {
-        "A": DrawnPoint(workspace_of(PARETO, first.chosen), network.fastest.nanoseconds),
-        "B": place(front.within_time(network.fastest.nanoseconds)),
-        "C": place(high),
-        "D": place(low),
+        "A": Pair(network.fastest.nanoseconds, workspace_of(PARETO, first.chosen)),
+        "B": front.within_time(network.fastest.nanoseconds),
+        "C": high,
+        "D": low,
     }
 
 
@@ -116,7 +116,7 @@ def fronts() -> str:
     panels = [
         Panel(
             title=title,
-            front=[place(pair) for pair in front_of(PARETO, "published", objective).pairs],
+            front=front_of(PARETO, "published", objective).pairs,
             baselines=list(points.items()),
         )
         for title, objective, points in (

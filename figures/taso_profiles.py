@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from figures.published.taso import NETWORKS, network_of
-from planners.primitives.profiling.profiler import Effort, profile_network
-from planners.primitives.profiling.table import write_profile
+from planners.primitives.profile import write_profile
+from planners.primitives.profiling import Effort, profile_network
 
 PROFILES = Path(__file__).with_name("taso_profiles")
 

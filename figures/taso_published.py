@@ -14,16 +14,19 @@ from pathlib import Path
 from figures.bars import Bars, bars_picture
 from figures.published.taso import VARIABLES, network_of
 from figures.taso_fronts import BUDGETS, MORE_TIME, mb, names, profile, table
-from planners.primitives.selection.baselines import (
+from planners.primitives.selection.planning import (
     Baseline,
     as_published,
     budgets,
     greedy_pairs,
     single_families,
 )
-from planners.primitives.selection.fronts import Pair
-from planners.primitives.selection.objective import Objective
-from planners.primitives.selection.problem import SelectionProblem, selection_problem
+from planners.primitives.selection.problem import (
+    Objective,
+    Pair,
+    SelectionProblem,
+    selection_problem,
+)
 from planners.primitives.selection.solver import variables_of
 from planners.primitives.selection.trade_off import TradeOff, trade_off
 
@@ -199,7 +202,7 @@ def variables_table() -> str:
 HEAD = """# TASO with memory as it is printed, beside ours
 
 Made by `python -m figures.taso_published` from the tables in taso_profiles/. MB are 1,000,000 bytes.
-"Published" counts as formulas 9 and 15 do: convolutions only, changes of layout cost time and no
+"Published" counts as formulas 9 and 15 do: convolutions only, layout transformations cost time and no
 memory. "Own" counts all that a plan adds to the feature maps: also the weights of fully connected
 layers, the workspaces of other layers, and maps in a second layout. `plan primitives --accounting` has
 both. The paper measured 57 primitives on a Cortex-A15; its figures are pictures whose values are in the

@@ -10,10 +10,8 @@ from pathlib import Path
 from time import process_time
 
 from figures.published.taso import NETWORKS, SOLVE_SECONDS, VARIABLES, network_of
-from planners.primitives.profile import LAYER, Profile
-from planners.primitives.profiling.table import read_profile
-from planners.primitives.selection.objective import Objective
-from planners.primitives.selection.problem import SelectionProblem, selection_problem
+from planners.primitives.profile import LAYER, Profile, read_profile
+from planners.primitives.selection.problem import Objective, SelectionProblem, selection_problem
 from planners.primitives.selection.solver import fastest, variables_of
 from planners.primitives.selection.trade_off import trade_off
 

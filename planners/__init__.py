@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from planners.memory.plain_plans import memory_comparison as memory_comparison
     from planners.memory.plain_plans import whole_arena as whole_arena
     from planners.memory.several import run_plan as run_plan
-    from planners.primitives.profiling.profiler import profile_network as profile_network
-    from planners.primitives.profiling.table import read_profile as read_profile
-    from planners.primitives.profiling.table import write_profile as write_profile
-    from planners.primitives.selection.objective import Objective as Objective
-    from planners.primitives.selection.planning import Demand as Demand
+    from planners.primitives.profile import read_profile as read_profile
+    from planners.primitives.profile import write_profile as write_profile
+    from planners.primitives.profiling import profile_network as profile_network
+    from planners.primitives.selection.planning import Constraint as Constraint
     from planners.primitives.selection.planning import best_selection as best_selection
+    from planners.primitives.selection.problem import Objective as Objective
     from planners.primitives.selection.problem import selection_problem as selection_problem
     from planners.primitives.selection.trade_off import trade_off as trade_off
     from planners.published.samos import NetworkMemory as NetworkMemory
@@ -47,20 +47,20 @@ if TYPE_CHECKING:
     from planners.traffic.convolution import convolution_of as convolution_of
     from planners.traffic.layer_text import layers_from_text as layers_from_text
     from planners.traffic.network_traffic import NetworkSearch as NetworkSearch
-    from planners.traffic.one_layer import least_traffic as least_traffic
+    from planners.traffic.one_layer import minimum_traffic as minimum_traffic
 
 _HOMES = {
     "Application": "planners.reuse.application",
     "Bank": "planners.arena.problem",
     "Buffer": "planners.arena.problem",
-    "Demand": "planners.primitives.selection.planning",
+    "Constraint": "planners.primitives.selection.planning",
     "FusionAnswer": "planners.fusion.planning",
     "FusionPlan": "planners.fusion.planning",
     "MemoryComparison": "planners.memory.plain_plans",
     "MemoryPlan": "planners.arena.problem",
     "NetworkMemory": "planners.published.samos",
     "NetworkSearch": "planners.traffic.network_traffic",
-    "Objective": "planners.primitives.selection.objective",
+    "Objective": "planners.primitives.selection.problem",
     "Problem": "planners.arena.problem",
     "Terms": "planners.fusion.search",
     "best_plan": "planners.fusion.planning",
@@ -69,20 +69,20 @@ _HOMES = {
     "check_plan": "planners.arena.checker",
     "convolution_of": "planners.traffic.convolution",
     "layers_from_text": "planners.traffic.layer_text",
-    "least_traffic": "planners.traffic.one_layer",
+    "minimum_traffic": "planners.traffic.one_layer",
     "memory_comparison": "planners.memory.plain_plans",
     "network_memory": "planners.published.samos",
     "plan_arena": "planners.arena.allocation",
     "plan_banks": "planners.arena.banks",
-    "profile_network": "planners.primitives.profiling.profiler",
+    "profile_network": "planners.primitives.profiling",
     "read_application": "planners.reuse.application",
-    "read_profile": "planners.primitives.profiling.table",
+    "read_profile": "planners.primitives.profile",
     "run_plan": "planners.memory.several",
     "selection_problem": "planners.primitives.selection.problem",
     "trade_off": "planners.primitives.selection.trade_off",
     "single_partition": "planners.reuse.application",
     "whole_arena": "planners.memory.plain_plans",
-    "write_profile": "planners.primitives.profiling.table",
+    "write_profile": "planners.primitives.profile",
 }
 
 __all__ = sorted(_HOMES)

@@ -9,8 +9,7 @@ from csdf.notebook import Box, boxes_picture, facts, front_picture, table
 from planners.arena.problem import MemoryPlan
 from planners.fusion.planning import FusionAnswer, FusionPlan
 from planners.memory.plain_plans import MemoryComparison
-from planners.primitives.selection.objective import Objective
-from planners.primitives.selection.problem import Selection
+from planners.primitives.selection.problem import Objective, Selection
 from planners.primitives.selection.trade_off import TradeOff
 from planners.published.samos import NetworkMemory
 from planners.traffic.nest import LayerTraffic

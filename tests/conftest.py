@@ -8,6 +8,8 @@ import os
 
 from hypothesis import settings
 
-settings.register_profile("ci", derandomize=True, database=None, deadline=None, print_blob=True)
+settings.register_profile(
+    "ci", max_examples=40, derandomize=True, database=None, deadline=None, print_blob=True
+)
 settings.register_profile("explore", max_examples=1000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

@@ -1,12 +1,8 @@
-"""A run row by row: the firings of a schedule, in buffers of exactly the capacities of a graph.
+"""A run row by row: the firings of a schedule, in ring buffers of exactly the given capacities.
 
 The run is the checker of rates, schedule and capacities. It takes from the graph how many rows each
 phase consumes, writes and releases, computes the rows that a phase writes, and refuses every access
 to a row that is not there. It shares no row arithmetic with what made the graph.
-
-A layer of a run row by row: its firings, its buffers, and what it has written by now.
-
-Buffers of rows: rings of exactly the capacity of their channel, that refuse any other access.
 """
 
 from __future__ import annotations
@@ -15,13 +11,12 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 
 from cnn2csdf.execution.layer_by_layer import Computation, checked_frame, computation
 from cnn2csdf.execution.wiring import WiredLayer, wired_layers
-from cnn2csdf.network import Layer, Shape
+from cnn2csdf.network import Shape
 from cnn2csdf.operators import Input, Output
 from cnn2csdf.part import HeldRows, Reader
 from cnn2csdf.weights import Array, Model
@@ -64,16 +59,7 @@ def run_row_by_row(
     or its space or out of its order, where it reads a row that is not there, or where the schedule
     ends before the last frame does or goes on after it.
     """
-    machine = _Machine(model, graph, frames, storage or {})
-    for ends, starts in _moments(schedule):
-        for firing in ends:
-            machine.end(firing)
-        machine.start_all(starts)
-    return machine.run()
-
-
-def _moments(schedule: Iterable[Firing]) -> Iterable[tuple[list[Firing], list[Firing]]]:
-    """The firings that end and those that start at each time; one of no duration only starts."""
+    run = _Run(model, graph, frames, storage or {})
     ends: dict[Fraction, list[Firing]] = defaultdict(list)
     starts: dict[Fraction, list[Firing]] = defaultdict(list)
     for firing in schedule:
@@ -83,13 +69,16 @@ def _moments(schedule: Iterable[Firing]) -> Iterable[tuple[list[Firing], list[Fi
                 f"and ends before, at {firing.end}"
             )
         starts[firing.start].append(firing)
-        if firing.end > firing.start:
+        if firing.end > firing.start:  # one of no duration ends as it starts
             ends[firing.end].append(firing)
     for time in sorted({*ends, *starts}):
-        yield ends.get(time, []), starts.get(time, [])
+        for firing in ends.get(time, []):
+            run.end(firing)
+        run.start_all(starts.get(time, []))
+    return run.result()
 
 
-class _Machine:
+class _Run:
     """All layers of a network, running."""
 
     def __init__(
@@ -107,7 +96,7 @@ class _Machine:
             }
             for _ in frames
         )
-        wired = wired_layers(model.network, graph)
+        self._wired = wired_layers(model.network, graph)
         self._buffers = {
             port.channel.name: RingBuffer(
                 port.channel,
@@ -115,47 +104,40 @@ class _Machine:
                 storage.get(port.channel.name),
                 array_type=one.layer.array_type,
             )
-            for one in wired
+            for one in self._wired
             for port in one.outputs
         }
-        self._layers = {
-            one.layer.name: RunningLayer(
-                one, computation(model, one.layer), self._buffers, self._tensors(one.layer)
-            )
-            for one in wired
-        }
-        self._wired = wired
+        self._layers = {}
+        for one in self._wired:
+            computed, name = computation(model, one.layer), one.layer.name
+            is_end = isinstance(one.layer.operator, Input | Output)
+            sides = self._frames if isinstance(one.layer.operator, Input) else self._outputs
+            tensors = [side[name] for side in sides] if is_end else []
+            self._layers[name] = RunningLayer(one, computed, self._buffers, tensors)
         self._size = self._largest_size = self._firings = 0  # sizes in tokens
-
-    def _tensors(self, layer: Layer) -> list[Array]:
-        """Return what comes in or goes out at a layer, frame by frame."""
-        match layer.operator:
-            case Input():
-                return [frame[layer.name] for frame in self._frames]
-            case Output():
-                return [frame[layer.name] for frame in self._outputs]
-        return []
 
     def start_all(self, firings: Sequence[Firing]) -> None:
         """Start firings of one moment, in whatever order they can."""
         waiting = list(firings)
         while waiting:
-            later = [firing for firing in waiting if not self._try_start(firing)]
+            later = []
+            for firing in waiting:
+                layer = self._layer(firing)
+                if layer.obstacle(firing) is not None:
+                    later.append(firing)
+                    continue
+                self._size += layer.start(firing)
+                self._largest_size = max(self._largest_size, self._size)
+                self._firings += 1
+                if firing.start == firing.end:
+                    self.end(firing)
             if len(later) == len(waiting):
-                self._refuse(waiting[0])
+                first = waiting[0]
+                obstacle = self._layer(first).obstacle(first)
+                raise ExecutionError(
+                    f"{firing_name(first)} starts at {first.start}, but {obstacle}"
+                )
             waiting = later
-
-    def _try_start(self, firing: Firing) -> bool:
-        """Start the firing if it can start, and say whether."""
-        layer = self._layer(firing)
-        if layer.obstacle(firing) is not None:
-            return False
-        self._size += layer.start(firing)
-        self._largest_size = max(self._largest_size, self._size)
-        self._firings += 1
-        if firing.start == firing.end:
-            self.end(firing)
-        return True
 
     def end(self, firing: Firing) -> None:
         """End a firing."""
@@ -166,11 +148,7 @@ class _Machine:
             raise ExecutionError(f"the schedule fires {firing.actor!r}, which is no layer")
         return self._layers[firing.actor]
 
-    def _refuse(self, firing: Firing) -> None:
-        obstacle = self._layer(firing).obstacle(firing)
-        raise ExecutionError(f"{firing_name(firing)} starts at {firing.start}, but {obstacle}")
-
-    def run(self) -> RowByRowRun:
+    def result(self) -> RowByRowRun:
         """Return the run. Raises ExecutionError where a frame is not complete."""
         for one in self._wired:
             if isinstance(one.layer.operator, Output):
@@ -218,13 +196,6 @@ class ConsumedRows:
         return self.buffer.read(self.origin + first, self.origin + upto)
 
 
-class _Started(NamedTuple):
-    """A firing that has not written yet."""
-
-    firing: Firing
-    consumed: tuple[int, ...]  # rows of each input by then
-
-
 class RunningLayer:
     """A layer that fires.
 
@@ -252,7 +223,7 @@ class RunningLayer:
         self._outputs = [buffers[port.channel.name] for port in wired.outputs]
         self._loops = [channel.initial_tokens for channel in wired.loops]
         self._next = 0  # index of the firing that starts next
-        self._started: deque[_Started] = deque()
+        self._started: deque[tuple[Firing, tuple[int, ...]]] = deque()  # with rows consumed by then
         self._ended: set[int] = set()
 
     def obstacle(self, firing: Firing) -> str | None:
@@ -285,7 +256,7 @@ class RunningLayer:
             buffer.claim(self._wired.rows[phase])
         for place, channel in enumerate(self._wired.loops):
             self._loops[place] -= channel.consumption[phase]
-        self._started.append(_Started(firing, consumed))
+        self._started.append((firing, consumed))
         self._next += 1
         return self._wired.rows[phase] * self._computation.shape.row_elements * len(self._outputs)
 
@@ -297,17 +268,17 @@ class RunningLayer:
         """
         self._ended.add(firing.index)
         released = 0
-        while self._started and self._started[0].firing.index in self._ended:
-            started = self._started.popleft()
-            self._ended.remove(started.firing.index)
-            phase = started.firing.phase
+        while self._started and self._started[0][0].index in self._ended:
+            started, consumed = self._started.popleft()
+            self._ended.remove(started.index)
+            phase = started.phase
             try:
                 if self._wired.rows[phase]:
-                    self._write(self._wired.rows[phase], started.consumed)
+                    self._write(self._wired.rows[phase], consumed)
                 for buffer, port in self._inputs:
                     buffer.release(port.released[phase])
             except ExecutionError as error:
-                raise ExecutionError(f"{firing_name(started.firing)}: {error}") from error
+                raise ExecutionError(f"{firing_name(started)}: {error}") from error
             for place, channel in enumerate(self._wired.loops):
                 self._loops[place] += channel.production[phase]
             released += sum(buffer.tokens(port.released[phase]) for buffer, port in self._inputs)
@@ -319,31 +290,25 @@ class RunningLayer:
         end = begin + rows
         if end > height:
             raise ExecutionError(f"rows {begin} to {end} written, but a frame has {height}")
-        found = self._computation.rows(self._readers(frame, consumed), begin, end)
-        for buffer in self._outputs:
-            buffer.write(found)
-        if isinstance(self._wired.layer.operator, Output):
-            self._require_frame(frame)
-            if self._computation.shape.is_map:
-                self._frames[frame][:, begin : begin + found.shape[1]] = found
-            else:
-                self._frames[frame][...] = found
-        self.written += rows
-
-    def _readers(self, frame: int, consumed: Sequence[int]) -> list[Reader]:
-        if isinstance(self._wired.layer.operator, Input):
-            self._require_frame(frame)
-            return [HeldRows(shape=self._computation.shape, array=self._frames[frame])]
-        return [
-            ConsumedRows(buffer, frame * buffer.shape.rows, upto)
-            for (buffer, _), upto in zip(self._inputs, consumed, strict=True)
-        ]
-
-    def _require_frame(self, frame: int) -> None:
-        if frame >= len(self._frames):
+        operator, shape = self._wired.layer.operator, self._computation.shape
+        if isinstance(operator, Input | Output) and frame >= len(self._frames):
             raise ExecutionError(
                 f"it works on frame {frame}, counted from 0, but there are {len(self._frames)}"
             )
+        readers: list[Reader] = [
+            ConsumedRows(buffer, frame * buffer.shape.rows, upto)
+            for (buffer, _), upto in zip(self._inputs, consumed, strict=True)
+        ]
+        if isinstance(operator, Input):
+            readers = [HeldRows(shape=shape, array=self._frames[frame])]
+        found = self._computation.rows(readers, begin, end)
+        for buffer in self._outputs:
+            buffer.write(found)
+        if isinstance(operator, Output):
+            target = self._frames[frame]
+            target = target[:, begin : begin + found.shape[1]] if shape.is_map else target
+            target[...] = found
+        self.written += rows
 
 
 def firing_name(firing: Firing) -> str:

@@ -47,62 +47,54 @@ def wired_layers(network: Network, graph: Graph) -> tuple[WiredLayer, ...]:
     to the inputs in their order.
     """
     layers = {layer.name for layer in network.layers}
-    actors = {actor.name for actor in graph.actors}
-    for name in sorted(layers ^ actors):
+    phases = {actor.name: actor.phases for actor in graph.actors}
+    for name in sorted(layers ^ phases.keys()):
         kind, other = ("layer", "actor") if name in layers else ("actor", "layer")
         raise ExecutionError(f"{kind} {name!r} has no {other} of its name")
-    _require_connections(network, graph)
-    ends = _ChannelEnds(graph)
-    return tuple(_wired(network, ends, layer) for layer in network.layers)
-
-
-def _require_connections(network: Network, graph: Graph) -> None:
+    between: dict[tuple[str, str], list[Channel]] = defaultdict(list)
+    for channel in graph.channels:
+        between[channel.producer, channel.consumer].append(channel)
     wanted = Counter((one.producer, one.consumer) for one in network.connections)
     found = Counter((one.producer, one.consumer) for one in graph.channels if not one.is_self_loop)
-    for producer, consumer in wanted | found:
-        ends = (producer, consumer)
+    for ends in wanted | found:
         if wanted[ends] != found[ends]:
             raise ExecutionError(
-                f"{counted(found[ends], 'channel')} from {producer!r} to {consumer!r}, "
+                f"{counted(found[ends], 'channel')} from {ends[0]!r} to {ends[1]!r}, "
                 f"but {wanted[ends]} connections"
             )
+    outputs: dict[str, list[Port]] = {name: [] for name in layers}
+    for channel in graph.channels:
+        if not channel.is_self_loop:
+            shape = network.layer(channel.producer).shape
+            rows = _whole_rows(channel, channel.production, shape)
+            outputs[channel.producer].append(Port(channel=channel, rows=rows))
+    wired = []
+    for layer in network.layers:
+        inputs = tuple(_input_ports(network, between, layer))
+        written = outputs[layer.name] or inputs[: isinstance(layer.operator, Output)]
+        for port in outputs[layer.name]:
+            if port.rows != written[0].rows:
+                raise ExecutionError(
+                    f"layer {layer.name!r} writes {written[0].rows} rows to channel "
+                    f"{written[0].channel.name!r}, but {port.rows} to {port.channel.name!r}"
+                )
+        one = WiredLayer(
+            layer=layer,
+            inputs=inputs,
+            outputs=tuple(outputs[layer.name]),
+            loops=tuple(between[layer.name, layer.name]),
+            rows=written[0].rows if written else (0,) * phases[layer.name],
+        )
+        wired.append(one)
+    return tuple(wired)
 
 
-class _ChannelEnds:
-    """The channels of a graph by their ends."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.phases = {actor.name: actor.phases for actor in graph.actors}
-        self.loops: Mapping[str, list[Channel]] = defaultdict(list)
-        self.outputs: Mapping[str, list[Channel]] = defaultdict(list)
-        self.between: Mapping[tuple[str, str], list[Channel]] = defaultdict(list)
-        for channel in graph.channels:
-            if channel.is_self_loop:
-                self.loops[channel.producer].append(channel)
-                continue
-            self.outputs[channel.producer].append(channel)
-            self.between[channel.producer, channel.consumer].append(channel)
-
-
-def _wired(network: Network, ends: _ChannelEnds, layer: Layer) -> WiredLayer:
-    inputs = tuple(_input_ports(network, ends, layer))
-    outputs = tuple(
-        Port(channel=channel, rows=_whole_rows(channel, channel.production, layer.shape))
-        for channel in ends.outputs[layer.name]
-    )
-    return WiredLayer(
-        layer=layer,
-        inputs=inputs,
-        outputs=outputs,
-        loops=tuple(ends.loops[layer.name]),
-        rows=_written_rows(layer, inputs, outputs) or (0,) * ends.phases[layer.name],
-    )
-
-
-def _input_ports(network: Network, ends: _ChannelEnds, layer: Layer) -> Iterable[Port]:
+def _input_ports(
+    network: Network, between: Mapping[tuple[str, str], list[Channel]], layer: Layer
+) -> Iterable[Port]:
     seen: Counter[str] = Counter()
     for source in layer.inputs:
-        channel = ends.between[source, layer.name][seen[source]]
+        channel = between[source, layer.name][seen[source]]
         seen[source] += 1
         shape = network.layer(source).shape
         if channel.initial_tokens:
@@ -128,15 +120,3 @@ def _whole_rows(channel: Channel, rates: Iterable[int], shape: Shape) -> Rows:
             )
         rows.append(count)
     return tuple(rows)
-
-
-def _written_rows(layer: Layer, inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> Rows:
-    for port in outputs[1:]:
-        if port.rows != outputs[0].rows:
-            raise ExecutionError(
-                f"layer {layer.name!r} writes {outputs[0].rows} rows to channel "
-                f"{outputs[0].channel.name!r}, but {port.rows} to {port.channel.name!r}"
-            )
-    if outputs:
-        return outputs[0].rows
-    return inputs[0].rows if isinstance(layer.operator, Output) else ()

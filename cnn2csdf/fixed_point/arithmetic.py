@@ -64,22 +64,11 @@ def _divided(operands: Operands, given: Types, result: Quantization) -> Array:
     return stored(divided_by_power(high_product(quotient, integer), shift), result)
 
 
-def _largest(operands: Operands, _given: Types, _result: Quantization) -> Array:
-    """Stored integers are compared as they are."""
-    found: Array = np.maximum(*operands)
-    return found
-
-
-def _smallest(operands: Operands, _given: Types, _result: Quantization) -> Array:
-    found: Array = np.minimum(*operands)
-    return found
-
-
 IN_INTEGERS: Mapping[str, Callable[[Operands, Types, Quantization], Array]] = {
     "add": _added,
     "subtract": partial(_added, sign=-1),
     "multiply": _multiplied,
     "divide": _divided,
-    "maximum": _largest,
-    "minimum": _smallest,
+    "maximum": lambda operands, _given, _result: np.maximum(*operands),  # compared as stored
+    "minimum": lambda operands, _given, _result: np.minimum(*operands),
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
@@ -20,7 +19,6 @@ from cnn2csdf.integers import channel_ratios, multipliers
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import layer_parameter_bytes, parameter_bytes, parameter_shapes
 from cnn2csdf.quantized_layers import stores_integers
-from cnn2csdf.shape import Shape
 from csdf.units import bytes_in_words
 
 SINGLE_BYTES = 4
@@ -39,10 +37,18 @@ def flash_bytes(network: Network, number_bytes: int | None = None) -> int:
     # The bytes of parameters as C has them; what layers share in the file is there once.
     found: dict[str | tuple[str, str], int] = {}
     for layer in network.layers:
-        for role, elements in _elements_in_c(layer, network.input_shapes(layer)).items():
+        chain = (layer.operator, *layer.epilogue)
+        is_summed = isinstance(layer.operator, op.IntegerConvolution | op.IntegerProduct)
+        is_float = layer.quantization is None and not is_summed  # whatever the file has
+        for role, dims in parameter_shapes(layer, network.input_shapes(layer)).items():
+            place, _, kind = role.rpartition(".")
+            operator = chain[int(place) + 1 if place else 0]
             stored = layer.stored_as(role)
+            each = stored.element.bytes if stored.element.is_integer else SINGLE_BYTES
+            size = _elements_in_c(operator, kind, layer, prod(dims))
+            size *= SINGLE_BYTES if is_float else each
             key = stored.name or (layer.name, role)
-            found[key] = max(found.get(key, 0), elements * _bytes_in_c(layer, stored.element))
+            found[key] = max(found.get(key, 0), size)
     return sum(found.values()) + rescaling_bytes(network)
 
 
@@ -106,9 +112,10 @@ def _sizes(layer: Layer, given: Quantization, result: Quantization) -> dict[obje
         return {(operator, given, result): TABLE_BYTES} if is_table else {}
     if isinstance(operator, op.QuantizedLstm):
         return {"curve": sigmoid_table().size * 4}
-    if isinstance(operator, op.QuantizedSvdf):  # of its filters the last place, in two bytes
+    if isinstance(operator, op.QuantizedSvdf):  # of its filters the places that count, in two bytes
+        counted = operator.places if operator.keeps else 1
         places = operator.places * layer.stored_as("filters").element.bytes
-        return {(layer.name, "filters"): operator.units * operator.rank * (2 - places)}
+        return {(layer.name, "filters"): operator.units * operator.rank * (2 * counted - places)}
     if isinstance(operator, op.Softmax) and not result.is_fixed_point:
         return {(operator, given.scale): POWERS * 4}
     ratios = sum_ratios(layer, given, result)
@@ -155,27 +162,7 @@ def _sizes_in_single(network: Network, layer: Layer, result: Quantization) -> di
     return {("scale", one, result): TABLE_BYTES for one in sources - {result} if one}
 
 
-def _bytes_in_c(layer: Layer, element: Element) -> int:
-    """Layers of real numbers have single precision, whatever the file has."""
-    is_summed = isinstance(layer.operator, op.IntegerConvolution | op.IntegerProduct)
-    is_real = (layer.quantization is None and not is_summed) or not element.is_integer
-    return SINGLE_BYTES if is_real else element.bytes
-
-
-def _elements_in_c(layer: Layer, inputs: Sequence[Shape]) -> dict[str, int]:
-    """Return how many numbers C has of each array of parameters, by its role."""
-    shapes = parameter_shapes(layer, inputs)
-    found = {role: prod(dims) for role, dims in shapes.items()}
-    for place, operator in enumerate((layer.operator, *layer.epilogue), -1):
-        prefix = f"{place}." if place >= 0 else ""
-        roles = [role for role in shapes if role.rpartition(".")[0] == prefix.rstrip(".")]
-        for role in roles:
-            kind = role.removeprefix(prefix)
-            found[role] = _repeated(operator, kind, layer, found[role])
-    return found
-
-
-def _repeated(operator: op.Operator, role: str, layer: Layer, elements: int) -> int:
+def _elements_in_c(operator: op.Operator, role: str, layer: Layer, elements: int) -> int:
     """Return how many numbers C has of an array of parameters.
 
     A tensor that is no map lies in one row, with a number for each of its elements. A normalisation

@@ -1,18 +1,10 @@
-"""Functions of one stored integer, bit by bit as TensorFlow Lite Micro computes them.
+"""Functions of stored integers, bit by bit as TensorFlow Lite Micro computes them.
 
+Of 8-bit integers by exponentials in fixed point, of 16-bit integers by tables with interpolation.
 Described from tensorflow/tflite-micro: tensorflow/lite/micro/kernels (activations_common.cc,
 elementwise.cc, elu.cc, hard_swish_common.cc, leaky_relu_common.cc, logistic_common.cc,
-prelu_common.cc, tanh.cc) and tensorflow/lite/kernels/internal/reference.
-
-Exponentials of quantised integers, and what is made of them, in fixed point.
-
-Bit by bit as the reference kernels of TensorFlow Lite Micro. Described from google/gemmlowp,
-fixedpoint/fixedpoint.h, and tensorflow/tflite-micro, tensorflow/lite/kernels/internal/reference.
-
-Functions of 16-bit integers by tables with interpolation, as TensorFlow Lite Micro has them.
-
-Described from tensorflow/tflite-micro, tensorflow/lite/kernels/internal: common.h, and in reference
-integer_ops/logistic.h, integer_ops/tanh.h and softmax.h.
+prelu_common.cc, tanh.cc) and tensorflow/lite/kernels/internal (common.h; in reference
+integer_ops/logistic.h, integer_ops/tanh.h, softmax.h); and google/gemmlowp, fixedpoint/fixedpoint.h.
 """
 
 from __future__ import annotations
@@ -41,7 +33,7 @@ from cnn2csdf.integers import (
 )
 
 WHOLE_BITS = 4  # before the point of what sigmoid and tanh take
-LARGEST_SHORT = 2**15 - 1
+LEAST, LARGEST_SHORT = -(2**15), 2**15 - 1
 
 Function = Callable[..., Array]
 """Stored integers, how they and the result are quantised, parameters -> stored integers."""
@@ -63,14 +55,10 @@ def _clip(
     values: Array, given: Quantization, _result: Quantization, low: float, high: float
 ) -> Array:
     """Stored integers within limits by the scale of the input; they are not rescaled."""
-    limits = (
+    least, largest = (
         None if np.isinf(limit) else quantized(np.array(limit), given) for limit in (low, high)
     )
-    low_stored, high_stored = limits
-    if low_stored is high_stored is None:
-        return values
-    clipped: Array = np.clip(values, low_stored, high_stored)
-    return clipped
+    return values if least is largest is None else np.clip(values, least, largest)
 
 
 def _leaky_relu(values: Array, given: Quantization, result: Quantization, slope: float) -> Array:
@@ -167,10 +155,6 @@ def _short_high_product(left: Integers, right: int) -> Integers:
     return np.where(nudged >= 0, nudged >> 15, -(-nudged >> 15))
 
 
-def _short(values: Integers) -> Integers:
-    return np.clip(values, -(2**15), LARGEST_SHORT)
-
-
 def _hard_swish(values: Array, given: Quantization, result: Quantization) -> Array:
     """A number times a gate that grows from zero to one between -3 and 3, all in 16 bits."""
     fine = given.scale / 128
@@ -179,10 +163,10 @@ def _hard_swish(values: Array, given: Quantization, result: Quantization) -> Arr
     fine_values = centred(values, given) * 128
     gate = fine_values
     if gate_shift > 0:
-        gate = _short(gate * 2 ** (gate_shift - 1))
+        gate = np.clip(gate * 2 ** (gate_shift - 1), LEAST, LARGEST_SHORT)
     gate = _short_high_product(gate, gate_factor)
     if gate_shift > 0:
-        gate = _short(gate * 2)
+        gate = np.clip(gate * 2, LEAST, LARGEST_SHORT)
     gate = divided_by_power(gate, max(-gate_shift, 0))
     gate = (gate + 2**15) >> 1
     product = gate * _short_high_product(fine_values, factor)
@@ -278,7 +262,6 @@ def softmax_of(values: Integers, scale: float, axis: Any, bits: int = 8) -> Inte
     return result
 
 
-LEAST, LARGEST_16 = -(2**15), 2**15 - 1
 STEPS = 512  # of a table over all 16-bit integers
 EXACT_SHIFTS = {"sigmoid": range(1), "tanh": range(2)}  # in which scales are powers of two
 LAST = 255  # of the table of the sigmoid: all above is one
@@ -305,7 +288,7 @@ def curve_steps(scale: float, exact_shifts: range) -> tuple[int, int]:
     if abs(power - round(power)) < 1e-3 and shift in exact_shifts:
         return 3 << shift, 0
     factor, shift = float(np.float32(scale)) * 4096 * 3, 0
-    while factor <= LARGEST_16 / 2 and shift <= 30:
+    while factor <= LARGEST_SHORT / 2 and shift <= 30:
         factor, shift = factor * 2, shift + 1
     return int(factor), shift
 
@@ -321,7 +304,7 @@ def short_sigmoid(values: Integers, scale: float) -> Integers:
     scaled = _short_scaled(values, scale, EXACT_SHIFTS["sigmoid"])
     place, rest, table = np.abs(scaled) >> 9, np.abs(scaled) & 511, sigmoid_table()
     left, right = table[np.minimum(place, LAST - 1)], table[np.minimum(place, LAST - 1) + 1]
-    found = np.where(place >= LAST, LARGEST_16 << 10, (left << 9) + rest * (right - left))
+    found = np.where(place >= LAST, LARGEST_SHORT << 10, (left << 9) + rest * (right - left))
     result: Integers = np.where(scaled >= 0, found + 512, (1 << 25) - found + 511) >> 10
     return result
 
@@ -359,9 +342,9 @@ def _table(largest: float, zero: int, function: Callable[[Array], Array]) -> Int
     """
     single = np.float32
     scale, unit = single(largest) / single(2**16 - 1), single(2.0) / single(2**16 - 1)
-    first, last = scale * single(LEAST - zero), scale * single(LARGEST_16 - zero)
+    first, last = scale * single(LEAST - zero), scale * single(LARGEST_SHORT - zero)
     step = (last - first) / single(STEPS)
-    inverse = single(2**16) / (unit * single(LARGEST_16) - unit * single(LEAST))
+    inverse = single(2**16) / (unit * single(LARGEST_SHORT) - unit * single(LEAST))
     places = first + np.arange(STEPS + 1).astype(single) * step
     values = function(places) * inverse
     here, after = away_from_zero(values[:-1]), values[1:]
@@ -369,7 +352,7 @@ def _table(largest: float, zero: int, function: Callable[[Array], Array]) -> Int
     error = away_from_zero((after + here) / single(2)) - between
     end = away_from_zero(function(np.array([last])) * inverse)
     table = np.append(here - away_from_zero(error / single(2)), end)
-    result: Integers = np.clip(table, LEAST, LARGEST_16).astype(np.int64)
+    result: Integers = np.clip(table, LEAST, LARGEST_SHORT).astype(np.int64)
     return result
 
 
@@ -382,7 +365,7 @@ def _looked_up(values: Integers, table: Integers) -> Integers:
 @cache
 def exponential_table() -> Integers:
     """Return e ** x at 513 places from -10 to 0."""
-    return _table(10.0, LARGEST_16, np.exp)
+    return _table(10.0, LARGEST_SHORT, np.exp)
 
 
 @cache
@@ -399,14 +382,14 @@ def softmax_multiplier(scale: float) -> tuple[int, int]:
 def short_softmax(values: Integers, scale: float, axis: Any) -> Integers:
     """Return a softmax of 16-bit integers along axes, in steps of 1 / 2 ** 15."""
     ratio = softmax_multiplier(scale)
-    beyond = rescaled(values - values.max(axis=axis, keepdims=True), *ratio) + LARGEST_16
-    powers = _looked_up(np.clip(beyond, LEAST, LARGEST_16), exponential_table())
+    beyond = rescaled(values - values.max(axis=axis, keepdims=True), *ratio) + LARGEST_SHORT
+    powers = _looked_up(np.clip(beyond, LEAST, LARGEST_SHORT), exponential_table())
     sums = powers.sum(axis=axis, keepdims=True)
     lead = 32 - np.frexp(sums.astype(np.float64))[1]  # leading zeros of 32 bits
     shifted = ((sums << (lead - 1)) + (1 << 13)) >> 14
-    centred = np.clip(shifted - ((1 << 15) + (1 << 16)), LEAST, LARGEST_16)
+    centred = np.clip(shifted - ((1 << 15) + (1 << 16)), LEAST, LARGEST_SHORT)
     shares = _looked_up(centred, reciprocal_table())
     shift = 31 - lead
     found = (powers * shares + (1 << (shift - 1))) >> shift
-    result: Integers = np.clip(found, 0, LARGEST_16)
+    result: Integers = np.clip(found, 0, LARGEST_SHORT)
     return result

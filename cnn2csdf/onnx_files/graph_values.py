@@ -2,15 +2,13 @@
 
 Every tensor gets its type node by node, from the shape inference of the onnx package; a tensor
 that depends on no frame gets its value, when it is asked for, from the reference implementation.
-
-Running the nodes that no frame changes, with the reference implementation of the operators.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from math import ceil, prod
 from typing import Any
 
@@ -66,13 +64,9 @@ class GraphValues:
     ) -> None:
         self._folder = folder
         self._opsets = [onnx.helper.make_opsetid(*entry) for entry in opsets.items()]
-        self._stored = {tensor.name: tensor for tensor in initializers}
-        self._types = {
-            name: onnx.helper.make_tensor_type_proto(tensor.data_type, tuple(tensor.dims))
-            for name, tensor in self._stored.items()
-        }
-        for name, found in self._types.items():
-            _require_countable(f"initializer {name!r}", found)
+        self._stored: dict[str, onnx.TensorProto] = {}
+        self._types: dict[str, onnx.TypeProto] = {}
+        self.add_constants({tensor.name: tensor for tensor in initializers})
         self._makers: dict[str, Node] = {}  # of the static tensors that a node makes
         self._places: dict[tuple[str, ...], int] = {}  # of static nodes in running order
         self._values: dict[str, Value] = {}
@@ -82,17 +76,12 @@ class GraphValues:
         self._types[name] = onnx.helper.make_tensor_type_proto(element_type, dims)
         _require_countable(f"input {name!r}", self._types[name])
 
-    def add_constants(
-        self, constants: Iterable[onnx.TensorProto], names: Mapping[str, str]
-    ) -> None:
-        """Let constants of an inner graph be known under these names."""
-        for tensor in constants:
-            name = names[tensor.name]
-            self._stored[name] = tensor
-            self._types[name] = onnx.helper.make_tensor_type_proto(
-                tensor.data_type, tuple(tensor.dims)
-            )
-            _require_countable(f"initializer {name!r}", self._types[name])
+    def add_constants(self, constants: Mapping[str, onnx.TensorProto]) -> None:
+        """Let constants of the graph, or of one inside it, be known by name."""
+        for name, tensor in constants.items():
+            found = onnx.helper.make_tensor_type_proto(tensor.data_type, tuple(tensor.dims))
+            _require_countable(f"initializer {name!r}", found)
+            self._stored[name], self._types[name] = tensor, found
 
     def add_node(self, node: Node) -> None:
         """Learn about what a node writes, once all it reads is known.
@@ -104,9 +93,13 @@ class GraphValues:
         for name, found in types.items():
             _require_countable(f"{node}: tensor {name!r}", found)
         self._types.update(types)
+        is_random = node.op_type in RANDOM or node.op_type.startswith("Random")
         if node.op_type in ("Shape", "Size") and not self.is_static(node.required(0)):
-            self._values[node.outputs[0]] = self._measure(node)
-        elif self._depends_on_no_frame(node):
+            dims = self.dims(node.required(0))
+            kept = dims[node.integer("start", 0) : node.integer("end", len(dims))]
+            measured = prod(dims) if node.op_type == "Size" else kept
+            self._values[node.outputs[0]] = np.asarray(measured, dtype=np.int64)
+        elif not is_random and all(self.is_static(name) for name in node.inputs if name):
             self._makers.update(dict.fromkeys(filter(None, node.outputs), node))
             self._places[node.outputs] = len(self._places)
 
@@ -198,25 +191,17 @@ class GraphValues:
             schema = defs.get_schema(node.op_type, node.opset, node.domain)
         except defs.SchemaError:
             raise unknown(node) from None
-        # Raise UnreadableFile for a list of dims so long that inference would exhaust memory.
-        giver = node.input(RANK_GIVERS.get(node.op_type, len(node.inputs)))
-        count = prod(self._known_dims(giver) or ()) if giver is not None else 0
-        if count > SMALL:
-            raise UnreadableFile(f"{node}: {count} axes in {giver!r}, expected at most {SMALL}")
-        self._require_an_axis(node)
-        # Raise UnreadableFile for a split into another number of parts: inference would crash.
-        parts = node.integer("num_outputs", len(node.outputs)) if node.op_type == "Split" else None
-        if parts is not None and parts != len(node.outputs):
-            raise UnreadableFile(
-                f"{node}: num_outputs is {parts} for {counted(len(node.outputs), 'output')}"
-            )
-        _require_equation(node)
+        self._require_inferable(node)
         try:
             types = shape_inference.infer_node_outputs(
                 schema,
                 node.proto,
                 {name: self._types[name] for name in node.inputs if name in self._types},
-                {name: self._proto(name) for name in node.inputs if self._decides(name, node)},
+                {
+                    name: numpy_helper.from_array(self.value(name), name)
+                    for name in node.inputs
+                    if self._decides(name, node)
+                },
                 opset_imports=self._opsets,
             )
         except (shape_inference.InferenceError, checker.ValidationError, *REFUSALS) as error:
@@ -227,6 +212,32 @@ class GraphValues:
             kind = types[name].tensor_type.elem_type
             types[name] = onnx.helper.make_tensor_type_proto(kind, sizes)
         return types
+
+    def _require_inferable(self, node: Node) -> None:
+        """Raise where shape inference would exhaust memory, crash, or never end.
+
+        UnreadableFile for a list of very many dims, a split into another number of parts, and a
+        malformed equation; UnsupportedOperator for several scales before there was an axis for them.
+        """
+        giver = node.input(RANK_GIVERS.get(node.op_type, len(node.inputs)))
+        count = prod(self._known_dims(giver) or ()) if giver is not None else 0
+        if count > SMALL:
+            raise UnreadableFile(f"{node}: {count} axes in {giver!r}, expected at most {SMALL}")
+        is_quantizer = node.op_type in ("QuantizeLinear", "DequantizeLinear")
+        scale = node.input(1) if is_quantizer and node.opset < 13 else None
+        if scale is not None and prod(self._known_dims(scale) or ()) != 1:
+            raise unsupported(node, "several scales need an axis, which opset 13 brought")
+        if node.op_type == "Split":
+            parts = node.integer("num_outputs", len(node.outputs))
+            if parts != len(node.outputs):
+                outputs = counted(len(node.outputs), "output")
+                raise UnreadableFile(f"{node}: num_outputs is {parts} for {outputs}")
+        if node.op_type == "Einsum":
+            equation = node.text("equation", "")
+            terms = equation.partition("->")[0].split(",")
+            if EQUATION.fullmatch(equation) is None or len(terms) != len(node.inputs):
+                inputs = counted(len(node.inputs), "input")
+                raise UnreadableFile(f"{node}: equation {equation!r} for {inputs}")
 
     def _sizes_in_the_runtime(self, node: Node, inferred: Dims | None) -> Dims | None:
         """Return the dims of what a node writes where ONNX Runtime rounds as the package does not.
@@ -274,14 +285,6 @@ class GraphValues:
             count - ((count - 1) * stride >= length + pad) for length, count, stride, pad in windows
         )
 
-    def _require_an_axis(self, node: Node) -> None:
-        """Raise UnsupportedOperator for several scales before there was an axis for them."""
-        scale = node.input(1)
-        if node.op_type not in ("QuantizeLinear", "DequantizeLinear") or node.opset >= 13:
-            return
-        if scale is not None and prod(self._known_dims(scale) or ()) != 1:
-            raise unsupported(node, "several scales need an axis, which opset 13 brought")
-
     def _decides(self, name: str, node: Node) -> bool:
         """Whether the shape of what the node writes may depend on the value of that input."""
         if not name or not self.is_static(name):
@@ -291,30 +294,31 @@ class GraphValues:
         dims = self._known_dims(name)
         return dims is not None and len(dims) < 2 and prod(dims) <= SMALL
 
-    def _proto(self, name: str) -> onnx.TensorProto:
-        return numpy_helper.from_array(self.value(name), name)
-
-    def _measure(self, node: Node) -> Value:
-        dims = self.dims(node.required(0))
-        if node.op_type == "Size":
-            return np.asarray(prod(dims), dtype=np.int64)
-        first, last = node.integer("start", 0), node.integer("end", len(dims))
-        return np.asarray(dims[first:last], dtype=np.int64)
-
-    def _depends_on_no_frame(self, node: Node) -> bool:
-        is_random = node.op_type in RANDOM or node.op_type.startswith("Random")
-        return not is_random and all(self.is_static(name) for name in node.inputs if name)
-
     def _fold(self, last: Node) -> None:
-        """Put in the values of all that the last node writes."""
+        """Put in the values of all that the last node writes.
+
+        Raises UnreadableFile, naming it, where they cannot be computed.
+        """
         nodes = self._unfolded(last)
-        for node in nodes:
-            for output in filter(None, node.outputs):
-                _require_size(output, self._known_dims(output) or ())
-        made = {output for node in nodes for output in node.outputs}
-        read = {name for node in nodes for name in node.inputs if name} - made
+        outputs = [name for node in nodes for name in node.outputs if name]
+        for output in outputs:
+            _require_size(output, self._known_dims(output) or ())
+        read = {name for node in nodes for name in node.inputs if name} - set(outputs)
         given = {name: self.value(name) for name in sorted(read)}
-        values = folded(nodes, given, self._opsets)
+        graph = onnx.GraphProto(
+            name="folded",
+            node=[node.proto for node in nodes],
+            input=[onnx.ValueInfoProto(name=name) for name in given],
+            output=[onnx.ValueInfoProto(name=name) for name in outputs],
+        )
+        model = onnx.ModelProto(ir_version=onnx.IR_VERSION, graph=graph, opset_import=self._opsets)
+        try:
+            with np.errstate(all="ignore"):
+                found = ReferenceEvaluator(model, new_ops=OWN).run(None, given)
+                values = {name: np.asarray(one) for name, one in zip(outputs, found, strict=True)}
+        except REFUSALS as error:
+            said = str(error).strip().partition("\n")[0] or type(error).__name__
+            raise UnreadableFile(f"{last}: its constant value cannot be computed: {said}") from None
         for name, value in values.items():
             dims = self._known_dims(name)
             if dims is not None and dims != value.shape:
@@ -339,26 +343,23 @@ class GraphValues:
     def _loaded(self, tensor: onnx.TensorProto) -> Value:
         _require_size(tensor.name, tuple(tensor.dims))
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            tensor = self._from_file_beside(tensor)
+            places = [entry.value for entry in tensor.external_data if entry.key == "location"]
+            for place in places:
+                require_plain(os.path.join(self._folder, place))
+            filled = onnx.TensorProto()
+            filled.CopyFrom(tensor)
+            tensor = filled
+            try:
+                onnx.external_data_helper.load_external_data_for_tensor(tensor, self._folder)
+            except (OSError, checker.ValidationError, *REFUSALS) as error:
+                raise UnreadableFile(
+                    f"weights {tensor.name!r} are in the file {''.join(places)!r} beside the model, "
+                    f"which cannot be read: {_first_line(error)}"
+                ) from None
         try:
             return numpy_helper.to_array(tensor)
         except REFUSALS as error:
             raise UnreadableFile(f"initializer {tensor.name!r}: {_first_line(error)}") from None
-
-    def _from_file_beside(self, tensor: onnx.TensorProto) -> onnx.TensorProto:
-        places = [entry.value for entry in tensor.external_data if entry.key == "location"]
-        filled = onnx.TensorProto()
-        filled.CopyFrom(tensor)
-        for place in places:
-            require_plain(os.path.join(self._folder, place))
-        try:
-            onnx.external_data_helper.load_external_data_for_tensor(filled, self._folder)
-        except (OSError, checker.ValidationError, *REFUSALS) as error:
-            raise UnreadableFile(
-                f"weights {tensor.name!r} are in the file {''.join(places)!r} beside the model, "
-                f"which cannot be read: {_first_line(error)}"
-            ) from None
-        return filled
 
 
 def _fixed_dims(found: onnx.TypeProto | None) -> Dims | None:
@@ -376,18 +377,6 @@ def _require_countable(what: str, found: onnx.TypeProto) -> None:
             raise UnreadableFile(
                 f"{what} has a dim of {dim.dim_value}; expected 0 to {LARGEST_DIM}"
             )
-
-
-def _require_equation(node: Node) -> None:
-    """Raise UnreadableFile for a malformed equation: shape inference would never end on it."""
-    if node.op_type != "Einsum":
-        return
-    equation = node.text("equation", "")
-    terms = equation.partition("->")[0].split(",")
-    if EQUATION.fullmatch(equation) is None or len(terms) != len(node.inputs):
-        raise UnreadableFile(
-            f"{node}: equation {equation!r} for {counted(len(node.inputs), 'input')}"
-        )
 
 
 def _require_size(name: str, dims: Dims) -> None:
@@ -466,31 +455,3 @@ class Range(OpRun):
 
 
 OWN = [QuantizeLinear, DequantizeLinear, Range]
-
-
-def folded(
-    nodes: Sequence[Node],
-    given: Mapping[str, Value],
-    opsets: Sequence[onnx.OperatorSetIdProto],
-) -> dict[str, Value]:
-    """Return what the nodes write, from the values of what they read.
-
-    Raises UnreadableFile, naming the last node, where they cannot be run.
-    """
-    outputs = [name for node in nodes for name in node.outputs if name]
-    graph = onnx.GraphProto(
-        name="folded",
-        node=[node.proto for node in nodes],
-        input=[onnx.ValueInfoProto(name=name) for name in given],
-        output=[onnx.ValueInfoProto(name=name) for name in outputs],
-    )
-    model = onnx.ModelProto(ir_version=onnx.IR_VERSION, graph=graph, opset_import=opsets)
-    try:
-        with np.errstate(all="ignore"):
-            found = ReferenceEvaluator(model, new_ops=OWN).run(None, dict(given))
-            return {name: np.asarray(one) for name, one in zip(outputs, found, strict=True)}
-    except REFUSALS as error:
-        raise UnreadableFile(
-            f"{nodes[-1]}: its constant value cannot be computed: "
-            f"{str(error).strip().partition(chr(10))[0] or type(error).__name__}"
-        ) from None

@@ -47,7 +47,11 @@ def input_dims(found: onnx.ValueInfoProto, shapes: Mapping[str, Dims]) -> Dims:
         raise UnreadableFile(f"input {found.name!r} is not a tensor")
     if found.type.tensor_type.elem_type not in FLOATS | INTEGERS:
         raise UnreadableFile(f"input {found.name!r} holds no numbers of a supported type")
-    sizes = [_given(size, shapes) for size in _sizes_in_file(found)]
+    sizes: list[int | str] = []  # a text for one that is not fixed
+    for dim in found.type.tensor_type.shape.dim:
+        given = shapes.get(dim.dim_param, ()) if not dim.HasField("dim_value") else ()
+        open_size = given[0] if len(given) == 1 else dim.dim_param or "?"
+        sizes.append(dim.dim_value if dim.HasField("dim_value") else open_size)
     whole = shapes.get(found.name)
     # Whether the input has an open dim of its own name.
     if whole is not None and not (
@@ -77,21 +81,6 @@ def input_dims(found: onnx.ValueInfoProto, shapes: Mapping[str, Dims]) -> Dims:
             f"{_text((1, *dims[1:]))}"
         )
     return dims
-
-
-def _given(size: int | str, shapes: Mapping[str, Dims]) -> int | str:
-    """The size of a dim; that given for its name where it is open."""
-    if isinstance(size, str) and len(shapes.get(size, ())) == 1:
-        return shapes[size][0]
-    return size
-
-
-def _sizes_in_file(found: onnx.ValueInfoProto) -> list[int | str]:
-    """The dims; a text for one that is not fixed."""
-    return [
-        dim.dim_value if dim.HasField("dim_value") else (dim.dim_param or "?")
-        for dim in found.type.tensor_type.shape.dim
-    ]
 
 
 def _require_fixed(name: str, sizes: Sequence[int | str]) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
-
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import defs
@@ -59,31 +56,22 @@ def model_of(content: bytes) -> onnx.ModelProto:
             "put their nodes in their place first, with onnx.inliner"
         )
     # Raise UnreadableFile for a name that is not UTF-8: protobuf gives its bytes instead.
-    _require_names([entry.domain for entry in model.opset_import])
+    names = [entry.domain for entry in model.opset_import]
     waiting = [model.graph]
     while waiting:
         graph = waiting.pop()
-        _require_names(_names_in(graph))
+        named = [*graph.node, *graph.input, *graph.output, *graph.initializer]
+        names += [one.name for one in named]
         for node in graph.node:
+            names += [node.op_type, node.domain, *node.input, *node.output]
             for attribute in node.attribute:
+                names.append(attribute.name)
                 waiting += [attribute.g] if attribute.HasField("g") else []
                 waiting += attribute.graphs
-    return model
-
-
-def _names_in(graph: onnx.GraphProto) -> list[str]:
-    named = [*graph.node, *graph.input, *graph.output, *graph.initializer]
-    names = [one.name for one in named]
-    for node in graph.node:
-        names += [node.op_type, node.domain, *node.input, *node.output]
-        names += [attribute.name for attribute in node.attribute]
-    return names
-
-
-def _require_names(names: Iterable[str]) -> None:
     for name in names:
         if not isinstance(name, str):
             raise UnreadableFile(f"{name!r} is not text; the file is corrupt")
+    return model
 
 
 def opset_versions(model: onnx.ModelProto) -> dict[str, int]:
@@ -104,8 +92,3 @@ def opset_versions(model: onnx.ModelProto) -> dict[str, int]:
             f"opset {found} is newer than the onnx package, which knows {newest}; update it"
         )
     return versions
-
-
-def folder_of(path: str) -> str:
-    """Return where the external data of the file is looked for."""
-    return os.path.dirname(os.path.abspath(path))

@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from typing import Any
 
 import numpy as np
 import onnx
 
 from csdf.errors import UnreadableFile, UnsupportedOperator, counted
-
-_KINDS = {
-    "integer": onnx.AttributeProto.INT,
-    "integers": onnx.AttributeProto.INTS,
-    "real": onnx.AttributeProto.FLOAT,
-    "reals": onnx.AttributeProto.FLOATS,
-    "text": onnx.AttributeProto.STRING,
-    "texts": onnx.AttributeProto.STRINGS,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +26,6 @@ class Node:
     attributes: Mapping[str, onnx.AttributeProto]
     proto: onnx.NodeProto
 
-    @property
-    def has_graph(self) -> bool:
-        """Whether an attribute is a graph of its own (If, Loop, Scan)."""
-        graphs = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
-        return any(attribute.type in graphs for attribute in self.attributes.values())
-
     def input(self, index: int) -> str | None:
         """Return the tensor at that place; None where it is left out."""
         return (self.inputs[index] or None) if index < len(self.inputs) else None
@@ -53,40 +39,36 @@ class Node:
 
     def integer(self, name: str, default: int) -> int:
         """Return an attribute."""
-        found = self._attribute(name, "integer")
-        return default if found is None else int(found.i)
+        return int(self._attribute(name, "INT", default))
 
     def real(self, name: str, default: float) -> float:
         """Return an attribute, the shortest decimal that is the same in single precision.
 
         Raises UnreadableFile where it is no finite number.
         """
-        found = self._attribute(name, "real")
-        if found is not None and not isfinite(found.f):
-            raise UnreadableFile(f"{self}: attribute {name} is {found.f}")
-        return default if found is None else shortest_decimal(found.f)
+        found = self._attribute(name, "FLOAT", None)
+        if found is not None and not isfinite(found):
+            raise UnreadableFile(f"{self}: attribute {name} is {found}")
+        return default if found is None else shortest_decimal(found)
 
     def text(self, name: str, default: str) -> str:
         """Return an attribute."""
-        found = self._attribute(name, "text")
-        return default if found is None else bytes(found.s).decode(errors="replace")
+        return str(self._attribute(name, "STRING", default))
 
     def integers(self, name: str) -> tuple[int, ...] | None:
         """Return an attribute; None where it is left out."""
-        found = self._attribute(name, "integers")
-        return None if found is None else tuple(found.ints)
+        found: tuple[int, ...] | None = self._attribute(name, "INTS", None)
+        return found
 
     def reals(self, name: str) -> tuple[float, ...] | None:
         """Return an attribute, as shortest decimals; None where it is left out."""
-        found = self._attribute(name, "reals")
-        return None if found is None else tuple(map(shortest_decimal, found.floats))
+        found = self._attribute(name, "FLOATS", None)
+        return None if found is None else tuple(map(shortest_decimal, found))
 
     def texts(self, name: str) -> tuple[str, ...] | None:
         """Return an attribute; None where it is left out."""
-        found = self._attribute(name, "texts")
-        if found is None:
-            return None
-        return tuple(bytes(one).decode(errors="replace") for one in found.strings)
+        found: tuple[str, ...] | None = self._attribute(name, "STRINGS", None)
+        return found
 
     def numbers(self, name: str, default: tuple[int, ...]) -> tuple[int, ...]:
         """Return an attribute with as many numbers as the default has."""
@@ -102,15 +84,34 @@ class Node:
         rows, columns = self.numbers(name, default)
         return (rows, columns)
 
-    def _attribute(self, name: str, kind: str) -> onnx.AttributeProto | None:
+    def _attribute(self, name: str, kind: str, default: Any) -> Any:
         found = self.attributes.get(name)
-        if found is not None and found.type != _KINDS[kind]:
-            expected = onnx.AttributeProto.AttributeType.Name(_KINDS[kind])
-            raise UnreadableFile(f"{self}: attribute {name} is not of type {expected}")
-        return found
+        if found is None:
+            return default
+        if onnx.AttributeProto.AttributeType.Name(found.type) != kind:
+            raise UnreadableFile(f"{self}: attribute {name} is not of type {kind}")
+        return attribute_value(found)
 
     def __str__(self) -> str:
         return f"node {self.name!r} ({self.op_type}, opset {self.opset})"
+
+
+def attribute_value(attribute: onnx.AttributeProto) -> Any:
+    """Return the value of an attribute; texts as str, several values as a tuple.
+
+    Raises UnreadableFile where it has none, since it names an attribute of a function.
+    """
+    try:
+        value = onnx.helper.get_attribute_value(attribute)
+    except ValueError:
+        said = f"attribute {attribute.name!r} has no value, but perhaps the name of another"
+        raise UnreadableFile(said) from None
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if attribute.type == onnx.AttributeProto.STRINGS:
+        return tuple(one.decode("utf-8", "replace") for one in value)
+    is_list = attribute.type in (onnx.AttributeProto.INTS, onnx.AttributeProto.FLOATS)
+    return tuple(value) if is_list else value
 
 
 def shortest_decimal(number: float) -> float:
@@ -164,16 +165,11 @@ def refusal_of_all(refusals: Sequence[NodeRefusal]) -> UnsupportedOperator:
     """Return one refusal that names each kind of operator, a node of it and how many there are."""
     if len(refusals) == 1:
         return UnsupportedOperator(str(refusals[0]))
-    kinds: dict[str, list[NodeRefusal]] = {}
+    kinds: dict[str, list[str]] = {}
     for one in refusals:
-        kinds.setdefault(one.kind, []).append(one)
-    listed = "; ".join(
-        f"{kind} ({_nodes_in_words([one.node for one in found])})" for kind, found in kinds.items()
-    )
-    return UnsupportedOperator(f"{len(refusals)} nodes are not supported: {listed}")
-
-
-def _nodes_in_words(nodes: Sequence[Node]) -> str:
-    others = len(nodes) - 1
-    more = f" and {counted(others, 'other')}" if others else ""
-    return f"node {nodes[0].name!r}{more}"
+        kinds.setdefault(one.kind, []).append(one.node.name)
+    listed = []
+    for kind, names in kinds.items():
+        more = f" and {counted(len(names) - 1, 'other')}" if len(names) > 1 else ""
+        listed.append(f"{kind} (node {names[0]!r}{more})")
+    return UnsupportedOperator(f"{len(refusals)} nodes are not supported: {'; '.join(listed)}")

@@ -78,23 +78,16 @@ def layer_nodes(
         is_needed = not needed.isdisjoint(node.outputs)
         if not is_needed or values.is_static(next(filter(None, node.outputs))):
             continue
-        layer = _replaced(node, context) if finds_patterns else node
+        replacements = (pattern(node, context) for pattern in PATTERNS.get(node.op_type, ()))
+        layer = next(filter(None, replacements), node) if finds_patterns else node
         found.append(layer)
         needed.update(filter(None, layer.inputs))
     return found[::-1], needed
 
 
-def _replaced(node: Node, context: Context) -> Node:
-    for pattern in PATTERNS.get(node.op_type, ()):
-        replacement = pattern(node, context)
-        if replacement is not None:
-            return replacement
-    return node
-
-
-def _one(node: Node, op_type: str, source: str, **attributes: Any) -> Node:
+def _one(node: Node, op_type: str, *sources: str, **attributes: Any) -> Node:
     """A node in place of the last one of a pattern."""
-    proto = onnx.helper.make_node(op_type, [source], node.outputs[:1], name=node.name, **attributes)
+    proto = onnx.helper.make_node(op_type, sources, node.outputs[:1], name=node.name, **attributes)
     return node_of(proto, {"": node.opset})
 
 
@@ -105,12 +98,9 @@ def bias_addition(node: Node, context: Context) -> Node | None:
         if product is None or product.input(2) is not None:
             continue
         if context.values.is_static(constant) and _is_bias(product, constant, node, context):
-            proto = onnx.NodeProto()
-            proto.CopyFrom(product.proto)
-            del proto.input[2:], proto.output[:], proto.attribute[:]
-            proto.input.append(constant)
-            proto.output.append(node.outputs[0])
-            proto.name = product.name
+            proto = onnx.helper.make_node(
+                product.op_type, [*product.inputs[:2], constant], node.outputs[:1], product.name
+            )
             kept = [one for name, one in product.attributes.items() if name != "beta"]
             proto.attribute.extend(kept)
             return node_of(proto, {"": product.opset})
@@ -137,8 +127,9 @@ def gated_activation(node: Node, context: Context) -> Node | None:
         if sigmoid is not None and sigmoid.inputs[0] == source:
             return _one(node, "Swish", source)
         hard = context.behind(gate, "HardSigmoid")
-        if hard is not None and hard.inputs[0] == source and _is_swish_gate(hard):
-            return _one(node, "HardSwish", source)
+        if hard is not None and hard.inputs[0] == source and hard.real("beta", 0.5) == 0.5:
+            if isclose(hard.real("alpha", 0.2), 1 / 6, rel_tol=TOLERANCE):
+                return _one(node, "HardSwish", source)
         tanh = context.behind(gate, "Tanh")
         softplus = None if tanh is None else context.behind(tanh.inputs[0], "Softplus")
         if softplus is not None and softplus.inputs[0] == source:
@@ -146,14 +137,13 @@ def gated_activation(node: Node, context: Context) -> Node | None:
     return None
 
 
-def _is_swish_gate(hard: Node) -> bool:
-    is_sixth = isclose(hard.real("alpha", 0.2), 1 / 6, rel_tol=TOLERANCE)
-    return is_sixth and hard.real("beta", 0.5) == 0.5
-
-
 def error_function_gelu(node: Node, context: Context) -> Node | None:
     """The product of x, 0.5 and 1 + erf(x / sqrt 2), in any order."""
-    factors = _factors(node, context)
+    factors: list[str] = []  # of a product of three, by two nodes
+    for source, other in (node.inputs, node.inputs[::-1]):
+        inner = context.behind(source, "Mul")
+        if inner is not None and not factors:
+            factors = [*inner.inputs, other]
     halves = [name for name in factors if context.scalar(name) == 0.5]
     others = [name for name in factors if name not in halves]
     if len(halves) != 1 or len(others) != 2:
@@ -162,15 +152,6 @@ def error_function_gelu(node: Node, context: Context) -> Node | None:
         if _scaled_error_function(gate, context) == source:
             return _one(node, "Gelu", source)
     return None
-
-
-def _factors(node: Node, context: Context) -> list[str]:
-    """The factors of a product of three, by two nodes."""
-    for source, other in (node.inputs, node.inputs[::-1]):
-        inner = context.behind(source, "Mul")
-        if inner is not None:
-            return [*inner.inputs, other]
-    return []
 
 
 def _scaled_error_function(gate: str, context: Context) -> str | None:
@@ -223,8 +204,7 @@ def stacked_reduction(node: Node, context: Context) -> Node | None:
         if unsqueezed is None or _listed(unsqueezed, context, rank) != (axis,):
             return None
         sources.append(unsqueezed.inputs[0])
-    proto = onnx.helper.make_node(STACKED[node.op_type], sources, node.outputs[:1], name=node.name)
-    return node_of(proto, {"": node.opset})
+    return _one(node, STACKED[node.op_type], *sources)
 
 
 def _listed(node: Node, context: Context, rank: int) -> tuple[int, ...] | None:

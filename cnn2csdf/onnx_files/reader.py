@@ -1,18 +1,9 @@
-"""Reading a network from an ONNX file.
+"""Reading a network from an ONNX file: its nodes in running order, then layers by a table.
 
-From the nodes of a graph to layers: what is known of each node, and all that is refused.
-
-A choice between two graphs whose condition no frame changes: the nodes of the graph chosen.
-
-The nodes that the outputs of a graph need, in an order in which they can run.
-
-Operators of ONNX Runtime between integers, as the three steps that they stand for.
-
-QLinearConv and its like read integers with scale and zero point and write integers. Here each of
-them becomes nodes that make its inputs real, the operator itself, and one that stores its output;
-those are read as one layer again (quantized_layers).
-
-Which function turns which operator of ONNX into layers.
+Before that, a choice between two graphs whose condition no frame changes becomes the nodes of the
+graph chosen, and an operator of ONNX Runtime between integers (QLinearConv and its like) the steps
+that it stands for: nodes that make its inputs real by their scales and zero points, the operator
+itself, and one that stores its output; quantized_layers reads those as one layer again.
 """
 
 from __future__ import annotations
@@ -37,7 +28,7 @@ from cnn2csdf.onnx_files.conversion.assembly import Assembly
 from cnn2csdf.onnx_files.conversion.windows import over_lines
 from cnn2csdf.onnx_files.graph_values import GraphValues
 from cnn2csdf.onnx_files.input_dims import Dims, input_dims, require_known_names
-from cnn2csdf.onnx_files.model_file import folder_of, opset_versions, read_model_file
+from cnn2csdf.onnx_files.model_file import opset_versions, read_model_file
 from cnn2csdf.onnx_files.nodes import (
     Node,
     NodeRefusal,
@@ -81,24 +72,32 @@ def read_onnx(
 
 def _network(path: str, shapes: Mapping[str, Dims], *, with_weights: bool) -> Model:
     model = read_model_file(path)
-    opsets = opset_versions(model)
-    values = GraphValues(model.graph.initializer, folder=folder_of(path), opsets=opsets)
-    inputs = [found for found in model.graph.input if not values.is_static(found.name)]
+    graph, opsets = model.graph, opset_versions(model)
+    folder = os.path.dirname(os.path.abspath(path))
+    values = GraphValues(graph.initializer, folder=folder, opsets=opsets)
+    inputs = [found for found in graph.input if not values.is_static(found.name)]
     require_known_names(shapes, inputs)
-    outputs = [output.name for output in model.graph.output]
-    nodes = running_order(model.graph, opsets, outputs)
-    used = _used_inputs(inputs, nodes, outputs)
+    outputs = [output.name for output in graph.output]
+    given = {one.name for one in (*graph.input, *graph.initializer)}
+    opened = [
+        with_captured(node_of(step, with_axes(step, opsets)))
+        for proto in graph.node
+        for step in steps_of(proto)
+    ]
+    nodes = ordered_nodes(opened, given, outputs)
+    if not inputs:
+        raise UnreadableFile("the graph has no input")
+    read = {name for node in nodes for name in node.inputs} | set(outputs)
+    used = [found for found in inputs if found.name in read]
+    if not used:
+        raise UnreadableFile("no output depends on an input")
     for found in used:
         dims = input_dims(found, shapes)
         values.add_input(found.name, found.type.tensor_type.elem_type, dims)
     known, lost = learned(nodes, values, opsets)
     layers, read = layer_nodes(known, outputs, values, finds_patterns=not lost)
-    assembly = Assembly(
-        values,
-        os.path.basename(path).removesuffix(".onnx") or "network",
-        with_weights=with_weights,
-        read=read,
-    )
+    name = os.path.basename(path).removesuffix(".onnx") or "network"
+    assembly = Assembly(values, name, with_weights=with_weights, read=read)
     for found in used:
         assembly.add_input(found.name)
     add_layers(assembly, layers, read)
@@ -109,30 +108,6 @@ def _network(path: str, shapes: Mapping[str, Dims], *, with_weights: bool) -> Mo
     weights = assembly.weights if with_weights else None
     network = with_shared_names(assembly.builder.network())
     return with_integers(Model(network=network, weights=weights))
-
-
-def _used_inputs(
-    inputs: Sequence[onnx.ValueInfoProto], nodes: Sequence[Node], outputs: Sequence[str]
-) -> list[onnx.ValueInfoProto]:
-    """The inputs that the outputs need. Raises UnreadableFile where there is none."""
-    if not inputs:
-        raise UnreadableFile("the graph has no input")
-    read = {name for node in nodes for name in node.inputs} | set(outputs)
-    used = [found for found in inputs if found.name in read]
-    if not used:
-        raise UnreadableFile("no output depends on an input")
-    return used
-
-
-def running_order(
-    graph: onnx.GraphProto, opsets: Mapping[str, int], outputs: Sequence[str]
-) -> list[Node]:
-    """Return the nodes that the outputs need, each behind those it reads, inner graphs too."""
-    given = {found.name for found in graph.input} | {one.name for one in graph.initializer}
-    nodes = [
-        with_captured(node_of(proto, with_axes(proto, opsets))) for proto in opened(graph.node)
-    ]
-    return ordered_nodes(nodes, given, outputs)
 
 
 def learned(
@@ -171,14 +146,21 @@ def add_layers(assembly: Assembly, layers: Sequence[Node], read: Set[str]) -> No
     """
     refusals: list[NodeRefusal] = []
     for node in layers:
-        if node.op_type not in CONVERTERS or node.domain:
-            refusals.append(_refusal(node))
+        if node.op_type == "If":
+            refusals.append(unsupported(node, "its condition is computed from the frame"))
+        elif node.op_type not in CONVERTERS or node.domain:
+            inside = "an operator with graphs inside is not supported"
+            has_graphs = next(_graphs(node.proto), None) is not None
+            refusals.append(unsupported(node, inside) if has_graphs else unknown(node))
         # Whether all that it reads is there.
         elif not refusals or all(
             assembly.has(name) or assembly.is_static(name) for name in node.inputs if name
         ):
             try:
-                _add(assembly, node, read)
+                CONVERTERS[node.op_type](node, assembly)
+                for name in node.outputs:
+                    if name in read and not assembly.has(name):
+                        raise unsupported(node, f"its output {name!r} is not supported")
             except NodeRefusal as refusal:
                 refusals.append(refusal)
             except (UnreadableFile, InvalidNetwork):
@@ -188,32 +170,14 @@ def add_layers(assembly: Assembly, layers: Sequence[Node], read: Set[str]) -> No
         raise refusal_of_all(refusals)
 
 
-def _refusal(node: Node) -> NodeRefusal:
-    if node.op_type == "If":
-        return unsupported(node, "its condition is computed from the frame")
-    if node.has_graph:
-        return unsupported(node, "an operator with graphs inside is not supported")
-    return unknown(node)
-
-
-def _add(assembly: Assembly, node: Node, read: Set[str]) -> None:
-    CONVERTERS[node.op_type](node, assembly)
-    left = [name for name in node.outputs if name in read and not assembly.has(name)]
-    if left:
-        raise unsupported(node, f"its output {left[0]!r} is not supported")
-
-
 DEEPEST = 32  # graphs inside one another
 
 
 def with_captured(node: Node) -> Node:
     """Return the node; what its inner graphs read from around them is read behind its inputs."""
-    graphs = list(_graphs(node.proto))
-    if not graphs:
-        return node
-    names = [name for graph in graphs for name in _captured(graph)]
+    names = [name for graph in _graphs(node.proto) for name in _captured(graph)]
     more = dict.fromkeys(name for name in names if name not in node.inputs)
-    return replace(node, inputs=(*node.inputs, *more))
+    return replace(node, inputs=(*node.inputs, *more)) if more else node
 
 
 def chosen_branch(node: Node, values: GraphValues, opsets: Mapping[str, int]) -> list[Node]:
@@ -240,7 +204,7 @@ def chosen_branch(node: Node, values: GraphValues, opsets: Mapping[str, int]) ->
     inner = [one.name for one in graph.initializer]
     inner += [name for proto in graph.node for name in proto.output if name]
     names = {name: prefix + name for name in inner}
-    values.add_constants(graph.initializer, names)
+    values.add_constants({names[one.name]: one for one in graph.initializer})
     nodes = [with_captured(node_of(_renamed(one, names, prefix), opsets)) for one in graph.node]
     for ours, theirs in zip(node.outputs, graph.output, strict=True):
         source = names.get(theirs.name, theirs.name)
@@ -256,21 +220,18 @@ def _renamed(proto: onnx.NodeProto, names: Mapping[str, str], prefix: str) -> on
     found = onnx.NodeProto()
     found.CopyFrom(proto)
     found.name = prefix + (proto.name or next(filter(None, proto.output), ""))
-    found.input[:] = [names.get(name, name) for name in proto.input]
     found.output[:] = [names.get(name, name) for name in proto.output]
-    for graph in _graphs(found):
-        _rename_captured(graph, names)
+    waiting = [found]
+    while waiting:
+        node = waiting.pop()
+        node.input[:] = [names.get(name, name) for name in node.input]
+        for graph in _graphs(node):
+            waiting += graph.node
+            made = {name for one in graph.node for name in one.output}
+            for output in graph.output:
+                if output.name not in made:
+                    output.name = names.get(output.name, output.name)
     return found
-
-
-def _rename_captured(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
-    for proto in graph.node:
-        proto.input[:] = [names.get(name, name) for name in proto.input]
-        for inner in _graphs(proto):
-            _rename_captured(inner, names)
-    for output in graph.output:
-        made = any(output.name in proto.output for proto in graph.node)
-        output.name = output.name if made else names.get(output.name, output.name)
 
 
 def _graphs(proto: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
@@ -296,61 +257,37 @@ def ordered_nodes(nodes: Sequence[Node], given: Set[str], wanted: Sequence[str])
     given: tensors that no node has to write. Raises UnreadableFile for a tensor that nothing writes
     or two nodes write, and for a cycle, naming its nodes.
     """
-    writers = _writers(nodes, given)
-    needed = _needed(nodes, writers, given, wanted)
-    order = reading_order({place: _sources(nodes[place], writers) for place in needed})
-    if len(order) < len(needed):
-        stuck = needed - set(order)
-        raise UnreadableFile(f"the graph has a cycle: {_cycle(nodes, writers, stuck)}")
-    return [nodes[place] for place in order]
-
-
-def _writers(nodes: Sequence[Node], given: Set[str]) -> dict[str, int]:
     writers: dict[str, int] = {}
     for place, node in enumerate(nodes):
         for output in filter(None, node.outputs):
             if output in writers or output in given:
                 raise UnreadableFile(f"{node} writes {output!r}, which is already there")
             writers[output] = place
-    return writers
-
-
-def _sources(node: Node, writers: Mapping[str, int]) -> Iterable[int]:
-    return {writers[name] for name in node.inputs if name in writers}
-
-
-def _needed(
-    nodes: Sequence[Node], writers: Mapping[str, int], given: Set[str], wanted: Sequence[str]
-) -> set[int]:
     for name in wanted:
         if name not in writers and name not in given:
             raise UnreadableFile(f"output {name!r} is not produced by any node")
     frontier = [writers[name] for name in wanted if name in writers]
-    needed: set[int] = set()
+    sources: dict[int, set[int]] = {}
     while frontier:
         place = frontier.pop()
-        if place in needed:
+        if place in sources:
             continue
-        needed.add(place)
         for name in filter(None, nodes[place].inputs):
             if name not in writers and name not in given:
                 raise UnreadableFile(f"{nodes[place]} reads {name!r}, which nothing produces")
-        frontier.extend(_sources(nodes[place], writers))
-    return needed
-
-
-def _cycle(nodes: Sequence[Node], writers: Mapping[str, int], stuck: Set[int]) -> str:
-    """Name a cycle: every stuck node has a stuck one before it, so going back must repeat."""
-    trail: dict[int, None] = {}
-    place = min(stuck)
-    while place not in trail:
-        trail[place] = None
-        place = min(source for source in _sources(nodes[place], writers) if source in stuck)
-    passed = list(trail)
-    cycle = passed[passed.index(place) :][::-1]
-    first = cycle.index(min(cycle))
-    names = [repr(nodes[one].name) for one in (*cycle[first:], *cycle[: first + 1])]
-    return " -> ".join(names)
+        sources[place] = {writers[name] for name in nodes[place].inputs if name in writers}
+        frontier.extend(sources[place])
+    order = reading_order(sources)
+    if len(order) < len(sources):
+        stuck = sources.keys() - set(order)
+        trail = [min(stuck)]  # every stuck node has a stuck one before it: going back must repeat
+        while trail[-1] not in trail[:-1]:
+            trail.append(min(sources[trail[-1]] & stuck))
+        cycle = trail[trail.index(trail[-1]) : -1][::-1]
+        first = cycle.index(min(cycle))
+        names = [repr(nodes[one].name) for one in (*cycle[first:], *cycle[: first + 1])]
+        raise UnreadableFile(f"the graph has a cycle: {' -> '.join(names)}")
+    return [nodes[place] for place in order]
 
 
 RUNTIME = "com.microsoft"
@@ -368,18 +305,15 @@ FIRST_WITH_AXES = 13  # opset in which tensors may have a scale for each place a
 DROPPED = ("channels_last", "opset")  # attributes that only the integer operators have
 
 
-def opened(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
-    """Return the nodes, where operators between integers are the steps that they stand for."""
-    return [step for node in nodes for step in _steps(node)]
-
-
-def _steps(node: onnx.NodeProto) -> Iterable[onnx.NodeProto]:
-    domain = "" if node.domain == "ai.onnx" else node.domain
-    if (domain, node.op_type) in PLAIN:
-        return _plain(_Steps(node), *PLAIN[domain, node.op_type])
-    if (domain, node.op_type) in SPECIAL:
-        return SPECIAL[domain, node.op_type](_Steps(node))
-    return [node]
+def steps_of(node: onnx.NodeProto) -> Iterable[onnx.NodeProto]:
+    """Return the node, or the steps that an operator between integers stands for."""
+    key = ("" if node.domain == "ai.onnx" else node.domain, node.op_type)
+    if key in PLAIN:
+        kind, count = PLAIN[key]
+        axes = [1 if kind == "MatMul" and number == 1 else None for number in range(count)]
+        reals = [(3 * number, axis) for number, axis in enumerate(axes)]
+        return _Steps(node).between_integers(kind, reals, stored=3 * count)
+    return SPECIAL[key](_Steps(node)) if key in SPECIAL else [node]
 
 
 def with_axes(proto: onnx.NodeProto, opsets: Mapping[str, int]) -> Mapping[str, int]:
@@ -402,87 +336,62 @@ class _Steps:
         """Return an input; empty where it is left out."""
         return self.inputs[place] if place < len(self.inputs) else ""
 
-    def real(self, number: int, place: int, axis: int | None = None) -> onnx.NodeProto:
-        """Make an input real by the scale and zero point behind it."""
-        names = [self.input(place), self.input(place + 1), self.input(place + 2)]
-        if not names[0] or not names[1]:
-            raise UnreadableFile(f"node {self.node.name!r}: input {place} has no scale")
-        found = helper.make_node("DequantizeLinear", names, [self.name(f"real {number}")])
-        if axis is not None:
-            found.attribute.append(helper.make_attribute("axis", axis))
-        return found
-
     def name(self, what: str) -> str:
         """Return the name of a tensor between the steps."""
         return f"{self.output} {what}"
 
-    def operator(self, kind: str, inputs: list[str]) -> onnx.NodeProto:
-        """Make the operator itself, with the attributes that it knows."""
-        found = helper.make_node(kind, inputs, [self.name("result")], name=self.node.name)
+    def between_integers(
+        self,
+        kind: str,
+        reals: Sequence[tuple[int, int | None]],
+        *,
+        stored: int,
+        bias: int | None = None,
+    ) -> Iterator[onnx.NodeProto]:
+        """Make inputs real, compute an operator of real numbers, store what it gives.
+
+        reals: the places of the inputs, each with scale and zero point behind it, and the axis of
+        several scales. stored: the place of the scale and zero point of the result. bias: the place
+        of a bias, whose scale is that of the products, which are of inputs 0 and 3.
+        """
+        made = [self.name(f"real {number}") for number in range(len(reals))]
+        for real, (place, axis) in zip(made, reals, strict=True):
+            names = [self.input(place), self.input(place + 1), self.input(place + 2)]
+            if not names[0] or not names[1]:
+                raise UnreadableFile(f"node {self.node.name!r}: input {place} has no scale")
+            yield helper.make_node("DequantizeLinear", names, [real], axis=axis)
+        if bias is not None and self.input(bias):
+            scale = self.name("scale")
+            yield helper.make_node("Mul", [self.input(1), self.input(4)], [scale])
+            made.append(self.name(f"real {len(made)}"))
+            names = [self.input(bias), scale]
+            yield helper.make_node("DequantizeLinear", names, made[-1:], axis=0)
+        is_real = kind == "Gemm" and not self.input(stored)
+        result = self.output if is_real else self.name("result")
+        found = helper.make_node(kind, made, [result], name=self.node.name)
         found.attribute.extend(one for one in self.node.attribute if one.name not in DROPPED)
-        return found
-
-    def stored(self, place: int) -> onnx.NodeProto:
-        """Store the result by the scale and zero point at that place."""
-        names = [self.name("result"), self.input(place), self.input(place + 1)]
-        if not names[1]:
+        yield found
+        names = [result, self.input(stored), self.input(stored + 1)]
+        if not is_real and not names[1]:
             raise UnreadableFile(f"node {self.node.name!r}: its output has no scale")
-        return helper.make_node("QuantizeLinear", names, [self.output])
-
-    def bias(self, place: int) -> Iterator[onnx.NodeProto]:
-        """Make a bias real: its scale is that of the products, which are of inputs 0 and 3."""
-        scale = self.name("scale")
-        yield helper.make_node("Mul", [self.input(1), self.input(4)], [scale])
-        real = helper.make_node(
-            "DequantizeLinear", [self.input(place), scale], [self.name("real 2")]
-        )
-        real.attribute.append(helper.make_attribute("axis", 0))
-        yield real
-
-
-def _plain(steps: _Steps, kind: str, count: int) -> Iterator[onnx.NodeProto]:
-    for number in range(count):
-        is_matrix = kind == "MatMul" and number == 1
-        yield steps.real(number, 3 * number, axis=1 if is_matrix else None)
-    yield steps.operator(kind, [steps.name(f"real {number}") for number in range(count)])
-    yield steps.stored(3 * count)
+        if not is_real:
+            yield helper.make_node("QuantizeLinear", names, [self.output])
 
 
 def _convolution(steps: _Steps) -> Iterator[onnx.NodeProto]:
-    inputs = [steps.name("real 0"), steps.name("real 1")]
-    yield steps.real(0, 0)
-    yield steps.real(1, 3, axis=0)
-    if steps.input(8):
-        yield from steps.bias(8)
-        inputs.append(steps.name("real 2"))
-    yield steps.operator("Conv", inputs)
-    yield steps.stored(6)
+    return steps.between_integers("Conv", [(0, None), (3, 0)], bias=8, stored=6)
 
 
 def _gemm(steps: _Steps) -> Iterator[onnx.NodeProto]:
-    inputs = [steps.name("real 0"), steps.name("real 1")]
     by_units = any(one.name == "transB" and one.i for one in steps.node.attribute)
-    yield steps.real(0, 0)
-    yield steps.real(1, 3, axis=0 if by_units else 1)
-    if steps.input(6):
-        yield from steps.bias(6)
-        inputs.append(steps.name("real 2"))
-    result = steps.operator("Gemm", inputs)
-    if steps.input(7):
-        yield result
-        yield steps.stored(7)
-    else:
-        del result.output[:]
-        result.output.append(steps.output)
-        yield result
+    reals = [(0, None), (3, 0 if by_units else 1)]
+    return steps.between_integers("Gemm", reals, bias=6, stored=7)
 
 
 def _concatenation(steps: _Steps) -> Iterator[onnx.NodeProto]:
     count = (len(steps.inputs) - 2) // 3
-    for number in range(count):
-        yield steps.real(number, 2 + 3 * number)
-    yield steps.operator("Concat", [steps.name(f"real {number}") for number in range(count)])
-    yield steps.stored(0)
+    reals = [(2 + 3 * number, None) for number in range(count)]
+    return steps.between_integers("Concat", reals, stored=0)
 
 
 def _as_standard(steps: _Steps) -> Iterator[onnx.NodeProto]:
@@ -533,14 +442,10 @@ SPECIAL: Mapping[tuple[str, str], Callable[[_Steps], Iterator[onnx.NodeProto]]] 
 
 def kinds() -> list[str]:
     """Return the operators that are opened, those of the runtime with its domain in front."""
-    found = [f"{domain}.{kind}".lstrip(".") for domain, kind in (*PLAIN, *SPECIAL)]
-    return sorted(found)
+    return sorted(f"{domain}.{kind}".lstrip(".") for domain, kind in (*PLAIN, *SPECIAL))
 
 
-Converter = Callable[[Node, Assembly], None]
-
-
-CONVERTERS: Mapping[str, Converter] = {
+CONVERTERS: Mapping[str, Callable[[Node, Assembly], None]] = {
     **dict.fromkeys(elementwise.PLAIN, elementwise.activation),
     **dict.fromkeys(elementwise.FUNCTIONS, elementwise.elementwise),
     **dict.fromkeys(normalizations.REDUCTIONS, normalizations.reduction),

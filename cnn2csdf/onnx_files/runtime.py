@@ -50,10 +50,8 @@ def exact_session(model: str | bytes) -> Any:
     file is opened without.
     """
     runtime = import_module("onnxruntime")
-    options = runtime.SessionOptions()
-    options.log_severity_level = 4
-    precise = runtime.SessionOptions()
-    precise.log_severity_level = 4
+    options, precise = runtime.SessionOptions(), runtime.SessionOptions()
+    options.log_severity_level = precise.log_severity_level = 4
     precise.add_session_config_entry("session.x64quantprecision", "1")
     lacking = import_module("onnxruntime.capi.onnxruntime_pybind11_state").NotImplemented
     try:

@@ -22,7 +22,7 @@ from cnn2csdf.geometry import ceil_overhang
 from cnn2csdf.network import Layer, Shape
 from cnn2csdf.onnx_files.conversion import elementwise, normalizations, windows
 from cnn2csdf.onnx_files.model_file import LARGEST_MESSAGE_BYTES
-from cnn2csdf.operators.operands import Constants, constant_role
+from cnn2csdf.operators.operator import Constants, constant_role
 from cnn2csdf.weights import Array, Model
 from csdf.errors import InvalidNetwork
 from csdf.names import free_name
@@ -79,22 +79,22 @@ def onnx_bytes(model: Model) -> bytes:
 
 
 Constant = tuple[str, NDArray[Any]]  # its role, its value
+NOTHING = np.empty(0)  # of an input left out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """A node among those that a layer becomes; each reads what the node before it wrote.
 
-    constants: read behind the tensors, before them where `constant_first`; None is an input left
-    out. reads: which inputs of the layer it reads as well; by default the first node reads all, a
-    later one none. order: which of all these comes first, second, and so on; by default as they
-    are. output: which of the node's outputs is wanted; outputs: how many it has.
+    constants: read behind the tensors; None is an input left out. reads: which inputs of the layer
+    it reads as well; by default the first node reads all, a later one none. order: which of all
+    these comes first, second, and so on; by default as they are. output: which of the node's
+    outputs is wanted; outputs: how many it has.
     """
 
     op_type: str
     constants: tuple[Constant | None, ...]
     attributes: Mapping[str, Any]
-    constant_first: bool = False
     reads: tuple[int, ...] | None = None
     order: tuple[int, ...] | None = None
     output: int = 0
@@ -104,9 +104,17 @@ class Node:
 Nodes = list[Node]
 
 
-def node(op_type: str, *constants: Constant | None, **attributes: Any) -> Node:
+def node(
+    op_type: str,
+    *constants: Constant | None,
+    reads: tuple[int, ...] | None = None,
+    order: tuple[int, ...] | None = None,
+    **attributes: Any,
+) -> Node:
     """Return a node of a type with constants and attributes."""
-    return Node(op_type=op_type, constants=constants, attributes=attributes)
+    return Node(
+        op_type=op_type, constants=constants, attributes=attributes, reads=reads, order=order
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,9 +125,9 @@ class _Operands:
     output: Shape
     weights: Mapping[str, Array]
 
-    def trained(self, *roles: str) -> tuple[Constant, ...]:
-        """Return the weights of these roles that the layer has."""
-        return tuple((role, self.weights[role]) for role in roles if role in self.weights)
+    def trained(self) -> tuple[Constant, ...]:
+        """Return all weights, in the order in which the operator names them and ONNX reads them."""
+        return tuple(self.weights.items())
 
     def with_batch(self, array: Array) -> Array:
         """Return a constant with a batch axis, where it has as many axes as the result."""
@@ -164,9 +172,9 @@ class _Drawing:
             target = tensors[layer.name] if is_last else self._free_name(f"{layer.name} {place}")
             prefix = "" if place == 0 else f"{place - 1}."
             own = {
-                role.removeprefix(prefix): np.asarray(array, dtype=np.float32)
-                for role, array in weights.items()
-                if role.startswith(prefix) and (prefix or "." not in role)
+                role: np.asarray(weights[prefix + role], dtype=np.float32)
+                for role in operator.trained(inputs)
+                if prefix + role in weights
             }
             stored = {
                 one.role.removeprefix(prefix): one.name
@@ -195,10 +203,19 @@ class _Drawing:
             everything = range(len(inputs)) if place == 0 else ()
             reads = everything if one.reads is None else one.reads
             tensors = [*current, *(inputs[index] for index in reads)]
-            constants = self._added(one.constants, name, stored)
+            constants = []
+            for constant in one.constants:
+                role, value = constant or ("", NOTHING)
+                key = (stored.get(role, ""), value.shape)
+                if constant is None or (role in stored and key in self._shared):
+                    constants.append("" if constant is None else self._shared[key])
+                    continue
+                constants.append(self._free_name(f"{name}.{role}"))
+                self.constants[constants[-1]] = value
+                self._shared[key] = constants[-1]
             called = name if is_last else self._free_name(f"{name} {one.op_type.lower()}")
             current = [target if is_last else called]
-            read = [*constants, *tensors] if one.constant_first else [*tensors, *constants]
+            read = [*tensors, *constants]
             others = [index for index in range(one.outputs) if index != one.output]
             unread = {index: self._free_name(f"{current[0]} {index}") for index in others}
             self.nodes.append(
@@ -210,24 +227,6 @@ class _Drawing:
                     **one.attributes,
                 )
             )
-
-    def _added(
-        self, constants: Iterable[Constant | None], name: str, stored: Mapping[str, str]
-    ) -> list[str]:
-        names = []
-        for constant in constants:
-            if constant is None:
-                names.append("")
-                continue
-            role, value = constant
-            key = (stored.get(role, ""), value.shape)
-            if role in stored and key in self._shared:
-                names.append(self._shared[key])
-                continue
-            names.append(self._free_name(f"{name}.{role}"))
-            self.constants[names[-1]] = value
-            self._shared[key] = names[-1]
-        return names
 
 
 def _integers(role: str, *values: int) -> Constant:
@@ -277,7 +276,7 @@ def _trained(
 def _activation(operator: op.Activation, operands: _Operands) -> Nodes:
     match operator.function:
         case "silu":
-            return [node("Sigmoid"), replace(node("Mul"), reads=(0,))]
+            return [node("Sigmoid"), node("Mul", reads=(0,))]
         case "gelu":
             return [node("Gelu")]
         case "gelu tanh":
@@ -301,18 +300,17 @@ def _activation(operator: op.Activation, operands: _Operands) -> Nodes:
             return [node("PRelu", ("slope", column))]
     op_type, names = OP_TYPES[operator.function]
     found = zip(names, operator.parameters, strict=True)
-    return [node(op_type, **{name: value for (name, _), value in found})]
+    attributes: dict[str, Any] = {name: value for (name, _), value in found}
+    return [node(op_type, **attributes)]
 
 
 def _elementwise(operator: op.Elementwise, operands: _Operands) -> Nodes:
     function, count = operator.function, len(operands.inputs)
-    constants = [(role, operands.with_batch(one)) for role, one in operands.trained("constant")]
+    constants = [(role, operands.with_batch(one)) for role, one in operands.trained()]
     first = operator.constant_first
+    order = (1, 0) if first and constants else None
     if function in COMPARISONS:
-        return [
-            replace(node(COMPARISONS[function], *constants), constant_first=first),
-            _cast(FLOAT),
-        ]
+        return [node(COMPARISONS[function], *constants, order=order), _cast(FLOAT)]
     if function in LOGIC:
         if count != 2:
             raise InvalidNetwork(f"{function!r} of a constant has no ONNX node")
@@ -321,28 +319,29 @@ def _elementwise(operator: op.Elementwise, operands: _Operands) -> Nodes:
         return [node(VARIADIC[function], *constants)]
     op_type = BINARY.get(function) or VARIADIC[function]
     if constants and count == 1:
-        return [replace(node(op_type, *constants), constant_first=first)]
+        return [node(op_type, *constants, order=order)]
     if first:
         raise InvalidNetwork(f"{function} of a constant and {count} inputs has no ONNX node")
-    rest = [replace(node(op_type), reads=(index,)) for index in range(2, count)]
+    rest = [node(op_type, reads=(index,)) for index in range(2, count)]
     scaling = [node(op_type, *constants)] if constants else []
-    return [replace(node(op_type), reads=(0, 1)), *rest, *scaling]
+    return [node(op_type, reads=(0, 1)), *rest, *scaling]
 
 
 def _choice(operator: op.Choice, operands: _Operands) -> Nodes:
     """The condition is cast to a truth value; a trained one is one already."""
     places = [place for place, _ in operator.constants]
-    given = {place: operands.with_batch(operands.weights[constant_role(place)]) for place in places}
-    if 0 in given:
-        given[0] = given[0] != 0
-    tensors = [place for place in range(3) if place not in given]
-    where = replace(
-        node("Where", *((constant_role(place), given[place]) for place in places)),
-        order=tuple([*tensors, *places].index(place) for place in range(3)),
-    )
-    if 0 in given:
-        return [where]
-    return [replace(_cast(BOOL), reads=(0,)), replace(where, reads=tuple(range(1, len(tensors))))]
+    given = [(constant_role(one), operands.weights[constant_role(one)]) for one in places]
+    constants = [(role, operands.with_batch(one)) for role, one in given]
+    has_condition = 0 in places
+    if has_condition:
+        first = places.index(0)
+        constants[first] = (constants[first][0], constants[first][1] != 0)
+    tensors = [place for place in range(3) if place not in places]
+    order = tuple([*tensors, *places].index(place) for place in range(3))
+    if has_condition:
+        return [node("Where", *constants, order=order)]
+    reads = tuple(range(1, len(tensors)))
+    return [node("Cast", to=BOOL, reads=(0,)), node("Where", *constants, order=order, reads=reads)]
 
 
 def _tensor_product(operator: op.TensorProduct, operands: _Operands) -> Nodes:
@@ -354,18 +353,18 @@ def _tensor_product(operator: op.TensorProduct, operands: _Operands) -> Nodes:
     terms = ",".join(
         term if index in trained else batch + term for index, term in enumerate(operator.terms)
     )
-    product = node("Einsum", *constants, equation=f"{terms}->{batch}{operator.result}")
+    equation = f"{terms}->{batch}{operator.result}"
     ends = [] if operator.result else [_reshaped(operands.output.dims)]
-    return [replace(product, order=order), *ends]
+    return [node("Einsum", *constants, order=order, equation=equation), *ends]
 
 
 def _joined(operator: op.ConstantConcatenation, operands: _Operands) -> Nodes:
     constants, order = _trained(operator.constants, operands, batch=True)
-    return [replace(node("Concat", *constants, axis=operator.axis + 1), order=order)]
+    return [node("Concat", *constants, order=order, axis=operator.axis + 1)]
 
 
 def _recurrence(operator: op.Recurrence, operands: _Operands) -> Nodes:
-    attributes = {"hidden_size": operator.units, "direction": operator.direction}
+    attributes: dict[str, Any] = {"hidden_size": operator.units, "direction": operator.direction}
     if operator.kind == "gru":
         attributes["linear_before_reset"] = int(operator.resets_after)
     roles = ("matrix", "recurrent matrix", "bias", "", "state", "cell")
@@ -450,8 +449,8 @@ def _padding(
 def _convolution(operator: op.Convolution, operands: _Operands) -> Nodes:
     """Rows of an overhang are zero, as those of padding are."""
     attributes = _attributes(_overhang_as_padding(operator.window))
-    weights = operands.trained("kernel", "bias")
-    return [*_crop(operator.window), node("Conv", *weights, **attributes, group=operator.groups)]
+    convolution = node("Conv", *operands.trained(), **attributes, group=operator.groups)
+    return [*_crop(operator.window), convolution]
 
 
 def _transposed(operator: op.TransposedConvolution, operands: _Operands) -> Nodes:
@@ -462,7 +461,7 @@ def _transposed(operator: op.TransposedConvolution, operands: _Operands) -> Node
         )
     attributes = _attributes(window) | {"group": operator.groups}
     attributes["output_padding"] = list(operator.extra)
-    return [node("ConvTranspose", *operands.trained("kernel", "bias"), **attributes)]
+    return [node("ConvTranspose", *operands.trained(), **attributes)]
 
 
 def _pooling(operator: op.Pooling, operands: _Operands) -> Nodes:
@@ -485,7 +484,7 @@ def _pooling(operator: op.Pooling, operands: _Operands) -> Nodes:
 def _crop(window: op.Window) -> Nodes:
     """A node that cuts off what negative padding leaves out."""
     top, left, bottom, right = (min(amount, 0) for amount in window.padding)
-    return [_padding((top, left, bottom, right))] if any((top, left, bottom, right)) else []
+    return [_padding((top, left, bottom, right))] if min(window.padding) < 0 else []
 
 
 def _positive(window: op.Window) -> op.Window:
@@ -507,115 +506,96 @@ def _attributes(window: op.Window) -> dict[str, Any]:
     }
 
 
-# Each operator's nodes, from the operator and its operands.
-_WRITERS: Mapping[type, Callable[[Any, _Operands], Nodes]] = {
+Writer = Callable[[Any, _Operands], Nodes]
+
+
+def _plain(op_type: str, **fields: str) -> Writer:
+    """The writer of one node that reads all weights; fields of the operator by attribute."""
+
+    def written(operator: op.Operator, operands: _Operands) -> Nodes:
+        found = {name: getattr(operator, field) for name, field in fields.items()}
+        if "axis" in found:
+            found["axis"] += 1  # behind the batch
+        return [node(op_type, *operands.trained(), **found)]
+
+    return written
+
+
+def _ranking(operator: op.Ranking, _: _Operands) -> Nodes:
+    count, largest = _integers("count", operator.count), int(operator.takes_largest)
+    ranked = node("TopK", count, axis=operator.axis + 1, largest=largest)
+    ends = [_cast(FLOAT)] if operator.gives_places else []
+    return [replace(ranked, output=int(operator.gives_places), outputs=2), *ends]
+
+
+def _repeat(operator: op.Repeat, operands: _Operands) -> Nodes:
+    times = [1] * (1 + len(operands.output.dims))
+    times[operator.axis + 1] = operator.times
+    return [node("Tile", _integers("times", *times))]
+
+
+def _running_sum(operator: op.RunningSum, _: _Operands) -> Nodes:
+    axis = ("axis", np.array(operator.axis + 1, np.int64))
+    is_exclusive, is_reversed = int(operator.is_exclusive), int(operator.is_reversed)
+    return [node("CumSum", axis, exclusive=is_exclusive, reverse=is_reversed)]
+
+
+def _slice(operator: op.Slice, _: _Operands) -> Nodes:
+    values = (operator.start, operator.stop, operator.axis + 1, operator.step)
+    roles = ("start", "stop", "axis", "step")
+    return [node("Slice", *(_integers(*one) for one in zip(roles, values, strict=True)))]
+
+
+def _depth_to_space(operator: op.DepthToSpace, _: _Operands) -> Nodes:
+    mode = {"block first": "DCR", "channel first": "CRD"}[operator.order]
+    return [node("DepthToSpace", blocksize=operator.block, mode=mode)]
+
+
+def _extreme_place(operator: op.ExtremePlace, _: _Operands) -> Nodes:
+    op_type, takes_last = f"Arg{operator.function.capitalize()}", int(operator.takes_last)
+    found = node(op_type, axis=operator.axis + 1, keepdims=1, select_last_index=takes_last)
+    return [found, _cast(FLOAT)]
+
+
+def _fully_connected(_: op.FullyConnected, operands: _Operands) -> Nodes:
+    is_vector = len(operands.inputs[0].dims) == 1
+    return [*([] if is_vector else [node("Flatten")]), node("Gemm", *operands.trained(), transB=1)]
+
+
+_WRITERS: Mapping[type, Writer] = {
     op.Activation: _activation,
-    op.BatchNormalization: lambda one, at: [
-        node(
-            "BatchNormalization",
-            *at.trained("scale", "shift", "mean", "variance"),
-            epsilon=one.epsilon,
-        )
-    ],
+    op.BatchNormalization: _plain("BatchNormalization", epsilon="epsilon"),
     op.ChannelShuffle: _channel_shuffle,
     op.Choice: _choice,
-    op.Concatenation: lambda one, _: [node("Concat", axis=one.axis + 1)],
+    op.Concatenation: _plain("Concat", axis="axis"),
     op.ConstantConcatenation: _joined,
     op.Convolution: _convolution,
-    op.DepthToSpace: lambda one, _: [
-        node(
-            "DepthToSpace",
-            blocksize=one.block,
-            mode={"block first": "DCR", "channel first": "CRD"}[one.order],
-        )
-    ],
+    op.DepthToSpace: _depth_to_space,
     op.Elementwise: _elementwise,
-    op.ExtremePlace: lambda one, _: [
-        node(
-            {"max": "ArgMax", "min": "ArgMin"}[one.function],
-            axis=one.axis + 1,
-            keepdims=1,
-            select_last_index=int(one.takes_last),
-        ),
-        _cast(FLOAT),
-    ],
-    op.FullyConnected: lambda _, at: [
-        *([] if len(at.inputs[0].dims) == 1 else [node("Flatten")]),
-        node("Gemm", *at.trained("matrix", "bias"), transB=1),
-    ],
+    op.ExtremePlace: _extreme_place,
+    op.FullyConnected: _fully_connected,
     op.Gather: lambda one, _: [node("Gather", _integers("places", *one.places), axis=one.axis + 1)],
-    op.GlobalPooling: lambda one, _: [
-        node({"max": "GlobalMaxPool", "average": "GlobalAveragePool"}[one.function])
-    ],
+    op.GlobalPooling: lambda one, _: [node(f"Global{one.function.capitalize()}Pool")],
     op.Identity: lambda one, _: [node("Dropout" if one.kind == "dropout" else "Identity")],
-    op.InstanceNormalization: lambda one, at: [
-        node("InstanceNormalization", *at.trained("scale", "shift"), epsilon=one.epsilon)
-    ],
-    op.LayerNormalization: lambda one, at: [
-        node(
-            "LayerNormalization",
-            *at.trained("scale", "shift"),
-            axis=one.axis + 1,
-            epsilon=one.epsilon,
-        )
-    ],
-    op.LocalResponseNormalization: lambda one, _: [
-        node("LRN", size=one.size, alpha=one.alpha, beta=one.beta, bias=one.bias)
-    ],
-    op.MatrixProduct: lambda _, at: [node("MatMul", *at.trained("matrix"))],
+    op.InstanceNormalization: _plain("InstanceNormalization", epsilon="epsilon"),
+    op.LayerNormalization: _plain("LayerNormalization", axis="axis", epsilon="epsilon"),
+    op.LocalResponseNormalization: _plain(
+        "LRN", size="size", alpha="alpha", beta="beta", bias="bias"
+    ),
+    op.MatrixProduct: _plain("MatMul"),
     op.Pad: lambda one, _: [_padding(one.padding, mode=one.mode, value=one.value)],
     op.Pooling: _pooling,
-    op.Ranking: lambda one, _: [
-        replace(
-            node(
-                "TopK",
-                _integers("count", one.count),
-                axis=one.axis + 1,
-                largest=int(one.takes_largest),
-            ),
-            output=int(one.gives_places),
-            outputs=2,
-        ),
-        *([_cast(FLOAT)] if one.gives_places else []),
-    ],
+    op.Ranking: _ranking,
     op.Recurrence: _recurrence,
     op.Reduction: _reduction,
-    op.Repeat: lambda one, at: [
-        node(
-            "Tile",
-            _integers(
-                "times",
-                *(
-                    1,
-                    *(one.times if axis == one.axis else 1 for axis in range(len(at.output.dims))),
-                ),
-            ),
-        )
-    ],
+    op.Repeat: _repeat,
     op.Reshape: lambda one, _: [_reshaped(one.dims)],
     op.Resize: _resize,
-    op.RunningSum: lambda one, _: [
-        node(
-            "CumSum",
-            ("axis", np.array(one.axis + 1, np.int64)),
-            exclusive=int(one.is_exclusive),
-            reverse=int(one.is_reversed),
-        )
-    ],
-    op.Slice: lambda one, _: [
-        node(
-            "Slice",
-            _integers("start", one.start),
-            _integers("stop", one.stop),
-            _integers("axis", one.axis + 1),
-            _integers("step", one.step),
-        )
-    ],
+    op.RunningSum: _running_sum,
+    op.Slice: _slice,
     op.Softmax: _softmax,
     op.SpaceToDepth: _space_to_depth,
     op.TensorProduct: _tensor_product,
-    op.Transpose: lambda one, _: [
-        node("Transpose", perm=[0, *(axis + 1 for axis in one.permutation)])
-    ],
+    op.Transpose: lambda one, _: [node("Transpose", perm=[0, *(1 + at for at in one.permutation)])],
     op.TransposedConvolution: _transposed,
 }

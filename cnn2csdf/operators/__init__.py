@@ -15,19 +15,23 @@ from cnn2csdf.operators.elementwise import (
     Reduction,
     RunningSum,
 )
-from cnn2csdf.operators.ends import Conversion, Identity, Input, Output
 from cnn2csdf.operators.moves import (
     ChannelShuffle,
     Concatenation,
     ConstantConcatenation,
+    Conversion,
     DepthToSpace,
     Gather,
+    Identity,
+    Input,
+    Output,
     Repeat,
     Reshape,
     Slice,
     SpaceToDepth,
     TensorProduct,
     Transpose,
+    View,
 )
 from cnn2csdf.operators.normalizations import (
     BatchNormalization,
@@ -44,9 +48,11 @@ from cnn2csdf.operators.products import (
     IntegerConvolution,
     IntegerProduct,
     MatrixProduct,
+    StreamedProduct,
 )
 from cnn2csdf.operators.recurrences import QuantizedLstm, QuantizedSvdf, Recurrence
 from cnn2csdf.operators.resizes import Pad, Resize
+from cnn2csdf.operators.states import Next, Previous
 from cnn2csdf.operators.windows import Convolution, GlobalPooling, Pooling, TransposedConvolution
 
 POINTWISE = (BatchNormalization, LocalResponseNormalization, Activation, Identity)

@@ -14,89 +14,6 @@ from cnn2csdf.part import Part, Types, along_channels, same_rows
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
-ACTIVATIONS = {  # name: how many parameters it takes
-    "relu": 0,
-    "leaky relu": 1,  # slope
-    "prelu": 0,  # slopes are weights
-    "clip": 2,  # low, high
-    "sigmoid": 0,
-    "hard sigmoid": 2,  # alpha, beta
-    "hard swish": 0,
-    "silu": 0,
-    "mish": 0,
-    "gelu": 0,
-    "elu": 1,  # alpha
-    "selu": 2,  # alpha, gamma
-    "celu": 1,  # alpha
-    "tanh": 0,
-    "softplus": 0,
-    "softsign": 0,
-    "thresholded relu": 1,  # alpha
-    "exp": 0,
-    "log": 0,
-    "sqrt": 0,
-    "abs": 0,
-    "negative": 0,
-    "reciprocal": 0,
-    "gelu tanh": 0,
-    "erf": 0,
-    "sin": 0,
-    "cos": 0,
-    "round": 0,
-    "floor": 0,
-    "ceil": 0,
-    "truncate": 0,
-    "sign": 0,
-    "not": 0,
-    "is not zero": 0,
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Activation(RowByRow):
-    """A function of one element; ACTIVATIONS says which there are and what parameters they take."""
-
-    function: str
-    parameters: tuple[float, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.function not in ACTIVATIONS:
-            raise InvalidNetwork(f"there is no activation {self.function!r}")
-        if len(self.parameters) != ACTIVATIONS[self.function]:
-            raise InvalidNetwork(
-                f"activation {self.function!r} takes {ACTIVATIONS[self.function]} parameters, "
-                f"found {len(self.parameters)}"
-            )
-
-    def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
-        return {"slope": (inputs[0].channels,)} if self.function == "prelu" else {}
-
-    def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
-        return output.elements
-
-    def computed(self, part: Part) -> Array:
-        values = same_rows(part)
-        if self.function == "prelu":
-            return _leaky(values, along_channels(part.weights["slope"], values.ndim))
-        return _FUNCTIONS[self.function](values, *self.parameters)
-
-    def computed_in_integers(self, part: Part, types: Types) -> Array:
-        """Return integers as fixed-point arithmetic gives them; limits in all arithmetics."""
-        given, result, values = types.inputs[0], types.output, same_rows(part)
-        if given is None or result is None:
-            return super(Activation, self).computed_in_integers(part, types)
-        trained = types.weights.get("slope")
-        if trained is not None and result.is_fixed_point:
-            slopes = along_channels(part.weights["slope"], values.ndim)
-            return prelu(values, slopes, given, trained, result)
-        is_limit = self.function in ("relu", "clip") and given == result
-        if self.function in FUNCTIONS and (result.is_fixed_point or is_limit):
-            return FUNCTIONS[self.function](values, given, result, *self.parameters)
-        return super(Activation, self).computed_in_integers(part, types)
-
-    def in_words(self) -> str:
-        return self.function
-
 
 def _leaky(values: Array, slope: float | Array) -> Array:
     return np.where(values < 0, values * slope, values)
@@ -107,17 +24,14 @@ def _clip(values: Array, low: float, high: float) -> Array:
     return clipped
 
 
-def _sigmoid(values: Array) -> Array:
+def sigmoid(values: Array) -> Array:
+    """Return 1 / (1 + e ** -x), by the tangent, which never overflows."""
     result: Array = np.tanh(values * 0.5) * 0.5 + 0.5
     return result
 
 
 def _hard_sigmoid(values: Array, alpha: float, beta: float) -> Array:
     return _clip(values * alpha + beta, 0.0, 1.0)
-
-
-def _hard_swish(values: Array) -> Array:
-    return values * _hard_sigmoid(values, 1 / 6, 0.5)
 
 
 def _softplus(values: Array) -> Array:
@@ -130,11 +44,6 @@ def _elu(values: Array, alpha: float) -> Array:
 
 def _celu(values: Array, alpha: float) -> Array:
     return np.maximum(values, 0) + np.minimum(np.expm1(np.minimum(values, 0) / alpha) * alpha, 0)
-
-
-def _gelu(values: Array) -> Array:
-    result: Array = values * 0.5 * (1 + _error_function(values * 0.5**0.5))
-    return result
 
 
 def _gelu_by_tanh(values: Array) -> Array:
@@ -161,38 +70,84 @@ def _error_function(values: Array) -> Array:
     return result
 
 
-_FUNCTIONS: dict[str, Callable[..., Array]] = {
-    "relu": lambda values: np.maximum(values, 0),
-    "leaky relu": _leaky,
-    "clip": _clip,
-    "sigmoid": _sigmoid,
-    "hard sigmoid": _hard_sigmoid,
-    "hard swish": _hard_swish,
-    "silu": lambda values: values * _sigmoid(values),
-    "mish": lambda values: values * np.tanh(_softplus(values)),
-    "gelu": _gelu,
-    "elu": _elu,
-    "selu": lambda values, alpha, gamma: _elu(values, alpha) * gamma,
-    "celu": _celu,
-    "tanh": np.tanh,
-    "softplus": _softplus,
-    "softsign": lambda values: values / (1 + np.abs(values)),
-    "thresholded relu": lambda values, alpha: np.where(values > alpha, values, np.float32(0)),
-    "exp": np.exp,
-    "log": np.log,
-    "sqrt": np.sqrt,
-    "abs": np.abs,
-    "negative": np.negative,
-    "reciprocal": np.reciprocal,
-    "gelu tanh": _gelu_by_tanh,
-    "erf": _error_function,
-    "sin": np.sin,
-    "cos": np.cos,
-    "round": np.rint,
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "truncate": np.trunc,
-    "sign": np.sign,
-    "not": lambda values: (values == 0).astype(np.float32),
-    "is not zero": lambda values: (values != 0).astype(np.float32),
+_FUNCTIONS: dict[str, tuple[int, Callable[..., Array]]] = {  # name: how many parameters it takes
+    "relu": (0, lambda values: np.maximum(values, 0)),
+    "leaky relu": (1, _leaky),  # slope
+    "prelu": (0, _leaky),  # slopes are weights
+    "clip": (2, _clip),  # low, high
+    "sigmoid": (0, sigmoid),
+    "hard sigmoid": (2, _hard_sigmoid),  # alpha, beta
+    "hard swish": (0, lambda values: values * _hard_sigmoid(values, 1 / 6, 0.5)),
+    "silu": (0, lambda values: values * sigmoid(values)),
+    "mish": (0, lambda values: values * np.tanh(_softplus(values))),
+    "gelu": (0, lambda values: values * 0.5 * (1 + _error_function(values * 0.5**0.5))),
+    "elu": (1, _elu),  # alpha
+    "selu": (2, lambda values, alpha, gamma: _elu(values, alpha) * gamma),
+    "celu": (1, _celu),  # alpha
+    "tanh": (0, np.tanh),
+    "softplus": (0, _softplus),
+    "softsign": (0, lambda values: values / (1 + np.abs(values))),
+    "thresholded relu": (1, lambda values, alpha: np.where(values > alpha, values, np.float32(0))),
+    "exp": (0, np.exp),
+    "log": (0, np.log),
+    "sqrt": (0, np.sqrt),
+    "abs": (0, np.abs),
+    "negative": (0, np.negative),
+    "reciprocal": (0, np.reciprocal),
+    "gelu tanh": (0, _gelu_by_tanh),
+    "erf": (0, _error_function),
+    "sin": (0, np.sin),
+    "cos": (0, np.cos),
+    "round": (0, np.rint),
+    "floor": (0, np.floor),
+    "ceil": (0, np.ceil),
+    "truncate": (0, np.trunc),
+    "sign": (0, np.sign),
+    "not": (0, lambda values: (values == 0).astype(np.float32)),
+    "is not zero": (0, lambda values: (values != 0).astype(np.float32)),
 }
+ACTIVATIONS = {name: count for name, (count, _) in _FUNCTIONS.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activation(RowByRow):
+    """A function of one element; ACTIVATIONS says which there are and what parameters they take."""
+
+    element_operations = 1
+    function: str
+    parameters: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.function not in ACTIVATIONS:
+            raise InvalidNetwork(f"there is no activation {self.function!r}")
+        if len(self.parameters) != ACTIVATIONS[self.function]:
+            raise InvalidNetwork(
+                f"activation {self.function!r} takes {ACTIVATIONS[self.function]} parameters, "
+                f"found {len(self.parameters)}"
+            )
+
+    def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
+        return {"slope": (inputs[0].channels,)} if self.function == "prelu" else {}
+
+    def computed(self, part: Part) -> Array:
+        values = same_rows(part)
+        if self.function == "prelu":
+            return _leaky(values, along_channels(part.weights["slope"], values.ndim))
+        return _FUNCTIONS[self.function][1](values, *self.parameters)
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return integers as fixed-point arithmetic gives them; limits in all arithmetics."""
+        given, result, values = types.inputs[0], types.output, same_rows(part)
+        if given is None or result is None:
+            return super(Activation, self).computed_in_integers(part, types)
+        trained = types.weights.get("slope")
+        if trained is not None and result.is_fixed_point:
+            slopes = along_channels(part.weights["slope"], values.ndim)
+            return prelu(values, slopes, given, trained, result)
+        is_limit = self.function in ("relu", "clip") and given == result
+        if self.function in FUNCTIONS and (result.is_fixed_point or is_limit):
+            return FUNCTIONS[self.function](values, given, result, *self.parameters)
+        return super(Activation, self).computed_in_integers(part, types)
+
+    def in_words(self) -> str:
+        return self.function

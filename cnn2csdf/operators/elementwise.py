@@ -1,7 +1,4 @@
-"""Functions of the elements at one place in several tensors, and reductions of one.
-
-Choosing between tensors, and places chosen by the size of what stands there.
-"""
+"""Functions of the elements at one place of several tensors, reductions, argmax, top k, cumsum."""
 
 from __future__ import annotations
 
@@ -16,14 +13,18 @@ from cnn2csdf.arrays import Array
 from cnn2csdf.fixed_point.arithmetic import IN_INTEGERS
 from cnn2csdf.fixed_point.single_precision import averaged
 from cnn2csdf.integers import centred, multiplier, rescaled, stored
-from cnn2csdf.operators.operands import (
+from cnn2csdf.operators.operator import (
     Constants,
+    Operator,
+    RowsNeeded,
+    only_input,
+    only_row,
     operand_readers,
     operand_shapes,
+    same_row,
     trained_operands,
 )
-from cnn2csdf.operators.operator import Operator, RowsNeeded, only_input, only_row, same_row
-from cnn2csdf.part import Part, Reader, Types, cut, same_rows, whole_tensor
+from cnn2csdf.part import Part, Reader, Types, cut, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
@@ -54,9 +55,21 @@ REDUCTIONS: dict[str, Callable[..., Array]] = {
 }
 
 
+class Broadcast(Operator):
+    """An operator on the elements at one place in all operands; axes of size one are repeated."""
+
+    __slots__ = ()
+
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
+        """Return the row of the same number, or the only one."""
+        if not output.is_map:
+            return None
+        return same_row if inputs[index].rows == output.rows else only_row
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Elementwise(Operator):
-    """A function of the elements at one place in all inputs; axes of size one are repeated.
+class Elementwise(Broadcast):
+    """A function of the elements at one place in all inputs.
 
     constant: dims of a trained operand that comes after the inputs (before them where
     `constant_first`), None where there is none.
@@ -75,11 +88,6 @@ class Elementwise(Operator):
         dims = [shape.dims for shape in inputs]
         return broadcast(dims if self.constant is None else [*dims, self.constant])
 
-    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
-        if not output.is_map:
-            return None
-        return same_row if inputs[index].rows == output.rows else only_row
-
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         return {} if self.constant is None else {"constant": self.constant}
 
@@ -87,19 +95,21 @@ class Elementwise(Operator):
         return output.elements * (len(inputs) - (self.constant is None))
 
     def computed(self, part: Part) -> Array:
+        return ELEMENTWISE[self.function](self._operands(part))
+
+    def _operands(self, part: Part) -> list[Array]:
+        """The rows of all operands that meet those of the part, in their order."""
         operands = [operand(reader, part) for reader in part.inputs]
         if self.constant is not None:
             constant = _matching_rows(part.weights["constant"], part)
             operands.insert(0 if self.constant_first else len(operands), constant)
-        return ELEMENTWISE[self.function](operands)
+        return operands
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return sums, differences and products of two operands, rescaled."""
-        operands = [operand(reader, part) for reader in part.inputs]
         given = list(types.inputs)
         if self.constant is not None:
-            place = 0 if self.constant_first else len(operands)
-            operands.insert(place, _matching_rows(part.weights["constant"], part))
+            place = 0 if self.constant_first else len(given)
             given.insert(place, types.weights.get("constant"))
         known = [one for one in given if one is not None]
         if (
@@ -109,7 +119,7 @@ class Elementwise(Operator):
             or self.function not in IN_INTEGERS
         ):
             return super(Elementwise, self).computed_in_integers(part, types)
-        return IN_INTEGERS[self.function](operands, known, types.output)
+        return IN_INTEGERS[self.function](self._operands(part), known, types.output)
 
     def in_words(self) -> str:
         return self.function
@@ -163,19 +173,13 @@ class Reduction(Operator):
         return tuple(kept) or (1,)
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
-        return same_row if self._keeps_rows(inputs[index]) else None
-
-    def _keeps_rows(self, source: Shape) -> bool:
-        return source.is_map and self.keeps and 1 not in self.axes
+        return same_row if inputs[index].is_map and self.keeps and 1 not in self.axes else None
 
     def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
         return inputs[0].elements
 
-    def computed(self, part: Part) -> Array:
-        by_rows = self._keeps_rows(part.inputs[0].shape)
-        values = same_rows(part) if by_rows else whole_tensor(part.inputs[0])
-        result = REDUCTIONS[self.function](values, axis=self.axes, keepdims=self.keeps)
-        return result if by_rows else cut(result.reshape(part.shape.dims), part)
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        return REDUCTIONS[self.function](tensors[0], axis=self.axes, keepdims=self.keeps)
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return sums rescaled, for means by a multiplier that was divided by their number."""
@@ -189,16 +193,15 @@ class Reduction(Operator):
             return super(Reduction, self).computed_in_integers(part, types)
         values = centred(whole_tensor(part.inputs[0]), given)
         count = prod(values.shape[axis] for axis in self.axes)
-        if not result.is_fixed_point:
-            sums = values.sum(axis=self.axes, keepdims=self.keeps)
-            found = averaged(sums, count if self.function == "mean" else 1, given, result)
-            return cut(found.reshape(part.shape.dims), part)
-        integer, exponent = multiplier(given.scale / result.scale)
-        if self.function == "mean":
-            shift = min(count.bit_length() - 1, 32, 31 + exponent)
-            integer, exponent = (integer << shift) // count, exponent - shift
         sums = values.sum(axis=self.axes, keepdims=self.keeps)
-        found = stored(rescaled(sums, integer, exponent), result)
+        if not result.is_fixed_point:
+            found = averaged(sums, count if self.function == "mean" else 1, given, result)
+        else:
+            integer, exponent = multiplier(given.scale / result.scale)
+            if self.function == "mean":
+                shift = min(count.bit_length() - 1, 32, 31 + exponent)
+                integer, exponent = (integer << shift) // count, exponent - shift
+            found = stored(rescaled(sums, integer, exponent), result)
         return cut(found.reshape(part.shape.dims), part)
 
     def in_words(self) -> str:
@@ -206,12 +209,14 @@ class Reduction(Operator):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice(Operator):
+class Choice(Broadcast):
     """For each place the second operand where the first is not zero, the third where it is.
 
-    Axes of size one are repeated. constants: operands that are parameters.
+    constants: operands that are parameters.
     """
 
+    words = "where"
+    element_operations = 1
     constants: Constants = ()
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
@@ -221,24 +226,13 @@ class Choice(Operator):
             raise InvalidNetwork(f"a choice takes three operands, found {len(shapes)}")
         return broadcast([shape.dims for shape in shapes])
 
-    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
-        if not output.is_map:
-            return None
-        return same_row if inputs[index].rows == output.rows else only_row
-
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         return trained_operands(self.constants)
-
-    def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
-        return output.elements
 
     def computed(self, part: Part) -> Array:
         readers = operand_readers(part, self.constants)
         condition, wanted, otherwise = (operand(reader, part) for reader in readers)
         return np.where(condition != 0, wanted, otherwise)
-
-    def in_words(self) -> str:
-        return "where"
 
 
 class AlongOneAxis(Operator):
@@ -247,30 +241,23 @@ class AlongOneAxis(Operator):
     __slots__ = ()
     axis: int
 
-    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
-        """Return the row itself, unless rows are combined."""
-        return same_row if self._is_by_rows(inputs[index]) else None
-
-    def _is_by_rows(self, source: Shape) -> bool:
-        return source.is_map and self.axis != 1
-
-    def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
-        return inputs[0].elements
-
-    def _read(self, part: Part) -> Array:
-        by_rows = self._is_by_rows(part.inputs[0].shape)
-        return same_rows(part) if by_rows else whole_tensor(part.inputs[0])
-
-    def _written(self, result: Array, part: Part) -> Array:
-        """The rows of the part, where all rows of a map were computed."""
-        is_all = part.shape.is_map and not self._is_by_rows(part.inputs[0].shape)
-        return result[:, part.begin : part.end] if is_all else result
-
-    def _source_dims(self, inputs: Sequence[Shape]) -> Dims:
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        """Return the dims of the input, with another size along the axis."""
         dims = only_input(self, inputs).dims
         if not 0 <= self.axis < len(dims):
             raise InvalidNetwork(f"{type(self).__name__} along axis {self.axis} of {inputs[0]}")
-        return dims
+        return (*dims[: self.axis], self.size_of(inputs[0]), *dims[self.axis + 1 :])
+
+    def size_of(self, source: Shape) -> int:
+        """Return the size of the axis behind the operator."""
+        return source.dims[self.axis]
+
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
+        """Return the row itself, unless rows are combined."""
+        return same_row if inputs[index].is_map and self.axis != 1 else None
+
+    def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
+        return inputs[0].elements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,20 +271,18 @@ class ExtremePlace(AlongOneAxis):
     axis: int
     takes_last: bool = False
 
-    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
-        dims = self._source_dims(inputs)
-        return (*dims[: self.axis], 1, *dims[self.axis + 1 :])
+    def size_of(self, source: Shape) -> int:
+        return 1
 
-    def computed(self, part: Part) -> Array:
-        values = self._read(part)
-        ordered = np.flip(values, self.axis) if self.takes_last else values
-        found = (np.argmax if self.function == "max" else np.argmin)(ordered, axis=self.axis)
-        places = values.shape[self.axis] - 1 - found if self.takes_last else found
-        result = np.expand_dims(places, self.axis).astype(np.float32)
-        return self._written(result, part)
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        (values,), axis = tensors, self.axis
+        ordered = np.flip(values, axis) if self.takes_last else values
+        found = (np.argmax if self.function == "max" else np.argmin)(ordered, axis=axis)
+        places = values.shape[axis] - 1 - found if self.takes_last else found
+        return np.expand_dims(places, axis).astype(np.float32)
 
     def in_words(self) -> str:
-        return f"place of {self.function}"
+        return f"arg{self.function}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,23 +297,21 @@ class Ranking(AlongOneAxis):
     takes_largest: bool = True
     gives_places: bool = False
 
-    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
-        dims = self._source_dims(inputs)
-        if not 0 < self.count <= dims[self.axis]:
-            raise InvalidNetwork(f"the first {self.count} along axis {self.axis} of {inputs[0]}")
-        return (*dims[: self.axis], self.count, *dims[self.axis + 1 :])
+    def size_of(self, source: Shape) -> int:
+        if not 0 < self.count <= source.dims[self.axis]:
+            raise InvalidNetwork(f"the first {self.count} along axis {self.axis} of {source}")
+        return self.count
 
-    def computed(self, part: Part) -> Array:
-        values = self._read(part)
-        keys = -values if self.takes_largest else values
-        order = np.argsort(keys, axis=self.axis, kind="stable")
-        places = np.take(order, np.arange(self.count), axis=self.axis)
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        (values,), axis = tensors, self.axis
+        order = np.argsort(-values if self.takes_largest else values, axis=axis, kind="stable")
+        places = np.take(order, np.arange(self.count), axis=axis)
         if self.gives_places:
-            return self._written(places.astype(np.float32), part)
-        return self._written(np.take_along_axis(values, places, axis=self.axis), part)
+            return places.astype(np.float32)
+        return np.take_along_axis(values, places, axis=axis)
 
     def in_words(self) -> str:
-        return f"{'largest' if self.takes_largest else 'smallest'} {self.count}"
+        return f"top {self.count} {'largest' if self.takes_largest else 'smallest'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -342,13 +325,10 @@ class RunningSum(AlongOneAxis):
     is_exclusive: bool = False
     is_reversed: bool = False
 
-    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
-        return self._source_dims(inputs)
-
-    def computed(self, part: Part) -> Array:
-        values = self._read(part)
-        ordered = np.flip(values, self.axis) if self.is_reversed else values
-        sums = np.cumsum(ordered, axis=self.axis)
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        (values,), axis = tensors, self.axis
+        ordered = np.flip(values, axis) if self.is_reversed else values
+        sums = np.cumsum(ordered, axis=axis)
         if self.is_exclusive:
             sums = sums - ordered
-        return self._written(np.flip(sums, self.axis) if self.is_reversed else sums, part)
+        return np.flip(sums, axis) if self.is_reversed else sums

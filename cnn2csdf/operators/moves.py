@@ -1,6 +1,6 @@
-"""Operators that move elements and change none.
+"""Input and output, and operators that move elements: slices, concatenations, blocks, products.
 
-Elements repeated, and elements picked from a list of places; joins with parameters.
+A tensor product is here too, since transpositions and sums are forms of it.
 """
 
 from __future__ import annotations
@@ -13,34 +13,93 @@ from math import prod
 import numpy as np
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.operators.operands import (
-    Constants,
-    operand_place,
-    operand_readers,
-    operand_shapes,
-    trained_operands,
-)
+from cnn2csdf.integers import centred, multiplier, quantized, real, rescaled, stored
 from cnn2csdf.operators.operator import (
+    Constants,
     Move,
     Operator,
+    RowByRow,
     RowMove,
     RowsNeeded,
     map_dims,
     only_input,
     only_row,
+    operand_place,
+    operand_readers,
+    operand_shapes,
     require_groups,
     same_row,
     strided_row,
+    trained_operands,
 )
-from cnn2csdf.part import Part, cut, same_rows, whole_tensor
+from cnn2csdf.part import Part, Types, same_rows
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork, counted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input(Move):
+    """An input of the network: the frames come in here."""
+
+    dims: Dims
+
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        if inputs:
+            raise InvalidNetwork(f"an input reads nothing, found {counted(len(inputs), 'input')}")
+        return self.dims
+
+    def computed(self, part: Part) -> Array:
+        return same_rows(part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output(RowMove):
+    """An output of the network: the results go out here."""
+
+    def computed(self, part: Part) -> Array:
+        return same_rows(part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity(RowMove):
+    """Nothing, at inference: dropout and its like."""
+
+    kind: str = "identity"
+
+    def computed(self, part: Part) -> Array:
+        return same_rows(part)
+
+    def in_words(self) -> str:
+        return self.kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversion(RowByRow):
+    """The same numbers in elements of another type: stored as integers, or real again."""
+
+    words = "convert"
+
+    def computed(self, part: Part) -> Array:
+        return same_rows(part)
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return integers for real numbers, real numbers for integers, or integers rescaled."""
+        given, result, values = types.inputs[0], types.output, same_rows(part)
+        if given is None:
+            return values if result is None else quantized(values, result)
+        if result is None:
+            return real(values, given)
+        if not result.is_fixed_point:
+            return quantized(real(values, given), result)
+        ratio = multiplier(given.scale / result.scale)
+        return stored(rescaled(centred(values, given), *ratio), result)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concatenation(Move):
     """The inputs one after another along an axis."""
 
+    words = "concat"
     axis: int = 0
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
@@ -64,23 +123,8 @@ class Concatenation(Move):
         before = sum(shape.rows for shape in inputs[:index]) if self.axis == 1 else 0
         return strided_row(-before)
 
-    def computed(self, part: Part) -> Array:
-        if not part.shape.is_map:
-            return np.concatenate([whole_tensor(reader) for reader in part.inputs], self.axis)
-        if self.axis != 1:
-            found = [reader.rows(part.begin, part.end) for reader in part.inputs]
-            return np.concatenate(found, self.axis)
-        pieces, before = [], 0
-        for reader in part.inputs:
-            first = max(part.begin - before, 0)
-            upto = min(part.end - before, reader.shape.height)
-            if first < upto:
-                pieces.append(reader.rows(first, upto))
-            before += reader.shape.height
-        return np.concatenate(pieces, axis=1)
-
-    def in_words(self) -> str:
-        return "concat"
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        return np.concatenate(tensors, self.axis)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,17 +148,10 @@ class Slice(Move):
             return None
         return strided_row(self.start, self.step) if self.axis == 1 else same_row
 
-    def computed(self, part: Part) -> Array:
-        chosen = slice(self.start, self.stop, self.step)
-        if not part.shape.is_map:
-            return whole_tensor(part.inputs[0])[*(slice(None),) * self.axis, chosen]
-        if self.axis == 0:
-            return same_rows(part)[chosen]
-        if self.axis == 2:
-            return same_rows(part)[:, :, chosen]
-        first = self.start + part.begin * self.step
-        upto = self.start + (part.end - 1) * self.step + 1
-        return part.inputs[0].rows(first, upto)[:, :: self.step]
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        is_along_rows = part.shape.is_map and self.axis == 1  # then only these rows are read
+        start, stop = (None, None) if is_along_rows else (self.start, self.stop)
+        return tensors[0][*(slice(None),) * self.axis, start : stop : self.step]
 
     def in_words(self) -> str:
         axis = "CHW"[self.axis] if self.axis < 3 else self.axis
@@ -163,23 +200,14 @@ class SpaceToDepth(Move):
         is_local = self.order == "block first"
         return (lambda row: (row * block, row * block + block)) if is_local else None
 
-    def computed(self, part: Part) -> Array:
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        """Return blocks as channels; Darknet takes the elements as fewer, larger maps first."""
+        (maps,), block = tensors, self.block
+        channels, rows, width = maps.shape[0], maps.shape[1] // block, part.shape.width
+        dims = (channels, rows, block, width, block)
         if self.order == "darknet":
-            return cut(_darknet_blocks(whole_tensor(part.inputs[0]), self.block), part)
-        block = self.block
-        maps = part.inputs[0].rows(part.begin * block, part.end * block)
-        split = maps.reshape(len(maps), part.rows, block, part.shape.width, block)
-        return split.transpose(2, 4, 0, 1, 3).reshape(-1, part.rows, part.shape.width)
-
-
-def _darknet_blocks(maps: Array, block: int) -> Array:
-    """Darknet's order: the elements are taken as fewer, larger maps, blocks of which are channels.
-
-    An element of the result comes from another row than its own, so no part is cheaper than all.
-    """
-    channels, height, width = maps.shape
-    large = maps.reshape(channels // block**2, height, block, width, block)
-    return large.transpose(2, 4, 0, 1, 3).reshape(-1, height // block, width // block)
+            dims = (channels // block**2, maps.shape[1], block, maps.shape[2], block)
+        return maps.reshape(dims).transpose(2, 4, 0, 1, 3).reshape(-1, rows, width)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,17 +232,14 @@ class DepthToSpace(Move):
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded:
         return lambda row: (row // self.block, row // self.block + 1)
 
-    def computed(self, part: Part) -> Array:
-        block = self.block
-        first, upto = part.begin // block, -(-part.end // block)
-        maps = part.inputs[0].rows(first, upto)
-        channels, rows, columns = part.shape.channels, upto - first, maps.shape[2]
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        (maps,), block, channels = tensors, self.block, part.shape.channels
         if self.order == "block first":
-            split = maps.reshape(block, block, channels, rows, columns).transpose(2, 3, 0, 4, 1)
+            split = maps.reshape(block, block, channels, *maps.shape[1:]).transpose(2, 3, 0, 4, 1)
         else:
-            split = maps.reshape(channels, block, block, rows, columns).transpose(0, 3, 1, 4, 2)
-        spread = split.reshape(channels, rows * block, columns * block)
-        return spread[:, part.begin - first * block : part.end - first * block]
+            split = maps.reshape(channels, block, block, *maps.shape[1:]).transpose(0, 3, 1, 4, 2)
+        spread = split.reshape(channels, -1, part.shape.width)
+        return spread[:, part.begin % block :][:, : part.rows]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,10 +255,33 @@ class Reshape(Move):
             raise InvalidNetwork(f"{shape} has {shape.elements} elements, not those of {wanted}")
         return self.dims
 
-    def computed(self, part: Part) -> Array:
-        if part.inputs[0].shape == part.shape:
-            return same_rows(part)
-        return cut(whole_tensor(part.inputs[0]).reshape(self.dims), part)
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        return tensors[0].reshape(self.dims)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View(Move):
+    """The same elements as they lie under other dims: of a map, row by row and place by place."""
+
+    dims: Dims
+
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        return Reshape(dims=self.dims).output_dims(inputs)
+
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        return in_dims(as_it_lies(tensors[0]).reshape(-1), self.dims)
+
+
+def as_it_lies(tensor: Array) -> Array:
+    """Return a tensor with the axes of a map as its elements follow one another in memory."""
+    return tensor.transpose(1, 2, 0) if tensor.ndim == 3 else tensor
+
+
+def in_dims(elements: Array, dims: Dims) -> Array:
+    """Return elements that follow one another in memory as a tensor of these dims."""
+    if len(dims) != 3:
+        return elements.reshape(dims)
+    return elements.reshape(dims[1], dims[2], dims[0]).transpose(2, 0, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,10 +299,8 @@ class Transpose(Move):
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
         return same_row if inputs[index].is_map and self.permutation[1] == 1 else None
 
-    def computed(self, part: Part) -> Array:
-        if part.shape.is_map and self.permutation[1] == 1:
-            return same_rows(part).transpose(self.permutation)
-        return cut(whole_tensor(part.inputs[0]).transpose(self.permutation), part)
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        return tensors[0].transpose(self.permutation)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,19 +324,12 @@ class Repeat(Operator):
             return same_row
         return only_row if inputs[index].rows == 1 else None
 
-    def computed(self, part: Part) -> Array:
-        if not part.shape.is_map:
-            return self._repeated(whole_tensor(part.inputs[0]))
-        if self.axis != 1:
-            return self._repeated(same_rows(part))
-        places = np.arange(part.begin, part.end) % part.inputs[0].shape.rows
-        return whole_tensor(part.inputs[0])[:, places]
-
-    def _repeated(self, values: Array) -> Array:
-        return np.concatenate([values] * self.times, axis=self.axis)
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        is_one_row = part.shape.is_map and self.axis == 1 and tensors[0].shape[1] == 1
+        return np.concatenate(list(tensors) * (part.rows if is_one_row else self.times), self.axis)
 
     def in_words(self) -> str:
-        return f"repeat {axis_in_words(self.axis)} {self.times} times"
+        return f"tile {axis_in_words(self.axis)} {self.times} times"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,14 +358,11 @@ class Gather(Operator):
         rises = all(before <= behind for before, behind in pairwise(self.places))
         return (lambda row: same_row(self.places[row])) if rises else None
 
-    def computed(self, part: Part) -> Array:
-        if not part.shape.is_map:
-            return np.take(whole_tensor(part.inputs[0]), self.places, axis=self.axis)
-        if self.axis != 1:
-            return np.take(same_rows(part), self.places, axis=self.axis)
-        rows = np.array(self.places[part.begin : part.end])
-        first = int(rows.min())
-        return part.inputs[0].rows(first, int(rows.max()) + 1)[:, rows - first]
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        places = np.array(self.places)
+        if self.axis == 1 and self.rows_needed(0, [part.inputs[0].shape], part.shape):
+            places = places[part.begin : part.end] - places[part.begin]
+        return np.take(tensors[0], places, axis=self.axis)
 
     def in_words(self) -> str:
         return f"gather {len(self.places)} of {axis_in_words(self.axis)}"
@@ -336,6 +372,7 @@ class Gather(Operator):
 class ConstantConcatenation(Operator):
     """Inputs and parameters one after another along an axis, as a token in front of others."""
 
+    words = "concat with constants"
     constants: Constants
     axis: int = 0
 
@@ -353,9 +390,6 @@ class ConstantConcatenation(Operator):
     def computed(self, part: Part) -> Array:
         readers = operand_readers(part, self.constants)
         return Concatenation(axis=self.axis).computed(part._replace(inputs=readers))
-
-    def in_words(self) -> str:
-        return "concat with constants"
 
 
 def axis_in_words(axis: int) -> str:
@@ -398,17 +432,17 @@ class TensorProduct(Operator):
 
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         """Return the products of all letters' sizes, for each operand behind the first."""
-        count = 1
-        for size in self._sizes(inputs).values():
-            count *= size
-        return count * (len(self.terms) - 1)
+        return prod(self._sizes(inputs).values()) * (len(self.terms) - 1)
 
     def computed(self, part: Part) -> Array:
         """Return the rows of the part, from whole operands."""
-        tensors = [whole_tensor(reader) for reader in operand_readers(part, self.constants)]
+        readers = operand_readers(part, self.constants)
+        return super(TensorProduct, self).computed(part._replace(inputs=readers))
+
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
         equation = f"{','.join(self.terms)}->{self.result}"
-        product: Array = np.einsum(equation, *tensors, optimize=len(tensors) > 1)
-        return cut(np.asarray(product, np.float32).reshape(part.shape.dims), part)
+        product = np.einsum(equation, *tensors, optimize=len(tensors) > 1)
+        return np.asarray(product, np.float32)
 
     def in_words(self) -> str:
         return f"einsum {','.join(self.terms)}->{self.result}"

@@ -12,10 +12,9 @@ from cnn2csdf.dtypes import Element
 from cnn2csdf.fixed_point.functions import short_softmax, softmax_of
 from cnn2csdf.fixed_point.single_precision import shares
 from cnn2csdf.operators.operator import (
-    Operator,
     RowByRow,
     RowsNeeded,
-    only_input,
+    SameDims,
     quantized_types,
     same_row,
 )
@@ -27,13 +26,12 @@ from cnn2csdf.shape import Dims, Shape
 class BatchNormalization(RowByRow):
     """Each feature map minus its mean, over its deviation, times a scale, plus a shift."""
 
+    words = "batch norm"
+    element_operations = 1
     epsilon: float = 1e-5
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         return dict.fromkeys(("scale", "shift", "mean", "variance"), (inputs[0].channels,))
-
-    def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
-        return output.elements
 
     def computed(self, part: Part) -> Array:
         values, weights = same_rows(part), part.weights
@@ -43,14 +41,12 @@ class BatchNormalization(RowByRow):
         result += along_channels(offset, values.ndim)
         return result
 
-    def in_words(self) -> str:
-        return "batch norm"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalResponseNormalization(RowByRow):
     """Each element over a power of the squares of its neighbours in `size` feature maps."""
 
+    words = "local response norm"
     size: int
     alpha: float = 1e-4
     beta: float = 0.75
@@ -71,69 +67,48 @@ class LocalResponseNormalization(RowByRow):
         scale = self.bias + self.alpha / self.size * sums
         return (values / np.power(scale, self.beta)).astype(np.float32, copy=False)
 
-    def in_words(self) -> str:
-        return "local response norm"
-
-
-class OfTheTensor(Operator):
-    """An operator of one input that keeps its dims and takes statistics of the tensor."""
-
-    __slots__ = ()
-
-    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
-        return only_input(self, inputs).dims
-
-    def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
-        """Return three for each element: two for the statistics, one to apply them."""
-        return output.elements * 3
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InstanceNormalization(OfTheTensor):
+class InstanceNormalization(SameDims):
     """Each feature map normalised by its own mean and variance, then scaled and shifted."""
 
+    element_operations = 3  # two for the statistics, one to apply them
     epsilon: float = 1e-5
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         return dict.fromkeys(("scale", "shift"), (inputs[0].channels,))
 
-    def computed(self, part: Part) -> Array:
-        """Return the rows of the part, from all rows."""
-        values = whole_tensor(part.inputs[0])
-        standard = _standard(values, tuple(range(1, values.ndim)), self.epsilon)
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        standard = _standard(tensors[0], tuple(range(1, tensors[0].ndim)), self.epsilon)
         scale, shift = (
-            along_channels(part.weights[one], values.ndim) for one in ("scale", "shift")
+            along_channels(part.weights[one], standard.ndim) for one in ("scale", "shift")
         )
-        return cut(standard * scale + shift, part)
+        return standard * scale + shift
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayerNormalization(OfTheTensor):
+class LayerNormalization(SameDims):
     """The axes from `axis` on normalised by their own mean and variance, then scaled and shifted."""
 
+    element_operations = 3
     axis: int
     epsilon: float = 1e-5
     has_bias: bool = True
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
-        return same_row if self._is_by_rows(inputs[index]) else None
-
-    def _is_by_rows(self, source: Shape) -> bool:
-        return source.is_map and self.axis == 2
+        return same_row if inputs[index].is_map and self.axis == 2 else None
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         roles = ("scale", "shift") if self.has_bias else ("scale",)
         return dict.fromkeys(roles, inputs[0].dims[self.axis :])
 
-    def computed(self, part: Part) -> Array:
-        by_rows = self._is_by_rows(part.shape)
-        values = same_rows(part) if by_rows else whole_tensor(part.inputs[0])
-        axes = tuple(range(self.axis, len(part.shape.dims)))
-        result = _standard(values, axes, self.epsilon)
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        axes = tuple(range(self.axis, tensors[0].ndim))
+        result = _standard(tensors[0], axes, self.epsilon)
         result *= part.weights["scale"]
         if self.has_bias:
             result += part.weights["shift"]
-        return result if by_rows else cut(result, part)
+        return result
 
 
 def _standard(values: Array, axes: tuple[int, ...], epsilon: float) -> Array:
@@ -145,23 +120,20 @@ def _standard(values: Array, axes: tuple[int, ...], epsilon: float) -> Array:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Softmax(OfTheTensor):
+class Softmax(SameDims):
     """Exponentials over their sum, over the axes from `axis` to `last` (by default that axis)."""
 
+    element_operations = 3
     axis: int
     last: int | None = None
     is_logarithm: bool = False
 
-    def computed(self, part: Part) -> Array:
-        """Return the rows of the part; along axes other than the rows it needs those rows only."""
-        axes = self.axes
-        by_rows = part.shape.is_map and 1 not in axes
-        values = same_rows(part) if by_rows else whole_tensor(part.inputs[0])
-        shifted = values - values.max(axis=axes, keepdims=True)
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        shifted = tensors[0] - tensors[0].max(axis=self.axes, keepdims=True)
         powers = np.exp(shifted)
-        sums = powers.sum(axis=axes, keepdims=True)
-        result = shifted - np.log(sums) if self.is_logarithm else powers / sums
-        return result if by_rows else cut(result, part)
+        sums = powers.sum(axis=self.axes, keepdims=True)
+        result: Array = shifted - np.log(sums) if self.is_logarithm else powers / sums
+        return result
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return shares as fixed-point arithmetic gives them: of 2 ** 8, 2 ** 15 or 2 ** 16."""

@@ -1,4 +1,4 @@
-"""The questions that every operator answers, in one class for each kind of operator."""
+"""The questions that every operator answers, and operands that are parameters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import ClassVar
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Quantization
 from cnn2csdf.integers import quantized
-from cnn2csdf.part import Part, RealRows, Types
+from cnn2csdf.part import HeldRows, Kept, Part, Reader, RealRows, Types, cut
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import ExecutionError, InvalidNetwork, counted
 
@@ -25,10 +25,14 @@ class Operator(ABC):
 
     Tensors are those of one frame: (channels, height, width) for feature maps, other ranks
     otherwise. An attribute that is a float, such as a slope, never takes part in an analysis.
+    An operator says what it computes as `formula` of rows, where it is the same for all rows and
+    for some, else as `computed`.
     """
 
     __slots__ = ()
     moves: ClassVar[bool] = False  # whether it only moves elements and changes none
+    words: ClassVar[str] = ""  # as in a table of layers; by default the words of the class's name
+    element_operations: ClassVar[int] = 0  # for each element of the output
 
     @abstractmethod
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
@@ -38,9 +42,30 @@ class Operator(ABC):
         """Return the shape of what it writes. Raises InvalidNetwork as output_dims does."""
         return Shape(dims=self.output_dims(inputs))
 
-    @abstractmethod
     def computed(self, part: Part) -> Array:
-        """Return the rows of the part; the part may be the whole. May be a view of an input."""
+        """Return the rows of the part; the part may be the whole. May be a view of an input.
+
+        The formula of the rows that `rows_needed` says, clipped to the inputs; of inputs that are
+        needed whole it gives all rows, of which those of the part are kept.
+        """
+        shapes = [reader.shape for reader in part.inputs]
+        rules = [self.rows_needed(one, shapes, part.shape) for one in range(len(shapes))]
+        tensors = []
+        for reader, needed in zip(part.inputs, rules, strict=True):
+            first, upto = 0, reader.shape.rows
+            if needed is not None:
+                first, upto = max(needed(part.begin)[0], 0), min(needed(part.end - 1)[1], upto)
+            if first < upto:
+                tensors.append(reader.rows(first, upto))
+        found = self.formula(tensors, part)
+        return cut(found.reshape(part.shape.dims), part) if rules[0] is None else found
+
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        """Return the rows of the part, or all rows, from those rows of the inputs that it needs.
+
+        An input of which it needs no row is not among the tensors.
+        """
+        raise NotImplementedError
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return the rows of the part where an input or the output is quantised.
@@ -71,28 +96,40 @@ class Operator(ABC):
         """Return the dims of each array of parameters, by its role."""
         return {}
 
+    def kept(self, inputs: Sequence[Shape]) -> Mapping[str, Kept]:
+        """Return what the layer itself keeps from one frame to the next, by its role."""
+        return {}
+
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         """Return the multiply-accumulates of one frame: convolutions and matrix products only."""
         return 0
 
     def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
         """Return the arithmetic operations of one frame; none for moving elements."""
-        return 2 * self.multiply_accumulates(inputs, output)
+        moved = output.elements * self.element_operations
+        return 2 * self.multiply_accumulates(inputs, output) + moved
 
     def in_words(self) -> str:
         """Return the operator in a few words, as in a table of layers."""
         name = type(self).__name__
-        return "".join(f" {one.lower()}" if one.isupper() else one for one in name).strip()
+        spaced = "".join(f" {one.lower()}" if one.isupper() else one for one in name)
+        return self.words or spaced.strip()
 
 
-class RowByRow(Operator):
-    """An operator with one input: each row it writes needs just the row of that number."""
+class SameDims(Operator):
+    """An operator with one input, whose output has the dims of the input."""
 
     __slots__ = ()
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         """Return the dims of the input."""
         return only_input(self, inputs).dims
+
+
+class RowByRow(SameDims):
+    """An operator with one input: each row it writes needs just the row of that number."""
+
+    __slots__ = ()
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
         """Return the row of the same number."""
@@ -166,3 +203,41 @@ def strided_row(start: int, step: int = 1) -> RowsNeeded:
 def describe(operator: Operator, epilogue: Sequence[Operator] = ()) -> str:
     """Return what an operator does, with its window and what is fused behind it."""
     return " + ".join(one.in_words() for one in (operator, *epilogue))
+
+
+Constants = tuple[tuple[int, Dims], ...]
+"""Of each trained operand its place among all operands, and its dims; in the order of places."""
+
+
+def constant_role(place: int) -> str:
+    """Return the role of the trained operand at that place."""
+    return f"constant {place}"
+
+
+def trained_operands(constants: Constants) -> Mapping[str, Dims]:
+    """Return the dims of each trained operand by its role."""
+    return {constant_role(place): dims for place, dims in constants}
+
+
+def operand_shapes(inputs: Sequence[Shape], constants: Constants) -> list[Shape]:
+    """Return the shapes of all operands in their order."""
+    shapes = list(inputs)
+    for place, dims in constants:
+        shapes.insert(place, Shape(dims=dims))
+    return shapes
+
+
+def operand_readers(part: Part, constants: Constants) -> list[Reader]:
+    """Return readers of all operands in their order."""
+    readers = list(part.inputs)
+    for place, dims in constants:
+        array = part.weights[constant_role(place)]
+        readers.insert(place, HeldRows(shape=Shape(dims=dims), array=array))
+    return readers
+
+
+def operand_place(index: int, constants: Constants) -> int:
+    """Return the place of input `index` among all operands."""
+    for place, _ in constants:
+        index += place <= index
+    return index

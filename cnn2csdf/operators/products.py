@@ -1,7 +1,4 @@
-"""Products of matrices.
-
-Integers whose scale depends on the frame: found, stored, and multiplied with trained integers.
-"""
+"""Matrix products, of real numbers and of integers whose scale depends on the frame."""
 
 from __future__ import annotations
 
@@ -11,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from cnn2csdf.arrays import Array
+from cnn2csdf.dtypes import Element
 from cnn2csdf.geometry import Window
 from cnn2csdf.integers import centred, channel_ratios, has_wide_sums, rescaled_sums
 from cnn2csdf.operators.elementwise import broadcast
+from cnn2csdf.operators.moves import as_it_lies
 from cnn2csdf.operators.operator import Operator, RowsNeeded, only_input, quantized_types, same_row
 from cnn2csdf.operators.windows import Convolution, window_cells
-from cnn2csdf.part import Part, Types, cut, same_rows, whole_tensor
+from cnn2csdf.part import Kept, Part, Types, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
@@ -40,8 +39,8 @@ class FullyConnected(Operator):
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         return self.units * inputs[0].elements
 
-    def computed(self, part: Part) -> Array:
-        product: Array = part.weights["matrix"] @ whole_tensor(part.inputs[0]).reshape(-1)
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        product: Array = part.weights["matrix"] @ tensors[0].reshape(-1)
         return product + part.weights["bias"] if self.has_bias else product
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
@@ -55,6 +54,45 @@ class FullyConnected(Operator):
         ratios = channel_ratios(given, weights, result, self.units)
         is_wide = has_wide_sums(given, part.weights)
         return rescaled_sums(sums.astype(np.int64), ratios, result, is_wide=is_wide)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamedProduct(FullyConnected):
+    """A matrix times the input and those of frames before it, so many in all, the oldest first.
+
+    What is kept are sums: of each result of later frames, what the inputs until now add to it. So the
+    frames before the first add nothing. The columns of the matrix are frame by frame, in each as the
+    elements lie.
+    """
+
+    places: int
+
+    def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
+        """Return the matrix (units, elements of all inputs), and the bias."""
+        matrix = {"matrix": (self.units, self.places * inputs[0].elements)}
+        return matrix | ({"bias": (self.units,)} if self.has_bias else {})
+
+    def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
+        return self.units * self.places * inputs[0].elements
+
+    def kept(self, inputs: Sequence[Shape]) -> Mapping[str, Kept]:
+        """Return the sums of the next results."""
+        return {"sums": Kept((self.places - 1, self.units), Element.INT32, 0)}
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return the result that this input ends, and add the input to all later ones."""
+        (given, result), weights = quantized_types(self, types), types.weights["matrix"]
+        vector = centred(as_it_lies(whole_tensor(part.inputs[0])).reshape(-1), given)
+        matrix = centred(part.weights["matrix"], weights)
+        added = matrix.reshape(self.units, self.places, -1) @ vector
+        before = np.zeros((self.places - 1, self.units), np.int32)
+        before = before if part.kept is None else part.kept["sums"]
+        later = np.concatenate([before[1:], np.zeros((1, self.units), np.int32)])
+        sums = before[0] + added[:, -1] + (part.weights["bias"] if self.has_bias else 0)
+        if part.kept is not None:
+            part.kept["sums"] = (later + added[:, -2::-1].T).astype(np.int32)
+        ratios = channel_ratios(given, weights, result, self.units)
+        return rescaled_sums(sums.astype(np.int64), ratios, result, is_wide=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,22 +125,13 @@ class MatrixProduct(Operator):
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         return output.elements * inputs[0].dims[-1]
 
-    def computed(self, part: Part) -> Array:
-        """Return the rows of the part: those rows of the first input times the matrix."""
-        first = part.inputs[0]
-        is_cut = part.shape.is_map and first.shape.is_map
-        left = same_rows(part) if is_cut else whole_tensor(first)
-        right = whole_tensor(part.inputs[1]) if self.units is None else part.weights["matrix"]
-        product: Array = np.matmul(left, right)
-        return product if is_cut else cut(product, part)
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        right = part.weights["matrix"] if self.units is not None else tensors[1]
+        product: Array = np.matmul(tensors[0], right)
+        return product
 
 
 STEPS = 255  # between the least and the largest of 8 bits
-
-
-def _limits(values: Array) -> tuple[np.float32, np.float32]:
-    """The least and the largest element, with zero between them."""
-    return np.minimum(values.min(), np.float32(0)), np.maximum(values.max(), np.float32(0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,14 +147,12 @@ class DynamicRange(Operator):
     def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
         return 2 * inputs[0].elements
 
-    def computed(self, part: Part) -> Array:
-        values = whole_tensor(part.inputs[0])
-        low, high = _limits(values)
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        low = np.minimum(tensors[0].min(), np.float32(0))
+        high = np.maximum(tensors[0].max(), np.float32(0))
         scale = np.float32(1) if low == high else np.float32((high - low) / np.float32(STEPS))
-        if self.gives == "scale":
-            return np.array([scale], np.float32)
-        zero = np.rint(np.clip(-_limits(values)[0] / scale, 0, STEPS))
-        return np.array([zero], np.float32)
+        zero = np.rint(np.clip(-low / scale, 0, STEPS))
+        return np.array([scale if self.gives == "scale" else zero], np.float32)
 
     def in_words(self) -> str:
         return f"dynamic {self.gives}"
@@ -135,6 +162,8 @@ class DynamicRange(Operator):
 class DynamicQuantization(Operator):
     """The first input as 8-bit integers, by the scale and the zero point that follow it."""
 
+    element_operations = 2
+
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         if len(inputs) != 3 or inputs[1].elements != 1 or inputs[2].elements != 1:
             raise InvalidNetwork("a dynamic quantisation takes a tensor, a scale and a zero point")
@@ -143,12 +172,8 @@ class DynamicQuantization(Operator):
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
         return same_row if index == 0 and output.is_map else None
 
-    def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
-        return 2 * output.elements
-
-    def computed(self, part: Part) -> Array:
-        scale, zero = (whole_tensor(reader)[0] for reader in part.inputs[1:])
-        values = part.inputs[0].rows(part.begin, part.end)
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        values, (scale,), (zero,) = tensors
         found: Array = np.clip(np.rint(values / scale) + zero, 0, STEPS)
         return found
 
@@ -206,6 +231,7 @@ class IntegerProduct(Operator):
     units: columns of a trained matrix, which has no zero point any more; None for a second input.
     """
 
+    words = "integer matrix product"
     units: int | None = None
     has_zeros: tuple[bool, bool] = (True, False)
 
@@ -231,16 +257,12 @@ class IntegerProduct(Operator):
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         return output.elements * inputs[0].dims[-1]
 
-    def computed(self, part: Part) -> Array:
-        zeros = [float(whole_tensor(one)[0]) for one in part.inputs[self._operands :]]
-        left, right = (zeros.pop(0) if has else 0.0 for has in self.has_zeros)
-        by_rows = self.units is not None and part.shape.is_map
-        first = same_rows(part._replace(inputs=part.inputs[:1])) if by_rows else None
-        first = whole_tensor(part.inputs[0]) if first is None else first
-        second = part.weights["matrix"] if self.units else whole_tensor(part.inputs[1])
-        sums = np.matmul(first.astype(np.float64) - left, second.astype(np.float64) - right)
-        found: Array = sums.astype(np.float32)
-        return found[:, part.begin : part.end] if part.shape.is_map and not by_rows else found
-
-    def in_words(self) -> str:
-        return "integer matrix product"
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        zeros = [float(one[0]) for one in tensors[self._operands :]]
+        second = part.weights["matrix"] if self.units is not None else tensors[1]
+        left, right = (
+            one.astype(np.float64) - (zeros.pop(0) if has_zero else 0.0)
+            for one, has_zero in zip((tensors[0], second), self.has_zeros, strict=True)
+        )
+        sums: Array = np.matmul(left, right)
+        return sums.astype(np.float32)

@@ -1,12 +1,9 @@
-"""Recurrent layers: LSTM, GRU and plain ones, each computed as a whole.
+"""LSTM, GRU and plain recurrences by the formulas of ONNX; LSTM and SVDF of quantised integers.
 
-Formulas, order of gates and outputs are those of ONNX.
-
-Recurrent cells of quantised integers, bit by bit as TensorFlow Lite Micro computes them.
-
-Each frame begins with a state of zero; readers refuse files whose state is kept from frame to frame.
-Described from tensorflow/tflite-micro, tensorflow/lite/micro/kernels: lstm_eval.h,
-lstm_eval_common.cc and svdf_common.cc.
+Those of integers are bit by bit as TensorFlow Lite Micro computes them, each frame from a state of
+zero or from that in which the frame before ended. Described from
+tensorflow/tflite-micro, tensorflow/lite/micro/kernels: lstm_eval.h, lstm_eval_common.cc and
+svdf_common.cc.
 """
 
 from __future__ import annotations
@@ -18,11 +15,12 @@ from math import log2
 import numpy as np
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.dtypes import Quantization
+from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.fixed_point.functions import power_hyperbolic_tangent, short_sigmoid
 from cnn2csdf.integers import Integers, centred, multiplier, rescaled, stored
+from cnn2csdf.operators.activations import sigmoid
 from cnn2csdf.operators.operator import Operator, only_input, quantized_types
-from cnn2csdf.part import Part, Types, cut, whole_tensor
+from cnn2csdf.part import Kept, Part, Types, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import ExecutionError, InvalidNetwork
 
@@ -37,7 +35,8 @@ class Recurrence(Operator):
 
     Reads (frames, sequences, elements). gives: "all" (frames, directions, sequences, units), "last"
     or "cell" (directions, sequences, units). resets_after: whether a GRU's reset is
-    applied behind the matrix. cell_limit: largest size of what an LSTM keeps.
+    applied behind the matrix. cell_limit: largest size of what an LSTM keeps. given: which of
+    "state" and "cell" come in behind the sequence, as first states of the frame.
     """
 
     kind: str
@@ -49,6 +48,7 @@ class Recurrence(Operator):
     has_state: bool = False
     has_cell: bool = False
     cell_limit: float | None = None
+    given: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in GATES or self.direction not in DIRECTIONS or self.units < 1:
@@ -62,10 +62,12 @@ class Recurrence(Operator):
         return len(DIRECTIONS[self.direction])
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
-        shape = only_input(self, inputs)
+        shape = only_input(self, inputs[:1])
         if not shape.is_map:
             raise InvalidNetwork(f"a recurrence needs frames x sequences x elements, found {shape}")
         state = (self.directions, shape.dims[1], self.units)
+        if [one.dims for one in inputs[1:]] != [state] * len(self.given):
+            raise InvalidNetwork(f"a recurrence with states of {inputs[1:]}, expected {state}")
         return (shape.dims[0], *state) if self.gives == "all" else state
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
@@ -85,14 +87,13 @@ class Recurrence(Operator):
         rows = self.directions * GATES[self.kind] * self.units
         return inputs[0].dims[0] * inputs[0].dims[1] * rows * (inputs[0].dims[-1] + self.units)
 
-    def computed(self, part: Part) -> Array:
-        frames = whole_tensor(part.inputs[0])
-        gone = [self._gone_through(place, frames, part) for place in range(self.directions)]
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        states = dict(zip(self.given, tensors[1:], strict=True))
+        part = part._replace(weights={**part.weights, **states})
+        gone = [self._gone_through(place, tensors[0], part) for place in range(self.directions)]
         if self.gives == "all":
-            found = np.stack([every for every, _, _ in gone], axis=1)
-        else:
-            found = np.stack([cell if self.gives == "cell" else last for _, last, cell in gone])
-        return cut(found.reshape(part.shape.dims), part)
+            return np.stack([every for every, _, _ in gone], axis=1)
+        return np.stack([cell if self.gives == "cell" else last for _, last, cell in gone])
 
     def _gone_through(self, place: int, frames: Array, part: Part) -> tuple[Array, Array, Array]:
         """Return the outputs of a direction for every frame, in order, and its last state."""
@@ -100,8 +101,8 @@ class Recurrence(Operator):
         weights = {role: array[place] for role, array in part.weights.items()}
         zeros = np.zeros((frames.shape[1], self.units), np.float32)
         state = (
-            weights["state"] if self.has_state else zeros,
-            weights["cell"] if self.has_cell else zeros,
+            weights["state"] if self.has_state or "state" in self.given else zeros,
+            weights["cell"] if self.has_cell or "cell" in self.given else zeros,
         )
         rows = GATES[self.kind] * self.units
         bias = weights["bias"] if self.has_bias else np.zeros(2 * rows, np.float32)
@@ -120,15 +121,15 @@ class Recurrence(Operator):
         if self.kind == "rnn":
             return np.tanh(sums), cell
         enters, leaves, forgets, new = np.split(sums, 4, axis=1)
-        cell = _sigmoid(forgets) * cell + _sigmoid(enters) * np.tanh(new)
+        cell = sigmoid(forgets) * cell + sigmoid(enters) * np.tanh(new)
         if self.cell_limit is not None:
             cell = np.clip(cell, -self.cell_limit, self.cell_limit)
-        return _sigmoid(leaves) * np.tanh(cell), cell
+        return sigmoid(leaves) * np.tanh(cell), cell
 
     def _next_gru(self, entering: Array, hidden: Array, matrix: Array, bias: Array) -> Array:
         units = self.units
         gates = entering[:, : 2 * units] + hidden @ matrix[: 2 * units].T + bias[: 2 * units]
-        update, reset = np.split(_sigmoid(gates), 2, axis=1)
+        update, reset = np.split(sigmoid(gates), 2, axis=1)
         own, shift = matrix[2 * units :], bias[2 * units :]
         if self.resets_after:
             new = np.tanh(entering[:, 2 * units :] + reset * (hidden @ own.T + shift))
@@ -139,11 +140,6 @@ class Recurrence(Operator):
 
     def in_words(self) -> str:
         return self.kind if self.direction == "forward" else f"{self.kind} {self.direction}"
-
-
-def _sigmoid(values: Array) -> Array:
-    result: Array = np.tanh(values * np.float32(0.5)) * np.float32(0.5) + np.float32(0.5)
-    return result
 
 
 CELL_GATES = ("input", "forget", "cell", "output")
@@ -173,11 +169,15 @@ class QuantizedLstm(_InIntegers):
     """An LSTM over the rows of (frames, elements); its cells are integers of 16 bits.
 
     cell_scale: a power of two. clip: largest size of a cell in its steps; None for no limit.
+    keeps: the number that the hidden state begins with, where it and the cells stay from frame to
+    frame; None where each frame begins at rest.
     """
 
+    words = "lstm"
     units: int
     cell_scale: float
     clip: int | None = None
+    keeps: int | None = None
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         shape = only_input(self, inputs)
@@ -194,6 +194,15 @@ class QuantizedLstm(_InIntegers):
             found[f"{gate} bias"] = (self.units,)
         return found
 
+    def kept(self, inputs: Sequence[Shape]) -> Mapping[str, Kept]:
+        """Return the hidden state and the cells."""
+        if self.keeps is None:
+            return {}
+        return {
+            "hidden": Kept((self.units,), Element.INT8, self.keeps),
+            "cell": Kept((self.units,), Element.INT16, 0),
+        }
+
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         frames, elements = inputs[0].dims
         return frames * len(CELL_GATES) * self.units * (elements + self.units)
@@ -204,6 +213,8 @@ class QuantizedLstm(_InIntegers):
         frames = centred(whole_tensor(part.inputs[0]), given)
         hidden = np.zeros(self.units, np.int64)
         cell = np.zeros(self.units, np.int64)
+        if part.kept is not None:
+            hidden, cell = centred(part.kept["hidden"], result), part.kept["cell"].astype(np.int64)
         found = []
         for frame in frames:
             gates = {gate: self._gate(gate, frame, hidden, part, types) for gate in CELL_GATES}
@@ -213,6 +224,8 @@ class QuantizedLstm(_InIntegers):
             out = stored(_product(bounded, gates["output"], ratio), result)
             hidden = centred(out, result)
             found.append(out)
+        if part.kept is not None:
+            part.kept["hidden"], part.kept["cell"] = out, cell.astype(np.int16)
         return np.stack(found)
 
     def _gate(
@@ -235,9 +248,6 @@ class QuantizedLstm(_InIntegers):
         found = _short(kept + new)
         return found if self.clip is None else np.clip(found, -self.clip, self.clip)
 
-    def in_words(self) -> str:
-        return "lstm"
-
 
 def _sums(
     vector: Integers, matrix: Array, bias: Array | int, given: Quantization, trained: Quantization
@@ -248,22 +258,24 @@ def _sums(
 
 
 def sum_multiplier(given: Quantization, trained: Quantization) -> tuple[int, int]:
-    """Return the factor from sums to the steps that enter a gate; of the scales in single precision."""
-    scale = float(np.float32(given.scale) * np.float32(trained.scale))
-    return multiplier(scale / 2.0**SUM_POWER)
+    """Return the factor from sums to the steps that enter a gate."""
+    return multiplier(given.scale * trained.scale / 2.0**SUM_POWER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantizedSvdf(_InIntegers):
-    """A filter over time in low rank, for the frame after a pause: only its last place counts.
+    """A filter over time in low rank: each frame gives the newest of so many places.
 
-    state: how what is kept between frames is quantised.
+    state: how the places are quantised. keeps: whether those before the newest stay from frame to
+    frame; otherwise each frame comes after a pause, and only the newest counts.
     """
 
+    words = "svdf"
     units: int
     rank: int
     places: int  # in time
     state: Quantization
+    keeps: bool = False
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         only_input(self, inputs)
@@ -281,22 +293,35 @@ class QuantizedSvdf(_InIntegers):
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         return self.units * self.rank * (inputs[0].elements + self.places)
 
+    def kept(self, inputs: Sequence[Shape]) -> Mapping[str, Kept]:
+        """Return the places before the newest, from the oldest on."""
+        if not self.keeps or self.places == 1:
+            return {}
+        dims = self.units * self.rank, self.places - 1
+        return {"places": Kept(dims, self.state.element, self.state.zero_point)}
+
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return the sums over the filters of a unit."""
         given, result = quantized_types(self, types)
         matrix, filters = types.weights["matrix"], types.weights["filters"]
         vector = centred(whole_tensor(part.inputs[0]).reshape(-1), given)
         sums = part.weights["matrix"].astype(np.int64) @ vector
-        ratio = given.scale * matrix.scale / self.state.scale
         limits = np.iinfo(self.state.element.value)
-        features = np.clip(rescaled(sums, *multiplier(ratio)), limits.min, limits.max)
-        # the kept place is stored with a zero point, and may wrap around
-        kept = (features + self.state.zero_point).astype(limits.dtype).astype(np.int64)
-        last = part.weights["filters"][:, -1].astype(np.int64)
-        weighed = last * (kept - self.state.zero_point)
+        ratio = multiplier(svdf_ratio(given, matrix, self.state))
+        features = np.clip(rescaled(sums, *ratio), limits.min, limits.max)
+        # a place is stored with a zero point, and may wrap around
+        newest = (features + self.state.zero_point).astype(limits.dtype)
+        places = np.full((len(newest), self.places), self.state.zero_point, limits.dtype)
+        if part.kept is not None and self.places > 1:
+            places[:, :-1] = part.kept["places"]
+            part.kept["places"] = np.column_stack([places[:, 1:-1], newest])
+        places[:, -1] = newest
+        weighed = (centred(places, self.state) * part.weights["filters"]).sum(axis=1)
         sums = part.weights["bias"] + weighed.reshape(self.units, self.rank).sum(axis=1)
-        ratio = self.state.scale * filters.scale / result.scale
-        return stored(rescaled(sums, *multiplier(ratio)), result)
+        ratio = multiplier(svdf_ratio(self.state, filters, result))
+        return stored(rescaled(sums, *ratio), result)
 
-    def in_words(self) -> str:
-        return "svdf"
+
+def svdf_ratio(given: Quantization, trained: Quantization, result: Quantization) -> float:
+    """Return the factor from sums to steps of a result."""
+    return given.scale * trained.scale / result.scale

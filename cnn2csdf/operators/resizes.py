@@ -1,6 +1,4 @@
-"""Feature maps of another size: padded, cropped, resized.
-
-Places of a resized axis in the input, computed as ONNX Runtime computes them.
+"""Feature maps of another size: padded, cropped, resized as ONNX Runtime and TensorFlow Lite do.
 
 The nearest place is found in single precision, rounding errors included: at a tie they decide, and
 a network that was trained and deployed has them. Compared with ONNX Runtime 1.31.1, which takes a
@@ -65,26 +63,13 @@ class Pad(Operator):
             stored = None if part.types is None else part.types.output
             dtype = "float32" if stored is None else stored.element.value
             return framed(source, rows, columns, fill=self.value, dtype=dtype)
-        found = _PLACES[self.mode]
-        return _picked(
-            part,
-            found(np.arange(part.begin, part.end) - top, height),
-            found(np.arange(part.shape.width) - left, width),
-        )
-
-
-def _reflected(places: Places, length: int) -> Places:
-    """Places beyond the ends mirrored at the first and the last one."""
-    turns = places % max(2 * length - 2, 1)
-    return np.where(turns < length, turns, 2 * length - 2 - turns)
-
-
-def _repeated(places: Places, length: int) -> Places:
-    """Places beyond the ends moved to the first or the last one."""
-    return np.clip(places, 0, length - 1)
-
-
-_PLACES = {"reflect": _reflected, "edge": _repeated}
+        places = (np.arange(part.begin, part.end) - top, np.arange(part.shape.width) - left)
+        found = zip(places, (height, width), strict=True)
+        if self.mode == "edge":  # places beyond the ends moved to the first or the last one
+            return _picked(part, *(np.clip(one, 0, length - 1) for one, length in found))
+        # Places beyond the ends mirrored at the first and the last one.
+        turns = [(one % max(2 * length - 2, 1), length) for one, length in found]
+        return _picked(part, *(np.minimum(one, 2 * length - 2 - one) for one, length in turns))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,12 +140,21 @@ class Resize(Operator):
         return lambda row: (int(first[row]), int(last[row]) + 1)
 
     def computed(self, part: Part) -> Array:
+        """Return the rows of the part: rows mixed of two or four, then columns likewise."""
         down, across = self._axes(part.inputs[0].shape)
         rows, columns = np.arange(part.begin, part.end), np.arange(self.size[1])
+        result: Array
         if self.function == "nearest":
             return _picked(part, down.nearest(rows), across.nearest(columns))
         if self.function == "cubic":
-            return self._cubic(part, down, across)
+            skips = self.skips_outside
+            around, weights = down.cubic_neighbours(rows, self.cubic, skips_outside=skips)
+            first = int(around.min())
+            read = part.inputs[0].rows(first, int(around.max()) + 1)
+            mixed = np.einsum("crtw,rt->crw", read[:, around - first], weights)
+            around, weights = across.cubic_neighbours(columns, self.cubic, skips_outside=skips)
+            result = np.einsum("crwt,wt->crw", mixed[:, :, around], weights)
+            return result
         above, below, from_above = down.neighbours(rows)
         left, right, from_left = across.neighbours(columns)
         first = int(above.min())
@@ -168,19 +162,7 @@ class Resize(Operator):
         upper, lower = read[:, above - first], read[:, below - first]
         mixed = upper + (lower - upper) * from_above[:, None]
         west, east = mixed[:, :, left], mixed[:, :, right]
-        result: Array = west + (east - west) * from_left
-        return result
-
-    def _cubic(self, part: Part, down: ResizedAxis, across: ResizedAxis) -> Array:
-        """Rows mixed of four, then columns of four."""
-        rows, columns = np.arange(part.begin, part.end), np.arange(self.size[1])
-        skips = self.skips_outside
-        around, weights = down.cubic_neighbours(rows, self.cubic, skips_outside=skips)
-        first = int(around.min())
-        read = part.inputs[0].rows(first, int(around.max()) + 1)
-        mixed = np.einsum("crtw,rt->crw", read[:, around - first], weights)
-        around, weights = across.cubic_neighbours(columns, self.cubic, skips_outside=skips)
-        result: Array = np.einsum("crwt,wt->crw", mixed[:, :, around], weights)
+        result = west + (east - west) * from_left
         return result
 
     def in_words(self) -> str:
@@ -269,9 +251,9 @@ class ResizedAxis:
 
     def _single_precision(self, places: Reals) -> Reals:
         scale = np.float32(self.scale or np.float32(self.size) / np.float32(self.length))
+        last = np.float32(max(self.size - 1, 1))
         match self.coordinates:
             case "align corners":
-                last = np.float32(max(self.size - 1, 1))
                 return places * np.float32(self.length - 1) / last
             case "pytorch half pixel" if self.size == 1:
                 return places * np.float32(0)
@@ -282,7 +264,6 @@ class ResizedAxis:
             case "half pixel by ratio":
                 return (places + HALF) * (np.float32(self.length) / np.float32(self.size))
             case "align corners by ratio":
-                last = np.float32(max(self.size - 1, 1))
                 return places * (np.float32(self.length - 1) / last)
         return places / scale
 

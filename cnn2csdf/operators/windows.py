@@ -1,13 +1,8 @@
-"""Convolutions, forwards and backwards; computed as products of matrices.
-
-Pooling: the largest or the mean of what a window covers.
-
-The cells that windows cover: input rows and columns with their border.
-"""
+"""Convolutions, as products of matrices, and pooling: operators with windows over feature maps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -17,9 +12,9 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.dtypes import Element
+from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.fixed_point.single_precision import averaged
-from cnn2csdf.geometry import Axis, Pair, Range, Span, Window, meeting, window_places
+from cnn2csdf.geometry import Pair, Span, Window, meeting, window_places
 from cnn2csdf.integers import centred, channel_ratios, has_wide_sums, rescaled_sums
 from cnn2csdf.operators.operator import (
     Operator,
@@ -90,31 +85,23 @@ class Convolution(Operator):
     def summed(self, cells: Array, weights: Mapping[str, Array], part: Part) -> Array:
         """Return the products of what the windows see with the kernel, plus the bias."""
         seen = unfolded(cells, self.window, part.rows, part.shape.width)
-        is_depthwise = self.groups == part.inputs[0].shape.channels
-        sums = (_depthwise if is_depthwise else _as_product)(self, part, seen, weights["kernel"])
-        return _with_bias(sums, self, weights)
+        places = (part.rows, part.shape.width)
+        sums: Any = 0
+        if self.groups == part.inputs[0].shape.channels:  # depthwise: sums over the kernel's places
+            kernel = weights["kernel"].reshape(self.groups, -1, *self.window.kernel, 1, 1)
+            for row, column in np.ndindex(*self.window.kernel):
+                sums += seen[:, None, row, column] * kernel[:, :, row, column]
+        else:
+            kernel = weights["kernel"].reshape(self.groups, self.filters // self.groups, -1)
+            sums = np.matmul(kernel, seen.reshape(self.groups, -1, prod(places)))
+        found: Array = sums.reshape(self.filters, *places)
+        if self.has_bias:
+            found += along_channels(weights["bias"], 3)
+        return found
 
     def in_words(self) -> str:
         kind = "" if self.groups == 1 else f", {self.groups} groups"
         return f"conv {window_in_words(self.window)}{kind}"
-
-
-def _as_product(operator: Convolution, part: Part, seen: Array, kernel: Array) -> Array:
-    columns = seen.reshape(operator.groups, -1, part.rows * part.shape.width)
-    matrices = kernel.reshape(operator.groups, operator.filters // operator.groups, -1)
-    product: Array = np.matmul(matrices, columns)
-    return product.reshape(operator.filters, part.rows, part.shape.width)
-
-
-def _depthwise(operator: Convolution, part: Part, seen: Array, kernel: Array) -> Array:
-    """Return the sums over the kernel's places, where each group has a single input channel."""
-    multiple = operator.filters // operator.groups
-    kernel = kernel.reshape(operator.groups, multiple, *operator.window.kernel)
-    sums: Any = 0
-    for row, column in np.ndindex(*operator.window.kernel):
-        sums += seen[:, None, row, column] * kernel[:, :, row, column, None, None]
-    found: Array = sums.reshape(operator.filters, part.rows, part.shape.width)
-    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +141,7 @@ class TransposedConvolution(Operator):
 
         Input row i adds to row i * stride + tap * dilation - padding of the output.
         """
-        return self._summed(part, part.weights, lambda cells: cells)
+        return self._summed(part, part.weights, None)
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return the rows of the part; sums of integers are exact in double precision."""
@@ -162,51 +149,39 @@ class TransposedConvolution(Operator):
             return super(TransposedConvolution, self).computed_in_integers(part, types)
         given, result = quantized_types(self, types)
         weights = {role: array.astype(np.float64) for role, array in part.weights.items()}
-        sums = self._summed(part, weights, lambda cells: centred(cells, given).astype(np.float64))
+        sums = self._summed(part, weights, given).astype(np.int64)
         ratios = channel_ratios(given, types.weights["kernel"], result, self.filters)
-        is_wide = given.element is Element.INT16
-        return rescaled_sums(sums.astype(np.int64), ratios, result, is_wide=is_wide)
+        return rescaled_sums(sums, ratios, result, is_wide=given.element is Element.INT16)
 
     def _summed(
-        self, part: Part, weights: Mapping[str, Array], taken: Callable[[Array], Array]
+        self, part: Part, weights: Mapping[str, Array], given: Quantization | None
     ) -> Array:
-        """The sums, and the bias; taken: what is made of the rows that are read."""
+        """The sums, and the bias; given: how the rows that are read are quantised, if they are."""
         sums = np.zeros((self.filters, part.rows, part.shape.width), weights["kernel"].dtype)
         shape, (down, across) = part.inputs[0].shape, (self.window.rows, self.window.columns)
         first, upto = down.scattering((part.begin, part.end))
         first, upto = max(0, first), min(shape.height, upto)
         if first < upto:
-            cells = taken(part.inputs[0].rows(first, upto))
-            products = _scattered(self, cells, weights["kernel"])
+            cells = part.inputs[0].rows(first, upto)
+            cells = cells if given is None else centred(cells, given).astype(np.float64)
+            # What each input element adds, by filter, kernel row and column, and place.
+            kernel = weights["kernel"].reshape(self.groups, shape.channels // self.groups, -1)
+            columns = cells.reshape(*kernel.shape[:2], -1)
+            products = np.matmul(kernel.transpose(0, 2, 1), columns).reshape(
+                self.filters, *self.window.kernel, upto - first, shape.width
+            )
             for row, column in np.ndindex(*self.window.kernel):
                 shift = first * down.stride + row * down.dilation - down.before - part.begin
                 rows = meeting(shift, down.stride, upto - first, part.rows)
                 shift = column * across.dilation - across.before
-                columns = meeting(shift, across.stride, shape.width, part.shape.width)
-                sums[:, rows[1], columns[1]] += products[:, row, column, rows[0], columns[0]]
-        return _with_bias(sums, self, weights)
+                places = meeting(shift, across.stride, shape.width, part.shape.width)
+                sums[:, rows[1], places[1]] += products[:, row, column, rows[0], places[0]]
+        if self.has_bias:
+            sums += along_channels(weights["bias"], 3)
+        return sums
 
     def in_words(self) -> str:
         return f"transposed conv {window_in_words(self.window)}"
-
-
-def _scattered(operator: TransposedConvolution, cells: Array, kernel: Array) -> Array:
-    """Return what each input element adds: (filters, kernel rows, kernel columns, rows, columns)."""
-    channels, rows, columns = cells.shape
-    groups = operator.groups
-    matrices = kernel.reshape(groups, channels // groups, -1)
-    product: Array = np.matmul(
-        matrices.transpose(0, 2, 1), cells.reshape(groups, channels // groups, rows * columns)
-    )
-    return product.reshape(operator.filters, *operator.window.kernel, rows, columns)
-
-
-def _with_bias(
-    sums: Array, operator: Convolution | TransposedConvolution, weights: Mapping[str, Array]
-) -> Array:
-    if operator.has_bias:
-        sums += along_channels(weights["bias"], 3)
-    return sums
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,73 +205,64 @@ class Pooling(Operator):
 
     def computed(self, part: Part) -> Array:
         if self.function == "max":
-            return _folded(window_cells(self.window, part, fill=-np.inf), np.maximum, self, part)
-        sums = _folded(window_cells(self.window, part, fill=0.0), np.add, self, part)
-        mean: Array = sums / self._all_counts(part).astype(np.float32)
+            return self._reduced(window_cells(self.window, part, fill=-np.inf), np.maximum, part)
+        sums = self._reduced(window_cells(self.window, part, fill=0.0), np.add, part)
+        mean: Array = sums / self._counts(part).astype(np.float32)
         return mean
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return the rows of the part; in fixed point, files give both sides the same scale."""
         given, result = quantized_types(self, types)
-        if not given.is_fixed_point and given != result and self.function == "max":
+        dtype, is_max = given.element.value, self.function == "max"
+        if is_max and not given.is_fixed_point and given != result:
             return super(Pooling, self).computed_in_integers(part, types)
-        if self.function == "max":
-            least = np.iinfo(given.element.value).min
-            return _folded(
-                window_cells(self.window, part, fill=least, dtype=given.element.value),
-                np.maximum,
-                self,
-                part,
-            )
         fill = 0 if given.is_fixed_point else given.zero_point
-        cells = window_cells(self.window, part, fill=fill, dtype=given.element.value)
-        whole, counts = cells.astype(np.int64) - fill, self._all_counts(part)
-        sums = _folded(whole, np.add, self, part)
+        least = int(np.iinfo(dtype).min)
+        cells = window_cells(self.window, part, fill=least if is_max else fill, dtype=dtype)
+        if is_max:
+            return self._reduced(cells, np.maximum, part)
+        sums, counts = (
+            self._reduced(cells.astype(np.int64) - fill, np.add, part),
+            self._counts(part),
+        )
         if not given.is_fixed_point:
             return averaged(sums, counts, given, result)
         halves = np.where(sums > 0, counts // 2, -(counts // 2))
-        means: NDArray[np.int64] = np.sign(sums) * (
-            np.abs(sums + halves) // counts
-        )  # towards zero, as C divides
-        result_rows: Array = means.astype(given.element.value)
-        return result_rows
+        # towards zero, as C divides
+        means: Array = np.sign(sums) * (np.abs(sums + halves) // counts)
+        return means.astype(dtype)
 
-    def _all_counts(self, part: Part) -> NDArray[np.int64]:
+    def _counts(self, part: Part) -> NDArray[np.int64]:
         """Cells of each window that count in the mean; at least one."""
-        shape = part.inputs[0].shape
-        rows = self._counts(self.window.rows, (part.begin, part.end), shape.height)
-        columns = self._counts(self.window.columns, (0, part.shape.width), shape.width)
-        counts: NDArray[np.int64] = np.maximum(rows[:, None] * columns, 1)
+        window, shape, found = self.window, part.inputs[0].shape, []
+        for axis, places, length in (
+            (window.rows, np.arange(part.begin, part.end), shape.height),
+            (window.columns, np.arange(part.shape.width), shape.width),
+        ):
+            starts = places * axis.stride - axis.before
+            cells = starts[:, None] + np.arange(axis.kernel) * axis.dilation
+            low = -axis.before if self.counts_padding else 0
+            high = length + (axis.after if self.counts_padding else min(axis.after, 0))
+            found.append(((low <= cells) & (cells < high)).sum(axis=1))
+        counts: NDArray[np.int64] = np.maximum(found[0][:, None] * found[1], 1)
         return counts
 
-    def _counts(self, axis: Axis, outputs: Range, length: int) -> NDArray[np.int64]:
-        """Cells along an axis that count in the mean, for each place of the output."""
-        starts = np.arange(*outputs) * axis.stride - axis.before
-        cells = starts[:, None] + np.arange(axis.kernel) * axis.dilation
-        low = -axis.before if self.counts_padding else 0
-        high = length + (axis.after if self.counts_padding else min(axis.after, 0))
-        counts: NDArray[np.int64] = ((low <= cells) & (cells < high)).sum(axis=1)
-        return counts
+    def _reduced(self, cells: Array, combine: np.ufunc, part: Part) -> Array:
+        """Combine the rows of each window, then the columns."""
+        axes = ((self.window.rows, part.rows), (self.window.columns, part.shape.width))
+        for number, (axis, places) in enumerate(axes):
+            extent = (places - 1) * axis.stride + 1
+            taps = [
+                cells[:, *(slice(None),) * number, start : start + extent : axis.stride]
+                for start in range(0, axis.extent, axis.dilation)
+            ]
+            cells = taps[0] if len(taps) == 1 else combine(taps[0], taps[1])
+            for tap in taps[2:]:
+                combine(cells, tap, out=cells)
+        return cells
 
     def in_words(self) -> str:
         return f"{self.function} pool {window_in_words(self.window)}"
-
-
-def _folded(cells: Array, combine: np.ufunc, operator: Pooling, part: Part) -> Array:
-    """Combine the rows of each window, then the columns."""
-    window = operator.window
-    for number, (axis, places) in enumerate(
-        ((window.rows, part.rows), (window.columns, part.shape.width))
-    ):
-        reach = (places - 1) * axis.stride + 1
-        taps = [
-            cells[:, *(slice(None),) * number, start : start + reach : axis.stride]
-            for start in range(0, axis.extent, axis.dilation)
-        ]
-        cells = taps[0] if len(taps) == 1 else combine(taps[0], taps[1])
-        for tap in taps[2:]:
-            combine(cells, tap, out=cells)
-    return cells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,12 +277,10 @@ class GlobalPooling(Operator):
     def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
         return inputs[0].elements
 
-    def computed(self, part: Part) -> Array:
-        maps = whole_tensor(part.inputs[0])
-        pooled: Array = (np.max if self.function == "max" else np.mean)(
-            maps, axis=(1, 2), keepdims=True
-        )
-        return pooled
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        pooled = np.max if self.function == "max" else np.mean
+        found: Array = pooled(tensors[0], axis=(1, 2), keepdims=True)
+        return found
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return means as sums of integers over their number, in single precision."""
@@ -338,15 +302,15 @@ def framed(
 
     A view of the input where the spans lie inside it; else an array of the type of its elements.
     """
-    top, bottom = rows.held
-    left, right = columns.held
+    (top, bottom), (left, right) = rows.held, columns.held
     if (top, bottom, left, right) == (rows.first, rows.upto, columns.first, columns.upto):
         return reader.rows(top, bottom)[:, :, left:right]
     cells = np.full((reader.shape.channels, rows.places, columns.places), fill, dtype)
     if top < bottom and left < right:
-        cells[
-            :, top - rows.first : bottom - rows.first, left - columns.first : right - columns.first
-        ] = reader.rows(top, bottom)[:, :, left:right]
+        inner = cells[:, top - rows.first : bottom - rows.first]
+        inner[:, :, left - columns.first : right - columns.first] = reader.rows(top, bottom)[
+            :, :, left:right
+        ]
     return cells
 
 
@@ -360,28 +324,20 @@ def window_cells(window: Window, part: Part, *, fill: float, dtype: str = "float
 
 def unfolded(cells: Array, window: Window, rows: int, columns: int) -> Array:
     """Return a view (channels, kernel rows, kernel columns, rows, columns) of what windows see."""
-    channel, down, across = cells.strides
-    return as_strided(
-        cells,
-        shape=(cells.shape[0], *window.kernel, rows, columns),
-        strides=(
-            channel,
-            down * window.dilation[0],
-            across * window.dilation[1],
-            down * window.stride[0],
-            across * window.stride[1],
-        ),
-        writeable=False,
-    )
+    channel, *places = cells.strides
+    steps = [
+        step * factor
+        for factors in (window.dilation, window.stride)
+        for step, factor in zip(places, factors, strict=True)
+    ]
+    shape = (cells.shape[0], *window.kernel, rows, columns)
+    return as_strided(cells, shape=shape, strides=(channel, *steps), writeable=False)
 
 
 def window_in_words(window: Window) -> str:
     """Kernel, stride behind a slash, dilation behind an at sign; one number where both agree."""
     text = f"{window.kernel[0]}x{window.kernel[1]}"
-    if window.stride != (1, 1):
-        text += f"/{_pair(window.stride)}"
-    return text if window.dilation == (1, 1) else f"{text}@{_pair(window.dilation)}"
-
-
-def _pair(values: tuple[int, int]) -> str:
-    return str(values[0]) if values[0] == values[1] else f"{values[0]}x{values[1]}"
+    for sign, pair in (("/", window.stride), ("@", window.dilation)):
+        if pair != (1, 1):
+            text += sign + (str(pair[0]) if pair[0] == pair[1] else f"{pair[0]}x{pair[1]}")
+    return text

@@ -455,7 +455,7 @@ def symbolic_maximum(
     The symbols are real and have the names of the parameters.
     """
     if find_spec("sympy") is None:
-        raise CsdfError("to_sympy() needs SymPy: pip install csdf[sympy]")
+        raise CsdfError("to_sympy() needs SymPy: pip install sympy")
     sympy = import_module("sympy")
     symbols = [sympy.Symbol(name, real=True) for name in names]
     lines = []

@@ -24,6 +24,7 @@ from csdf.names import quoted
 
 if TYPE_CHECKING:
     from csdf.model.graph import Graph
+    from csdf.parameters.graph import ParametricGraph
 
 NETWORKS = (".onnx", ".tflite", ".cfg")  # suffixes of files that hold a network
 
@@ -121,6 +122,14 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         help="take the bufferSize properties of any SDF3 file as capacities, or of none, as SDF3 does; "
         "default: of the files that csdf has written",
     )
+    parser.add_argument(
+        "--set",
+        action="append",
+        type=named_values,
+        metavar="NAME=VALUE",
+        default=[],
+        help="the value of a parameter, where numbers of the graph are expressions such as 2*n+1",
+    )
     parser.set_defaults(told_sizes=None)
     parser.add_argument(
         "--file-limit",
@@ -143,12 +152,7 @@ def read(path: str, options: argparse.Namespace) -> Graph:
         )
     with working(f"reading {path}"), warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        graph = read_graph(
-            path,
-            assume_zero_times=options.assume_zero_times,
-            buffer_sizes=options.buffer_sizes,
-            most=options.file_limit,
-        )
+        graph = _instance(path, options) if options.set else _plain(path, options)
     uncounted = 0
     for one in found:
         if isinstance(one.message, UncountedSizes):
@@ -159,6 +163,62 @@ def read(path: str, options: argparse.Namespace) -> Graph:
     is_sdf3 = graph.origin is not None and suffix_of(path) != ".json"
     tell_sizes(path, options, bounded if is_sdf3 else 0, uncounted)
     return graph
+
+
+def _plain(path: str, options: argparse.Namespace) -> Graph:
+    """The graph of a file without parameters; of others it is said how they are read."""
+    try:
+        return read_graph(path, **_reading(options))
+    except UnreadableFile as error:
+        if suffix_of(path) not in (".xml", ".json"):
+            raise
+        from csdf.parameters.graph import parameters_of_file  # for files that were refused
+
+        names = parameters_of_file(path, options.file_limit)
+        if not names:
+            raise
+        values = " ".join(f"--set {name}=4" for name in names)
+        are = "is a parameter" if len(names) == 1 else "are parameters"
+        raise UnreadableFile(
+            f"{error}; if {', '.join(names)} {are}, give values, such as {values}; "
+            "`csdf analyze --symbolic` has formulas"
+        ) from None
+
+
+def _instance(path: str, options: argparse.Namespace) -> Graph:
+    """The graph of a file with parameters, at the values of --set."""
+    values = set_values(options)
+    for name, listed in values.items():
+        if len(listed) > 1:
+            raise UnreadableFile(
+                f"{path}: --set {name} has {len(listed)} values; expected one, except with csdf analyze"
+            )
+    return read_parametric(path, options).at({name: one for name, (one,) in values.items()})
+
+
+def read_parametric(path: str, options: argparse.Namespace) -> ParametricGraph:
+    """Return the graph of a file whose numbers may be expressions."""
+    from csdf.parameters.graph import read_parametric_graph  # for such files alone
+
+    return read_parametric_graph(path, **_reading(options))
+
+
+def set_values(options: argparse.Namespace) -> dict[str, tuple[Fraction, ...]]:
+    """Return the values of --set by their parameters; a parameter that is set twice is refused."""
+    found: dict[str, tuple[Fraction, ...]] = {}
+    for name, values in options.set:
+        if name in found:
+            options.refuse(f"--set {name} is given twice; write its values with commas")
+        found[name] = values
+    return found
+
+
+def _reading(options: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "assume_zero_times": options.assume_zero_times,
+        "buffer_sizes": options.buffer_sizes,
+        "most": options.file_limit,
+    }
 
 
 def tell_sizes(
@@ -262,6 +322,30 @@ def named_integers(text: str) -> tuple[str, int]:
     if not name:
         raise unfit(text, "NAME=NUMBER")
     return name, from_zero(value)
+
+
+MOST_VALUES = 20_000  # of one parameter
+
+
+def named_values(text: str) -> tuple[str, tuple[Fraction, ...]]:
+    """Parse `n=4`, `n=1..64`, `n=0..64..4` (every fourth) or `n=1,2,3/2`; for argparse."""
+    name, equals, listed = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise unfit(text, "NAME=VALUE, such as n=4, n=1..64 or n=1,2,3/2")
+    values: dict[Fraction, None] = {}
+    for part in listed.split(","):
+        first, *rest = part.split("..")
+        if not rest:
+            values[fraction(part)] = None
+            continue
+        ends = [integer(one) for one in (first, *rest)]
+        if len(ends) > 3 or (step := ends[2] if len(ends) == 3 else 1) < 1 or ends[1] < ends[0]:
+            raise unfit(part, "a range such as 1..64, or 0..64..4 for every fourth")
+        numbers = range(ends[0], ends[1] + 1, step)
+        if len(numbers) + len(values) > MOST_VALUES:
+            raise unfit(part, f"a range of at most {MOST_VALUES} values")
+        values.update(dict.fromkeys(map(Fraction, numbers)))
+    return name, tuple(values)
 
 
 def positive(text: str) -> int:

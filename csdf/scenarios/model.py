@@ -1,4 +1,4 @@
-"""Scenario-aware dataflow: graphs that take turns, and the automaton that says in which order.
+"""Scenario-aware dataflow: graphs executed one after another, and the automaton of their orders.
 
 A scenario is one iteration of its graph. The tokens that lie on the channels between two scenarios
 have names: a scenario takes the tokens of the names that it declares and leaves others, and the

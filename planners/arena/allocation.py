@@ -1,8 +1,7 @@
 """Offsets for the buffers of a problem: the least peak, or any within a capacity.
 
-A plan like an older one: hints are followed where that costs no byte.
-
-Choice of pairs of buffers at the same offset, where a layer may compute in place.
+All choices of pairs of buffers at the same offset, where a layer may compute in place, are searched
+in turns. A plan is like an older one where that costs no byte: its hints are followed.
 """
 
 from __future__ import annotations
@@ -10,20 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import NamedTuple
 
 from csdf.errors import counted
 from csdf.status import Reason, Status, Why, because, told
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
-from planners.arena.blocks import Blocks, blocks_of
-from planners.arena.bounds import Bound
+from planners.arena.blocks import Blocks, Bound, blocks_of
 from planners.arena.checker import check_plan
-from planners.arena.greedy import Greedy
+from planners.arena.orders import Greedy
 from planners.arena.portfolio import MOST_EXACT, Portfolio
 from planners.arena.problem import Buffer, MemoryPlan, Pair, Problem
 
 CHECKED = 2000  # buffers up to which every plan is shown to the checker
 MOST_NAMED = 8  # buffers in a message
+MOST_PAIRS = 6  # of which all choices are tried; beyond, all pairs together or none
+
+Groups = tuple[tuple[str, ...], ...]  # buffers that share an offset
 
 
 class ArenaWhy(Why):
@@ -58,30 +58,25 @@ def plan_arena(
     the search lasts until its end, which may be far.
     Raises InvalidPlan where fixed offsets contradict each other, GaveUp where there is no first plan.
     """
-    return plan_and_end(problem, capacity=capacity, stop=stop_of(budget)).plan
+    return plan_and_end(problem, capacity=capacity, stop=stop_of(budget))[0]
 
 
-class PlanAndEnd(NamedTuple):
-    """A plan, and what ended the search for it early; None if it came to its end."""
-
-    plan: MemoryPlan
-    end: Reason | None
-
-
-def plan_and_end(problem: Problem, *, capacity: int | None, stop: Stop) -> PlanAndEnd:
-    """Return what plan_arena returns, and what ended it."""
+def plan_and_end(
+    problem: Problem, *, capacity: int | None, stop: Stop
+) -> tuple[MemoryPlan, Reason | None]:
+    """Return what plan_arena returns, and what ended the search early; None if it came to its end."""
     search = _Allocation(problem, capacity)
     early: Reason | None = None
     try:
         while not search.is_done:
-            stop.look(Progress(lower_bound=search.lower_bound, best=search.peak))
+            stop.look(Progress(lower_bound=search.bound[1].peak, best=search.peak))
             search.step()
     except ENDS as end:
         early = reason_of(end)
     plan = with_hints(search.plan(early))
     if plan.has_offsets and len(problem.buffers) <= CHECKED:
         check_plan(plan)
-    return PlanAndEnd(plan, early)
+    return plan, early
 
 
 class _Allocation:
@@ -89,18 +84,16 @@ class _Allocation:
 
     def __init__(self, problem: Problem, capacity: int | None) -> None:
         check_fixed(problem)
-        self._problem = problem
-        self._capacity = capacity
-        groups, self._is_complete = choices(problem)
+        self._problem, self._capacity = problem, capacity
+        groups, is_complete = choices(problem)
         self._blocks = [blocks for one in groups if (blocks := blocks_of(problem, one)).can_be]
         self._portfolios = [_started(blocks, capacity) for blocks in self._blocks]
         self._best = min(self._portfolios, key=lambda one: one.peak)
         self._open = list(range(len(self._blocks)))
-        self._relaxed = Bound(0, ())
-        self._relaxed_blocks = self._blocks[0]
-        if not self._is_complete:
-            self._relaxed_blocks = blocks_of(relaxed(problem))
-            self._relaxed = _started(self._relaxed_blocks, capacity).bound
+        self._relaxed: tuple[Blocks, Bound] | None = None  # where there are choices beside these
+        if not is_complete:
+            blocks = blocks_of(relaxed(problem))
+            self._relaxed = blocks, _started(blocks, capacity).bound
         self._turn = 0
         self._close()
 
@@ -109,16 +102,12 @@ class _Allocation:
         return self._best.peak
 
     @property
-    def lower_bound(self) -> int:
-        return self._bound()[1].peak
-
-    def _bound(self) -> tuple[Blocks, Bound]:
-        """Return what no choice can be below, and the blocks that it speaks of."""
-        if not self._is_complete:
-            return self._relaxed_blocks, self._relaxed
+    def bound(self) -> tuple[Blocks, Bound]:
+        """The lower bound of all choices, and the blocks that it speaks of."""
+        if self._relaxed is not None:
+            return self._relaxed
         bounds = [one.bound for one in self._portfolios]
-        place = min(range(len(bounds)), key=lambda number: bounds[number].peak)
-        return self._blocks[place], bounds[place]
+        return min(zip(self._blocks, bounds, strict=True), key=lambda one: one[1].peak)
 
     @property
     def _fits(self) -> bool:
@@ -139,61 +128,55 @@ class _Allocation:
         """Forget the choices that cannot lead to anything better."""
         most = self.peak - 1 if self._capacity is None else self._capacity
         self._open = [one for one in self._open if self._portfolios[one].bound.peak <= most]
-        if self.lower_bound >= self.peak:
+        if self.bound[1].peak >= self.peak:
             self._open = []
 
     def plan(self, early: Reason | None) -> MemoryPlan:
-        bound = self.lower_bound
-        status = self._status(bound)
-        resting = {b.name: b.offset or 0 for b in self._problem.buffers if not b.takes_bytes}
-        offsets = {} if status == Status.INFEASIBLE else resting | self._best.offsets
-        order = [buffer.name for buffer in self._problem.buffers]
+        blocks, bound = self.bound
+        capacity, status = self._capacity, Status.FEASIBLE
+        if capacity is not None and bound.peak > capacity:
+            status, evidence = Status.INFEASIBLE, _evidence(blocks, bound)
+            reason = because(ArenaWhy.TOO_LARGE, evidence=evidence, capacity=capacity)
+        elif capacity is not None and not self._fits:
+            status, end = Status.UNKNOWN, early or because(ArenaWhy.NO_CHOICE_LEFT)
+            reason = because(ArenaWhy.NONE_FITS, end=end, peak=counted(self.peak, "byte"))
+        elif bound.peak == self.peak:
+            status, reason = Status.OPTIMAL, _evidence(blocks, bound)
+        elif self._fits:
+            reason = because(ArenaWhy.FITS, capacity=capacity)
+        else:
+            reason = early or because(ArenaWhy.NOT_EVERY_CHOICE)
+        offsets: dict[str, int] = {}
+        if status != Status.INFEASIBLE:
+            found, buffers = self._best.offsets, self._problem.buffers
+            offsets = {b.name: found[b.name] if b.takes_bytes else b.offset or 0 for b in buffers}
         return MemoryPlan(
             problem=self._problem,
-            offsets={name: offsets[name] for name in order} if offsets else {},
-            lower_bound=bound,
+            offsets=offsets,
+            lower_bound=bound.peak,
             status=status,
-            reason=self._reason(status, early),
+            reason=reason,
         )
 
-    def _status(self, bound: int) -> Status:
-        if self._capacity is not None and bound > self._capacity:
-            return Status.INFEASIBLE
-        if self._capacity is not None and not self._fits:
-            return Status.UNKNOWN
-        return Status.OPTIMAL if bound == self.peak else Status.FEASIBLE
 
-    def _reason(self, status: Status, early: Reason | None) -> Reason:
-        if status is Status.INFEASIBLE:
-            return because(ArenaWhy.TOO_LARGE, evidence=self._evidence(), capacity=self._capacity)
-        if status is Status.OPTIMAL:
-            return self._evidence()
-        if status is Status.UNKNOWN:
-            why = early or because(ArenaWhy.NO_CHOICE_LEFT)
-            return because(ArenaWhy.NONE_FITS, end=why, peak=counted(self.peak, "byte"))
-        if self._fits:
-            return because(ArenaWhy.FITS, capacity=self._capacity)
-        return early or because(ArenaWhy.NOT_EVERY_CHOICE)
-
-    def _evidence(self) -> Reason:
-        """Say which buffers need so much, and when."""
-        blocks, bound = self._bound()
-        buffers = [buffer for number in bound.blocks for buffer in blocks.members[number]]
-        if not buffers:
-            return because(ArenaWhy.NO_BUFFERS)
-        start, end = max(b.start for b in buffers), min(b.end for b in buffers)
-        kind = ArenaWhy.AT_TIME
-        if start >= end:
-            kind = ArenaWhy.IN_TIME
-            start, end = min(b.start for b in buffers), max(b.end for b in buffers)
-        return because(
-            kind,
-            start=start,
-            end=end,
-            buffers=Names(buffer.name for buffer in buffers),
-            least=counted(bound.peak, "byte"),
-            proof=", proved by search" if bound.by_search else "",
-        )
+def _evidence(blocks: Blocks, bound: Bound) -> Reason:
+    """Say which buffers need so much, and when."""
+    buffers = [buffer for number in bound.blocks for buffer in blocks.members[number]]
+    if not buffers:
+        return because(ArenaWhy.NO_BUFFERS)
+    start, end = max(b.start for b in buffers), min(b.end for b in buffers)
+    kind = ArenaWhy.AT_TIME
+    if start >= end:
+        kind = ArenaWhy.IN_TIME
+        start, end = min(b.start for b in buffers), max(b.end for b in buffers)
+    return because(
+        kind,
+        start=start,
+        end=end,
+        buffers=Names(buffer.name for buffer in buffers),
+        least=counted(bound.peak, "byte"),
+        proof=", proved by search" if bound.by_search else "",
+    )
 
 
 def _started(blocks: Blocks, capacity: int | None) -> Portfolio:
@@ -210,23 +193,11 @@ def _started(blocks: Blocks, capacity: int | None) -> Portfolio:
 
 def check_fixed(problem: Problem) -> None:
     """Raise InvalidPlan if two buffers with fixed offsets are in each other's way."""
-    fixed = tuple(buffer for buffer in problem.buffers if buffer.offset is not None)
-    names = {buffer.name for buffer in fixed}
-    pairs = {
-        what: tuple(pair for pair in getattr(problem, what) if names.issuperset(pair))
-        for what in ("conflicts", "may_overlap", "in_place")
-    }
-    part = Problem(name=problem.name, buffers=fixed, **pairs)
-    offsets = {buffer.name: buffer.offset for buffer in fixed if buffer.offset is not None}
-    check_plan(
-        MemoryPlan(
-            problem=part,
-            offsets=offsets,
-            lower_bound=0,
-            status=Status.FEASIBLE,
-            reason=told("fixed"),
-        )
-    )
+    offsets = {b.name: b.offset for b in problem.buffers if b.offset is not None}
+    part = problem.part((b for b in problem.buffers if b.name in offsets), problem.name)
+    status, reason = Status.FEASIBLE, told("fixed")
+    plan = MemoryPlan(problem=part, offsets=offsets, lower_bound=0, status=status, reason=reason)
+    check_plan(plan)
 
 
 def with_hints(plan: MemoryPlan) -> MemoryPlan:
@@ -235,52 +206,30 @@ def with_hints(plan: MemoryPlan) -> MemoryPlan:
     Hints are taken in the order of the buffers and dropped where they collide; the plan stays as it
     is if the other buffers do not find room around what is hinted.
     """
-    buffers = plan.problem.buffers
-    if not plan.has_offsets or all(b.hint is None or not b.takes_bytes for b in buffers):
+    problem, peak = plan.problem, plan.peak if plan.has_offsets else 0
+    if not plan.has_offsets or all(b.hint is None or not b.takes_bytes for b in problem.buffers):
         return plan
-    blocks = blocks_of(_hinted(plan.problem, plan.peak))
-    if not blocks.can_be:
-        return plan
-    for offsets in Greedy(blocks).standard_plans():
-        if blocks.peak(offsets) <= plan.peak:
-            return replace(plan, offsets={**plan.offsets, **_in_bytes(blocks, offsets)})
-    return plan
-
-
-def _hinted(problem: Problem, peak: int) -> Problem:
-    """Return the problem with hints as fixed offsets, without those that collide or end too high."""
     plain = blocks_of(problem)
-    number_of = {members[0].name: number for number, members in enumerate(plain.members)}
-    taken: dict[int, tuple[int, int]] = {}  # from where to where, by number
-    for number, (buffer,) in enumerate(plain.members):
-        if buffer.offset is not None:
-            taken[number] = buffer.offset, buffer.offset + buffer.size
-    for number, (buffer,) in enumerate(plain.members):
+    single = [buffer for (buffer,) in plain.members]
+    taken = {  # from where to where, by number of the block
+        n: (b.offset, b.offset + b.size) for n, b in enumerate(single) if b.offset is not None
+    }
+    for number, buffer in enumerate(single):
         if buffer.hint is None or number in taken or buffer.hint + buffer.size > peak:
             continue
         begin, end = buffer.hint, buffer.hint + buffer.size
         near = (taken[other] for other in plain.neighbours(number) if other in taken)
         if all(end <= low or high <= begin for low, high in near):
             taken[number] = begin, end
-    buffers = tuple(
-        replace(buffer, offset=taken[number_of[buffer.name]][0])
-        if number_of.get(buffer.name) in taken
-        else buffer
-        for buffer in problem.buffers
-    )
-    return replace(problem, buffers=buffers)
-
-
-def _in_bytes(blocks: Blocks, offsets: list[int]) -> dict[str, int]:
-    return {
-        members[0].name: at * blocks.unit
-        for members, at in zip(blocks.members, offsets, strict=True)
-    }
-
-
-MOST_PAIRS = 6  # of which all choices are tried; beyond, all pairs together or none
-
-Groups = tuple[tuple[str, ...], ...]
+    places = {single[number].name: begin for number, (begin, _) in taken.items()}
+    hinted = (replace(b, offset=places.get(b.name, b.offset)) for b in problem.buffers)
+    blocks = blocks_of(replace(problem, buffers=tuple(hinted)))
+    for offsets in Greedy(blocks).standard_plans() if blocks.can_be else ():
+        if blocks.peak(offsets) <= peak:
+            lies = zip(blocks.members, offsets, strict=True)
+            found = {buffer.name: at * blocks.unit for (buffer,), at in lies}
+            return replace(plan, offsets={**plan.offsets, **found})
+    return plan
 
 
 def choices(problem: Problem) -> tuple[list[Groups], bool]:
@@ -289,31 +238,24 @@ def choices(problem: Problem) -> tuple[list[Groups], bool]:
     Many pairs first. A choice is left out if a group of it holds two buffers that conflict and are
     no pair, or that a fixed offset does not suit.
     """
-    pairs = [pair for pair in problem.in_place if _may_merge(problem, pair)]
-    counts = range(len(pairs), -1, -1)
+    pairs = [
+        pair for pair in problem.in_place if all(b.takes_bytes for b in _by_name(problem, pair))
+    ]
     if len(pairs) > MOST_PAIRS:
-        return [_greedily_grouped(problem, pairs), ()], False
-    found = {
-        groups: None
-        for count in counts
-        for chosen in combinations(pairs, count)
-        if (groups := _groups(chosen)) is not None and _is_allowed(problem, groups)
-    }
-    return list(found), True
+        chosen: list[Pair] = []  # as many as go together, taken one after another
+        for pair in pairs:
+            if _is_allowed(problem, _groups([*chosen, pair])):
+                chosen.append(pair)
+        return [_groups(chosen), ()], False
+    found = (
+        _groups(some) for count in range(len(pairs), -1, -1) for some in combinations(pairs, count)
+    )
+    return list(dict.fromkeys(one for one in found if _is_allowed(problem, one))), True
 
 
 def relaxed(problem: Problem) -> Problem:
     """Return the problem with pairs that do not conflict at all; its bounds hold for both."""
     return replace(problem, may_overlap=problem.may_overlap + problem.in_place, in_place=())
-
-
-def _greedily_grouped(problem: Problem, pairs: Sequence[Pair]) -> Groups:
-    """Return the groups of as many pairs as go together, taken one after another."""
-    chosen: list[Pair] = []
-    for pair in pairs:
-        if _is_allowed(problem, _groups([*chosen, pair])):
-            chosen.append(pair)
-    return _groups(chosen)
 
 
 def _groups(pairs: Sequence[Pair]) -> Groups:
@@ -324,11 +266,6 @@ def _groups(pairs: Sequence[Pair]) -> Groups:
         groups = [group for group in groups if not group & set(pair)]
         groups.append(set(pair).union(*touched))
     return tuple(sorted(tuple(sorted(group)) for group in groups))
-
-
-def _may_merge(problem: Problem, pair: Pair) -> bool:
-    found = _by_name(problem, pair)
-    return all(buffer.takes_bytes for buffer in found)
 
 
 def _is_allowed(problem: Problem, groups: Groups) -> bool:

@@ -1,9 +1,4 @@
-"""Several memories: which buffer lies in which bank, and where in it.
-
-Assignment of buffers to memory banks by exhaustive search, one buffer after another.
-
-Buffers in one bank of several: whether they fit, and where. Every set is planned once.
-"""
+"""Several memories: which buffer lies in which bank, by exhaustive search, and where in it."""
 
 from __future__ import annotations
 
@@ -14,17 +9,30 @@ from csdf.errors import GaveUp, InvalidPlan
 from csdf.status import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 from planners.arena.allocation import check_fixed, plan_and_end, plan_arena
-from planners.arena.problem import Bank, Buffer, MemoryPlan, Pair, Problem, most_alive
+from planners.arena.problem import Bank, Buffer, MemoryPlan, Problem, loads
+
+MOST_STEPS = 40  # steps of search for one set of buffers in one bank
+MOST_PLANS = 2000  # that are made for one problem
+MOST_CHOSEN = 64  # buffers without a bank up to which choices are searched
+MOST_CHOICES = 100_000  # of a bank for a buffer, after which the search gives up
+
+Names = frozenset[str]
+Filling = tuple[Names, ...]  # the buffers in each bank, in the order of the banks
 
 
 class BankWhy(Why):
-    """The reasons for the status of a plan for several banks."""
+    """The reasons for the status of a plan for several banks, and of one bank."""
 
     EVERY_BANK_FITS = "every bank fits"
     IN_BANK = "bank {bank!r}: {reason}"
     NONE_FITS = "all choices of a bank for each buffer were searched; none fits"
     UNDECIDED = "whether some buffers fit into a bank together stayed undecided"
     NONE_KNOWN = "{end}; no choice of banks that fits is known"
+    FIXED = "fixed offsets: {error}"
+    MOST_PLANS = "{most} sets of buffers in a bank were tried, not all"
+    ENDED = "the search for one choice of buffers ended"
+    TOO_MANY = "{buffers} buffers are too many to search all choices of banks"
+    MOST_CHOICES = "{most} choices of banks were tried, not all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +54,7 @@ def plan_banks(problem: Problem, *, budget: Budget = None) -> BankPlan:
 
     First the banks are filled in their order: what does not fit into one goes on to the next, the
     largest first. That is a heuristic. Where it fails, all choices of banks are searched, in limits
-    that `bank_search` and `bank_contents` name; then `infeasible` is proved. It also is where all
+    that the constants of this module name; then `infeasible` is proved. It also is where all
     capacities together, or those of the banks that buffers name, are too small. Beyond the limits,
     or where `budget` or Ctrl-C ends the search, the status is `unknown`.
 
@@ -55,7 +63,10 @@ def plan_banks(problem: Problem, *, budget: Budget = None) -> BankPlan:
     if not problem.banks:
         raise InvalidPlan(f"{problem.name}: has no banks")
     together = sum(bank.capacity for bank in problem.banks)
-    everything = replace(problem, buffers=tuple(map(_anywhere, problem.buffers)), banks=())
+    anywhere = (
+        replace(one, bank=None, offset=None, alignment=1, hint=None) for one in problem.buffers
+    )
+    everything = replace(problem, buffers=tuple(anywhere), banks=())
     bound = plan_arena(everything, capacity=together, budget=Stop(steps=0))
     plans: dict[str, MemoryPlan] = {}
     status, reason = bound.status, bound.reason
@@ -71,9 +82,12 @@ def plan_banks(problem: Problem, *, budget: Budget = None) -> BankPlan:
 
 
 def _planned(problem: Problem, stop: Stop) -> tuple[Status, Reason, dict[str, MemoryPlan]]:
-    """Return status, reason and plans."""
+    """Return status, reason and plans; what takes no room lies in the first bank."""
     contents = Contents(problem, stop)
-    start = tuple(_named_for(problem, bank) for bank in problem.banks)
+    start = tuple(
+        frozenset(one.name for one in problem.buffers if one.bank == bank.name)
+        for bank in problem.banks
+    )
     for bank, names in zip(problem.banks, start, strict=True):
         plan = contents.plan(bank, names)
         if plan.status in (Status.INFEASIBLE, Status.UNKNOWN):
@@ -86,67 +100,44 @@ def _planned(problem: Problem, stop: Stop) -> tuple[Status, Reason, dict[str, Me
             return Status.INFEASIBLE, because(BankWhy.NONE_FITS), {}
     if filling is None:
         return Status.UNKNOWN, because(BankWhy.UNDECIDED), {}
-    plans = _plans(problem, contents, filling)
-    for name, plan in plans.items():
+    resting = {one.name for one in problem.buffers if one.bank is None and not one.takes_bytes}
+    first, *others = filling
+    plans: dict[str, MemoryPlan] = {}
+    for bank, names in zip(problem.banks, (first | resting, *others), strict=True):
+        plans[bank.name] = plan = contents.plan(bank, names)
         if not plan.has_offsets or plan.status == Status.UNKNOWN:
-            return Status.UNKNOWN, because(BankWhy.IN_BANK, bank=name, reason=plan.reason), {}
+            return (
+                Status.UNKNOWN,
+                because(BankWhy.IN_BANK, bank=bank.name, reason=plan.reason),
+                {},
+            )
     return Status.FEASIBLE, because(BankWhy.EVERY_BANK_FITS), plans
 
 
-def _plans(problem: Problem, contents: Contents, filling: Filling) -> dict[str, MemoryPlan]:
-    """Return the plans of the banks; what takes no room lies in the first bank."""
-    resting = {one.name for one in problem.buffers if one.bank is None and not one.takes_bytes}
-    first, *others = filling
-    whole = (first | resting, *others)
-    return {
-        bank.name: contents.plan(bank, names)
-        for bank, names in zip(problem.banks, whole, strict=True)
-    }
-
-
-def _named_for(problem: Problem, bank: Bank) -> Names:
-    return frozenset(one.name for one in problem.buffers if one.bank == bank.name)
-
-
 def _filled_in_turn(problem: Problem, contents: Contents, start: Filling) -> Filling | None:
-    """Put into each bank what is left and fits; None if something is left at the end."""
-    left = frozenset(one.name for one in problem.buffers if is_free(one))
+    """Put into each bank what is left and fits; None if something is left at the end.
+
+    Of a bank the largest leaves until the others fit.
+    """
+    left = frozenset(one.name for one in problem.buffers if _is_free(one))
     filling: list[Names] = []
     for bank, named in zip(problem.banks, start, strict=True):
-        chosen = _staying(contents, bank, named, left)
+        staying = [one for one in contents.named(left) if one.size <= bank.capacity]
+        while staying and not contents.can_fit(bank, named | {one.name for one in staying}):
+            staying.remove(max(staying, key=lambda buffer: buffer.size))
+        chosen = frozenset(one.name for one in staying)
         filling.append(named | chosen)
         left -= chosen
     return None if left else tuple(filling)
 
 
-def _staying(contents: Contents, bank: Bank, named: Names, left: Names) -> Names:
-    """Return those that stay in the bank when the largest leaves until the others fit."""
-    movable = [one for one in contents.named(left) if one.size <= bank.capacity]
-    while movable and not contents.can_fit(bank, named | {one.name for one in movable}):
-        movable.remove(max(movable, key=lambda buffer: buffer.size))
-    return frozenset(one.name for one in movable)
-
-
-def _anywhere(buffer: Buffer) -> Buffer:
-    return replace(buffer, bank=None, offset=None, alignment=1, hint=None)
-
-
-MOST_STEPS = 40  # steps of search for one set of buffers in one bank
-MOST_PLANS = 2000  # that are made for one problem
-
-Names = frozenset[str]
-
-
-class ContentsWhy(Why):
-    """Why buffers have no plan in one bank."""
-
-    FIXED = "fixed offsets: {error}"
-    MOST_PLANS = "{most} sets of buffers in a bank were tried, not all"
-    ENDED = "the search for one choice of buffers ended"
+def _is_free(buffer: Buffer) -> bool:
+    """Whether the buffer takes room and names no bank."""
+    return buffer.takes_bytes and buffer.bank is None
 
 
 class Contents:
-    """Plans for sets of buffers of a problem in its banks.
+    """Plans for sets of buffers of a problem in its banks; every set is planned once.
 
     What ends the stop ends the work with it, by GaveUp or KeyboardInterrupt; so do MOST_PLANS.
     """
@@ -154,7 +145,6 @@ class Contents:
     def __init__(self, problem: Problem, stop: Stop) -> None:
         self._problem = problem
         self._stop = stop
-        self._buffers = {buffer.name: buffer for buffer in problem.buffers}
         self._yielding = {
             name for pair in (*problem.may_overlap, *problem.in_place) for name in pair
         }
@@ -167,12 +157,15 @@ class Contents:
 
     def can_fit(self, bank: Bank, names: Names) -> bool | None:
         """Return whether the buffers fit into the bank; None if that stayed undecided."""
-        if self._load(names) > bank.capacity:
+        buffers = self.named(names)  # what may lie over another buffer is not counted as alive
+        lives = [(b.start, b.end, b.size) for b in buffers if b.name not in self._yielding]
+        if max(loads(lives).values(), default=0) > bank.capacity:
             return False
-        if self._fits_side_by_side(bank, names):
-            return True
+        is_free = all(one.offset is None and one.alignment == 1 for one in buffers)
+        if is_free and sum(one.size for one in buffers if one.takes_bytes) <= bank.capacity:
+            return True  # each can have bytes of its own, so that nobody need search
         if len(self._known) >= MOST_PLANS:
-            raise GaveUp(because(ContentsWhy.MOST_PLANS, most=MOST_PLANS))
+            raise GaveUp(because(BankWhy.MOST_PLANS, most=MOST_PLANS))
         status = self.plan(bank, names).status
         return None if status == Status.UNKNOWN else status != Status.INFEASIBLE
 
@@ -184,58 +177,18 @@ class Contents:
         return self._known[key]
 
     def _planned(self, bank: Bank, names: Names) -> MemoryPlan:
-        part = _part(self._problem, bank, self.named(names))
+        buffers = (replace(buffer, bank=None) for buffer in self.named(names))
+        part = self._problem.part(buffers, f"{self._problem.name} in {bank.name}")
         try:
             check_fixed(part)
         except InvalidPlan as error:
-            return MemoryPlan(
-                problem=part,
-                lower_bound=0,
-                status=Status.INFEASIBLE,
-                reason=because(ContentsWhy.FIXED, error=str(error)),
-            )
-        steps = self._stop.part(steps=MOST_STEPS, reason=because(ContentsWhy.ENDED))
-        found = plan_and_end(part, capacity=bank.capacity, stop=steps)
-        self._stop.end_whole(found.end)
-        return found.plan
-
-    def _load(self, names: Names) -> int:
-        """Return bytes that live at one time; what may lie over another buffer is not counted."""
-        return most_alive(self._buffers[name] for name in names - self._yielding)
-
-    def _fits_side_by_side(self, bank: Bank, names: Names) -> bool:
-        """Whether each can have bytes of its own, so that nobody need search."""
-        buffers = [self._buffers[name] for name in names]
-        is_free = all(one.offset is None and one.alignment == 1 for one in buffers)
-        return is_free and sum(one.size for one in buffers if one.takes_bytes) <= bank.capacity
-
-
-def _part(problem: Problem, bank: Bank, buffers: list[Buffer]) -> Problem:
-    names = {buffer.name for buffer in buffers}
-
-    def among(pairs: tuple[Pair, ...]) -> tuple[Pair, ...]:
-        return tuple(pair for pair in pairs if names.issuperset(pair))
-
-    return Problem(
-        name=f"{problem.name} in {bank.name}",
-        buffers=tuple(replace(buffer, bank=None) for buffer in buffers),
-        conflicts=among(problem.conflicts),
-        may_overlap=among(problem.may_overlap),
-        in_place=among(problem.in_place),
-    )
-
-
-MOST_CHOSEN = 64  # buffers without a bank up to which choices are searched
-MOST_CHOICES = 100_000  # of a bank for a buffer, after which the search gives up
-
-Filling = tuple[Names, ...]  # the buffers in each bank, in the order of the banks
-
-
-class ChoiceWhy(Why):
-    """Why not every choice of a bank for each buffer is searched."""
-
-    TOO_MANY = "{buffers} buffers are too many to search all choices of banks"
-    MOST_CHOICES = "{most} choices of banks were tried, not all"
+            reason = because(BankWhy.FIXED, error=str(error))
+            status = Status.INFEASIBLE
+            return MemoryPlan(problem=part, lower_bound=0, status=status, reason=reason)
+        steps = self._stop.part(steps=MOST_STEPS, reason=because(BankWhy.ENDED))
+        plan, end = plan_and_end(part, capacity=bank.capacity, stop=steps)
+        self._stop.end_whole(end)
+        return plan
 
 
 class BankSearch:
@@ -249,7 +202,7 @@ class BankSearch:
         self._banks = problem.banks
         self._contents = contents
         self._stop = stop
-        self._free = sorted((b for b in problem.buffers if is_free(b)), key=_rank)
+        self._free = sorted((b for b in problem.buffers if _is_free(b)), key=_rank)
         pairs = (*problem.conflicts, *problem.may_overlap, *problem.in_place)
         self._paired = {name for pair in pairs for name in pair}
         self._choices = 0
@@ -261,7 +214,7 @@ class BankSearch:
         None is a proof if is_decided. Raises GaveUp beyond MOST_CHOSEN buffers or MOST_CHOICES.
         """
         if len(self._free) > MOST_CHOSEN:
-            raise GaveUp(because(ChoiceWhy.TOO_MANY, buffers=len(self._free)))
+            raise GaveUp(because(BankWhy.TOO_MANY, buffers=len(self._free)))
         return self._filled(start, 0, 0)
 
     def _filled(self, filling: Filling, number: int, before: int) -> Filling | None:
@@ -269,17 +222,29 @@ class BankSearch:
         if number == len(self._free):
             return filling
         for bank in self._banks_for(filling, number, before):
-            self._count()
-            larger = _with(filling, bank, self._free[number].name)
-            fits = self._contents.can_fit(self._banks[bank], larger[bank])
+            self._choices += 1
+            if self._choices > MOST_CHOICES:
+                raise GaveUp(because(BankWhy.MOST_CHOICES, most=MOST_CHOICES))
+            self._stop.look()
+            larger = filling[bank] | {self._free[number].name}
+            fits = self._contents.can_fit(self._banks[bank], larger)
             self.is_decided &= fits is not None
-            if fits and (found := self._filled(larger, number + 1, bank)) is not None:
-                return found
+            if fits:
+                with_it = (*filling[:bank], larger, *filling[bank + 1 :])
+                found = self._filled(with_it, number + 1, bank)
+                if found is not None:
+                    return found
         return None
 
     def _banks_for(self, filling: Filling, number: int, before: int) -> Iterator[int]:
-        """The numbers of banks to try: one of several empty ones of a capacity, none twice."""
-        first = before if number > 0 and self._are_alike(number - 1, number) else 0
+        """The numbers of banks to try: one of several empty ones of a capacity, none twice.
+
+        A buffer that may change places with the one before it in every plan begins at its bank.
+        """
+        first, one, other = 0, self._free[number - 1], self._free[number]
+        is_paired = not self._paired.isdisjoint((one.name, other.name))
+        if number > 0 and not is_paired:
+            first = before if replace(one, name=other.name, hint=other.hint) == other else 0
         empty: set[int] = set()
         for bank, capacity in enumerate(one.capacity for one in self._banks):
             if not filling[bank]:
@@ -289,29 +254,8 @@ class BankSearch:
             if bank >= first:
                 yield bank
 
-    def _are_alike(self, one: int, other: int) -> bool:
-        """Whether two buffers may change places in every plan."""
-        first, second = self._free[one], self._free[other]
-        is_paired = first.name in self._paired or second.name in self._paired
-        return not is_paired and replace(first, name=second.name, hint=second.hint) == second
-
-    def _count(self) -> None:
-        self._choices += 1
-        if self._choices > MOST_CHOICES:
-            raise GaveUp(because(ChoiceWhy.MOST_CHOICES, most=MOST_CHOICES))
-        self._stop.look()
-
-
-def is_free(buffer: Buffer) -> bool:
-    """Whether the buffer takes room and names no bank."""
-    return buffer.takes_bytes and buffer.bank is None
-
 
 def _rank(buffer: Buffer) -> tuple[int, ...]:
     """The largest first, those alike one after the other."""
     fixed = -1 if buffer.offset is None else buffer.offset
     return (-buffer.size, buffer.start - buffer.end, buffer.start, buffer.alignment, fixed)
-
-
-def _with(filling: Filling, bank: int, name: str) -> Filling:
-    return (*filling[:bank], filling[bank] | {name}, *filling[bank + 1 :])

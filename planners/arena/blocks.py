@@ -1,20 +1,20 @@
-"""A problem as numbers: blocks, their conflicts, and the unit in which offsets are counted.
+"""A problem as numbers: blocks, their conflicts, the unit of offsets, and bounds by cliques.
 
 A block is a buffer, or several that begin at the same offset, because a layer computes in place.
-Buffers without bytes are left out.
+Buffers without bytes are left out. A clique is of blocks that all conflict with one another.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import gcd, lcm
-from typing import Any
+from typing import Any, NamedTuple
 
 from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
-from planners.arena.problem import Buffer, Problem
+from planners.arena.problem import Buffer, Problem, loads
 from planners.kernels import placement as kernel
 from planners.kernels import ranges
 
@@ -45,6 +45,22 @@ class Blocks:
 
     def __len__(self) -> int:
         return len(self.members)
+
+    @property
+    def starts(self) -> list[int]:
+        """When the first buffer of each block is needed."""
+        return [min(buffer.start for buffer in members) for members in self.members]
+
+    @property
+    def ends(self) -> list[int]:
+        """When no buffer of each block is needed any more."""
+        return [max(buffer.end for buffer in members) for members in self.members]
+
+    @property
+    def conflicts_each(self) -> list[int]:
+        """How many blocks each conflicts with."""
+        first = self.neighbour_start
+        return [first[block + 1] - first[block] for block in range(len(self))]
 
     def neighbours(self, block: int) -> list[int]:
         """Return the blocks that conflict with this one."""
@@ -78,27 +94,23 @@ class Blocks:
     def part(self, numbers: Sequence[int]) -> Blocks:
         """Return these blocks alone; nothing outside may conflict with them."""
         new = {number: position for position, number in enumerate(numbers)}
-        start, neighbour, rise, lift = [0], [], [], []
-        for number in numbers:
-            for entry in range(self.neighbour_start[number], self.neighbour_start[number + 1]):
-                neighbour.append(new[int(self.neighbour[entry])])
-                rise.append(int(self.rise[entry]))
-                lift.append(int(self.lift[entry]))
-            start.append(len(neighbour))
-        return Blocks(
+        first = self.neighbour_start
+        entries = [range(first[number], first[number + 1]) for number in numbers]
+        start = [0]
+        for one in entries:
+            start.append(start[-1] + len(one))
+        some: dict[str, Any] = {
+            name: [getattr(self, name)[number] for number in numbers]
+            for name in ("room", "size", "alignment", "lowest", "is_fixed")
+        }
+        return replace(
+            self,
             members=tuple(self.members[number] for number in numbers),
-            by_lifetime=self.by_lifetime,
-            unit=self.unit,
-            grain=self.grain,
-            room=[self.room[number] for number in numbers],
-            size=[self.size[number] for number in numbers],
-            alignment=[self.alignment[number] for number in numbers],
-            lowest=[self.lowest[number] for number in numbers],
-            is_fixed=[self.is_fixed[number] for number in numbers],
             neighbour_start=start,
-            neighbour=neighbour,
-            rise=rise,
-            lift=lift,
+            neighbour=[new[int(self.neighbour[entry])] for one in entries for entry in one],
+            rise=[int(self.rise[entry]) for one in entries for entry in one],
+            lift=[int(self.lift[entry]) for one in entries for entry in one],
+            **some,
         )
 
 
@@ -108,12 +120,38 @@ def blocks_of(problem: Problem, groups: Sequence[Sequence[str]] = ()) -> Blocks:
     members: tuple[tuple[Buffer, ...], ...] = tuple((buffer,) for buffer in buffers)
     scale = _Scale(members)
     start, neighbour, rise, lift = _meetings(buffers, scale)
-    if not (problem.conflicts or problem.may_overlap or groups):
-        return _assembled(members, scale, (start, neighbour, rise, lift), by_lifetime=True)
-    conflicts = _adjusted(problem, buffers, start, neighbour)
-    members, rises = _grouped(buffers, conflicts, groups)
-    scale = _Scale(members)
-    return _assembled(members, scale, _entries(rises, scale), by_lifetime=False)
+    by_lifetime = not (problem.conflicts or problem.may_overlap or groups)
+    if not by_lifetime:
+        conflicts = [
+            {int(other) for other in neighbour[start[number] : start[number + 1]]}
+            for number in range(len(buffers))
+        ]
+        members, rises = _grouped(problem, buffers, conflicts, groups)
+        scale = _Scale(members)
+        start, neighbour, rise, lift = [0], [], [], []
+        for block, above in enumerate(rises):
+            for other in sorted(above):
+                neighbour.append(other)
+                rise.append(scale.rounded(above[other]))
+                lift.append(scale.rounded(rises[other][block]))
+            start.append(len(neighbour))
+    fixed = [next((b.offset for b in block if b.offset is not None), None) for block in members]
+    room = [max(buffer.size for buffer in block) for block in members]
+    return Blocks(
+        members=members,
+        by_lifetime=by_lifetime,
+        unit=scale.unit,
+        grain=scale.grain,
+        room=room,
+        size=[scale.rounded(size) for size in room],
+        alignment=[scale.alignment(block) for block in members],
+        lowest=[0 if place is None else place // scale.unit for place in fixed],
+        is_fixed=[place is not None for place in fixed],
+        neighbour_start=start,
+        neighbour=neighbour,
+        rise=rise,
+        lift=lift,
+    )
 
 
 def _meetings(buffers: Sequence[Buffer], scale: _Scale) -> tuple[list[int], Any, Any, Any]:
@@ -143,86 +181,38 @@ def _meetings(buffers: Sequence[Buffer], scale: _Scale) -> tuple[list[int], Any,
     return start, entries[0], entries[1], entries[2]
 
 
-def _adjusted(
-    problem: Problem, buffers: Sequence[Buffer], start: Sequence[int], neighbour: Any
-) -> list[set[int]]:
-    """Return the conflicts of each buffer after the exceptions to the rule of lifetimes."""
-    found = [
-        {int(other) for other in neighbour[start[number] : start[number + 1]]}
-        for number in range(len(buffers))
-    ]
+def _grouped(
+    problem: Problem,
+    buffers: Sequence[Buffer],
+    conflicts: Sequence[set[int]],
+    groups: Sequence[Sequence[str]],
+) -> tuple[tuple[tuple[Buffer, ...], ...], list[dict[int, int]]]:
+    """Return the members of each block, and for each block how far above it each other must be.
+
+    conflicts: of the lifetimes of the buffers, to which the exceptions of the problem are added here.
+    """
     number_of = {buffer.name: number for number, buffer in enumerate(buffers)}
     for pairs, change in ((problem.conflicts, set.add), (problem.may_overlap, set.discard)):
         for one, other in pairs:
             if one in number_of and other in number_of:
-                change(found[number_of[one]], number_of[other])
-                change(found[number_of[other]], number_of[one])
-    return found
-
-
-def _grouped(
-    buffers: Sequence[Buffer], conflicts: Sequence[set[int]], groups: Sequence[Sequence[str]]
-) -> tuple[tuple[tuple[Buffer, ...], ...], list[dict[int, int]]]:
-    """Return the members of each block, and for each block how far above it each other must be."""
-    number_of = {buffer.name: number for number, buffer in enumerate(buffers)}
-    block_of = list(range(len(buffers)))
+                change(conflicts[number_of[one]], number_of[other])
+                change(conflicts[number_of[other]], number_of[one])
+    leader_of = list(range(len(buffers)))
     for group in groups:
         numbers = [number_of[name] for name in group if name in number_of]
         for number in numbers:
-            block_of[number] = numbers[0]
-    leaders = sorted(set(block_of))
-    position = {leader: place for place, leader in enumerate(leaders)}
-    members: list[list[Buffer]] = [[] for _ in leaders]
-    rises: list[dict[int, int]] = [{} for _ in leaders]
+            leader_of[number] = numbers[0]
+    position = {leader: place for place, leader in enumerate(sorted(set(leader_of)))}
+    block_of = [position[leader] for leader in leader_of]
+    members: list[list[Buffer]] = [[] for _ in position]
+    rises: list[dict[int, int]] = [{} for _ in position]
     for number, buffer in enumerate(buffers):
-        own = position[block_of[number]]
+        own = block_of[number]
         members[own].append(buffer)
-        for other in conflicts[number]:
-            theirs = position[block_of[other]]
+        for theirs in (block_of[other] for other in conflicts[number]):
             if theirs != own:
                 rises[own][theirs] = max(rises[own].get(theirs, 0), buffer.size)
     return tuple(map(tuple, members)), rises
-
-
-def _entries(rises: list[dict[int, int]], scale: _Scale) -> tuple[list[int], Any, Any, Any]:
-    start = [0]
-    neighbour: list[int] = []
-    rise: list[int] = []
-    lift: list[int] = []
-    for block, above in enumerate(rises):
-        for other in sorted(above):
-            neighbour.append(other)
-            rise.append(scale.rounded(above[other]))
-            lift.append(scale.rounded(rises[other][block]))
-        start.append(len(neighbour))
-    return start, neighbour, rise, lift
-
-
-def _assembled(
-    members: tuple[tuple[Buffer, ...], ...],
-    scale: _Scale,
-    entries: tuple[list[int], Any, Any, Any],
-    *,
-    by_lifetime: bool,
-) -> Blocks:
-    start, neighbour, rise, lift = entries
-    fixed = [next((b.offset for b in block if b.offset is not None), None) for block in members]
-    room = [max(buffer.size for buffer in block) for block in members]
-    return Blocks(
-        members=members,
-        by_lifetime=by_lifetime,
-        unit=scale.unit,
-        grain=scale.grain,
-        room=room,
-        size=[scale.rounded(size) for size in room],
-        alignment=[scale.alignment(block) for block in members],
-        lowest=[0 if place is None else place // scale.unit for place in fixed],
-        is_fixed=[place is not None for place in fixed],
-        neighbour_start=start,
-        neighbour=neighbour,
-        rise=rise,
-        lift=lift,
-    )
 
 
 class _Scale:
@@ -245,3 +235,112 @@ class _Scale:
     def alignment(self, block: Sequence[Buffer]) -> int:
         """Return the alignment of a block in units."""
         return max(1, lcm(*(buffer.alignment for buffer in block)) // self.unit)
+
+
+class Clique(NamedTuple):
+    """Blocks of which each conflicts with each, and the units that each takes beside the others."""
+
+    blocks: tuple[int, ...]
+    weights: tuple[int, ...]
+
+
+class Bound(NamedTuple):
+    """No plan has a smaller peak, because of these blocks."""
+
+    peak: int  # bytes
+    blocks: tuple[int, ...]
+    by_search: bool = False  # not by adding up a clique
+
+
+def cliques_of(blocks: Blocks) -> list[Clique]:
+    """Return cliques that together hold every block.
+
+    Where lifetimes alone decide these are all the largest sets that live at one time; else such sets
+    and the neighbourhoods of blocks, thinned until all conflict, large blocks first.
+    """
+    if blocks.by_lifetime:
+        return [
+            Clique(numbers, tuple(blocks.size[one] for one in numbers))
+            for numbers in _live_sets(blocks)
+        ]
+    near = [set(blocks.neighbours(block)) for block in range(len(blocks))]
+    seeds = [*_live_sets(blocks), *((block, *sorted(near[block])) for block in range(len(blocks)))]
+    found = set()
+    for seed in seeds:  # the first of it stays if the rest conflicts with it
+        kept: list[int] = []
+        allowed = set(seed)
+        for block in sorted(seed, key=lambda one: (-blocks.size[one], one)):
+            if block in allowed:
+                kept.append(block)
+                allowed &= near[block]
+        found.add(tuple(sorted(kept)))
+    return [Clique(numbers, _weights(blocks, numbers)) for numbers in sorted(found)]
+
+
+def clique_bound(blocks: Blocks, cliques: Sequence[Clique]) -> Bound:
+    """Return the best bound that one clique, or one block, gives."""
+    found = [
+        Bound(blocks.lowest[block] * blocks.unit + blocks.room[block], (block,))
+        for block in range(len(blocks))
+    ]
+    for clique in cliques:  # upon one another; only the highest need not be rounded up
+        taken = [weight * blocks.unit for weight in clique.weights]
+        rooms = [blocks.room[block] for block in clique.blocks]
+        slack = max(max(0, size - room) for size, room in zip(taken, rooms, strict=True))
+        found.append(Bound(sum(taken) - slack, clique.blocks))
+    return max(found, key=lambda bound: bound.peak, default=Bound(0, ()))
+
+
+def load_bound(blocks: Blocks) -> Bound:
+    """Return the bound of the largest live load, without listing what lives at every time.
+
+    For blocks that conflict by lifetime alone.
+    """
+    load = loads(
+        (buffer.start, buffer.end, size)
+        for (buffer,), size in zip(blocks.members, blocks.size, strict=True)
+    )
+    time = max(load, key=lambda one: (load[one], one), default=0)
+    live = tuple(
+        number for number, (one,) in enumerate(blocks.members) if one.start <= time < one.end
+    )
+    clique = Clique(live, tuple(blocks.size[number] for number in live))
+    return clique_bound(blocks, [clique] if live else [])
+
+
+def _live_sets(blocks: Blocks) -> Iterator[tuple[int, ...]]:
+    """Yield the largest sets of blocks that live at one time, by time."""
+    spans = [
+        (buffer.start, buffer.end, number)
+        for number, members in enumerate(blocks.members)
+        for buffer in members
+    ]
+    events = sorted(event for start, end, n in spans for event in ((start, 1, n), (end, 0, n)))
+    live: dict[int, int] = {}  # how many of its buffers live
+    has_grown = False
+    for _, is_start, number in events:
+        if is_start:
+            live[number] = live.get(number, 0) + 1
+            has_grown = True
+            continue
+        if has_grown:
+            yield tuple(sorted(live))
+            has_grown = False
+        live[number] -= 1
+        if not live[number]:
+            del live[number]
+
+
+def _weights(blocks: Blocks, numbers: Sequence[int]) -> tuple[int, ...]:
+    """Return how far above each block the nearest other of the clique must begin."""
+    inside = set(numbers)
+    if len(numbers) == 1:
+        return (blocks.size[numbers[0]],)
+    return tuple(
+        min(
+            int(blocks.rise[entry])
+            for entry in range(blocks.neighbour_start[block], blocks.neighbour_start[block + 1])
+            if int(blocks.neighbour[entry]) in inside
+        )
+        for block in numbers
+    )

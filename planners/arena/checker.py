@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from csdf.errors import InvalidPlan
 from csdf.status import Status
-from planners.arena.problem import Buffer, MemoryPlan, Problem
+from planners.arena.problem import Buffer, MemoryPlan
 
 
 def check_plan(plan: MemoryPlan, *, capacity: int | None = None) -> None:
@@ -17,7 +17,10 @@ def check_plan(plan: MemoryPlan, *, capacity: int | None = None) -> None:
     buffers = plan.problem.buffers
     for buffer in buffers:
         _check_place(plan, buffer, capacity)
-    rules = _Rules(plan.problem)
+    rules = {}
+    for what in ("conflicts", "may_overlap", "in_place"):
+        pairs = getattr(plan.problem, what)
+        rules[what] = {*pairs, *((second, first) for first, second in pairs)}  # in both orders
     for position, first in enumerate(buffers):
         for second in buffers[position + 1 :]:
             _check_pair(plan, rules, first, second)
@@ -25,19 +28,6 @@ def check_plan(plan: MemoryPlan, *, capacity: int | None = None) -> None:
         raise InvalidPlan(f"peak {plan.peak} is below its lower bound {plan.lower_bound}")
     if plan.status == Status.OPTIMAL and plan.peak != plan.lower_bound:
         raise InvalidPlan(f"called optimal at {plan.peak}, but only {plan.lower_bound} is proved")
-
-
-class _Rules:
-    """The three lists of pairs, each pair in both orders."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.conflicts = _both_ways(problem.conflicts)
-        self.may_overlap = _both_ways(problem.may_overlap)
-        self.in_place = _both_ways(problem.in_place)
-
-
-def _both_ways(pairs: tuple[tuple[str, str], ...]) -> set[tuple[str, str]]:
-    return set(pairs) | {(second, first) for first, second in pairs}
 
 
 def _check_place(plan: MemoryPlan, buffer: Buffer, capacity: int | None) -> None:
@@ -57,19 +47,21 @@ def _check_place(plan: MemoryPlan, buffer: Buffer, capacity: int | None) -> None
         )
 
 
-def _check_pair(plan: MemoryPlan, rules: _Rules, first: Buffer, second: Buffer) -> None:
+def _check_pair(
+    plan: MemoryPlan, rules: dict[str, set[tuple[str, str]]], first: Buffer, second: Buffer
+) -> None:
     if first.size == 0 or second.size == 0:
         return
     if first.start == first.end or second.start == second.end:
         return
     pair = (first.name, second.name)
     meets = first.start < second.end and second.start < first.end
-    if pair in rules.may_overlap or not (meets or pair in rules.conflicts):
+    if pair in rules["may_overlap"] or not (meets or pair in rules["conflicts"]):
         return
     one, other = plan.offsets[first.name], plan.offsets[second.name]
     if one + first.size <= other or other + second.size <= one:
         return
-    if pair in rules.in_place and one == other:
+    if pair in rules["in_place"] and one == other:
         return
     raise InvalidPlan(
         f"buffers {first.name!r} ({one} to {one + first.size}) and {second.name!r} "

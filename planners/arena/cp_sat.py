@@ -6,8 +6,7 @@ from ortools.sat.python import cp_model
 
 from csdf.status import Status, Why, because
 from csdf.time_limit import Budget, stop_of
-from planners.arena.blocks import Blocks, blocks_of
-from planners.arena.bounds import clique_bound, cliques_of
+from planners.arena.blocks import Blocks, blocks_of, clique_bound, cliques_of
 from planners.arena.problem import MemoryPlan, Problem
 
 
@@ -31,7 +30,14 @@ def plan_with_cp_sat(problem: Problem, *, budget: Budget) -> MemoryPlan:
     highest = (sum(blocks.size) + sum(blocks.alignment) + sum(blocks.lowest)) * blocks.unit
     peak = model.new_int_var(bound, highest, "peak")
     offsets = [_offset(model, blocks, block, peak) for block in range(len(blocks))]
-    _keep_apart(model, blocks, offsets)
+    for block in range(len(blocks)):
+        for entry in range(blocks.neighbour_start[block], blocks.neighbour_start[block + 1]):
+            other = int(blocks.neighbour[entry])
+            if other > block:
+                is_above = model.new_bool_var(f"{other}above{block}")
+                rise, lift = int(blocks.rise[entry]), int(blocks.lift[entry])
+                model.add(offsets[other] >= offsets[block] + rise).only_enforce_if(is_above)
+                model.add(offsets[block] >= offsets[other] + lift).only_enforce_if(~is_above)
     model.minimize(peak)
     solver = cp_model.CpSolver()
     if (left := stop.seconds_left) is not None:
@@ -70,15 +76,3 @@ def _offset(
         model.add(place == blocks.alignment[block] * step)
     model.add(blocks.unit * place + blocks.room[block] <= peak)
     return place
-
-
-def _keep_apart(model: cp_model.CpModel, blocks: Blocks, offsets: list[cp_model.IntVar]) -> None:
-    for block in range(len(blocks)):
-        for entry in range(blocks.neighbour_start[block], blocks.neighbour_start[block + 1]):
-            other = int(blocks.neighbour[entry])
-            if other < block:
-                continue
-            is_above = model.new_bool_var(f"{other}above{block}")
-            rise, lift = int(blocks.rise[entry]), int(blocks.lift[entry])
-            model.add(offsets[other] >= offsets[block] + rise).only_enforce_if(is_above)
-            model.add(offsets[block] >= offsets[other] + lift).only_enforce_if(~is_above)

@@ -1,21 +1,23 @@
 """A portfolio of exact search, ejection chains and beams for one problem, run in time slices.
 
-Search for a plan within a capacity by ejection: a placed block pushes others out; in slices.
-
-Search for plans by beams, each twice as wide as the one before, in slices.
+By ejection a placed block pushes others out; beams are each twice as wide as the one before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
-from typing import Any
 
 from csdf.kernels import compile as compiler
-from planners.arena.blocks import Blocks
-from planners.arena.bounds import Bound, clique_bound, cliques_of, load_bound
-from planners.arena.exact import Field, PlacementSearch, random_order, standard_orders
-from planners.arena.greedy import Greedy
+from planners.arena.blocks import Blocks, Bound, clique_bound, cliques_of, load_bound
+from planners.arena.orders import (
+    Field,
+    Greedy,
+    PlacementSearch,
+    random_order,
+    ranks,
+    standard_orders,
+)
 from planners.kernels import placement_beam as beam_kernel
 from planners.kernels import placement_ejection as ejection_kernel
 from planners.kernels import placement_search, ranges
@@ -62,16 +64,13 @@ class Attempt:
         turn = self._turn
         self._turn += 1
         if turn < len(self._searches):
-            return self._run(
-                self._searches[turn], self._slice if turn else self._slice * LONGER_FIRST
-            )
-        if turn == len(self._searches) + RESTARTS * self._slice // self._least - 1:
-            self._turn = 0
-            self._slice = min(2 * self._slice, LONGEST_SLICE)
-        order = random_order(self.field, self._random)
-        return self._run(PlacementSearch(self.field, self.capacity, order), self._least)
-
-    def _run(self, search: PlacementSearch, limit: int) -> int:
+            search, limit = self._searches[turn], self._slice * (1 if turn else LONGER_FIRST)
+        else:
+            if turn == len(self._searches) + RESTARTS * self._slice // self._least - 1:
+                self._turn = 0
+                self._slice = min(2 * self._slice, LONGEST_SLICE)
+            order = random_order(self.field, self._random)
+            search, limit = PlacementSearch(self.field, self.capacity, order), self._least
         outcome = search.run(limit)
         if outcome == FOUND:
             self.offsets = search.offsets
@@ -91,9 +90,7 @@ class ConnectedBlocks:
         self._is_exact = len(blocks) <= MOST_EXACT
         needs_cliques = self._is_exact or not blocks.by_lifetime
         self._cliques = cliques_of(blocks) if needs_cliques else []
-        bound = clique_bound(blocks, self._cliques) if needs_cliques else load_bound(blocks)
-        self.lower_bound = bound.peak
-        self.evidence = bound
+        self.evidence = clique_bound(blocks, self._cliques) if needs_cliques else load_bound(blocks)
         self._fields: dict[bool, Field] = {}
         self._known: Attempt | None = None
         self._turn = 0
@@ -102,6 +99,11 @@ class ConnectedBlocks:
         self._may_push = True  # whether that was not long ago
         self._widening: WideningSearch | None = None
         self._improvements = greedy.improvements(offsets, Random(SEED))  # of the whole problem
+
+    @property
+    def lower_bound(self) -> int:
+        """Bytes that no plan of the blocks is below."""
+        return self.evidence.peak
 
     def step(self, goal: int | None) -> None:
         """Look a while for a plan within the goal, or for a smaller one if there is no goal."""
@@ -117,12 +119,17 @@ class ConnectedBlocks:
             self._widen(field, goal)
             return
         target = self.lower_bound if goal is None else goal
-        attempt = self._attempt(field, target)
+        attempt = self._known
+        if attempt is None or attempt.field is not field or attempt.capacity != target:
+            self._known = attempt = Attempt(field, target)
         outcome = attempt.step()
         if outcome == FOUND:
             self._take(attempt.offsets)
         elif outcome == NONE:
-            self._raise(target)
+            # The smallest peak above: some block ends there, and begins at a whole unit.
+            unit, above = self.blocks.unit, target + 1
+            peak = min(above + (room - above) % unit for room in self.blocks.room)
+            self.evidence = Bound(peak, tuple(range(len(self.blocks))), by_search=True)
 
     def _push(self, field: Field, goal: int | None) -> None:
         """Look a while for a plan within the goal, or smaller ones, by pushing blocks out."""
@@ -150,21 +157,10 @@ class ConnectedBlocks:
             self._pushing = None  # it begins again from there
             self._may_push = True
 
-    def _raise(self, capacity: int) -> None:
-        """Note that there is no plan within the capacity."""
-        self.lower_bound = self._next_peak(capacity)
-        self.evidence = Bound(self.lower_bound, tuple(range(len(self.blocks))), by_search=True)
-
     def _take(self, offsets: list[int]) -> None:
         peak = self.blocks.peak(offsets)
         if peak < self.peak:
             self.peak, self.offsets = peak, offsets
-
-    def _attempt(self, field: Field, target: int) -> Attempt:
-        known = self._known
-        if known is None or known.field is not field or known.capacity != target:
-            self._known = known = Attempt(field, target)
-        return known
 
     def _field(self) -> Field:
         """Return the part for the backend that holds its sums."""
@@ -183,11 +179,6 @@ class ConnectedBlocks:
             field = Field(self.blocks, self._cliques, backend)
             self._fields = {backend.is_compiled: field}
         return self._fields[backend.is_compiled]
-
-    def _next_peak(self, capacity: int) -> int:
-        """Return the smallest peak above: some block ends there, and begins at a whole unit."""
-        unit = self.blocks.unit
-        return min(capacity + 1 + (room - capacity - 1) % unit for room in self.blocks.room)
 
 
 class Portfolio:
@@ -235,13 +226,12 @@ class Portfolio:
 
 
 def _parts(blocks: Blocks) -> list[list[int]]:
-    """Return the parts; what is too large to be searched exactly may as well stay whole."""
-    is_large = len(blocks) > MOST_EXACT
-    return [list(range(len(blocks)))] if is_large else connected(blocks)
+    """Return the parts that no conflict connects, each in ascending order.
 
-
-def connected(blocks: Blocks) -> list[list[int]]:
-    """Return the parts that no conflict connects, each in ascending order."""
+    What is too large to be searched exactly may as well stay whole.
+    """
+    if len(blocks) > MOST_EXACT:
+        return [list(range(len(blocks)))]
     unseen = dict.fromkeys(range(len(blocks)))
     parts = []
     while unseen:
@@ -339,8 +329,14 @@ class WideningSearch:
         self._random = Random(seed)
         self._search = backend.kernel(beam_kernel.search)
         self._twin = backend.array(_twins(blocks))
-        self._share = backend.array(_shares(field))
-        self._ranks = _by_time(blocks)
+        lies = zip(blocks.size, field.cliques_each, strict=True)
+        areas = [size * cliques for size, cliques in lies]
+        total = sum(areas)
+        # What parts of all sizes and lifetimes the blocks have, counted by cliques.
+        self._share = backend.array(max(1, area * WHOLE // total) for area in areas)
+        starts, ends = blocks.starts, blocks.ends
+        # In the order of their starts, and from their ends backwards.
+        self._ranks = [ranks([-start for start in starts]), ranks(ends)]
         self._side = 0  # from which rows grow along time
         self._start = _start(blocks)
         self._width = 1
@@ -426,12 +422,7 @@ class WideningSearch:
             soft,
             WHOLE,
         )
-        self._beam = self._first_beam(width)
-
-    def _first_beam(self, width: int) -> Any:
-        """Return a beam with one row, in which only the base is placed."""
-        backend, count = self.field.backend, len(self.field.blocks)
-        low, order = self._start
+        count, (low, order) = len(blocks), self._start
         lows, orders, shares = (backend.blank(width * most) for most in (count, count, 1))
         for block in range(count):
             lows[block] = low[block]
@@ -442,7 +433,7 @@ class WideningSearch:
         following = (backend.blank(width * most) for most in (count, count, 1))
         kept = backend.kernel(beam_kernel.Kept)(width, backend.blank(8 * width), backend.array)
         self._low = backend.array(low)
-        return backend.kernel(beam_kernel.Beam)(
+        self._beam = backend.kernel(beam_kernel.Beam)(
             self._low, order, rows(lows, orders, shares), rows(*following), kept, backend.array
         )
 
@@ -461,8 +452,7 @@ def _start(blocks: Blocks) -> tuple[list[int], list[int]]:
     What conflicts with all others may lie at the bottom, one upon another: no plan is missed.
     """
     count, low = len(blocks), list(blocks.lowest)
-    first = blocks.neighbour_start
-    base = [block for block in range(count) if first[block + 1] - first[block] == count - 1]
+    base = [block for block, met in enumerate(blocks.conflicts_each) if met == count - 1]
     is_whole = blocks.room == [size * blocks.unit for size in blocks.size]
     if not (blocks.by_lifetime and is_whole) or any(blocks.is_fixed) or max(blocks.alignment) > 1:
         base = []  # here it may matter which buffer lies at the top, or under another
@@ -489,27 +479,3 @@ def _twins(blocks: Blocks) -> list[int]:
         if may_change:
             last[alike] = block
     return twins
-
-
-def _shares(field: Field) -> list[int]:
-    """Return what parts of all sizes and lifetimes the blocks have, counted by cliques."""
-    areas = [
-        size * cliques for size, cliques in zip(field.blocks.size, field.cliques_each, strict=True)
-    ]
-    return [max(1, area * WHOLE // sum(areas)) for area in areas]
-
-
-def _by_time(blocks: Blocks) -> list[list[int]]:
-    """Return the ranks of the blocks in the order of their starts, and from their ends backwards."""
-    numbers = range(len(blocks))
-    start = [min(buffer.start for buffer in members) for members in blocks.members]
-    end = [max(buffer.end for buffer in members) for members in blocks.members]
-    orders = (
-        sorted(numbers, key=lambda block: (start[block], block)),
-        sorted(numbers, key=lambda block: (-end[block], block)),
-    )
-    ranks = []
-    for order in orders:
-        place_of = {block: place for place, block in enumerate(order)}
-        ranks.append([place_of[block] for block in numbers])
-    return ranks

@@ -19,13 +19,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import Any
 
 from csdf.errors import InvalidPlan
 from csdf.model.shown import Shown
 from csdf.status import Reason, Status
 
 Pair = tuple[str, str]
+PAIRS = ("conflicts", "may_overlap", "in_place")  # the lists of them that a problem has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,18 +99,37 @@ class Problem:
         return tuple(one.name for one in self.buffers if one.size and one.end == one.start)
 
     def __post_init__(self) -> None:
-        names = _unique("buffer", [buffer.name for buffer in self.buffers])
-        banks = _unique("bank", [bank.name for bank in self.banks])
+        names = [buffer.name for buffer in self.buffers]
+        banks = [bank.name for bank in self.banks]
+        for what, listed in (("buffer", names), ("bank", banks)):
+            if len(set(listed)) < len(listed):
+                twice = Counter(listed).most_common(1)[0][0]
+                raise InvalidPlan(f"two {what}s have the name {twice!r}")
+        known = set(names)
         told: dict[frozenset[str], str] = {}
-        for what in ("conflicts", "may_overlap", "in_place"):
+        for what in PAIRS:
             for pair in getattr(self, what):
-                _require_pair(what, pair, names)
+                if pair[0] == pair[1]:
+                    raise InvalidPlan(f"{what} pairs buffer {pair[0]!r} with itself")
+                for name in pair:
+                    if name not in known:
+                        raise InvalidPlan(f"{what} names the unknown buffer {name!r}")
                 other = told.setdefault(frozenset(pair), what)
                 if other != what:
                     raise InvalidPlan(f"the pair {pair} stands in {other} and in {what}")
         for buffer in self.buffers:
             if buffer.bank is not None and buffer.bank not in banks:
                 raise InvalidPlan(f"buffer {buffer.name!r} wants the unknown bank {buffer.bank!r}")
+
+    def part(self, buffers: Iterable[Buffer], name: str) -> Problem:
+        """Return the problem of some of its buffers alone, in one arena."""
+        kept = tuple(buffers)
+        names = {buffer.name for buffer in kept}
+        pairs = {
+            what: tuple(pair for pair in getattr(self, what) if names.issuperset(pair))
+            for what in PAIRS
+        }
+        return Problem(name=name, buffers=kept, **pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,27 +193,6 @@ class MemoryPlan(Shown):
         ]
 
 
-class Lived(Protocol):
-    """Bytes that are needed from a start until an end, which is not included."""
-
-    @property
-    def start(self) -> int:
-        """First time at which they are needed."""
-
-    @property
-    def end(self) -> int:
-        """First time at which they are not."""
-
-    @property
-    def size(self) -> int:
-        """How many they are."""
-
-
-def live_bytes(pieces: Iterable[Lived]) -> dict[int, int]:
-    """Return the bytes that are needed from each time on at which that changes, in order of time."""
-    return loads((piece.start, piece.end, piece.size) for piece in pieces)
-
-
 def loads(lives: Iterable[tuple[int, int, int]]) -> dict[int, int]:
     """Return the sizes that are alive together from each time on at which that changes.
 
@@ -205,25 +204,3 @@ def loads(lives: Iterable[tuple[int, int, int]]) -> dict[int, int]:
         changes[end] = changes.get(end, 0) - size
     times = sorted(changes)
     return dict(zip(times, accumulate(changes[time] for time in times), strict=True))
-
-
-def most_alive(pieces: Iterable[Lived]) -> int:
-    """Return the most bytes that are needed at one time: no arena is smaller."""
-    return max(live_bytes(pieces).values(), default=0)
-
-
-def _unique(what: str, names: list[str]) -> set[str]:
-    found = set(names)
-    if len(found) < len(names):
-        twice = Counter(names).most_common(1)[0][0]
-        raise InvalidPlan(f"two {what}s have the name {twice!r}")
-    return found
-
-
-def _require_pair(what: str, pair: Pair, names: set[str]) -> None:
-    first, second = pair
-    if first == second:
-        raise InvalidPlan(f"{what} pairs buffer {first!r} with itself")
-    for name in pair:
-        if name not in names:
-            raise InvalidPlan(f"{what} names the unknown buffer {name!r}")

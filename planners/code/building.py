@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Model
-from planners.code.ends import Port
+from planners.code.interface import Port
 from planners.code.parts import source
 from planners.code.sources import Written
 from planners.plan.plan import StreamingPlan
@@ -215,7 +215,8 @@ def _usage(written: Written) -> str:
     arguments = ", ".join(
         ["&state", *(one.parameter for one in (*written.inputs, *written.outputs))]
     )
-    lines = [f"{name}_init(&state, arena);", f"{name}_run({arguments});"]
+    verb = "invoke" if written.keeps_state else "run"
+    lines = [f"{name}_init(&state, arena);", f"{name}_{verb}({arguments});"]
     if written.is_streamed:
         outside = [one.parameter for one in written.outputs if one.outside is not None]
         lines += ["", "/* or row by row, as they come: */"]

@@ -15,10 +15,9 @@ from typing import Any
 
 from csdf.errors import InvalidPlan, UnreadableFile
 from csdf.io.json_value import JsonValue
-from planners.arena.problem import Bank, Buffer, MemoryPlan, Pair, Problem
+from planners.arena.problem import PAIRS, Bank, Buffer, MemoryPlan, Pair, Problem
 
 NEEDED = ("id", "size", "start", "end")
-PAIRS = ("conflicts", "may_overlap", "in_place")
 
 
 def parse_problems(text: str, name: str) -> list[Problem]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from csdf.status import Reason, Status, Why
 from csdf.units import bytes_in_words
@@ -72,6 +72,8 @@ class FitWhy(Why):
     TOO_SLOW = "the fastest method found takes {nanoseconds} ns, as the platform predicts"
     ENDS = "input and output alone take {least} bytes, whatever is planned"
     TOO_LARGE_BY_THEN = "{end}; the least found by then needs {least} bytes"
+    KEEPS_STATE = "layer by layer, on what stays between frames; the bytes of both together"
+    STATE_TOO_LARGE = "what stays between frames and a frame layer by layer need {least} bytes"
     TOO_LARGE = (
         "the least of layer by layer, row by row, line buffers and strips needs {least} bytes; "
         "nothing is proved of other methods"
@@ -97,6 +99,20 @@ class FitMethod:
         return self.plan.arena_bytes
 
 
+class Hop(NamedTuple):
+    """A hop beside the whole window: its rows, the work of both, the RAM of the window.
+
+    window_ram: of the way with the fewest multiply-accumulates. hops_before: those without a result,
+    until the window is full.
+    """
+
+    rows: int
+    multiply_accumulates: int
+    window_multiply_accumulates: int
+    window_ram: int
+    hops_before: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
     """Whether a network fits, and how.
@@ -119,6 +135,7 @@ class Fit:
     lower_bound: int
     status: Status
     reason: Reason
+    hop: Hop | None = None
 
     @property
     def least(self) -> FitMethod:
@@ -132,11 +149,13 @@ class Fit:
             "network": self.network,
             "fits": {Status.FEASIBLE: True, Status.INFEASIBLE: False}.get(self.status),
             "ram_bytes": shown.ram_bytes,
+            **({"kept_bytes": kept} if (kept := shown.plan.kept_bytes) else {}),
             "flash_bytes": self.flash_bytes,
             "mac_ratio": str(shown.mac_ratio),
             "lower_bound_bytes": self.lower_bound,
             "status": str(self.status),
             "reason": str(self.reason),
+            **({} if self.hop is None else {"hop": self.hop._asdict()}),
             "input": self.input,
             "output_memory": self.output,
             "methods": [

@@ -16,6 +16,7 @@ from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.platforms import Platform
+from csdf.errors import InvalidNetwork
 from csdf.status import Status, Why, because
 from csdf.time_limit import Budget, stop_of
 from planners.memory.answer import (
@@ -24,6 +25,7 @@ from planners.memory.answer import (
     RESIDENT,
     ROWS,
     SEARCHED_FIRST,
+    WHOLE_LAYERS,
     Fit,
     FitMethod,
     FitWhy,
@@ -32,6 +34,7 @@ from planners.memory.order import topological_order
 from planners.memory.plain_plans import ends_of
 from planners.memory.search import WIDTHS, Finding
 from planners.memory.stages import StageTable
+from planners.memory.stateful import stateful_plan
 from planners.memory.times import PlanTimes
 from planners.plan.checker import require_carried_out
 from planners.plan.plan import Kind, StreamingPlan
@@ -65,6 +68,19 @@ def fit(
     budget: a stop, or seconds; where it or Ctrl-C ends the search, the best way found by then
     stands, marked in the reason.
     """
+    if network.keeps_state:
+        return _stateful_fit(
+            network,
+            ram=ram,
+            flash=flash,
+            nanoseconds=nanoseconds,
+            element_bytes=element_bytes,
+            parameter_bytes=parameter_bytes or element_bytes,
+            input=input,
+            output=output,
+            platform=platform,
+            budget=budget,
+        )
     course = topological_order(network)
     is_streamed, external = ends_of(course, input, output)
     table = StageTable(network, element_bytes=element_bytes, outside=external)
@@ -122,6 +138,61 @@ def fit(
         methods=methods,
         best=best if status == Status.FEASIBLE else None,
         lower_bound=lower_bound,
+        status=status,
+        reason=reason,
+    )
+
+
+def _stateful_fit(
+    network: Network,
+    *,
+    ram: int | None,
+    flash: int | None,
+    nanoseconds: Fraction | None,
+    element_bytes: int | None,
+    parameter_bytes: int | None,
+    input: str,  # noqa: A002 - the word of the command
+    output: str,
+    platform: Platform | None,
+    budget: Budget,
+) -> Fit:
+    """Return the answer for a network that keeps a state: of the one way in which its frames work."""
+    if input == ROWS:
+        raise InvalidNetwork(
+            f"network {network.name!r} keeps a state, and a frame of it comes as a whole; leave out "
+            "the input by rows"
+        )
+    results = {name for one in network.outputs for name in one.inputs}
+    read = {name for one in network.layers if one not in network.outputs for name in one.inputs}
+    given = {one.name for one in network.inputs}
+    outside = given if input == EXTERNAL else set()
+    outside |= results - read - given if output == EXTERNAL else set()
+    found = stateful_plan(network, element_bytes=element_bytes, external=outside, budget=budget)
+    plan, time = found.plan, None
+    if platform is not None:
+        table = StageTable(network, element_bytes=element_bytes, outside=frozenset(outside))
+        time = PlanTimes(table, platform, parameter_bytes).of(plan)
+    way = FitMethod(name=WHOLE_LAYERS, plan=plan, mac_ratio=Fraction(1), nanoseconds=time)
+    needed = flash_bytes(network, parameter_bytes)
+    status, reason = Status.FEASIBLE, because(FitWhy.KEEPS_STATE)
+    if flash is not None and needed > flash:
+        status, reason = Status.INFEASIBLE, because(FitWhy.FLASH, needed=needed, flash=flash)
+    elif ram is not None and found.lower_bound > ram:
+        status, reason = Status.INFEASIBLE, because(FitWhy.STATE_TOO_LARGE, least=plan.arena_bytes)
+    elif ram is not None and plan.arena_bytes > ram:
+        status, reason = Status.UNKNOWN, because(FitWhy.STATE_TOO_LARGE, least=plan.arena_bytes)
+    elif nanoseconds is not None and (time or 0) > nanoseconds:
+        status, reason = Status.INFEASIBLE, because(FitWhy.TOO_SLOW, nanoseconds=time)
+    return Fit(
+        network=network.name,
+        input=input,
+        output=output,
+        ram=ram,
+        flash=flash,
+        flash_bytes=needed,
+        methods=(way,),
+        best=way if status is Status.FEASIBLE else None,
+        lower_bound=plan.kept_bytes,
         status=status,
         reason=reason,
     )

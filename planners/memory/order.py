@@ -46,6 +46,10 @@ def topological_order(network: Network) -> TopologicalOrder:
 
     Raises InvalidNetwork where there is no layer between input and output.
     """
+    if network.keeps_state:
+        raise InvalidNetwork(
+            f"network {network.name!r} keeps a state from frame to frame; fit() plans it"
+        )
     first, *others = network.inputs
     layers = [
         first,

@@ -26,9 +26,8 @@ import numpy as np
 
 from cnn2csdf.weights import Array
 from csdf.kernels import compile as compiler
-from planners.arena.blocks import Blocks
-from planners.arena.bounds import Clique
-from planners.arena.exact import Field
+from planners.arena.blocks import Blocks, Clique
+from planners.arena.orders import Field
 from planners.arena.portfolio import Attempt
 from planners.arena.problem import Buffer
 from planners.kernels import ranges

@@ -1,4 +1,4 @@
-"""Costs of each layer by each primitive, and of each connection by each change of layout.
+"""Profiles: costs of each layer by each primitive, of each layout transformation, and their CSV table.
 
 A feature map lies in memory as "CHW" (channel by channel, its rows one after another) or as "HWC"
 (place by place, its channels side by side). The rules that make a table additive:
@@ -15,22 +15,53 @@ A feature map lies in memory as "CHW" (channel by channel, its rows one after an
 
 So the time of a network is the sum over its layers and over the connections whose ends differ in
 layout. Times are integers, in nanoseconds, of one frame.
+
+In a table, lines "# name: value" say which network and machine (network, processor, cores, threads,
+library, element_type); any may be missing. Then comes a line of column names, in any order:
+
+    layer, primitive, input_layout, output_layout, nanoseconds, workspace_bytes, parameter_bytes
+        are needed; layouts are CHW or HWC, numbers are whole
+    spread_nanoseconds is 0 where the column is missing
+    producer, index, where there are layout transformations: a row with a producer is the change from
+        input_layout to output_layout of that input of `layer`, and its primitive is empty
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import csv
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
-from csdf.errors import InvalidPlan
+from csdf.errors import InvalidPlan, UnreadableFile
+from csdf.io.csv_text import csv_text, unguarded
+from csdf.io.files import read_bytes, write_text
+from csdf.model.shown import Shown
 
 CHW = "CHW"
 HWC = "HWC"
 LAYOUTS = (CHW, HWC)
 LAYER = "layer"  # the primitive of every layer that is no convolution
 
+WAY = ("layer", "primitive", "input_layout", "output_layout")
+NEEDED = (*WAY, "nanoseconds", "workspace_bytes", "parameter_bytes")
+COLUMNS = (*NEEDED, "spread_nanoseconds", "producer", "index")
+COLUMN_OF = {  # of fields of a layout transformation that have another name than their column
+    "consumer": "layer",
+    "source_layout": "input_layout",
+    "target_layout": "output_layout",
+}
+LONGEST_NUMBER = 18  # digits: what 64 bits hold
+NOT_STATED = "not stated"
+
+Entry = TypeVar("Entry", "LayerProfile", "TransformProfile")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayerProfile:
+class LayerProfile(Shown):
     """The cost of a layer by a primitive.
 
     nanoseconds: the median of the repetitions; spread_nanoseconds: their interquartile range.
@@ -39,6 +70,8 @@ class LayerProfile:
     computes with arrays of its own, as measured, rounded up to 4096. parameter_bytes: weights as
     this primitive keeps them, bias and fused ones included.
     """
+
+    JSON = (*WAY, "nanoseconds", "workspace_bytes", "weight_bytes=parameter_bytes")
 
     layer: str
     primitive: str
@@ -50,24 +83,21 @@ class LayerProfile:
     parameter_bytes: int
 
     def __post_init__(self) -> None:
-        what = f"layer {self.layer!r}, primitive {self.primitive!r}"
-        _require_layouts(what, self.input_layout, self.output_layout)
-        _require_amounts(
-            what,
-            nanoseconds=self.nanoseconds,
-            spread_nanoseconds=self.spread_nanoseconds,
-            workspace_bytes=self.workspace_bytes,
-            parameter_bytes=self.parameter_bytes,
-        )
+        _require_valid(self, f"layer {self.layer!r}, primitive {self.primitive!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransformProfile:
-    """A change of layout on a connection; index: which of the consumer's inputs it is.
+class TransformProfile(Shown):
+    """A layout transformation on a connection; index: which of the consumer's inputs it is.
 
-    The fields of time and workspace are those of LayerProfile. The changed map itself is no
+    The fields of time and workspace are those of LayerProfile. The transformed tensor itself is no
     workspace: it takes the bytes of the producer's output.
     """
+
+    JSON = (
+        *("producer", "consumer", "index", "source_layout", "target_layout"),
+        *("nanoseconds", "workspace_bytes"),
+    )
 
     producer: str
     consumer: str
@@ -80,25 +110,29 @@ class TransformProfile:
 
     def __post_init__(self) -> None:
         what = f"transform from {self.producer!r} to {self.consumer!r}"
-        _require_layouts(what, self.source_layout, self.target_layout)
+        _require_valid(self, what)
         if self.source_layout == self.target_layout:
             raise InvalidPlan(f"{what}: both layouts are {self.source_layout}; list none for that")
-        _require_amounts(
-            what,
-            index=self.index,
-            nanoseconds=self.nanoseconds,
-            spread_nanoseconds=self.spread_nanoseconds,
-            workspace_bytes=self.workspace_bytes,
-        )
+
+
+def _require_valid(entry: LayerProfile | TransformProfile, what: str) -> None:
+    for name in (one.name for one in fields(entry)):
+        value = getattr(entry, name)
+        if name.endswith("_layout") and value not in LAYOUTS:
+            raise InvalidPlan(f"{what}: there is no layout {value!r}, only {', '.join(LAYOUTS)}")
+        if isinstance(value, int) and value < 0:
+            raise InvalidPlan(f"{what}: {name} is {value}; expected 0 or more")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class Machine(Shown):
     """The place and the way of taking times; it says nothing about whose machine it is.
 
     threads: how many the matrix products may use. library: what multiplies matrices, such as
     "numpy 2.1.0, openblas 0.3.27". element_type: of maps and weights.
     """
+
+    JSON = ("processor", "cores", "threads", "library")
 
     processor: str
     cores: int
@@ -141,13 +175,140 @@ class Profile:
             seen.add(ends)
 
 
-def _require_layouts(what: str, *layouts: str) -> None:
-    for layout in layouts:
-        if layout not in LAYOUTS:
-            raise InvalidPlan(f"{what}: there is no layout {layout!r}, only {', '.join(LAYOUTS)}")
+def write_profile(path: str | os.PathLike[str], profile: Profile) -> None:
+    """Write the table; an older file stays until the new one is whole."""
+    write_text(path, profile_text(profile))
 
 
-def _require_amounts(what: str, **amounts: int) -> None:
-    for name, amount in amounts.items():
-        if amount < 0:
-            raise InvalidPlan(f"{what}: {name} is {amount}; expected 0 or more")
+def profile_text(profile: Profile) -> str:
+    """Return the table."""
+    stated = {"network": profile.network}
+    stated |= {one.name: str(getattr(profile.machine, one.name)) for one in fields(Machine)}
+    head = (f"# {name}: {' '.join(value.split())}\n" for name, value in stated.items())
+    entries: tuple[LayerProfile | TransformProfile, ...] = (*profile.layers, *profile.transforms)
+    empty = dict.fromkeys(COLUMNS, "") | {"parameter_bytes": 0}
+    rows = (
+        empty
+        | {COLUMN_OF.get(one.name, one.name): getattr(entry, one.name) for one in fields(entry)}
+        for entry in entries
+    )
+    return "".join(head) + csv_text(chain([COLUMNS], (list(row.values()) for row in rows)))
+
+
+def read_profile(path: str | os.PathLike[str]) -> Profile:
+    """Return the profile that a file holds.
+
+    Raises UnreadableFile with file, line, column, what was found and what was expected.
+    """
+    try:
+        text = read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnreadableFile(f"{path}: byte {error.start} is no UTF-8 text") from None
+    return parsed_profile(text, name=str(path))
+
+
+def parsed_profile(text: str, *, name: str) -> Profile:
+    """Return the profile that a table holds; name: of the table, for messages."""
+    lines = text.splitlines()
+    front = next((n for n, one in enumerate(lines) if one and not one.startswith("#")), len(lines))
+    pairs = (line.removeprefix("#").partition(":") for line in lines[:front])
+    stated = {key.strip(): value.strip() for key, _, value in pairs if value.strip()}
+    layers: list[LayerProfile] = []
+    transforms: list[TransformProfile] = []
+    seen: dict[tuple[str, ...], int] = {}
+    for row in _rows(lines[front:], name, front):
+        is_change = bool(row.cells.get("producer"))
+        way = tuple(row.cells[one] for one in (*WAY, *(("producer", "index") if is_change else ())))
+        if way in seen:
+            raise UnreadableFile(
+                f"{row.place}: the same as line {seen[way]}; expected each way once"
+            )
+        seen[way] = row.line
+        if is_change:
+            transforms.append(row.entry(TransformProfile))
+        else:
+            layers.append(row.entry(LayerProfile))
+    counts = {}
+    for key in ("cores", "threads"):
+        found = stated.get(key, "1")
+        if not _is_number(found) or int(found) < 1:
+            raise UnreadableFile(f"{name}: {key} is {found!r}; expected a whole number from 1")
+        counts[key] = int(found)
+    machine = Machine(
+        processor=stated.get("processor", NOT_STATED),
+        library=stated.get("library", NOT_STATED),
+        element_type=stated.get("element_type", "float32"),
+        **counts,
+    )
+    network = stated.get("network", Path(name).stem)
+    ways, changes = tuple(layers), tuple(transforms)
+    try:
+        return Profile(network=network, machine=machine, layers=ways, transforms=changes)
+    except InvalidPlan as error:
+        raise UnreadableFile(f"{name}: {error}") from None
+
+
+class _Row(NamedTuple):
+    """A line of the table by column; place: file and line, for messages."""
+
+    place: str
+    line: int
+    cells: Mapping[str, str]
+
+    def entry(self, kind: type[Entry]) -> Entry:
+        """Return the entry of a profile that the line holds."""
+        columns = {one.name: COLUMN_OF.get(one.name, one.name) for one in fields(kind)}
+        try:
+            return kind(**{name: self.cell(column) for name, column in columns.items()})
+        except InvalidPlan as error:
+            raise UnreadableFile(f"{self.place}: {error}") from None
+
+    def cell(self, column: str) -> Any:
+        """Return a name, a layout or a number, as the column has them; 0 where there is no column."""
+        text, place = self.cells.get(column, "0"), f"{self.place}, column {column}"
+        if column in ("layer", "primitive", "producer"):
+            if not text:
+                raise UnreadableFile(f"{place}: empty; expected a name")
+            return text
+        if column.endswith("_layout"):
+            if text not in LAYOUTS:
+                raise UnreadableFile(f"{place}: {text!r}; expected {' or '.join(LAYOUTS)}")
+            return text
+        if not _is_number(text):
+            raise UnreadableFile(
+                f"{place}: {text!r}; expected a whole number from 0, of at most {LONGEST_NUMBER} "
+                "digits"
+            )
+        return int(text)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER
+
+
+def _rows(lines: Sequence[str], name: str, before: int) -> Iterator[_Row]:
+    """The rows after the line of column names; before: lines in front of it."""
+    reader = csv.reader((f"{line}\n" for line in lines), strict=True)
+    try:
+        columns = next(reader, [])
+        place = f"{name}, line {before + 1}"
+        for column in NEEDED:
+            if column not in columns:
+                listed = ", ".join(columns)[:80]
+                raise UnreadableFile(f"{place}: no column {column!r}, only {listed!r}")
+        for column in columns:
+            if columns.count(column) > 1:
+                raise UnreadableFile(f"{place}: two columns {column!r}")
+        if ("producer" in columns) != ("index" in columns):
+            raise UnreadableFile(f"{place}: columns 'producer' and 'index' belong together")
+        for cells in reader:
+            line = before + reader.line_num
+            place = f"{name}, line {line}"
+            if cells and len(cells) != len(columns):
+                raise UnreadableFile(
+                    f"{place}: {len(cells)} cells; expected {len(columns)}, one for each column"
+                )
+            if cells:
+                yield _Row(place, line, dict(zip(columns, map(unguarded, cells), strict=True)))
+    except csv.Error as error:
+        raise UnreadableFile(f"{name}, line {before + reader.line_num}: {error}") from None

@@ -269,6 +269,8 @@ def _member(found: JsonValue, folder: PurePath) -> Member:
         model = read_model(source, repair=repair)
     except (UnreadableFile, UnsupportedOperator, InvalidNetwork) as error:
         raise type(error)(f"{found.where}: {error}") from None
+    if model.network.keeps_state:
+        raise UnsupportedOperator(f"{found.where}: {source} keeps a state from frame to frame")
     if _optional(found, "simplify", default=False).truth():
         model = simplified(model)
     name = _optional(found, "name", model.network.name).text()

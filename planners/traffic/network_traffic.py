@@ -31,7 +31,7 @@ from planners.traffic.fused.group import FusedGroup
 from planners.traffic.fused.search import GroupSearch
 from planners.traffic.fused.stages import Stage, groups_of, stages_of
 from planners.traffic.nest import Halo, LayerTraffic, listing
-from planners.traffic.one_layer import MOST_PAIRS, check_lengths, least_traffic
+from planners.traffic.one_layer import MOST_PAIRS, check_lengths, minimum_traffic
 
 
 class TrafficWhy(Why):
@@ -311,7 +311,7 @@ def stage_alone(
 ) -> GroupTraffic:
     """Return the least traffic of one stage: its best loop nest, or all that goes in and out once.
 
-    budget, halo: as in `least_traffic`.
+    budget, halo: as in `minimum_traffic`.
     Raises InvalidPlan, naming the layer, where the buffer is too small for it.
     """
     if stage.window is None:
@@ -334,7 +334,7 @@ def stage_alone(
             f"layer {stage.layers[0]!r} needs an element of each operand in the buffer, at least "
             f"{operand + sum(sizes)} bytes; the buffer has {buffer_bytes}"
         )
-    found = least_traffic(
+    found = minimum_traffic(
         stage.convolution,
         buffer_bytes=buffer_bytes - operand,
         element_bytes=sizes,

@@ -74,7 +74,7 @@ SLIDES: tuple[Pair, ...] = ((0, 0), (1, 0), (2, 0), (0, 1), (0, 2))
 Cuts = Callable[[int], tuple[Pair, ...]]  # the sizes of tiles of a loop, by its length
 
 
-def least_traffic(
+def minimum_traffic(
     convolution: Convolution,
     *,
     buffer_bytes: int,

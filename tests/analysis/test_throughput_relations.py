@@ -19,7 +19,7 @@ bounded_graphs = st.builds(
     st.integers(0, 10**9),
     st.sampled_from([shape for shape in SHAPES.values() if shape.is_bounded]),
 )
-each_graph = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+each_graph = settings(max_examples=25, deadline=None, derandomize=True, database=None)
 
 
 def period(graph):

@@ -14,9 +14,8 @@ from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from figures.published.taso import NETWORKS, network_of
-from planners.primitives.profiling.table import read_profile
-from planners.primitives.selection.objective import Objective
-from planners.primitives.selection.problem import selection_problem
+from planners.primitives.profile import read_profile
+from planners.primitives.selection.problem import Objective, selection_problem
 from planners.primitives.selection.solver import fastest
 from planners.primitives.selection.trade_off import trade_off
 

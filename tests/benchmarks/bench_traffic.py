@@ -15,7 +15,7 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from planners.traffic.convolution import CONVOLUTIONS, convolution_of
 from planners.traffic.nest import lengths
-from planners.traffic.one_layer import least_traffic
+from planners.traffic.one_layer import minimum_traffic
 
 ELEMENT_BYTES = 4
 
@@ -30,7 +30,7 @@ def main(name="resnet34", *kilobytes):
         total, spent = {}, 0.0
         for layer in distinct:
             begin = process_time()
-            found = least_traffic(layer, buffer_bytes=room * 1024, element_bytes=ELEMENT_BYTES)
+            found = minimum_traffic(layer, buffer_bytes=room * 1024, element_bytes=ELEMENT_BYTES)
             seconds = process_time() - begin
             spent += seconds
             total[replace(layer, name="")] = found

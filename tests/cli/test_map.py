@@ -154,6 +154,7 @@ def test_the_least_buffers_of_a_mapping_are_told_and_written(answer, tmp_path):
     assert same["minimum"]["size"] == found["minimum"]["size"]
 
 
+@pytest.mark.slow
 def test_a_mapping_is_written_as_sdf3_has_it(answer, run, tmp_path):
     document = json.loads(BUS.read_text())
     for one in document["connections"]:

@@ -112,7 +112,7 @@ def test_a_no_says_of_which_groups_and_what_csdf_fit_finds(fuse, run):
         (("--ram", "150kB", "--flash", 310_824), True),
         (("--ram", "150kB", "--flash", 310_823), False),
         (("--ram", "150kB", "--total-memory", "1MB"), True),
-        (("--ram", "1MB", "--total-memory", "1kB"), False),
+        pytest.param(("--ram", "1MB", "--total-memory", "1kB"), False, marks=pytest.mark.slow),
         (("--ram", "150kB", "--total-memory", 310_824 + 150_000), True),
         (("--ram", "1MB", "--total-memory", 310_824), False),
     ],

@@ -8,7 +8,7 @@ from csdf.cli.frame import long_work
 from csdf.cli.main import main
 from csdf.errors import GaveUp
 from planners.primitives.command import work as primitives_profile
-from planners.primitives.profiling.table import write_profile
+from planners.primitives.profile import write_profile
 from tests.cli.schemas import require_valid_answers
 from tests.planners.primitives.selection.synthetic import network_of, profile_of
 
@@ -19,10 +19,10 @@ PLAN_KEYS = {
     "workspace_bytes",
     "largest_workspace_bytes",
     "weight_bytes",
-    "changed_map_bytes",
+    "transformed_tensor_bytes",
     "map_bytes",
     "layers",
-    "changes",
+    "transformations",
 }
 
 
@@ -90,9 +90,9 @@ def test_json_has_these_keys_and_no_others(choose, table):
     plan = found["plan"]
     assert set(plan) == PLAN_KEYS
     assert plan["memory_bytes"] <= 800_000
-    parts = plan["workspace_bytes"] + plan["weight_bytes"] + plan["changed_map_bytes"]
+    parts = plan["workspace_bytes"] + plan["weight_bytes"] + plan["transformed_tensor_bytes"]
     assert parts == plan["memory_bytes"]
-    times = [one["nanoseconds"] for one in plan["layers"] + plan["changes"]]
+    times = [one["nanoseconds"] for one in plan["layers"] + plan["transformations"]]
     assert sum(times) == plan["nanoseconds"]
     best = [one for one in found["front"] if one["memory_bytes"] <= 800_000]
     assert best[-1]["nanoseconds"] == plan["nanoseconds"]

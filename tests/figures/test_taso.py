@@ -7,8 +7,8 @@ import pytest
 from cnn2csdf.parameters import layer_parameters
 from figures import taso_fronts, taso_measured, taso_pictures, taso_published
 from figures.published.taso import NETWORKS, network_of
-from planners.primitives.profiling.table import write_profile
-from planners.primitives.selection.objective import Objective
+from planners.primitives.profile import write_profile
+from planners.primitives.selection.problem import Objective
 from tests.planners.primitives.selection.synthetic import profile_of
 
 needs_tables = pytest.mark.skipif(

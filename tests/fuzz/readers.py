@@ -5,6 +5,7 @@ import json
 import shutil
 import warnings
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from csdf.io.fifo_depths import folding_config, parse_depths
 from csdf.io.files import read_bytes
 from csdf.io.graph_files import read_graph
 from csdf.io.json_graph import graph_to_json
+from csdf.parameters.graph import read_parametric_graph
 from csdf.time_limit import Stop
 from figures.published.reuse_example import worked_example
 from planners.arena.command.main import read_problems
@@ -31,7 +33,7 @@ from planners.formats.json_problems import format_problems
 from planners.formats.tflite_micro import parse_offline_plan
 from planners.plan.checker import require_carried_out
 from planners.plan.text import format_plans, plans_for
-from planners.primitives.profiling.table import read_profile
+from planners.primitives.profile import read_profile
 from planners.published.nsga2 import SearchLimits, Settings, evolve
 from planners.reuse.application import read_application
 from planners.reuse.deployment import streaming_plans
@@ -75,6 +77,13 @@ def _graph(path, random):
         return read_graph(
             path, assume_zero_times=random.random() < 0.2, buffer_sizes=random.random() < 0.3
         )
+
+
+def _parametric(path, random):
+    graph = read_parametric_graph(path, assume_zero_times=random.random() < 0.2)
+    sample = graph.sample()  # first: no rate is zero whatever the parameters are
+    import_module("csdf.parameters.consistency").symbolic_repetitions(graph)
+    return sample
 
 
 def _graph_texts():
@@ -350,6 +359,7 @@ def readers(folder):
     either = (mutant, json_mutant)
     return {
         "sdf3": Reader(".xml", lambda: _files("graphs/*.xml", "graphs/*/*.xml"), _graph),
+        "parametric": Reader(".xml", lambda: _files("parametric/*.xml"), _parametric),
         "graph json": Reader(".json", _graph_texts, _graph, either),
         "layer table": Reader(".csv", lambda: _files("networks/*.csv"), _graph),
         "preesm": Reader(".pi", _preesm(folder, "preesm/Algo/*.pi"), _preesm_graph),

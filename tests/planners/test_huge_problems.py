@@ -14,11 +14,11 @@ from planners.fifo.event_graph import EventGraph
 from planners.fifo.timing.cluster import Cluster, EventSequence, Port, TimingOptions, Wait
 from planners.kernels import ranges
 from planners.memory.placement import ChainGroup, chain_offsets
-from planners.primitives.selection.fronts import added, front_of
-from planners.primitives.selection.objective import Objective
+from planners.primitives.selection.problem import Objective
+from planners.primitives.selection.trade_off import added, front_of
 from planners.traffic.convolution import Convolution
 from planners.traffic.footprints import tile_sizes
-from planners.traffic.one_layer import least_traffic
+from planners.traffic.one_layer import minimum_traffic
 from tests.both_kernels import needs_compiled
 from tests.planners.fifo.designs import chain, cluster
 from tests.sanitized import plans
@@ -137,7 +137,7 @@ def test_the_tiles_of_a_loop_are_the_smallest_for_their_number():
 def test_a_layer_with_too_many_rows_is_named():
     layer = Convolution(name="long", filters=1, channels=1, input_rows=10**12, input_columns=1)
     with pytest.raises(GaveUp, match="layer 'long' is too large"):
-        least_traffic(layer, buffer_bytes=1024, element_bytes=1)
+        minimum_traffic(layer, buffer_bytes=1024, element_bytes=1)
 
 
 @pytest.mark.parametrize(

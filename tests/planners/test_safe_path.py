@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from planners.primitives.profiling.jobs import import_path
+from planners.primitives.profiling import import_path
 
 HOME = Path(__file__).parents[2]
 PLANTED = (
@@ -24,8 +24,8 @@ PLANTED = (
 MEASURING = """
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from planners.primitives.profiling.profiler import Effort
-from planners.primitives.profiling.profiler import profile_network
+from planners.primitives.profiling import Effort
+from planners.primitives.profiling import profile_network
 
 builder = NetworkBuilder("small")
 builder.output(builder.add(op.Activation(function="relu"), builder.input((1, 2, 2)), name="layer"))

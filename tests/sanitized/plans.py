@@ -17,8 +17,7 @@ import numpy as np
 from csdf.kernels import compile as compiler
 from csdf.time_limit import stop_of
 from planners.arena.blocks import blocks_of
-from planners.arena.exact import PlacementSearch, standard_orders
-from planners.arena.greedy import Greedy
+from planners.arena.orders import Greedy, PlacementSearch, standard_orders
 from planners.arena.portfolio import Portfolio, PushingSearch, WideningSearch
 from planners.arena.problem import Buffer, Problem
 from planners.fifo.event_graph import EventGraph
@@ -27,7 +26,7 @@ from planners.kernels import convolution_layers as layers
 from planners.memory.placement import ExactPlacement, GroupBytes, Lead
 from planners.primitives.library import layers as pooling
 from planners.primitives.library.direct import DIRECT
-from planners.primitives.library.primitive import ConvolutionSizes, compiled, contiguous, map_dims
+from planners.primitives.library.primitive import ConvolutionSizes, compiled, map_dims
 from planners.primitives.profile import CHW
 from planners.traffic import one_layer
 from planners.traffic.convolution import ArrayBytes, Convolution
@@ -132,7 +131,7 @@ def nests(random):
     room = max(room, sum(each))
     one_layer.nest_search.cache_clear()
     halo = random.choice((Halo.CACHED, Halo.RELOADED))
-    found = one_layer.least_traffic(layer, buffer_bytes=room, element_bytes=each, halo=halo)
+    found = one_layer.minimum_traffic(layer, buffer_bytes=room, element_bytes=each, halo=halo)
     # Two levels also where one level reaches the lower bound.
     below = found.total_bytes + random.choice((1, huge(random, 8)))
     more = one_layer.nest_search(layer, halo, each).better(room, below, two_levels, stop_of(None))
@@ -195,7 +194,7 @@ def windows(random):
             here = source if one.input_layout == CHW else source.transpose(1, 2, 0)
             output = np.zeros(map_dims(sizes.output_dims, one.output_layout), np.float32)
             prepared = one.prepare(sizes, kernel)
-            one.run(sizes, contiguous(here), prepared, np.zeros(0, np.float32), output)
+            one.run(sizes, np.ascontiguousarray(here), prepared, np.zeros(0, np.float32), output)
             found.append(output.tolist())
     lowered = np.zeros((sizes.channels, *sizes.kernel, sizes.rows, sizes.columns), np.float32)
     compiled(layers.columns, sizes.largest)(source, sizes.steps, 0, lowered)
@@ -209,7 +208,7 @@ def windows(random):
         np.float32(-100),
         np.zeros((0, 0), np.float32),
     )
-    pooling._pool(CHW, known, (source,), output)
+    pooling.pool(CHW, known, (source,), output)
     return [*found, lowered.tolist(), rows.tolist(), output.tolist()]
 
 

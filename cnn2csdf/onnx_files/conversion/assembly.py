@@ -15,6 +15,7 @@ from cnn2csdf.dtypes import Quantization
 from cnn2csdf.network import Shape
 from cnn2csdf.onnx_files.graph_values import GraphValues
 from cnn2csdf.onnx_files.nodes import Node, shortest_decimal, unsupported
+from cnn2csdf.operators.operator import Constants, constant_role
 from cnn2csdf.weights import Array
 from csdf.errors import InvalidNetwork
 
@@ -89,6 +90,16 @@ class Assembly:
             )
         self._layers[tensor] = layer
 
+    def with_dims(self, node: Node, tensor: str, dims: Dims) -> str:
+        """Return a tensor that has these dims, the batch included, before a node."""
+        if self.shape(tensor).dims == dims:
+            return tensor
+        name = f"{tensor} for {node.name or node.outputs[0]}"
+        if name not in self._layers:
+            source = self._plain(tensor)
+            self._layers[name] = self.builder.add(op.Reshape(dims=dims), source, name=name)
+        return name
+
     def add_raised(
         self,
         node: Node,
@@ -157,13 +168,16 @@ class Assembly:
         stored = [
             self.values.stored(role, one.tensor, one.axis) for role, one in step.weights.items()
         ]
+        source = self.builder.layer(sources[0]).quantization
+        if source is not None and source.element is self.values.element(tensor):
+            quantization = quantization or source  # where integers are moved or pooled as they are
         layer = self.builder.add(
             step.operator,
             *sources,
             name=wanted,
             element=self.values.element(tensor),
             stored=tuple(stored),
-            quantization=quantization or self._same_quantization(sources[0], tensor),
+            quantization=quantization,
         )
         if step.weights and self._with_weights:
             self.weights[layer] = {
@@ -171,11 +185,6 @@ class Assembly:
                 for role, numbers in step.weights.items()
             }
         return layer
-
-    def _same_quantization(self, source: str, tensor: str) -> Quantization | None:
-        """That of the input, where integers are moved or pooled as they are."""
-        found = self.builder.layer(source).quantization
-        return found if found is not None and found.element is self.values.element(tensor) else None
 
     def quantize(self, tensor: str, quantization: Quantization) -> Quantization:
         """Return how a tensor of integers is quantised: so, if nothing before it has said how."""
@@ -290,6 +299,16 @@ class Assembly:
             raise unsupported(node, f"operand {constant!r} holds nothing")
         has_batch = len(dims) == len(self.values.dims(node.outputs[0])) and dims[:1] == (1,)
         return (dims[1:] if has_batch else dims) or (1,)
+
+    def constant_operands(
+        self, operands: Sequence[str], dims_of: Callable[[str], Dims]
+    ) -> tuple[Constants, dict[str, Numbers]]:
+        """Return places and dims of the static ones among operands, and their numbers by role."""
+        places = {at: dims_of(name) for at, name in enumerate(operands) if self.is_static(name)}
+        numbers = {
+            constant_role(at): self.reshaped(operands[at], dims) for at, dims in places.items()
+        }
+        return tuple(places.items()), numbers
 
     def reshaped(self, tensor: str, dims: Dims) -> Numbers:
         """Return a static tensor under these dims."""

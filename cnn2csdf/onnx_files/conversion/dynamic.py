@@ -1,7 +1,4 @@
-"""Integers of ONNX whose scale is computed from the frame.
-
-Nodes by which ONNX stores real numbers as integers, and makes them real again.
-"""
+"""Nodes by which ONNX stores real numbers as integers, also with scales computed from the frame."""
 
 from __future__ import annotations
 
@@ -24,8 +21,7 @@ def dynamic_quantization(node: Node, assembly: Assembly) -> None:
     if not scale or not zero:
         raise unsupported(node, "without its scale or zero point")
     for output, gives in ((scale, "scale"), (zero, "zero point")):
-        operator = op.DynamicRange(gives=gives)
-        assembly.add(node, operator, output=output, name=output)
+        assembly.add(node, op.DynamicRange(gives=gives), output=output, name=output)
     if assembly.is_read(integers):
         sources = (tensor, scale, zero)
         assembly.add(node, op.DynamicQuantization(), inputs=sources, output=integers)
@@ -71,8 +67,7 @@ def integer_product(node: Node, assembly: Assembly) -> None:
     if not assembly.is_static(right):
         zeros = zero_points(node, assembly, (2, 3))
         has = (node.input(2) is not None, node.input(3) is not None)
-        operator = op.IntegerProduct(has_zeros=has)
-        assembly.add(node, operator, inputs=(left, right, *zeros))
+        assembly.add(node, op.IntegerProduct(has_zeros=has), inputs=(left, right, *zeros))
         return
     matrix, dims = assembly.trained(node, 1, "the matrix")
     if len(dims) != 2:

@@ -1,20 +1,16 @@
-"""Functions of single elements of ONNX as layers.
-
-Operators of ONNX that choose, compare places, or sum up to a place, as layers.
-"""
+"""Functions of single elements of ONNX as layers; choices, argmax, top k and running sums."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import inf
 
 import onnx
 
 from cnn2csdf import operators as op
-from cnn2csdf.onnx_files.conversion.assembly import Assembly, Numbers, Weighted
+from cnn2csdf.onnx_files.conversion.assembly import Assembly, Weighted
 from cnn2csdf.onnx_files.input_dims import FLOATS
 from cnn2csdf.onnx_files.nodes import Node, unsupported
-from cnn2csdf.operators.operands import Constants, constant_role
 from csdf.errors import UnreadableFile
 
 BOOL = onnx.TensorProto.BOOL
@@ -88,8 +84,7 @@ def activation(node: Node, assembly: Assembly) -> None:
     """Add a function of each element; its parameters are attributes."""
     function, attributes = PLAIN[node.op_type]
     parameters = tuple(node.real(name, default) for name, default in attributes)
-    operator = op.Activation(function=function, parameters=parameters)
-    assembly.add(node, operator)
+    assembly.add(node, op.Activation(function=function, parameters=parameters))
 
 
 def gelu(node: Node, assembly: Assembly) -> None:
@@ -115,8 +110,7 @@ def clip(node: Node, assembly: Assembly) -> None:
         low = (assembly.reals(node, 1, "the lower limit") or (-inf,))[0]
         high = (assembly.reals(node, 2, "the upper limit") or (inf,))[0]
     limits = (-inf if low < -LARGEST_REAL else low, inf if high > LARGEST_REAL else high)
-    operator = op.Activation(function="clip", parameters=limits)
-    assembly.add(node, operator)
+    assembly.add(node, op.Activation(function="clip", parameters=limits))
 
 
 def prelu(node: Node, assembly: Assembly) -> None:
@@ -129,8 +123,7 @@ def prelu(node: Node, assembly: Assembly) -> None:
         listed = "x".join(map(str, dims))
         raise unsupported(node, f"a slope of shape {listed}, expected one for each feature map")
     slope = assembly.vector(node, 1, "the slope", shape.channels)
-    step = Weighted(op.Activation(function="prelu"), {"slope": slope})
-    assembly.add(node, step)
+    assembly.add(node, Weighted(op.Activation(function="prelu"), {"slope": slope}))
 
 
 def elementwise(node: Node, assembly: Assembly) -> None:
@@ -141,11 +134,10 @@ def elementwise(node: Node, assembly: Assembly) -> None:
     tensors = [name for name in operands if not assembly.is_static(name)]
     if len(constants) > 1:
         raise unsupported(node, "more than one constant operand is not supported")
-    if not constants and len(tensors) == 1:
-        assembly.add(node, op.Identity(), inputs=tensors)
-        return
     if not constants:
-        assembly.add(node, op.Elementwise(function=function), inputs=tensors)
+        is_one = len(tensors) == 1
+        step = op.Identity() if is_one else op.Elementwise(function=function)
+        assembly.add(node, step, inputs=tensors)
         return
     dims = assembly.frame_dims(node, constants[0])
     operator = op.Elementwise(
@@ -207,14 +199,16 @@ EXTREMES = {"ArgMax": "max", "ArgMin": "min"}
 def where(node: Node, assembly: Assembly) -> None:
     """Add a choice between two tensors or constants by a third."""
     operands = [node.required(index) for index in range(3)]
-    constants, weights = _constant_operands(node, assembly, operands)
+    constants, weights = assembly.constant_operands(
+        operands, lambda name: assembly.frame_dims(node, name)
+    )
     tensors = [name for name in operands if not assembly.is_static(name)]
     step = Weighted(op.Choice(constants=constants), weights)
     assembly.add(node, step, inputs=tensors)
 
 
 def extreme_place(node: Node, assembly: Assembly) -> None:
-    """Add the place of the largest or smallest element; the axis goes behind it."""
+    """Add an argmax or argmin along an axis; without keepdims the axis goes behind it."""
     tensor = assembly.dynamic(node, 0)
     axis = assembly.frame_axis(node, tensor, node.integer("axis", 0))
     operator = op.ExtremePlace(
@@ -229,7 +223,7 @@ def extreme_place(node: Node, assembly: Assembly) -> None:
 
 
 def ranking(node: Node, assembly: Assembly) -> None:
-    """Add the largest elements, their places, or both, as they are read."""
+    """Add a top k: the largest elements, their indices, or both, as they are read."""
     tensor = assembly.dynamic(node, 0)
     count = (
         node.integer("k", 0) if node.opset < 10 else (assembly.integers(node, 1, "k") or (0,))[0]
@@ -251,7 +245,7 @@ def ranking(node: Node, assembly: Assembly) -> None:
 
 
 def running_sum(node: Node, assembly: Assembly) -> None:
-    """Add a sum of all elements up to each one."""
+    """Add a cumulative sum."""
     tensor = assembly.dynamic(node, 0)
     axes = assembly.integers(node, 1, "the axis") or ()
     if len(axes) != 1:
@@ -262,19 +256,3 @@ def running_sum(node: Node, assembly: Assembly) -> None:
         is_reversed=bool(node.integer("reverse", 0)),
     )
     assembly.add(node, operator)
-
-
-def _constant_operands(
-    node: Node, assembly: Assembly, operands: Sequence[str]
-) -> tuple[Constants, dict[str, Numbers]]:
-    """Places and dims of the static ones among operands, and their numbers by role.
-
-    A batch axis of one is left out where an operand has as many axes as the result.
-    """
-    found: dict[int, tuple[int, ...]] = {}
-    weights: dict[str, Numbers] = {}
-    for place, name in enumerate(operands):
-        if assembly.is_static(name):
-            found[place] = assembly.frame_dims(node, name)
-            weights[constant_role(place)] = assembly.reshaped(name, found[place])
-    return tuple(found.items()), weights

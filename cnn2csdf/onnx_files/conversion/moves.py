@@ -1,7 +1,4 @@
-"""Operators of ONNX that move elements, as layers.
-
-Operators of ONNX that repeat elements or pick them from a list, as layers.
-"""
+"""Operators of ONNX that move elements, repeat them or pick them from a list, as layers."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ from cnn2csdf import operators as op
 from cnn2csdf.network import Shape
 from cnn2csdf.onnx_files.conversion.assembly import Assembly, Weighted
 from cnn2csdf.onnx_files.nodes import Node, unsupported
-from cnn2csdf.operators.operands import constant_role
 from csdf.errors import UnreadableFile
 
 Range = tuple[int, int, int]  # start, stop, step
@@ -43,8 +39,7 @@ def transpose(node: Node, assembly: Assembly) -> None:
 
 def channel_shuffle(node: Node, assembly: Assembly) -> None:
     """Add a shuffle: made from reshape, transpose and reshape, no operator of ONNX."""
-    operator = op.ChannelShuffle(groups=node.integer("groups", 1))
-    assembly.add(node, operator, inputs=node.inputs)
+    assembly.add(node, op.ChannelShuffle(groups=node.integer("groups", 1)), inputs=node.inputs)
 
 
 def concatenation(node: Node, assembly: Assembly) -> None:
@@ -58,14 +53,11 @@ def concatenation(node: Node, assembly: Assembly) -> None:
     if len(tensors) == len(operands):
         assembly.add(node, op.Concatenation(axis=axes.pop()), inputs=tensors)
         return
-    is_batched = assembly.batch_axes(tensors[0])
-    constants, weights = [], {}
-    for place, name in enumerate(operands):
-        if assembly.is_static(name):
-            dims = assembly.values.dims(name)[is_batched:]
-            constants.append((place, dims))
-            weights[constant_role(place)] = assembly.reshaped(name, dims)
-    operator = op.ConstantConcatenation(axis=axes.pop(), constants=tuple(constants))
+    batched = assembly.batch_axes(tensors[0])
+    constants, weights = assembly.constant_operands(
+        operands, lambda name: assembly.values.dims(name)[batched:]
+    )
+    operator = op.ConstantConcatenation(axis=axes.pop(), constants=constants)
     assembly.add(node, Weighted(operator, weights), inputs=tensors)
 
 
@@ -79,12 +71,8 @@ def split(node: Node, assembly: Assembly) -> None:
         if not output:
             raise unsupported(node, "an output left out is not supported")
         stop = start + assembly.values.dims(output)[wanted]
-        assembly.add(
-            node,
-            op.Slice(axis=axis, start=start, stop=stop),
-            output=output,
-            name=output,
-        )
+        step = op.Slice(axis=axis, start=start, stop=stop)
+        assembly.add(node, step, output=output, name=output)
         start = stop
 
 
@@ -141,11 +129,11 @@ def pad(node: Node, assembly: Assembly) -> None:
     mode = node.text("mode", "constant")
     if mode not in ("constant", "reflect", "edge"):
         raise unsupported(node, f"mode {mode!r} is not supported")
-    value = _pad_value(node, assembly)
     # Amounts before each of the four axes, then behind each.
     if node.opset < 11:
-        listed, axes = node.integers("pads") or (), None
+        listed, axes, value = node.integers("pads") or (), None, node.real("value", 0.0)
     else:
+        value = (assembly.reals(node, 2, "the padding value") or (0.0,))[0]
         listed = assembly.integers(node, 1, "the padding") or ()
         axes = assembly.integers(node, 3, "the axes")
     places = range(4) if axes is None else axes
@@ -162,12 +150,6 @@ def pad(node: Node, assembly: Assembly) -> None:
     assembly.add(node, operator)
 
 
-def _pad_value(node: Node, assembly: Assembly) -> float:
-    if node.opset < 11:
-        return node.real("value", 0.0)
-    return (assembly.reals(node, 2, "the padding value") or (0.0,))[0]
-
-
 def depth_to_space(node: Node, assembly: Assembly) -> None:
     """Add a layer that spreads channels over blocks of places."""
     block = _block(node, assembly.map_shape(node, 0))
@@ -175,8 +157,7 @@ def depth_to_space(node: Node, assembly: Assembly) -> None:
     mode = node.text("mode", "DCR")
     if mode not in orders:
         raise unsupported(node, f"mode {mode!r} is not supported")
-    operator = op.DepthToSpace(block=block, order=orders[mode])
-    assembly.add(node, operator)
+    assembly.add(node, op.DepthToSpace(block=block, order=orders[mode]))
 
 
 def space_to_depth(node: Node, assembly: Assembly) -> None:

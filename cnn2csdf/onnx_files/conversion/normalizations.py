@@ -37,8 +37,7 @@ def batch_normalization(node: Node, assembly: Assembly) -> None:
         dims = (*channels, *(1 for _ in assembly.values.dims(tensor)[2:]))
         assembly.add(node, *_affine(weights, dims, epsilon))
         return
-    operator = op.BatchNormalization(epsilon=epsilon)
-    assembly.add(node, Weighted(operator, weights))
+    assembly.add(node, Weighted(op.BatchNormalization(epsilon=epsilon), weights))
 
 
 def _affine(
@@ -154,5 +153,4 @@ def reduction(node: Node, assembly: Assembly) -> None:
         steps = (pooling,) if keeps else (pooling, op.Reshape(dims=shape.dims[:1]))
         assembly.add(node, *steps)
         return
-    operator = op.Reduction(function=function, axes=axes, keeps=keeps)
-    assembly.add(node, operator)
+    assembly.add(node, op.Reduction(function=function, axes=axes, keeps=keeps))

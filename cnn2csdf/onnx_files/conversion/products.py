@@ -1,9 +1,4 @@
-"""Matrix products of ONNX as layers.
-
-Einsum of ONNX as a layer.
-
-Recurrent layers of ONNX: each output that is read is a layer that works as a whole.
-"""
+"""Matrix products, einsum and recurrent layers of ONNX; each output that is read is a layer."""
 
 from __future__ import annotations
 
@@ -14,7 +9,6 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.onnx_files.conversion.assembly import Assembly, Numbers, Weighted
 from cnn2csdf.onnx_files.nodes import Node, unsupported
-from cnn2csdf.operators.operands import constant_role
 from cnn2csdf.weights import Array
 from csdf.errors import UnreadableFile, counted
 
@@ -53,11 +47,7 @@ def gemm(node: Node, assembly: Assembly) -> None:
     product = Weighted(op.MatrixProduct(units=units), {"matrix": Numbers(matrix, by_inputs, axis)})
     if node.input(2) is None:
         assembly.add(node, product)
-    else:
-        assembly.add(node, product, _gemm_addend(node, assembly))
-
-
-def _gemm_addend(node: Node, assembly: Assembly) -> Weighted:
+        return
     tensor, dims = assembly.trained(node, 2, "the bias")
     beta = node.real("beta", 1.0)
 
@@ -65,8 +55,8 @@ def _gemm_addend(node: Node, assembly: Assembly) -> Weighted:
         value = assembly.values.value(tensor)
         return np.asarray(beta * value, dtype=np.float32).reshape(dims or (1,))
 
-    operator = op.Elementwise(function="add", constant=dims or (1,))
-    return Weighted(operator, {"constant": Numbers(tensor, scaled)})
+    addition = op.Elementwise(function="add", constant=dims or (1,))
+    assembly.add(node, product, Weighted(addition, {"constant": Numbers(tensor, scaled)}))
 
 
 def matrix_product(node: Node, assembly: Assembly) -> None:
@@ -103,26 +93,21 @@ def matrix_product(node: Node, assembly: Assembly) -> None:
 def einsum(node: Node, assembly: Assembly) -> None:
     """Add sums of products over axes of the same letter; the batch of one is left out."""
     terms, result = _letters(node)
-    weights, constants, tensors, ours = {}, [], [], []
-    for place, (name, term) in enumerate(zip(node.inputs, terms, strict=True)):
-        dims = assembly.values.dims(name)
-        if len(dims) != len(term):
-            raise unsupported(node, f"equation term {term!r} for a tensor with {len(dims)} axes")
-        if assembly.is_static(name):
-            weights[constant_role(place)] = assembly.numbers(name)
-            constants.append((place, dims))
-            ours.append(term)
-        else:
-            tensors.append(name)
-            ours.append(term[assembly.batch_axes(name) :])
+    ours = []
+    for name, term in zip(node.inputs, terms, strict=True):
+        rank = len(assembly.values.dims(name))
+        if rank != len(term):
+            raise unsupported(node, f"equation term {term!r} for a tensor with {rank} axes")
+        ours.append(term if assembly.is_static(name) else term[assembly.batch_axes(name) :])
+    tensors = [name for name in node.inputs if not assembly.is_static(name)]
+    constants, weights = assembly.constant_operands(node.inputs, assembly.values.dims)
     left = "".join(letter for letter in result if letter in "".join(ours))
-    operator = op.TensorProduct(terms=tuple(ours), result=left, constants=tuple(constants))
+    operator = op.TensorProduct(terms=tuple(ours), result=left, constants=constants)
     found = assembly.values.dims(node.outputs[0])
     frame = (found[1:] if len(found) > 1 and found[0] == 1 else found) or (1,)
     made = operator.output_dims([assembly.shape(name) for name in tensors])
     ends = () if made in (frame, found) else (op.Reshape(dims=frame),)
-    named: dict[str, Numbers] = weights
-    assembly.add(node, Weighted(operator, named), *ends, inputs=tensors)
+    assembly.add(node, Weighted(operator, weights), *ends, inputs=tensors)
 
 
 def _letters(node: Node) -> tuple[list[str], str]:
@@ -152,7 +137,7 @@ ROLES = ((1, "matrix"), (2, "recurrent matrix"), (3, "bias"), (5, "state"), (6, 
 
 
 def recurrence(node: Node, assembly: Assembly) -> None:
-    """Add a recurrent layer for each output that is read: constant first states, no peepholes."""
+    """Add a recurrent layer for each output that is read: no peepholes."""
     tensor = assembly.dynamic(node, 0)
     kind = KINDS[node.op_type]
     # Raise UnsupportedOperator for a form other than the usual one.
@@ -167,13 +152,22 @@ def recurrence(node: Node, assembly: Assembly) -> None:
         name.lower() != usual.lower() for name, usual in zip(names, USUAL[kind] * 2, strict=False)
     ):
         raise unsupported(node, f"activations {', '.join(names)} are not supported")
-    _require_all_frames(node, assembly)
-    weights = {}
+    dims = assembly.values.dims(tensor)
+    if len(dims) != 3:
+        raise unsupported(node, f"works on frames x sequences x elements only, found {dims}")
+    lengths = assembly.integers(node, 4, "the lengths")
+    if lengths is not None and set(lengths) != {dims[0]}:
+        raise unsupported(node, "sequences shorter than the tensor are not supported")
+    weights, given, inputs = {}, [], [assembly.with_dims(node, tensor, dims)]
     for index, role in ROLES:
         if node.input(index) is not None and (role != "cell" or kind == "lstm"):
+            if role in ("state", "cell") and assembly.has(node.inputs[index]):
+                state = assembly.values.dims(node.inputs[index])
+                inputs.append(assembly.with_dims(node, node.inputs[index], state))
+                given.append(role)
+                continue
             numbers, _ = assembly.trained(node, index, f"the {role}")
             weights[role] = assembly.numbers(numbers)
-    dims = assembly.values.dims(tensor)
     read = [one for one in node.outputs if one and assembly.is_read(one)]
     for gives, output in zip(GIVEN, node.outputs, strict=False):
         if output in read:
@@ -187,18 +181,9 @@ def recurrence(node: Node, assembly: Assembly) -> None:
                 has_bias="bias" in weights,
                 has_state="state" in weights,
                 has_cell="cell" in weights,
+                given=tuple(given),
             )
             layer = Weighted(operator, weights)
-            whole = () if assembly.shape(tensor).dims == dims else (op.Reshape(dims=dims),)
             found = assembly.values.dims(output)
             ends = (op.Reshape(dims=found[1:]),) if found[0] == 1 and gives == "all" else ()
-            assembly.add(node, *whole, layer, *ends, output=output, name=name)
-
-
-def _require_all_frames(node: Node, assembly: Assembly) -> None:
-    dims = assembly.values.dims(node.required(0))
-    if len(dims) != 3:
-        raise unsupported(node, f"works on frames x sequences x elements only, found {dims}")
-    lengths = assembly.integers(node, 4, "the lengths")
-    if lengths is not None and set(lengths) != {dims[0]}:
-        raise unsupported(node, "sequences shorter than the tensor are not supported")
+            assembly.add(node, layer, *ends, inputs=inputs, output=output, name=name)

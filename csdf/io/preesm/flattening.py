@@ -1,12 +1,9 @@
-"""A PREESM graph and the graphs within its actors as one: actors with times, and paths of FIFOs.
+"""A PREESM graph and the graphs within its actors as one, and the expressions of its numbers.
 
-A level of a PREESM graph with the values of its parameters, and how often its actors fire.
-
-Expressions of PREESM's parameters and rates, exactly.
-
-Numbers, names of parameters, + - * / ^ and %, comparisons and && || of truth values (1 and 0),
-brackets, and the functions of FUNCTIONS. Values are fractions, so that width/2 of an odd width is no
-whole number and is refused as a rate. What is not rational, such as the logarithm, is refused by name.
+Expressions have numbers, names of parameters, + - * / ^ and %, comparisons and && || of truth values
+(1 and 0), brackets, and the functions of FUNCTIONS. Values are fractions, so that width/2 of an odd
+width is no whole number and is refused as a rate. What is not rational, such as the logarithm, is
+refused by name.
 """
 
 from __future__ import annotations
@@ -129,69 +126,79 @@ class Flattening:
                 self._outputs.append((name, port))
 
     def _times(self, level: Level, node: Node, name: str) -> dict[str, Fraction]:
-        texts = self._scenario.texts_of(name)
-        if texts:
-            return {
-                processor: self._time(level, node, text, line)
-                for processor, (text, line) in texts.items()
-            }
-        if node.kind == "actor" and not self._assume_zero_times:
+        times = {}
+        for processor, (text, line) in self._scenario.times.get(name, {}).items():
+            where = f"{self._scenario.file}:{line}: time of {shown(node.name)}:"
+            try:
+                value = times[processor] = value_of(text, level.names(node.name))
+            except MalformedText as error:
+                raise UnreadableFile(f"{where} {error}") from None
+            if value < 0:
+                raise UnreadableFile(f"{where} {shown(text)} is {_told(value)}, which is negative")
+        if not times and node.kind == "actor" and not self._assume_zero_times:
             raise level.graph.refusal(
                 node.line,
                 f"actor {shown(name)} has no time; read a .scenario file of the project that has "
                 "one, or let actors without a time take none (--assume-zero-times)",
             )
-        return {"": Fraction(0)}
-
-    def _time(self, level: Level, node: Node, text: str, line: int) -> Fraction:
-        try:
-            return level.from_zero(text, node.name)
-        except MalformedText as error:
-            where = f"{self._scenario.file}:{line}:"
-            raise UnreadableFile(f"{where} time of {shown(node.name)}: {error}") from None
+        return times or {"": Fraction(0)}
 
     def _add_within(self, level: Level, node: Node, above: tuple[str, ...], depth: int) -> None:
         """Flatten the graph that an actor stands for."""
+        graph, file = level.graph, node.refinement or ""
         self._graphs += 1
         if depth == MOST_LEVELS or self._graphs > MOST_GRAPHS:
             most = f"{MOST_LEVELS} graphs within one another, or {MOST_GRAPHS} in all"
-            raise level.graph.refusal(node.line, f"{shown(node.name)}: more than {most}")
-        inner = self._read(level.graph, node)
-        given = level.configuration(node.name)
-        below = self._add(inner, given, (*above, node.name), depth + 1)
+            raise graph.refusal(node.line, f"{shown(node.name)}: more than {most}")
+        path = found_file(file, graph.file)
+        if path is None:
+            raise graph.refusal(
+                node.line,
+                f"{shown(node.name)} stands for the graph {shown(file)}, which is in none of the "
+                "folders around this file",
+            )
+        if path not in self._files:
+            self._files[path] = parse_document(files.read_found(path, self._most), path, self._most)
+        inner = self._files[path]
+        below = self._add(inner, level.ports_set(node.name), (*above, node.name), depth + 1)
         below.require_whole_firings()
         interfaces = {one.name: one for one in inner.nodes.values() if one.kind in INTERFACES}
         if interfaces.keys() != node.ports.keys():
             name = min(interfaces.keys() ^ node.ports.keys())
-            raise level.graph.refusal(
+            raise graph.refusal(
                 node.line,
                 f"{shown(node.name)}: the port {shown(name)} is only one of the actor, or only an "
                 "interface of its graph",
             )
         for port, one in node.ports.items():
-            inside = below.interface_rate(interfaces[port], one.direction)
-            outside = level.rate(node.name, port)
+            # What comes in outside goes out of the interface inside.
+            facing = [
+                name
+                for name, found in interfaces[port].ports.items()
+                if found.direction != one.direction
+            ]
+            if not facing:
+                line, name = interfaces[port].line, shown(port)
+                raise inner.refusal(line, f"interface {name} has no port for that")
+            inside, outside = below.rate(port, facing[0]), level.rate(node.name, port)
             if outside != inside:
-                raise level.graph.refusal(
+                raise graph.refusal(
                     one.line,
                     f"port {shown(port)} of {shown(node.name)} moves "
                     f"{counted(outside, 'token')}, the interface of its graph {inside}",
                 )
 
-    def _read(self, graph: PiGraph, node: Node) -> PiGraph:
-        path = found_file(node.refinement or "", graph.file)
-        if path is None:
-            raise graph.refusal(
-                node.line,
-                f"{shown(node.name)} stands for the graph {shown(node.refinement or '')}, which is "
-                "in none of the folders around this file",
-            )
-        if path not in self._files:
-            self._files[path] = parse_document(files.read_found(path, self._most), path, self._most)
-        return self._files[path]
-
     def _add_fifo(self, level: Level, fifo: Fifo, above: tuple[str, ...]) -> None:
-        source, target = (_end(level, end, above) for end in (fifo.source, fifo.target))
+        # An interface has the name of the actor and its port, which both sides share.
+        is_interface = [
+            level.graph.nodes[name].kind in INTERFACES for name, _ in (fifo.source, fifo.target)
+        ]
+        source, target = (
+            ("/".join(above), name) if is_shared else ("/".join((*above, name)), port)
+            for is_shared, (name, port) in zip(
+                is_interface, (fifo.source, fifo.target), strict=True
+            )
+        )
         tokens = 0
         if fifo.delay is not None:
             at = fifo.source[0] if fifo.delay_node is None else fifo.delay_node
@@ -203,14 +210,6 @@ class Flattening:
                 )
         self._onward[source] = (target, tokens, fifo, level.graph)
         self._reached.add(target)
-
-
-def _end(level: Level, end: tuple[str, str], above: tuple[str, ...]) -> End:
-    """An end under the name that both sides of an interface share."""
-    node, port = end
-    if level.graph.nodes[node].kind in INTERFACES:
-        return "/".join(above), node
-    return "/".join((*above, node)), port
 
 
 SET_OUTSIDE = "cfg_in_iface"
@@ -253,13 +252,19 @@ class Level:
 
     def _needed(self, node: Node) -> list[Node]:
         """The parameters without a value that the expression of this one names."""
-        if node.name in self._given or self._override(node) is not None or not node.expression:
+        is_set = node.name in self._given or self._override(node) is not None
+        if is_set or not node.expression:
             return []
         inputs = self.graph.configured[node.name]
         try:
-            names = names_in(node.expression)
+            tokens = _tokens(node.expression)
         except MalformedText as error:
             raise self.graph.refusal(node.line, f"parameter {shown(node.name)}: {error}") from None
+        names = {
+            token
+            for token, after in zip_longest(tokens, tokens[1:], fillvalue="")
+            if (token[0].isalpha() or token[0] == "_") and after != "("
+        }
         found = (self.graph.nodes.get(inputs.get(name, name)) for name in names)
         return [
             one
@@ -276,58 +281,46 @@ class Level:
         if node.name in self._given:
             return self._given[node.name]
         override = self._override(node)
-        if override is not None:
-            text, line = override
-            try:
-                return value_of(text, {})
-            except MalformedText as error:
-                where = f"{self._scenario.file}:{line}:"
-                raise UnreadableFile(f"{where} parameter {shown(node.name)}: {error}") from None
-        if not node.expression:
+        if override is None and not node.expression:
             raise self.graph.refusal(
                 node.line,
                 f"parameter {shown(node.name)} is set by the graph around this one; read that one",
             )
+        file, names = self.graph.file, self.names(node.name)
+        text, line = node.expression or "", node.line
+        if override is not None:
+            file, names, (text, line) = self._scenario.file, {}, override
         try:
-            return value_of(node.expression, self._names(node.name))
+            return value_of(text, names)
         except MalformedText as error:
-            raise self.graph.refusal(node.line, f"parameter {shown(node.name)}: {error}") from None
+            where = f"{file}:{line}:"
+            raise UnreadableFile(f"{where} parameter {shown(node.name)}: {error}") from None
 
-    def _names(self, node: str) -> dict[str, Fraction]:
+    def names(self, node: str) -> dict[str, Fraction]:
         """Return the meaning of a name at a node: a configuration port of it, or else a parameter."""
-        ports = self.graph.configured.get(node, {})
-        return self._values | {
-            port: self._values[name] for port, name in ports.items() if name in self._values
-        }
+        return self._values | self.ports_set(node)
+
+    def ports_set(self, node: str) -> dict[str, Fraction]:
+        """Return the parameters that reach the configuration ports of a node, by port."""
+        ports = self.graph.configured.get(node, {}).items()
+        return {port: self._values[name] for port, name in ports if name in self._values}
 
     def natural(self, text: str, node: str, line: int, what: str) -> int:
         """Return the integer >= 0 that an expression at a node is."""
         try:
-            return natural_of(text, self._names(node))
+            value = value_of(text, self.names(node))
         except MalformedText as error:
             raise self.graph.refusal(line, f"{what}: {error}") from None
-
-    def from_zero(self, text: str, node: str) -> Fraction:
-        """Return the number >= 0 that an expression at a node is. Raises MalformedText."""
-        return from_zero(text, self._names(node))
+        if value.denominator != 1 or value < 0:
+            told = f"{shown(text)} is {_told(value)}, not an integer >= 0"
+            raise self.graph.refusal(line, f"{what}: {told}")
+        return value.numerator
 
     def rate(self, node: str, port: str) -> int:
         """Return how many tokens a firing of the node moves through a port."""
         found = self.graph.nodes[node].ports[port]
         what = f"port {shown(port)} of {shown(node)}"
         return self.natural(found.rate, node, found.line, what)
-
-    def interface_rate(self, node: Node, direction: str) -> int:
-        """Return how many tokens an interface moves for a port of the given direction around it."""
-        for name, port in node.ports.items():
-            if port.direction != direction:  # what comes in outside goes out of it inside
-                return self.rate(node.name, name)
-        raise self.graph.refusal(node.line, f"interface {shown(node.name)} has no port for that")
-
-    def configuration(self, node: str) -> dict[str, Fraction]:
-        """Return the parameters that reach the configuration ports of a node, by port."""
-        ports = self.graph.configured[node].items()
-        return {port: self._values[name] for port, name in ports if name in self._values}
 
     def require_whole_firings(self) -> None:
         """Refuse a graph within an actor that would need its interfaces several times, or in part."""
@@ -380,32 +373,6 @@ def value_of(text: str, names: Mapping[str, Fraction]) -> Fraction:
     return _Parser(text, names).value()
 
 
-def names_in(text: str) -> set[str]:
-    """Return the names of parameters in an expression; raise MalformedText where it has no form."""
-    tokens = _tokens(text)
-    return {
-        token
-        for token, after in zip_longest(tokens, tokens[1:], fillvalue="")
-        if (token[0].isalpha() or token[0] == "_") and after != "("
-    }
-
-
-def from_zero(text: str, names: Mapping[str, Fraction]) -> Fraction:
-    """Return the value >= 0 that an expression is. Raises MalformedText."""
-    value = value_of(text, names)
-    if value < 0:
-        raise MalformedText(f"{shown(text)} is {_told(value)}, which is negative")
-    return value
-
-
-def natural_of(text: str, names: Mapping[str, Fraction]) -> int:
-    """Return the integer >= 0 that an expression is. Raises MalformedText."""
-    value = value_of(text, names)
-    if value.denominator != 1 or value < 0:
-        raise MalformedText(f"{shown(text)} is {_told(value)}, not an integer >= 0")
-    return value.numerator
-
-
 def _tokens(text: str) -> list[str]:
     tokens, at = [], 0
     text = text.rstrip()
@@ -442,8 +409,10 @@ class _Parser:
             return self._signed()
         value = self._level(level + 1)
         while self._next() in _LEVELS[level]:
-            operator = self._take()
-            value = self._combined(operator, value, self._level(level + 1))
+            operator, right = self._take(), self._level(level + 1)
+            if operator in ("/", "%") and not right:
+                raise self._fault("division by zero")
+            value = self._checked(Fraction(OPERATORS[operator](value, right)))
         return value
 
     def _signed(self) -> Fraction:
@@ -460,7 +429,17 @@ class _Parser:
         if self._next() != "^":
             return base
         self._take()
-        return self._raised(base, self._nested(self._signed))
+        exponent = self._nested(self._signed)
+        if exponent.denominator != 1:
+            raise self._fault(f"a power of {_told(exponent)} is not rational")
+        if not base and exponent < 0:
+            raise self._fault("division by zero")
+        if base in (0, 1, -1):  # whatever the exponent, not large
+            return Fraction(1) if not exponent else base if exponent % 2 else abs(base)
+        bits = max(base.numerator.bit_length(), base.denominator.bit_length())
+        if abs(exponent) * bits > 2 * MOST_BITS:
+            raise self._fault(f"a number of more than {MOST_BITS} bits")
+        return self._checked(Fraction(base**exponent.numerator))
 
     def _operand(self) -> Fraction:
         token = self._take()
@@ -479,10 +458,9 @@ class _Parser:
         return self._names[token]
 
     def _call(self, name: str) -> Fraction:
-        self._expect("(")
-        values = [self._nested(lambda: self._level(0))]
-        while self._next() == ",":
-            self._take()
+        values: list[Fraction] = []
+        while not values or self._next() == ",":
+            self._take()  # the bracket, or a comma
             values.append(self._nested(lambda: self._level(0)))
         self._expect(")")
         if name not in FUNCTIONS:
@@ -504,23 +482,6 @@ class _Parser:
         found = part()
         self._depth -= 1
         return found
-
-    def _combined(self, operator: str, left: Fraction, right: Fraction) -> Fraction:
-        if operator in ("/", "%") and not right:
-            raise self._fault("division by zero")
-        return self._checked(Fraction(OPERATORS[operator](left, right)))
-
-    def _raised(self, base: Fraction, exponent: Fraction) -> Fraction:
-        if exponent.denominator != 1:
-            raise self._fault(f"a power of {_told(exponent)} is not rational")
-        if not base and exponent < 0:
-            raise self._fault("division by zero")
-        if base in (0, 1, -1):  # whatever the exponent, not large
-            return Fraction(1) if not exponent else base if exponent % 2 else abs(base)
-        bits = max(base.numerator.bit_length(), base.denominator.bit_length())
-        if abs(exponent) * bits > 2 * MOST_BITS:
-            raise self._fault(f"a number of more than {MOST_BITS} bits")
-        return self._checked(Fraction(base**exponent.numerator))
 
     def _checked(self, value: Fraction) -> Fraction:
         if max(value.numerator.bit_length(), value.denominator.bit_length()) > MOST_BITS:

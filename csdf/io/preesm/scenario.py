@@ -30,10 +30,6 @@ class PiScenario:
     token_bytes: dict[str, int] = field(default_factory=dict)
     parameters: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
 
-    def texts_of(self, actor: str) -> dict[str, tuple[str, int]]:
-        """Return the times of an actor as they are written, with their lines, by type of processor."""
-        return self.times.get(actor, {})
-
 
 def parse_scenario_document(
     content: bytes, name: str, most: int = files.LARGEST_FILE_BYTES

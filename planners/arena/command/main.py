@@ -1,19 +1,12 @@
-"""`csdf plan arena`: offsets for buffers with lifetimes, or for the tensors of a network, proved.
-
-The problems that `csdf plan arena` is asked: those of a file, or the tensors of a network.
-"""
+"""`csdf plan arena`: offsets for buffers with lifetimes, or for the tensors of a network, proved."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import sys
 import time
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
 
 from cnn2csdf.catalogue.networks import CATALOGUE
 from cnn2csdf.commands.cnn import options as shared
@@ -21,9 +14,8 @@ from csdf.cli import answers, parsers
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
 from csdf.cli.loading import drawing, suffix_of
-from csdf.errors import CsdfError, InvalidPlan, UnreadableFile, UnwritableFile, counted
+from csdf.errors import CsdfError, InvalidPlan, UnreadableFile, UnwritableFile
 from csdf.io.files import read_bytes
-from csdf.names import quoted
 from csdf.status import Ended, Status
 from csdf.time_limit import Progress
 from planners.arena.allocation import plan_arena
@@ -35,10 +27,7 @@ from planners.formats.c_header import format_header
 from planners.formats.json_problems import parse_problems, plan_as_json
 from planners.formats.tflite_micro import offline_plan
 
-if TYPE_CHECKING:
-    from planners.arena.command.networks import AskedNetwork
-
-
+PROGRAM = "csdf plan arena"
 SINGLE = ("csv", "bin")  # formats that hold one plan
 SHOWN = 5  # most names in a remark
 FORMATS = ("json", "h", *SINGLE)
@@ -48,27 +37,40 @@ Timed = tuple[MemoryPlan, float]
 
 def work(options: argparse.Namespace) -> int:
     """Print the plans; return the exit code: 1 if one does not fit, 3 if it is unknown on one."""
-    network = asked_network(options)
-    problems = chosen_problems(options, network)
+    network = None
+    if _is_network(options.model):  # only now what reads such is loaded
+        network = import_module("planners.arena.command.networks").AskedNetwork(options)
+    problems = read_problems(options.model) if network is None else [network.problem]
+    if options.only is not None:
+        count = answers.counted(len(problems), "problem")
+        problems = [problem for problem in problems if problem.name == options.only]
+        if not problems:
+            raise UnreadableFile(
+                f"{options.model}: of its {count} none has the name {options.only!r}"
+            )
     _require_writable(options, problems)
     for problem in problems:
-        _remark_on_lifetimes(problem)
+        if problem.dead:  # a file that counts the last time as needed means another
+            names = answers.some([repr(name) for name in problem.dead], SHOWN)
+            _remark(
+                f"warning: {problem.name}: {names}: never live, as the end is not included: a "
+                "buffer that ends where it starts gets no bytes"
+            )
     plans = _planned(problems, options)
     for plan, _ in plans if options.json or len(plans) != 1 else ():
         if plan.status != Status.OPTIMAL:  # the table of a single plan says why
             _remark(f"{plan.problem.name}: {plan.status}: {plan.reason}")
+    document = {"problems": [plan_as_json(*one) for one in plans]}
     if options.output:
-        _write(options.output, plans)
+        _write(options.output, plans, answers.json_text(document))
     fit = network.fit() if network is not None and plans else None
     if options.json:
-        document: dict[str, Any] = {"problems": [plan_as_json(*one) for one in plans]}
-        if network is not None:
-            document["fit"] = None if fit is None else fit.as_json
-        print(json.dumps(document, indent=2))
+        beside = {} if network is None else {"fit": None if fit is None else fit[1]}
+        print(answers.json_text(document | beside))
     else:
         print(_as_text(plans))
         if fit is not None:
-            print(f"  csdf fit   {fit.text}")
+            print(f"  csdf fit   {fit[0]}")
     if options.plot:
         _plot(options.plot, plans[0][0], options.capacity)
     statuses = {plan.status for plan, _ in plans}
@@ -155,21 +157,20 @@ def _plans_of(problem: Problem, options: argparse.Namespace) -> list[MemoryPlan]
     if options.method == "cp-sat":
         return [_by_cp_sat(problem, options)]
     if not problem.banks:
-        stop = stop_after(options.time_limit, _in_words(problem.name))
+
+        def in_words(progress: Progress) -> str:
+            found = f"{progress.best} bytes found, lower bound {progress.lower_bound}"
+            return f"{problem.name}: {found}"
+
+        stop = stop_after(options.time_limit, in_words)
         return [plan_arena(problem, capacity=options.capacity, budget=stop)]
     count = answers.counted(len(problem.banks), "bank")
     text = f"{problem.name}: searching offsets for each buffer in {count}"
     found = plan_banks(problem, budget=stop_after(options.time_limit, text))
     if found.plans:
         return list(found.plans.values())
-    return [
-        MemoryPlan(
-            problem=problem,
-            lower_bound=found.lower_bound,
-            status=found.status,
-            reason=found.reason,
-        )
-    ]
+    bound, status, reason = found.lower_bound, found.status, found.reason
+    return [MemoryPlan(problem=problem, lower_bound=bound, status=status, reason=reason)]
 
 
 def _by_cp_sat(problem: Problem, options: argparse.Namespace) -> MemoryPlan:
@@ -187,26 +188,8 @@ def _by_cp_sat(problem: Problem, options: argparse.Namespace) -> MemoryPlan:
     return plan
 
 
-def _remark_on_lifetimes(problem: Problem) -> None:
-    """Say which buffers get no room; a file that counts the last time as needed means another."""
-    names = problem.dead
-    if names:
-        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-        _remark(
-            f"warning: {problem.name}: {', '.join(map(repr, names[:SHOWN]))}{more}: never live, "
-            "as the end is not included: a buffer that ends where it starts gets no bytes"
-        )
-
-
 def _remark(text: str) -> None:
-    print(f"csdf plan arena: {quoted(text)}", file=sys.stderr)
-
-
-def _in_words(name: str) -> Callable[[Progress], str]:
-    """Return how far the search for a plan of that name has come, to be shown."""
-    return lambda progress: (
-        f"{name}: {progress.best} bytes found, lower bound {progress.lower_bound}"
-    )
+    output.remark(PROGRAM, text)
 
 
 def _plot(path: str, plan: MemoryPlan, capacity: int | None) -> None:
@@ -224,30 +207,28 @@ def _plot(path: str, plan: MemoryPlan, capacity: int | None) -> None:
     picture = module.arena_picture(
         title, boxes, bound=plan.lower_bound, capacity=capacity, suffix=suffix_of(path)
     )
-    output.write("csdf plan arena", path, picture)
+    output.write(PROGRAM, path, picture)
 
 
-def _write(path: str, plans: list[Timed]) -> None:
+def _write(path: str, plans: list[Timed], document: str) -> None:
     """Write the plans in the format of the suffix; what has no plan cannot be written."""
     suffix = suffix_of(path)
     found = [plan for plan, _ in plans]
     if suffix == "json":
-        document = {"problems": [plan_as_json(plan, seconds) for plan, seconds in plans]}
-        output.write("csdf plan arena", path, json.dumps(document, indent=2) + "\n")
+        output.write(PROGRAM, path, document + "\n")
         return
     if any(plan.status in (Status.INFEASIBLE, Status.UNKNOWN) for plan in found):
         _remark(f"{path} is not written: there is not a plan that fits for every problem")
         return
+    content: str | bytes
     try:
-        output.write("csdf plan arena", path, _content(suffix, found))
+        if suffix == "h":
+            content = format_header(found)
+        else:
+            content = format_offsets(found[0]) if suffix == "csv" else offline_plan(found[0])
+        output.write(PROGRAM, path, content)
     except InvalidPlan as error:
         raise UnwritableFile(f"{path}: {error}") from None
-
-
-def _content(suffix: str, plans: list[MemoryPlan]) -> str | bytes:
-    if suffix == "h":
-        return format_header(plans)
-    return format_offsets(plans[0]) if suffix == "csv" else offline_plan(plans[0])
 
 
 def _as_text(plans: list[Timed]) -> str:
@@ -256,54 +237,25 @@ def _as_text(plans: list[Timed]) -> str:
     head = f"{'problem':<{width}} {'buffers':>7} {'arena':>12} {'lower bound':>12} {'gap':>7}  "
     lines = [f"{head}{'status':<10} time"]
     for plan, seconds in plans:
+        taken = f"{seconds * 1000:.0f}" if seconds >= 1 else f"{seconds * 1000:.3g}"
         peak = str(plan.peak) if plan.has_offsets else "-"
         gap = f"{float(plan.gap):.2%}" if plan.has_offsets else "-"
         lines.append(
             f"{plan.problem.name:<{width}} {len(plan.problem.buffers):>7} {peak:>12} "
-            f"{plan.lower_bound:>12} {gap:>7}  {plan.status:<10} {_milliseconds(seconds)} ms"
+            f"{plan.lower_bound:>12} {gap:>7}  {plan.status:<10} {taken} ms"
         )
     if len(plans) == 1:
-        lines += _details(plans[0][0])
+        plan, _ = plans[0]
+        lines.append(f"  bound      {plan.reason}")
+        width = max((len(name) for name in plan.offsets), default=0)
+        for position, buffer in enumerate(plan.problem.buffers if plan.has_offsets else ()):
+            head = "offsets" if position == 0 else ""
+            offset = plan.offsets[buffer.name]
+            place = f"bytes [{offset}, {offset + buffer.size})"
+            lines.append(
+                f"  {head:<10} {buffer.name:<{width}} {place:<26} live [{buffer.start}, {buffer.end})"
+            )
     return answers.one_text(lines)
-
-
-def _milliseconds(seconds: float) -> str:
-    return f"{seconds * 1000:.0f}" if seconds >= 1 else f"{seconds * 1000:.3g}"
-
-
-def _details(plan: MemoryPlan) -> list[str]:
-    lines = [f"  bound      {plan.reason}"]
-    width = max((len(name) for name in plan.offsets), default=0)
-    for position, buffer in enumerate(plan.problem.buffers if plan.has_offsets else ()):
-        head = "offsets" if position == 0 else ""
-        offset = plan.offsets[buffer.name]
-        lines.append(
-            f"  {head:<10} {buffer.name:<{width}} {f'bytes [{offset}, {offset + buffer.size})':<26}"
-            f" live [{buffer.start}, {buffer.end})"
-        )
-    return lines
-
-
-def asked_network(options: argparse.Namespace) -> AskedNetwork | None:
-    """Return the network that the options name, if it is one; only now what reads such is loaded."""
-    if not _is_network(options.model):
-        return None
-    found: AskedNetwork = import_module("planners.arena.command.networks").AskedNetwork(options)
-    return found
-
-
-def chosen_problems(options: argparse.Namespace, network: AskedNetwork | None) -> list[Problem]:
-    """Return the problems that the options name. Raises UnreadableFile where there are none."""
-    source, only = options.model, options.only
-    problems = read_problems(source) if network is None else [network.problem]
-    if only is None:
-        return problems
-    found = [problem for problem in problems if problem.name == only]
-    if not found:
-        raise UnreadableFile(
-            f"{source}: of its {counted(len(problems), 'problem')} none has the name {only!r}"
-        )
-    return found
 
 
 def _is_network(source: str) -> bool:
@@ -319,13 +271,10 @@ def read_problems(path: str) -> list[Problem]:
         text = read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UnreadableFile(f"{path}: is not text; expected CSV, JSON or a Glow trace") from None
-    begin = next((line.strip() for line in text.splitlines() if _says_something(line)), "")
+    lines = (line.strip() for line in text.splitlines())
+    begin = next((line for line in lines if line and not line.startswith("#")), "")
     if begin.startswith("{"):
         return parse_problems(text, path)
     if begin.split(maxsplit=1)[:1] == ["MODEL"]:
         return parse_traces(text, path)
     return [parse_buffers(text, path, PurePath(path).stem)]
-
-
-def _says_something(line: str) -> bool:
-    return bool(line.strip()) and not line.strip().startswith("#")

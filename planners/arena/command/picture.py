@@ -70,21 +70,16 @@ def arena_figure(title: str, boxes: Sequence[Box], bound: int, capacity: int | N
         axes.axhline(peak, color="#357", linewidth=1.1, linestyle="--", label=f"peak {peak}")
     if capacity is not None:
         axes.axhline(capacity, color="#888", linestyle=":", label=f"capacity {capacity}")
-    _scale_axes(axes, peak)
-    axes.set_title(title)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside lower center", ncols=4, fontsize=8, frameon=False)
-    return figure
-
-
-def _scale_axes(axes: Axes, peak: int) -> None:
-    """Count bytes in a unit that fits them, and times in whole numbers."""
     unit, name = next(found for found in UNITS if peak >= 2 * found[0] or found[0] == 1)
     axes.yaxis.set_major_locator(_UnitLocator(unit))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / unit:g}"))
     axes.set_ylabel(f"offset ({name})")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.ticklabel_format(axis="x", style="plain")
+    axes.set_title(title)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+    return figure
 
 
 class _UnitLocator(MaxNLocator):
@@ -152,16 +147,14 @@ def _load(boxes: Sequence[Box]) -> tuple[list[int], list[int]]:
     Bytes that several buffers share are counted once.
     """
     times = sorted({time for box in boxes for time in (box.start, box.end)})
-    return times, [
-        _covered([box for box in boxes if box.start <= time < box.end]) for time in times
-    ]
-
-
-def _covered(boxes: Sequence[Box]) -> int:
-    """Bytes in which at least one of the boxes lies."""
-    found = reached = 0
-    for box in sorted(boxes, key=lambda one: one.offset):
-        end = box.offset + box.size
-        found += max(0, end - max(box.offset, reached))
-        reached = max(reached, end)
-    return found
+    upwards = sorted(boxes, key=lambda one: one.offset)
+    loads = []
+    for time in times:
+        load = reached = 0
+        for box in upwards:
+            if box.start <= time < box.end:
+                end = box.offset + box.size
+                load += max(0, end - max(box.offset, reached))
+                reached = max(reached, end)
+        loads.append(load)
+    return times, loads

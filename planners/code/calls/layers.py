@@ -9,7 +9,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Shape
-from cnn2csdf.operators.operands import constant_role
+from cnn2csdf.operators.operator import constant_role
 from cnn2csdf.operators.recurrences import DIRECTIONS, GATES
 from cnn2csdf.weights import Array
 from planners.code.c_text import NULL
@@ -228,6 +228,9 @@ def _choice(one: Described, operator: op.Choice) -> Call:
     return one.call("choose", "combining", "first_of_two", len(fields), 0, each)
 
 
+STATES = ("state", "cell")
+
+
 def _recurrence(one: Described, operator: op.Recurrence) -> Call:
     frames, sequences, elements = one.inputs[0].dims
     senses = [int(sense < 0) for sense in DIRECTIONS[operator.direction]]
@@ -243,6 +246,7 @@ def _recurrence(one: Described, operator: op.Recurrence) -> Call:
         one.optional("state") if operator.has_state else None,
         one.optional("cell") if operator.has_cell else None,
         float("inf") if operator.cell_limit is None else float(operator.cell_limit),
+        [operator.given.index(role) + 1 if role in operator.given else 0 for role in STATES],
     )
 
 
@@ -251,7 +255,7 @@ def scratch_elements(operator: op.Operator) -> int:
     match operator:
         case op.Recurrence(kind=kind, units=units):
             return units * (2 + GATES[kind])
-        case op.QuantizedLstm(units=units):
+        case op.QuantizedLstm(units=units, keeps=None):
             return units * CELL_BYTES
     return 0
 

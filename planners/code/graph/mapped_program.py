@@ -313,7 +313,7 @@ class MappedGraph:
             "graph": self.graph.name,
             "iterations": self.iterations,
             "processors": [
-                {"name": core.name, "firings": core.firings, "turns": len(core.periodic)}
+                {"name": core.name, "firings": core.firings, "runs": len(core.periodic)}
                 for core in self.cores
             ],
             "arena_bytes": self.arena_bytes,

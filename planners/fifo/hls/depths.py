@@ -23,7 +23,7 @@ from csdf.time_limit import ENDS, Stop, reason_of
 from planners.fifo.design import LEAST_DEPTH, Design, Fifo, Layer
 from planners.fifo.event_graph import Chain, CriticalCycle, Infeasible
 from planners.fifo.hls.call import CallModel, Look, Memories, Outcome, events
-from planners.fifo.sizing import SizingWhy, smallest_depths, variables_of
+from planners.fifo.sizing import Sizing, SizingWhy, smallest_depths, variables_of
 from planners.fifo.timing.cluster import Cluster, EventSequence, Port
 
 Depths = tuple[int, ...]
@@ -206,51 +206,87 @@ def _smallest(
     count = len(model.members)
     weights = [model.price(place, 1, objective) for place in range(count)]
     asked, evaluations = goal, 0
-    best = _few_memories(model, goal, stop.part(share=FIRST))
-    if best is None:
-        given = model.outcome(model.given, limit=goal)
-        if given.cycles is not None and (goal is None or given.cycles <= goal):
-            best = model.given
     memories: Sequence[bool] = model.fixed_memories
-    first = last = None
-    for number in range(MOST_ROUNDS):
+    best: Depths | None = None
+
+    def search(memories: Sequence[bool], share: float) -> Sizing:
         period = None if asked is None else Fraction(max(1, asked))
-        part = stop.part(share=1 if number else SHARE)
-        last = smallest_depths(CallGraph(model, memories), period, stop=part, weights=weights)
-        first = first or last
-        evaluations += last.evaluations
-        if not last.depths:
+        part = stop.part(share=share)
+        return smallest_depths(CallGraph(model, memories), period, stop=part, weights=weights)
+
+    def take(depths: Depths | None) -> bool:
+        """Keep depths that reach the goal if they cost less; whether they reach it."""
+        nonlocal best
+        cycles = model.outcome(depths, limit=asked).cycles if depths else None
+        if not depths or cycles is None or (asked is not None and cycles > asked):
+            return False
+        known = () if best is None else (best,)
+        best = min((*known, depths), key=lambda one: total_cost(model, one, objective))
+        return True
+
+    for number in range(MOST_ROUNDS):
+        take(_few_memories(model, asked, stop.part(share=FIRST)))
+        forced = _forced_memories(model, asked, stop.part(share=FIRST))
+        bounding = search(forced, FIRST if number else SHARE)
+        evaluations += bounding.evaluations
+        if take(bounding.depths):
             break
-        outcome = model.outcome(last.depths)
-        if outcome.cycles is not None and (asked is None or outcome.cycles <= asked):
-            best = min(
-                (one for one in (best, last.depths) if one is not None),
-                key=lambda one: total_cost(model, one, objective),
-            )
-            break
-        if best is not None:
-            break  # which reaches the goal; the first search bounds it
-        is_deep = model.memories(last.depths)
+        if not bounding.depths:
+            reached = model.outcome([None] * count, memories=forced, limit=asked).cycles
+            if not is_full_rate or asked is None or reached is None or reached <= asked:
+                break
+            asked = model.outcome([None] * count, memories=forced).cycles
+            continue
+        is_deep = model.memories(bounding.depths)
         memories = [old or new for old, new in zip(memories, is_deep, strict=True)]
+        slower = search(memories, SHARE)
+        evaluations += slower.evaluations
+        take(slower.depths)
+        if best is not None:
+            break
         if is_full_rate and asked is not None:
-            asked = model.outcome([None] * count, memories=memories).cycles or asked
-    if first is None or last is None:
-        raise AssertionError("there is at least one round")
+            reached = model.outcome([None] * count, memories=memories).cycles
+            asked = asked + 1 if reached is None else max(asked + 1, reached)
+    if best is None and bounding.status is not Status.INFEASIBLE:
+        take(model.given)
     if best is None:
-        is_refused = last.status is Status.INFEASIBLE and first.status is Status.INFEASIBLE
+        is_refused = bounding.status is Status.INFEASIBLE
         return CallSizing(
             goal=asked, status=Status.INFEASIBLE if is_refused else Status.UNKNOWN,
-            reason=last.reason, depths=(), cycles=None, cost=0, lower_bound=first.lower_bound,
-            evaluations=evaluations,
+            reason=bounding.reason, depths=(), cycles=None, cost=0,
+            lower_bound=bounding.lower_bound, evaluations=evaluations,
         )  # fmt: skip
     cost = total_cost(model, best, objective)
-    is_proved = first.status is Status.OPTIMAL and cost == first.lower_bound
-    reason = because(SizingWhy.PROVED, of=objective) if is_proved else first.reason
+    is_proved = cost <= bounding.lower_bound
+    reason = because(SizingWhy.PROVED, of=objective) if is_proved else bounding.reason
     return CallSizing(
         goal=asked, status=Status.OPTIMAL if is_proved else Status.FEASIBLE, reason=reason,
         depths=best, cycles=model.outcome(best).cycles, cost=cost,
-        lower_bound=min(first.lower_bound, cost), evaluations=evaluations,
+        lower_bound=min(bounding.lower_bound, cost), evaluations=evaluations,
     )  # fmt: skip
+
+
+def _forced_memories(model: CallModel, goal: int | None, stop: Stop) -> tuple[bool, ...]:
+    """Which places are memories in all depths that reach a goal, as far as the time allows.
+
+    A place is one where no shift register is enough, be all others without end.
+    """
+    found = list(model.fixed_memories)
+    try:
+        while True:
+            before = list(found)
+            for place in range(len(found)):
+                shallow = model.first_memory(place) - 1
+                if found[place] or shallow >= model.words[place]:
+                    continue
+                trial: list[int | None] = [None] * len(found)
+                trial[place] = shallow
+                cycles = model.outcome(trial, memories=found, limit=goal, look=stop.look).cycles
+                found[place] = cycles is None or (goal is not None and cycles > goal)
+            if found == before:
+                return tuple(found)
+    except ENDS:
+        return tuple(before)
 
 
 def _few_memories(model: CallModel, goal: int | None, stop: Stop) -> Depths | None:

@@ -6,15 +6,10 @@ import argparse
 
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
-from planners.primitives.selection.objective import Objective
 
 PUBLISHED = "published"
+OBJECTIVES = ("network", "workspace")  # the values of Objective, which is slow to import
 BUDGETS = 50  # at which the solver gives its front, and the greedy choice is drawn
-
-
-def _check(options: argparse.Namespace) -> None:
-    if options.profile and options.save_profile:
-        options.refuse("--profile reads what --save-profile would measure and write; give one")
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -32,17 +27,6 @@ def command_parser() -> argparse.ArgumentParser:
         notes="Sizes: MB is 1,000,000 bytes and MiB 2^20; kB, KiB, GB, GiB and plain bytes too.",
     )
     shared.add_model_options(parser)
-    _add_question_options(parser)
-    _add_profile_options(parser)
-    parsers.add_json_option(parser)
-    parsers.add_plot_option(parser, "the front")
-    parsers.add_output_option(
-        parser, "the plan: maps, changed maps and workspaces in one arena, in JSON", "json"
-    )
-    return parser
-
-
-def _add_question_options(parser: argparse.ArgumentParser) -> None:
     limits = parser.add_mutually_exclusive_group()
     limits.add_argument(
         "--max-memory",
@@ -55,17 +39,17 @@ def _add_question_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--objective",
-        choices=[one.value for one in Objective],
-        default=Objective.NETWORK.value,
-        help="what memory is: network (default): workspaces, weights and changed maps of all layers "
-        "together; workspace: the largest workspace of a layer, which all use in turn",
+        choices=OBJECTIVES,
+        default=OBJECTIVES[0],
+        help="what memory is: network (default): workspaces, weights and transformed tensors of all "
+        "layers together; workspace: the largest workspace of a layer, which all use in turn",
     )
     parser.add_argument(
         "--accounting",
         choices=("own", PUBLISHED),
         default="own",
         help="own (default): all that a plan adds to the feature maps; published: as TASO's formulas 9 "
-        "and 15 count, convolutions only and changes of layout free; the workspace is then the "
+        "and 15 count, convolutions only and layout transformations free; the workspace is then the "
         "largest sum of input, output, weights and scratch",
     )
     parser.add_argument("--front", action="store_true", help="all pairs of memory and time")
@@ -79,9 +63,6 @@ def _add_question_options(parser: argparse.ArgumentParser) -> None:
     parsers.add_time_limit(
         parser, "for measuring, and for the search; then the best plan by then", default=None
     )
-
-
-def _add_profile_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("times of primitives")
     group.add_argument(
         "--profile", metavar="FILE", help="a table (CSV) of a profile, instead of measuring now"
@@ -103,6 +84,17 @@ def _add_profile_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--seed", type=answers.integer, metavar="N", default=0, help="of frame and random weights"
     )
+    parsers.add_json_option(parser)
+    parsers.add_plot_option(parser, "the front")
+    parsers.add_output_option(
+        parser, "the plan: maps, transformed tensors and workspaces in one arena, in JSON", "json"
+    )
+    return parser
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.profile and options.save_profile:
+        options.refuse("--profile reads what --save-profile would measure and write; give one")
 
 
 def _nanoseconds(text: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -13,25 +13,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator, SymmetricalLogLocator
 
 from csdf.draw.picture import rendered
+from planners.primitives.selection.problem import Pair
 
 MARKS = ("s", "^", "v", "D", "P", "X", "<", ">", "*", "p", "h", "d")
 COLOURS = ("#585", "#85a", "#3aa", "#a63", "#777", "#a33", "#558", "#9a3", "#b59", "#38c", "#444")
 LINEAR_PART = 1e-3  # of the largest size: below it, down to no bytes, the axis is linear
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnPoint:
-    """A selection: bytes and nanoseconds."""
-
-    memory: int
-    nanoseconds: int
-
-
-class Span(NamedTuple):
-    """How far an axis reaches."""
-
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +25,11 @@ class Panel:
     """A trade-off of time and memory. greedy: what the greedy choice reaches at growing budgets."""
 
     title: str
-    front: Sequence[DrawnPoint]
-    greedy: Sequence[DrawnPoint] = ()
-    baselines: Sequence[tuple[str, DrawnPoint]] = ()
+    front: Sequence[Pair]
+    greedy: Sequence[Pair] = ()
+    baselines: Sequence[tuple[str, Pair]] = ()
     limit: int | None = None  # bytes
-    chosen: DrawnPoint | None = None
+    chosen: Pair | None = None
 
 
 def primitives_picture(
@@ -103,38 +89,33 @@ def _draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
             panel.chosen.memory / 1e6, panel.chosen.nanoseconds / 1e6, "o", color="#c33",
             markersize=9, fillstyle="none", markeredgewidth=2, linestyle="", label="chosen",
         )  # fmt: skip
-    memories, times = zip(*((one.memory, one.nanoseconds) for one in places), strict=True)
-    _dress(axes, Span(min(memories) / 1e6, end), Span(min(times) / 1e6, max(times) / 1e6))
-
-
-def _steps(axes: Axes, places: Sequence[DrawnPoint], end: float, **style: Any) -> None:
-    if not places:
-        return
-    sizes = [place.memory / 1e6 for place in places]
+    low = min(place.memory for place in places) / 1e6
     times = [place.nanoseconds / 1e6 for place in places]
-    axes.step([*sizes, end], [*times, times[-1]], where="post", **style)
-
-
-def _dress(axes: Axes, sizes: Span, times: Span) -> None:
-    """Plain numbers at places that suit how far an axis reaches."""
-    linear = sizes.high * LINEAR_PART
-    axes.set_xlim(sizes.low * 0.9, sizes.high)
+    axes.set_xlim(low * 0.9, end)
     axes.xaxis.set_minor_locator(
-        SymmetricalLogLocator(base=10, linthresh=linear, subs=range(2, 10))
+        SymmetricalLogLocator(base=10, linthresh=end * LINEAR_PART, subs=range(2, 10))
     )
-    for axis, span in ((axes.xaxis, sizes), (axes.yaxis, times)):
-        _label(axis, span)
+    _label(axes.xaxis, low, end)
+    _label(axes.yaxis, min(times), max(times))
     axes.tick_params(which="both", labelsize=7)
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _label(axis: Axis, span: Span) -> None:
+def _steps(axes: Axes, places: Sequence[Pair], end: float, **style: Any) -> None:
+    if places:
+        sizes = [place.memory / 1e6 for place in places]
+        times = [place.nanoseconds / 1e6 for place in places]
+        axes.step([*sizes, end], [*times, times[-1]], where="post", **style)
+
+
+def _label(axis: Axis, low: float, high: float) -> None:
+    """Plain numbers at places that suit how far an axis reaches."""
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    if span.high < 4 * span.low:
+    if high < 4 * low:
         axis.set_major_locator(MaxNLocator(5))
         axis.set_minor_locator(NullLocator())
         return
-    labelled = "23468" if span.high < 20 * span.low else "25" if span.high < 500 * span.low else ""
+    labelled = "23468" if high < 20 * low else "25" if high < 500 * low else ""
     axis.set_minor_formatter(
         FuncFormatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in labelled else "")
     )

@@ -4,20 +4,75 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+
+import numpy as np
 
 from cnn2csdf.weights import Array
 from planners.kernels import convolution_direct as kernels
 from planners.primitives.library.primitive import (
     ConvolutionSizes,
-    PlainWeights,
     Prepared,
+    Primitive,
     by_channels,
     by_places,
     compiled,
-    contiguous,
 )
 from planners.primitives.profile import CHW, HWC
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Direct(Primitive):
+    """A kernel that loops in one order.
+
+    view: how the kernel indexes maps. arrange: how it wants its weights.
+    """
+
+    loops: Callable[..., None]
+    view: Callable[[Array, str], Array]
+    arrange: Callable[[Array, ConvolutionSizes], Array]
+    condition: Callable[[ConvolutionSizes], bool]
+
+    def applies(self, sizes: ConvolutionSizes) -> bool:
+        return self.condition(sizes)
+
+    def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Prepared:
+        return np.ascontiguousarray(self.arrange(kernel, sizes))
+
+    def run(
+        self,
+        sizes: ConvolutionSizes,
+        source: Array,
+        prepared: Prepared,
+        workspace: Array,
+        output: Array,
+    ) -> None:
+        compiled(self.loops, sizes.largest)(
+            self.view(source, self.input_layout),
+            prepared,
+            sizes.steps,
+            self.view(output, self.output_layout),
+        )
+
+
+def _outside(kernel: Array, _: ConvolutionSizes) -> Array:
+    return kernel
+
+
+def _in_fours(kernel: Array, _: ConvolutionSizes) -> Array:
+    filters, channels, rows, columns = kernel.shape
+    return kernel.reshape(filters // 4, 4, channels, rows, columns).transpose(0, 2, 3, 4, 1)
+
+
+def _inside(kernel: Array, sizes: ConvolutionSizes) -> Array:
+    """(rows, columns, channels, filters of a group)."""
+    _, channels, rows, columns = kernel.shape
+    grouped = kernel.reshape(sizes.groups, sizes.group_filters, channels, rows, columns)
+    inside = grouped.transpose(3, 4, 0, 2, 1)
+    return inside.reshape(rows, columns, sizes.channels, sizes.group_filters)
+
+
+def _channels_inside(kernel: Array, _: ConvolutionSizes) -> Array:
+    return kernel[:, 0].transpose(1, 2, 0)
 
 
 def _any(_: ConvolutionSizes) -> bool:
@@ -36,118 +91,24 @@ def _depthwise(sizes: ConvolutionSizes) -> bool:
     return sizes.groups == sizes.channels == sizes.filters
 
 
-def _filters_outside(kernel: Array, _: ConvolutionSizes) -> Array:
-    return kernel
-
-
-def _in_fours(kernel: Array, _: ConvolutionSizes) -> Array:
-    filters, channels, rows, columns = kernel.shape
-    return kernel.reshape(filters // 4, 4, channels, rows, columns).transpose(0, 2, 3, 4, 1)
-
-
-def _filters_inside(kernel: Array, sizes: ConvolutionSizes) -> Array:
-    """(rows, columns, channels, filters of a group)."""
-    _, channels, rows, columns = kernel.shape
-    grouped = kernel.reshape(sizes.groups, sizes.group_filters, channels, rows, columns)
-    inside = grouped.transpose(3, 4, 0, 2, 1)
-    return inside.reshape(rows, columns, sizes.channels, sizes.group_filters)
-
-
-def _channels_inside(kernel: Array, _: ConvolutionSizes) -> Array:
-    return kernel[:, 0].transpose(1, 2, 0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Direct(PlainWeights):
-    """A kernel that loops in one order.
-
-    view: how the kernel indexes maps. arrange: how it wants its weights.
-    """
-
-    name: str
-    input_layout: str
-    output_layout: str
-    loops: Callable[..., None]
-    view: Callable[[Array, str], Array]
-    arrange: Callable[[Array, ConvolutionSizes], Array]
-    condition: Callable[[ConvolutionSizes], bool] = _any
-
-    def applies(self, sizes: ConvolutionSizes) -> bool:
-        return self.condition(sizes)
-
-    def workspace_bytes(self, _: ConvolutionSizes) -> int:
-        return 0
-
-    def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Prepared:
-        return contiguous(self.arrange(kernel, sizes))
-
-    def run(
-        self,
-        sizes: ConvolutionSizes,
-        source: Array,
-        prepared: Prepared,
-        _: Array,
-        output: Array,
-    ) -> None:
-        compiled(self.loops, sizes.largest)(
-            self.view(source, self.input_layout),
-            prepared,
-            sizes.steps,
-            self.view(output, self.output_layout),
-        )
-
-
-def _by_maps(name: str, loops: Callable[..., None], source: str, **more: Any) -> Direct:
-    arrange = more.pop("arrange", _filters_outside)
-    return Direct(
-        name=name,
+DIRECT = tuple(
+    Direct(
+        name=f"direct, {name}",
         input_layout=source,
-        output_layout=CHW,
+        output_layout=target,
         loops=loops,
-        view=by_channels,
+        view=by_channels if target == CHW else by_places,
         arrange=arrange,
-        **more,
+        condition=condition,
     )
-
-
-def _by_places(name: str, loops: Callable[..., None], source: str, **more: Any) -> Direct:
-    arrange = more.pop("arrange", _filters_inside)
-    return Direct(
-        name=name,
-        input_layout=source,
-        output_layout=HWC,
-        loops=loops,
-        view=by_places,
-        arrange=arrange,
-        **more,
+    for name, loops, sources, target, arrange, condition in (
+        ("map by map", kernels.by_maps, (CHW,), CHW, _outside, _any),
+        ("row by row", kernels.by_rows, (CHW, HWC), CHW, _outside, _any),
+        ("rows of all filters", kernels.by_rows_of_all_filters, (CHW,), CHW, _outside, _any),
+        ("four filters", kernels.by_four_filters, (CHW, HWC), CHW, _in_fours, _four_filters),
+        ("place by place", kernels.by_places, (HWC, CHW), HWC, _inside, _any),
+        ("four places", kernels.by_four_places, (HWC, CHW), HWC, _inside, _one_group),
+        ("depthwise", kernels.depthwise_by_places, (HWC,), HWC, _channels_inside, _depthwise),
     )
-
-
-DIRECT = (
-    _by_maps("direct, map by map", kernels.by_maps, CHW),
-    _by_maps("direct, row by row", kernels.by_rows, CHW),
-    _by_maps("direct, row by row", kernels.by_rows, HWC),
-    _by_maps("direct, rows of all filters", kernels.by_rows_of_all_filters, CHW),
-    *(
-        _by_maps(
-            "direct, four filters",
-            kernels.by_four_filters,
-            source,
-            arrange=_in_fours,
-            condition=_four_filters,
-        )
-        for source in (CHW, HWC)
-    ),
-    *(_by_places("direct, place by place", kernels.by_places, source) for source in (HWC, CHW)),
-    *(
-        _by_places("direct, four places", kernels.by_four_places, source, condition=_one_group)
-        for source in (HWC, CHW)
-    ),
-    _by_places(
-        "direct, depthwise",
-        kernels.depthwise_by_places,
-        HWC,
-        arrange=_channels_inside,
-        condition=_depthwise,
-    ),
+    for source in sources
 )

@@ -17,15 +17,16 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
+import numpy as np
+
 from cnn2csdf.weights import Array
 from planners.kernels import convolution_layers as kernels
 from planners.primitives.library.im2col import multiply
 from planners.primitives.library.primitive import (
     ConvolutionSizes,
-    PlainWeights,
     Prepared,
+    Primitive,
     compiled,
-    contiguous,
     float_bytes,
 )
 from planners.primitives.profile import CHW, LAYOUTS
@@ -43,16 +44,10 @@ class _Product(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shifted(PlainWeights):
+class Shifted(Primitive):
     """Multiply, shift, add."""
 
-    input_layout: str
-    output_layout: str
     manner: str
-
-    @property
-    def name(self) -> str:
-        return f"{'kn2row' if self.output_layout == CHW else 'kn2col'}{self.manner}"
 
     def applies(self, sizes: ConvolutionSizes) -> bool:
         """A stride would throw most products away."""
@@ -66,7 +61,9 @@ class Shifted(PlainWeights):
     def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Prepared:
         """Return (places of the kernel, filters, channels)."""
         taps = prod(sizes.kernel)
-        return contiguous(kernel.transpose(2, 3, 0, 1)).reshape(taps, sizes.filters, sizes.channels)
+        return np.ascontiguousarray(kernel.transpose(2, 3, 0, 1)).reshape(
+            taps, sizes.filters, sizes.channels
+        )
 
     def run(
         self,
@@ -77,12 +74,28 @@ class Shifted(PlainWeights):
         output: Array,
     ) -> None:
         output.fill(0)
-        add = kernels.add_by_channels if self.output_layout == CHW else kernels.add_by_places
-        for one in self._products(sizes):
-            products = self._multiplied(sizes, one, source, prepared, workspace)
-            for place, tap in enumerate(range(*one.taps)):
-                part = _part(sizes, one.rows, divmod(tap, sizes.kernel[1]))
-                compiled(add)(products, place, part, output)
+        is_by_filter, width, filters = self.output_layout == CHW, sizes.width, sizes.filters
+        add = kernels.add_by_channels if is_by_filter else kernels.add_by_places
+        for (first, upto), (begin, end) in self._products(sizes):
+            taps, rows = end - begin, upto - first
+            weights = prepared[begin:end].reshape(taps * filters, sizes.channels)
+            if self.input_layout == CHW:
+                seen = source[:, first:upto].reshape(sizes.channels, rows * width)
+            else:
+                seen = source[first:upto].reshape(rows * width, sizes.channels).T
+            cells = workspace[: taps * filters * rows * width]
+            dims = (taps * filters, rows * width)
+            result = cells.reshape(dims if is_by_filter else dims[::-1])
+            multiply(weights, seen, self.output_layout, result)
+            lies = (taps, filters, rows, width) if is_by_filter else (rows, width, taps, filters)
+            for place, tap in enumerate(range(begin, end)):
+                # The output elements to which the rows contribute through one place of the kernel.
+                row, column = divmod(tap, sizes.kernel[1])
+                down, across = row - sizes.steps[4], column - sizes.steps[5]
+                top, bottom = max(0, first - down), min(sizes.rows, upto - down)
+                left, right = max(0, -across), min(sizes.columns, width - across)
+                part = (top, bottom, left, right, down - first, across)
+                compiled(add)(result.reshape(lies), place, part, output)
 
     def _products(self, sizes: ConvolutionSizes) -> Iterator[_Product]:
         taps = prod(sizes.kernel)
@@ -93,42 +106,13 @@ class Shifted(PlainWeights):
         else:
             yield from (_Product((row, row + 1), (0, taps)) for row in range(sizes.height))
 
-    def _multiplied(
-        self,
-        sizes: ConvolutionSizes,
-        one: _Product,
-        source: Array,
-        prepared: Prepared,
-        workspace: Array,
-    ) -> Array:
-        """Products in the order of axes that is added to the output, a view of the workspace."""
-        (first, upto), (begin, end) = one
-        taps, rows, filters = end - begin, upto - first, sizes.filters
-        weights = prepared[begin:end].reshape(taps * filters, sizes.channels)
-        cells = workspace[: taps * filters * rows * sizes.width]
-        if self.input_layout == CHW:
-            seen = source[:, first:upto].reshape(sizes.channels, rows * sizes.width)
-        else:
-            seen = source[first:upto].reshape(rows * sizes.width, sizes.channels).T
-        if self.output_layout == CHW:
-            multiply(weights, seen, CHW, cells.reshape(taps * filters, rows * sizes.width))
-            return cells.reshape(taps, filters, rows, sizes.width)
-        result = cells.reshape(rows * sizes.width, taps * filters)
-        multiply(weights, seen, self.output_layout, result)
-        return result.reshape(rows, sizes.width, taps, filters)
-
-
-def _part(
-    sizes: ConvolutionSizes, rows: tuple[int, int], tap: tuple[int, int]
-) -> tuple[int, int, int, int, int, int]:
-    """The output elements to which input rows contribute through one place of the kernel."""
-    down, across = tap[0] - sizes.steps[4], tap[1] - sizes.steps[5]
-    top, bottom = max(0, rows[0] - down), min(sizes.rows, rows[1] - down)
-    left, right = max(0, -across), min(sizes.columns, sizes.width - across)
-    return top, bottom, left, right, down - rows[0], across
-
 
 SHIFTED = tuple(
-    Shifted(input_layout=source, output_layout=target, manner=manner)
+    Shifted(
+        name=f"{'kn2row' if target == CHW else 'kn2col'}{manner}",
+        input_layout=source,
+        output_layout=target,
+        manner=manner,
+    )
     for manner, source, target in product((AT_ONCE, ACCUMULATING, ROW_BY_ROW), LAYOUTS, LAYOUTS)
 )

@@ -1,15 +1,11 @@
-"""Convolution primitives: ways to compute a convolution between two layouts.
-
-The sizes of one convolution: all that a primitive needs to know besides the weights.
-"""
+"""Convolution primitives, ways to compute a convolution between two layouts, and their sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from cnn2csdf.network import Layer, Shape
@@ -23,38 +19,36 @@ from planners.primitives.profile import CHW
 Prepared = Any  # weights as one primitive keeps them: one array
 
 
-class Primitive(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Primitive:
     """A convolution without its bias, from a map in one layout to a map in another.
 
-    Maps are contiguous arrays of float32: (channels, rows, columns) for "CHW", (rows, columns,
-    channels) for "HWC". A primitive allocates no array in `run`: all that it needs beyond input,
-    prepared weights and output lies in the workspace. What a library of matrix products keeps for
-    itself, some packed blocks of a fixed size, is not counted.
+    name: says how it works; with both layouts it is unique. Maps are contiguous arrays of float32:
+    (channels, rows, columns) for "CHW", (rows, columns, channels) for "HWC". A primitive allocates no
+    array in `run`: all that it needs beyond input, prepared weights and output lies in the workspace.
+    What a library of matrix products keeps for itself, some packed blocks of a fixed size, is not
+    counted.
     """
 
-    @property
-    def name(self) -> str:
-        """The name, which says how it works; with both layouts it is unique."""
-
-    @property
-    def input_layout(self) -> str:
-        """The layout in which it reads."""
-
-    @property
-    def output_layout(self) -> str:
-        """The layout in which it writes."""
+    name: str
+    input_layout: str
+    output_layout: str
 
     def applies(self, sizes: ConvolutionSizes) -> bool:
         """Whether it can compute such a convolution. The rest is for those it can."""
+        return True
 
     def workspace_bytes(self, sizes: ConvolutionSizes) -> int:
         """Bytes of its temporary arrays, every one of which it writes."""
+        return 0
 
     def parameter_bytes(self, sizes: ConvolutionSizes) -> int:
-        """Bytes of the prepared weights."""
+        """Bytes of the prepared weights: those of the convolution, in whatever order."""
+        return float_bytes(sizes.weights)
 
     def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Prepared:
         """Return the weights as `run` wants them; kernel: (filters, channels of a group, ...)."""
+        raise NotImplementedError
 
     def run(
         self,
@@ -68,15 +62,7 @@ class Primitive(Protocol):
 
         workspace: a flat array of at least workspace_bytes / 4 elements.
         """
-
-
-class PlainWeights:
-    """A primitive that keeps the weights of the convolution, in whatever order."""
-
-    __slots__ = ()
-
-    def parameter_bytes(self, sizes: ConvolutionSizes) -> int:
-        return float_bytes(sizes.weights)
+        raise NotImplementedError
 
 
 def by_channels(array: NDArray[Any], layout: str) -> NDArray[Any]:
@@ -97,11 +83,6 @@ def map_dims(dims: tuple[int, ...], layout: str) -> tuple[int, ...]:
 def compiled(function: Callable[..., Any], largest: int = 0) -> Callable[..., Any]:
     """Return the kernel as compiled code, if there is any. largest: number that it computes."""
     return compiler.backend(fits=largest <= compiler.SAFE).kernel(function)
-
-
-def contiguous(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the array in one piece, in the order of its axes."""
-    return np.ascontiguousarray(array)
 
 
 def float_bytes(elements: int) -> int:

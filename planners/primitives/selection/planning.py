@@ -1,21 +1,39 @@
-"""The best selection within a limit, with what is proved of it."""
+"""The best selection of primitives within a limit, proved, and the selections that others make.
+
+Others choose layer by layer, by time alone, or one family of primitives for all. The greedy choice
+and the published accounting are those of Wen, Anderson, Radu, O'Boyle and Gregg, TASO: Time and
+Space Optimization for Memory-Constrained DNN Inference, SBAC-PAD 2020, sections 5.3.2 and 4.3 to
+4.5.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
 
+from cnn2csdf.network import Network
 from csdf.errors import InvalidPlan
 from csdf.status import Reason, Status, Why, because
-from csdf.time_limit import ENDS, Budget, reason_of
-from planners.primitives.selection.baselines import in_order
-from planners.primitives.selection.objective import Objective
-from planners.primitives.selection.problem import MOST, Selection, SelectionProblem
+from csdf.time_limit import ENDS, Budget, reason_of, stop_of
+from planners.primitives.library.primitive import ELEMENT_BYTES
+from planners.primitives.profile import LAYER, LayerProfile
+from planners.primitives.selection.problem import (
+    MOST,
+    Link,
+    Objective,
+    Pair,
+    Selection,
+    SelectionProblem,
+)
 from planners.primitives.selection.trade_off import TradeOff, trade_off
+
+FALLBACK = "im2col"  # the family that computes what another cannot
 
 
 class SelectionWhy(Why):
-    """The reasons for the answer to a demand."""
+    """The reasons for the best selection within a constraint, or for none."""
 
     NONE_FASTER = "none within the limit is faster"
     NONE_SMALLER = "none within the limit is smaller"
@@ -25,7 +43,7 @@ class SelectionWhy(Why):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
+class Constraint:
     """Least time within a memory in bytes, or least memory within a time; else least time."""
 
     objective: Objective
@@ -44,13 +62,13 @@ class Demand:
 
     def cost(self, selection: Selection) -> tuple[int, int]:
         """Return the objective that is minimised first, then the second one."""
-        costs = selection.nanoseconds, selection.memory(self.objective)
+        costs = selection.pair(self.objective)
         return costs if self.nanoseconds is None else costs[::-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionAnswer:
-    """The answer to a demand.
+    """The best selection within a constraint.
 
     status: "optimal" and "infeasible" are proved. least: what the limited quantity is at least, in
     its units; None where it is not known. front: of all selections, where it was asked for or came
@@ -65,72 +83,228 @@ class SelectionAnswer:
 
 
 def best_selection(
-    problem: SelectionProblem, demand: Demand, budget: Budget = None
+    problem: SelectionProblem, constraint: Constraint, budget: Budget = None
 ) -> SelectionAnswer:
     """Return the best selection by dynamic programming, exactly, and the whole front.
 
     budget: a stop, or seconds; it ends the work with the best of some quick selections, as Ctrl-C does.
     """
     try:
-        front = trade_off(problem, demand.objective, budget)
+        front = trade_off(problem, constraint.objective, budget)
     except ENDS as end:
-        return quick_answer(problem, demand, reason_of(end))
-    if demand.nanoseconds is not None:
-        goal, least = front.within_time(demand.nanoseconds), front.fastest.nanoseconds
+        return quick_answer(problem, constraint, reason_of(end))
+    if constraint.nanoseconds is not None:
+        goal, least = front.within_time(constraint.nanoseconds), front.fastest.nanoseconds
     else:
-        goal = front.fastest if demand.memory is None else front.within_memory(demand.memory)
-        least = front.smallest.memory
-    if goal is None:
-        return SelectionAnswer(
-            selection=None,
-            status=Status.INFEASIBLE,
-            reason=too_little(demand, least),
-            least=least,
-            front=front,
+        goal = (
+            front.fastest if constraint.memory is None else front.within_memory(constraint.memory)
         )
-    return SelectionAnswer(
-        selection=front.selection(goal),
-        status=Status.OPTIMAL,
-        reason=proof(demand),
-        least=least,
-        front=front,
-    )
+        least = front.smallest.memory
+    found = None if goal is None else front.selection(goal)
+    return replace(proved_answer(constraint, found, least), front=front)
 
 
-def quick_answer(problem: SelectionProblem, demand: Demand, reason: Reason) -> SelectionAnswer:
-    """Return the best of some quick selections, for a search that ended for that reason."""
-    found = [one for one in _quick_selections(problem, demand) if demand.is_met_by(one)]
-    best = min(found, key=demand.cost, default=None)
-    return SelectionAnswer(
-        selection=best, status=Status.UNKNOWN if best is None else Status.FEASIBLE, reason=reason
-    )
+def proved_answer(
+    constraint: Constraint, selection: Selection | None, least: int | None
+) -> SelectionAnswer:
+    """Return the answer of a complete search: the best selection, or that none is within the limit."""
+    is_in_time = constraint.nanoseconds is not None
+    if selection is not None:
+        reason = because(SelectionWhy.NONE_SMALLER if is_in_time else SelectionWhy.NONE_FASTER)
+    elif least is None:
+        reason = because(SelectionWhy.LEAST_UNKNOWN)
+    elif is_in_time:
+        reason = because(SelectionWhy.TIME, milliseconds=least / 1e6, nanoseconds=least)
+    else:
+        reason = because(SelectionWhy.MEMORY, least=least)
+    status = Status.INFEASIBLE if selection is None else Status.OPTIMAL
+    return SelectionAnswer(selection=selection, status=status, reason=reason, least=least)
 
 
-def _quick_selections(problem: SelectionProblem, demand: Demand) -> Iterator[Selection]:
-    """Layer after layer within the memory; each layer the fastest; each layer the smallest."""
-    found = in_order(problem, demand.objective, MOST if demand.memory is None else demand.memory)
-    if found is not None:
+def quick_answer(
+    problem: SelectionProblem, constraint: Constraint, reason: Reason
+) -> SelectionAnswer:
+    """Return the best of some quick selections, for a search that ended for that reason.
+
+    They are: layer after layer within the memory, each layer the fastest, each layer the smallest.
+    """
+    memory = MOST if constraint.memory is None else constraint.memory
+    quick = [in_order(problem, constraint.objective, memory)]
+    for key in (lambda one: one.nanoseconds, constraint.objective.of_layer):
+        chosen = tuple(min(candidates, key=key) for candidates in problem.candidates)
+        quick.append(Selection(problem=problem, chosen=chosen))
+    found = (one for one in quick if one is not None and constraint.is_met_by(one))
+    best = min(found, key=constraint.cost, default=None)
+    status = Status.UNKNOWN if best is None else Status.FEASIBLE
+    return SelectionAnswer(selection=best, status=status, reason=reason)
+
+
+def in_order(problem: SelectionProblem, objective: Objective, memory: int) -> Selection | None:
+    """Return what comes of choosing for one layer after the other; None where that gets stuck.
+
+    Each layer takes its fastest primitive that fits the bytes left when each layer after it takes
+    its least, with the layout transformations of its inputs; what its own layout costs later it does
+    not see. Where nothing fits it takes its smallest. Where that ends beyond the memory, as much is set
+    aside in another try: it would get stuck at every tight budget if nothing were set aside. The
+    greedy choice of TASO is another one.
+    """
+    least = [min(map(objective.of_layer, found)) for found in problem.candidates]
+    inputs: list[list[Link]] = [[] for _ in problem.layers]
+    for link in problem.links:
+        inputs[link.consumer].append(link)
+    left = memory
+    while left >= objective.total(least):
+        chosen: list[LayerProfile] = []
+        used = 0
+        for number, candidates in enumerate(problem.candidates):
+            later = objective.total(least[number + 1 :])
+            costs: list[tuple[int, int, int]] = []  # time, bytes, place; with changes of the inputs
+            for place, one in enumerate(candidates):
+                time, sizes = one.nanoseconds, [objective.of_layer(one)]
+                for link in inputs[number]:
+                    change = link.change(chosen[link.producer].output_layout, one.input_layout)
+                    if change is not None:
+                        time += change.nanoseconds
+                        sizes.append(objective.of_change(link, change))
+                costs.append((time, objective.total(sizes), place))
+            fitting = [one for one in costs if objective.total((used, one[1], later)) <= left]
+            _, size, place = min(fitting) if fitting else min(costs, key=lambda one: (one[1], *one))
+            chosen.append(candidates[place])
+            used = objective.total((used, size))
+        found = Selection(problem=problem, chosen=tuple(chosen))
+        beyond = found.memory(objective) - memory
+        if beyond <= 0:
+            return found
+        left -= beyond
+    return None
+
+
+def only(problem: SelectionProblem, preferred: Sequence[Collection[str]]) -> SelectionProblem:
+    """Return the problem in which each convolution keeps the first kind that it has.
+
+    preferred: kinds, each a collection of names of primitives. A convolution that has none of them
+    keeps all.
+    """
+    kept = []
+    for candidates in problem.candidates:
+        kinds = (tuple(one for one in candidates if one.primitive in kind) for kind in preferred)
+        kept.append(next(filter(None, kinds), candidates))
+    return replace(problem, candidates=tuple(kept))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """A selection that others would make, by what it is called."""
+
+    name: str
+    selection: Selection
+
+
+def family(primitive: str) -> str:
+    """Return what the variants of a primitive have in common: the first word of its name."""
+    return re.split(r"[ ,]", primitive, maxsplit=1)[0]
+
+
+def families(problem: SelectionProblem) -> dict[str, frozenset[str]]:
+    """Return the names of primitives that some convolution has, by family."""
+    names = {one.primitive for found in problem.candidates for one in found} - {LAYER}
+    kinds = sorted({family(name) for name in names})
+    return {kind: frozenset(name for name in names if family(name) == kind) for kind in kinds}
+
+
+def single_families(
+    problem: SelectionProblem, objective: Objective, budget: Budget = None
+) -> Iterator[Baseline]:
+    """Yield for each family the fastest selection that takes it wherever it can.
+
+    Layouts and variants are the best ones; where the family cannot compute a layer, FALLBACK does,
+    and where that cannot either, the fastest.
+    """
+    known, stop = families(problem), stop_of(budget)
+    for name, kind in known.items():
+        front = trade_off(only(problem, (kind, known.get(FALLBACK, kind))), objective, stop)
+        chosen = front.selection(front.fastest).chosen
+        yield Baseline(name=name, selection=Selection(problem=problem, chosen=chosen))
+
+
+def budgets(front: TradeOff, count: int) -> tuple[int, ...]:
+    """Return so many memories, by equal factors from the least to the most that is of use.
+
+    From a thousandth of the most, where the least is less.
+    """
+    most = max(1, front.fastest.memory)
+    low = max(front.smallest.memory, most // 1000, 1)
+    steps = (low * (most / low) ** (step / max(1, count - 1)) for step in range(count))
+    return tuple(sorted({front.smallest.memory, *map(ceil, steps), most}))
+
+
+def greedy_steps(front: TradeOff) -> Iterator[Selection]:
+    """Yield the fastest selection, and what each replacement makes of it, to the last one.
+
+    The layer whose primitive has the largest footprint takes the fastest of its candidates with a
+    smaller one. What happens where it has none is not printed: the next largest layer is taken.
+    Layout transformations follow from the choices; the printed rule does not look at them.
+    """
+    of_layer, problem = front.objective.of_layer, front.problem
+    found = front.selection(front.fastest)
+    while True:
         yield found
-    yield Selection(
-        problem=problem,
-        chosen=tuple(min(one, key=lambda each: each.nanoseconds) for one in problem.candidates),
+        chosen = list(found.chosen)
+        for place in sorted(range(len(chosen)), key=lambda one: (-of_layer(chosen[one]), one)):
+            smaller = [
+                one for one in problem.candidates[place] if of_layer(one) < of_layer(chosen[place])
+            ]
+            if smaller:
+                chosen[place] = min(smaller, key=lambda one: (one.nanoseconds, of_layer(one)))
+                break
+        else:
+            return
+        found = replace(found, chosen=tuple(chosen))
+
+
+def greedy(front: TradeOff, memory: int) -> Selection | None:
+    """Return the first of the greedy steps within a memory; None where there is none."""
+    fitting = (one for one in greedy_steps(front) if one.memory(front.objective) <= memory)
+    return next(fitting, None)
+
+
+def greedy_pairs(front: TradeOff, memories: Iterable[int]) -> Iterator[Pair]:
+    """Yield the time at each memory within which a greedy step is."""
+    steps = [one.pair(front.objective) for one in greedy_steps(front)]
+    for memory in memories:
+        time = next((time for time, needed in steps if needed <= memory), None)
+        if time is not None:
+            yield Pair(time, memory)
+
+
+def as_published(
+    problem: SelectionProblem, network: Network, objective: Objective
+) -> SelectionProblem:
+    """Return the problem in which only convolutions need memory, as in the published formulas.
+
+    A layout transformation takes time and no memory: "the input and output buffers can be used in
+    place". Formula 9, for the whole network, counts scratch and weights of each convolution.
+    Formula 15, for one workspace, counts its input, output, weights and scratch; the workspace of a
+    candidate is then all of these. Times are not touched.
+    """
+
+    def counted(one: LayerProfile) -> LayerProfile:
+        if one.primitive == LAYER:
+            return replace(one, workspace_bytes=0, parameter_bytes=0)
+        if objective is Objective.NETWORK:
+            return one
+        layer = network.layer(one.layer)
+        maps = sum(shape.elements for shape in (layer.shape, *network.input_shapes(layer)))
+        size = maps * ELEMENT_BYTES + one.workspace_bytes + one.parameter_bytes
+        return replace(one, workspace_bytes=size)
+
+    links = (
+        replace(
+            link,
+            map_bytes=0,
+            changes=tuple(replace(one, workspace_bytes=0) for one in link.changes),
+        )
+        for link in problem.links
     )
-    yield Selection(
-        problem=problem,
-        chosen=tuple(min(one, key=demand.objective.of_layer) for one in problem.candidates),
-    )
-
-
-def too_little(demand: Demand, least: int | None) -> Reason:
-    """Return why nothing is within a limit, and the least that would do, where it is known."""
-    if least is None:
-        return because(SelectionWhy.LEAST_UNKNOWN)
-    if demand.nanoseconds is not None:
-        return because(SelectionWhy.TIME, milliseconds=least / 1e6, nanoseconds=least)
-    return because(SelectionWhy.MEMORY, least=least)
-
-
-def proof(demand: Demand) -> Reason:
-    """Return what is proved of the best selection."""
-    is_in_time = demand.nanoseconds is not None
-    return because(SelectionWhy.NONE_SMALLER if is_in_time else SelectionWhy.NONE_FASTER)
+    candidates = (tuple(map(counted, found)) for found in problem.candidates)
+    return replace(problem, candidates=tuple(candidates), links=tuple(links))

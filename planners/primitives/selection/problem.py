@@ -1,4 +1,4 @@
-"""The problem of selecting primitives: candidates of each layer, their costs, and counted memory.
+"""Selection of primitives as a problem: candidates of layers, layout transformations, counted memory.
 
 A map goes from its producer to each consumer on its own: a consumer that wants another layout has
 the map changed for itself, as planners.primitives.profile says. So costs belong to layers and to
@@ -7,18 +7,77 @@ connections, and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from enum import Enum
+from typing import Any, NamedTuple
 
 from cnn2csdf.network import Connection, Network
 from csdf.errors import InvalidPlan
 from csdf.model.shown import Shown
+from planners.arena.problem import loads
 from planners.primitives.library.primitive import ELEMENT_BYTES
 from planners.primitives.profile import LayerProfile, Profile, TransformProfile
-from planners.primitives.selection.objective import Link, Objective
 
 MOST = 2**53  # sums stay below, so that 64 bits and doubles hold them exactly
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """An input of a layer; producer, consumer: numbers of layers.
+
+    map_bytes: of what goes over it. changes: of its layout, each at most once.
+    """
+
+    producer: int
+    consumer: int
+    index: int
+    map_bytes: int
+    changes: tuple[TransformProfile, ...]
+
+    def change(self, source: str, target: str) -> TransformProfile | None:
+        """Return what it takes to change the layout; None where both are the same."""
+        if source == target:
+            return None
+        return next(one for one in self.changes if one.source_layout == source)
+
+
+class Objective(Enum):
+    """The way to count the memory of a selection.
+
+    NETWORK: each layer keeps a workspace and its weights for itself, and each transformed tensor is a
+    buffer of its own: the sum. WORKSPACE: one workspace serves a layer after the other: the largest.
+    Feature maps in the layout in which they are written are the same for every selection and are
+    not counted. Our reading of formulas 13 and 14, and of formula 15, of Wen et al., TASO: Time and
+    Space Optimization for Memory-Constrained DNN Inference, SBAC-PAD 2020.
+    """
+
+    NETWORK = "network"
+    WORKSPACE = "workspace"
+
+    def of_layer(self, candidate: LayerProfile) -> int:
+        """Bytes that a layer adds to the memory."""
+        weights = candidate.parameter_bytes if self is Objective.NETWORK else 0
+        return candidate.workspace_bytes + weights
+
+    def of_change(self, link: Link, change: TransformProfile) -> int:
+        """Bytes that a layout transformation adds to the memory."""
+        return change.workspace_bytes + (link.map_bytes if self is Objective.NETWORK else 0)
+
+    def total(self, parts: Iterable[int]) -> int:
+        """Memory of a network whose layers and changes add these bytes."""
+        return max(parts, default=0) if self is Objective.WORKSPACE else sum(parts)
+
+
+class Pair(NamedTuple):
+    """Time and memory of a selection."""
+
+    nanoseconds: int
+    memory: int
+
+    def to_json(self) -> dict[str, int]:
+        """Return the pair as a JSON value."""
+        return {"memory_bytes": self.memory, "nanoseconds": self.nanoseconds}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +85,7 @@ class SelectionProblem:
     """Layers with their candidates, and the links between them.
 
     Layers are numbered such that each comes after those it reads. Every candidate of a producer
-    goes with every candidate of its consumers: changes of layout are there where they are needed.
+    goes with every candidate of its consumers: layout transformations are there where they are needed.
     """
 
     name: str
@@ -41,24 +100,23 @@ class SelectionProblem:
                     f"layer {layer!r} has no entry in the profile; profile the network as it is "
                     "simplified here"
                 )
+        largest = sum(
+            max(max(one.nanoseconds, Objective.NETWORK.of_layer(one)) for one in candidates)
+            for candidates in self.candidates
+        )
         for link in self.links:
-            self._check(link)
-        if self._largest() >= MOST:
+            known = {change.source_layout for change in link.changes}
+            for source in self.output_layouts(link.producer):
+                for target in self.input_layouts(link.consumer):
+                    if source not in {target, *known}:
+                        raise InvalidPlan(
+                            f"input {link.index} of {self.layers[link.consumer]!r}, from "
+                            f"{self.layers[link.producer]!r}: no entry for {source} to {target}"
+                        )
+            sizes = (max(one.nanoseconds, one.workspace_bytes) for one in link.changes)
+            largest += max(sizes, default=0) + link.map_bytes
+        if largest >= MOST:
             raise InvalidPlan(f"{self.name}: times or bytes add up to 2^53 or more")
-
-    def _check(self, link: Link) -> None:
-        for source in self.output_layouts(link.producer):
-            for target in self.input_layouts(link.consumer):
-                if not link.can_change(source, target):
-                    raise InvalidPlan(
-                        f"input {link.index} of {self.layers[link.consumer]!r}, from "
-                        f"{self.layers[link.producer]!r}: no entry for {source} to {target}"
-                    )
-
-    def _largest(self) -> int:
-        layers = (max(map(_size, found)) for found in self.candidates)
-        links = (max(map(_size, link.changes), default=0) + link.map_bytes for link in self.links)
-        return sum(layers) + sum(links)
 
     def input_layouts(self, layer: int) -> tuple[str, ...]:
         """Layouts in which a layer can read."""
@@ -78,7 +136,7 @@ class Selection(Shown):
 
     @property
     def changes(self) -> Iterator[tuple[Link, TransformProfile]]:
-        """The changes of layout that it takes."""
+        """The layout transformations that it takes."""
         for link in self.problem.links:
             source = self.chosen[link.producer].output_layout
             change = link.change(source, self.chosen[link.consumer].input_layout)
@@ -87,12 +145,12 @@ class Selection(Shown):
 
     @property
     def nanoseconds(self) -> int:
-        """Time of a frame: of all layers and all changes of layout."""
+        """Time of a frame: of all layers and all layout transformations."""
         return sum(one.nanoseconds for one in self.chosen) + self.changing_nanoseconds
 
     @property
     def changing_nanoseconds(self) -> int:
-        """Time of the changes of layout."""
+        """Time of the layout transformations."""
         return sum(change.nanoseconds for _, change in self.changes)
 
     @property
@@ -101,13 +159,13 @@ class Selection(Shown):
         return sum(one.parameter_bytes for one in self.chosen)
 
     @property
-    def changed_map_bytes(self) -> int:
+    def transformed_tensor_bytes(self) -> int:
         """Maps that are there in a second layout, all of them together."""
         return sum(link.map_bytes for link, _ in self.changes)
 
     @property
     def workspaces(self) -> tuple[int, ...]:
-        """Workspace of each layer and of each change of layout."""
+        """Workspace of each layer and of each layout transformation."""
         changes = (change.workspace_bytes for _, change in self.changes)
         return (*(one.workspace_bytes for one in self.chosen), *changes)
 
@@ -117,51 +175,35 @@ class Selection(Shown):
         changes = (objective.of_change(link, change) for link, change in self.changes)
         return objective.total((*layers, *changes))
 
+    def pair(self, objective: Objective) -> Pair:
+        """Time, and bytes of what the objective counts."""
+        return Pair(self.nanoseconds, self.memory(objective))
+
     def to_json(self, objective: Objective = Objective.NETWORK) -> dict[str, Any]:
         """Return the choices and what they cost as a JSON value; memory: what the objective counts."""
+        changes = [
+            change.to_json() | {"map_bytes": link.map_bytes} for link, change in self.changes
+        ]
         return {
             "nanoseconds": self.nanoseconds,
             "memory_bytes": self.memory(objective),
             "workspace_bytes": sum(self.workspaces),
             "largest_workspace_bytes": max(self.workspaces),
             "weight_bytes": self.parameter_bytes,
-            "changed_map_bytes": self.changed_map_bytes,
+            "transformed_tensor_bytes": self.transformed_tensor_bytes,
             "layers": self.to_records(),
-            "changes": [
-                {
-                    "producer": change.producer,
-                    "consumer": change.consumer,
-                    "index": change.index,
-                    "source_layout": change.source_layout,
-                    "target_layout": change.target_layout,
-                    "nanoseconds": change.nanoseconds,
-                    "workspace_bytes": change.workspace_bytes,
-                    "map_bytes": link.map_bytes,
-                }
-                for link, change in self.changes
-            ],
+            "transformations": changes,
         }
 
     def to_records(self) -> list[dict[str, Any]]:
         """Return a row for each layer, as for a data frame."""
-        return [
-            {
-                "layer": one.layer,
-                "primitive": one.primitive,
-                "input_layout": one.input_layout,
-                "output_layout": one.output_layout,
-                "nanoseconds": one.nanoseconds,
-                "workspace_bytes": one.workspace_bytes,
-                "weight_bytes": one.parameter_bytes,
-            }
-            for one in self.chosen
-        ]
+        return [one.to_json() for one in self.chosen]
 
 
 def selection_problem(network: Network, profile: Profile) -> SelectionProblem:
     """Return the choices for a network, as they were profiled.
 
-    Raises InvalidPlan where the profile lacks a layer or a change of layout, or knows a layer that
+    Raises InvalidPlan where the profile lacks a layer or a layout transformation, or knows a layer that
     the network has not.
     """
     numbers = {layer.name: number for number, layer in enumerate(network.layers)}
@@ -173,44 +215,30 @@ def selection_problem(network: Network, profile: Profile) -> SelectionProblem:
                 f"{network.name!r} has not"
             )
         found[one.layer].append(one)
-    changes: dict[Connection, list[TransformProfile]] = {}
-    for change in profile.transforms:
+    changes: dict[Connection, list[TransformProfile]] = {one: [] for one in network.connections}
+    for change in sorted(profile.transforms, key=lambda one: (one.consumer, one.index)):
         ends = Connection(producer=change.producer, consumer=change.consumer, index=change.index)
-        changes.setdefault(ends, []).append(change)
+        if ends not in changes:
+            raise InvalidPlan(
+                f"the profile has a transform from {ends.producer!r} to input {ends.index} of "
+                f"{ends.consumer!r}, which network {network.name!r} has not"
+            )
+        changes[ends].append(change)
     return SelectionProblem(
         name=network.name,
         layers=tuple(numbers),
         candidates=tuple(tuple(candidates) for candidates in found.values()),
-        links=tuple(_links(network, numbers, changes)),
+        links=tuple(
+            Link(
+                producer=numbers[ends.producer],
+                consumer=numbers[ends.consumer],
+                index=ends.index,
+                map_bytes=network.layer(ends.producer).shape.elements * ELEMENT_BYTES,
+                changes=tuple(found_there),
+            )
+            for ends, found_there in changes.items()
+        ),
     )
-
-
-def _links(
-    network: Network,
-    numbers: Mapping[str, int],
-    changes: Mapping[Connection, list[TransformProfile]],
-) -> Iterator[Link]:
-    connections = list(network.connections)
-    unknown = set(changes) - set(connections)
-    if unknown:
-        one = min(unknown, key=lambda ends: (ends.consumer, ends.index, ends.producer))
-        raise InvalidPlan(
-            f"the profile has a transform from {one.producer!r} to input {one.index} of "
-            f"{one.consumer!r}, which network {network.name!r} has not"
-        )
-    for ends in connections:
-        yield Link(
-            producer=numbers[ends.producer],
-            consumer=numbers[ends.consumer],
-            index=ends.index,
-            map_bytes=network.layer(ends.producer).shape.elements * ELEMENT_BYTES,
-            changes=tuple(changes.get(ends, ())),
-        )
-
-
-def _size(one: LayerProfile | TransformProfile) -> int:
-    weights = one.parameter_bytes if isinstance(one, LayerProfile) else 0
-    return max(one.nanoseconds, one.workspace_bytes + weights)
 
 
 def alive_map_bytes(network: Network) -> int:
@@ -218,14 +246,8 @@ def alive_map_bytes(network: Network) -> int:
     last = {layer.name: number for number, layer in enumerate(network.layers)}
     for number, layer in enumerate(network.layers):
         last.update(dict.fromkeys(layer.inputs, number))
-    return (
-        max(
-            sum(
-                one.shape.elements
-                for one in network.layers[: number + 1]
-                if last[one.name] >= number
-            )
-            for number in range(len(network.layers))
-        )
-        * ELEMENT_BYTES
+    lives = (
+        (number, last[layer.name] + 1, layer.shape.elements * ELEMENT_BYTES)
+        for number, layer in enumerate(network.layers)
     )
+    return max(loads(lives).values())

@@ -1,6 +1,4 @@
-"""Time against memory: every selection that no other improves on, exactly.
-
-The whole front of a problem, by deciding one layout after the other.
+"""Time against memory: every selection that no other improves on, by variable elimination.
 
 The layout in which a layer reads and that in which it writes are variables; a layer relates its
 two, a link those at its ends, each by a front of time and memory for every pair of layouts. A
@@ -12,81 +10,131 @@ Elimination: A Unifying Framework for Reasoning, Artificial Intelligence 113, 19
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from csdf.errors import InvalidPlan
 from csdf.model.shown import Shown
-from csdf.time_limit import Budget, Stop, stop_of
+from csdf.time_limit import Budget, stop_of
+from planners.kernels import ranges
 from planners.primitives.profile import LayerProfile
-from planners.primitives.selection.fronts import (
-    NOTHING,
-    Pair,
-    PairFront,
-    added,
-    best_within,
-    front_of,
-    least,
-    pair,
-    split,
-)
-from planners.primitives.selection.objective import Link, Objective
-from planners.primitives.selection.problem import Selection, SelectionProblem
+from planners.primitives.selection.problem import Objective, Pair, Selection, SelectionProblem
+
+Numbers = NDArray[Any]  # int64, or Python's integers where those might be too small
+Layouts = tuple[str, ...]
+
+
+class PairFront(NamedTuple):
+    """Pairs by growing memory and falling time; both strictly."""
+
+    nanoseconds: Numbers
+    memory: Numbers
+
+    def pair(self, place: int) -> Pair:
+        """Return one of the pairs."""
+        return Pair(int(self.nanoseconds[place]), int(self.memory[place]))
+
+    def within(self, memory: int) -> Pair | None:
+        """Return the pair of least time within a memory; None if none fits."""
+        place = int(np.searchsorted(self.memory, memory, side="right")) - 1
+        return None if place < 0 else self.pair(place)
+
+
+NOTHING = PairFront(np.zeros(1, np.int64), np.zeros(1, np.int64))  # costs nothing, needs nothing
+
+
+class Relation(NamedTuple):
+    """For each combination of layouts of some variables, what it costs; one that cannot be lacks."""
+
+    variables: tuple[int, ...]  # by growing number: 2 n, in which layer n reads; 2 n + 1, it writes
+    fronts: Mapping[Layouts, PairFront]
+
+
+class Decision(NamedTuple):
+    """A variable that was decided.
+
+    relations: all that related it to others, those with longer fronts first. result: the relation
+    among the others. These are numbers of relations of the trade-off.
+    """
+
+    variable: int
+    relations: tuple[int, ...]
+    result: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TradeOff(Shown):
-    """The complete front of a problem: pairs of time and memory by growing memory."""
+    """The complete front of a problem: pairs of time and memory by growing memory.
+
+    relations: the layers, the links, the result of each decision. constants: numbers of those that
+    were left in the end, without variables. They tell what gives a point of the front.
+    """
 
     problem: SelectionProblem
     objective: Objective
-    elimination: Elimination
+    front: PairFront
+    relations: tuple[Relation, ...]
+    decisions: tuple[Decision, ...]
+    constants: tuple[int, ...]
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
         """All pairs that no selection improves on."""
-        front = self.elimination.front
-        return tuple(pair(front, place) for place in range(front.size))
+        return tuple(map(self.front.pair, range(len(self.front.memory))))
 
     @property
     def smallest(self) -> Pair:
         """The least memory that any selection needs, and the least time with it."""
-        return pair(self.elimination.front, 0)
+        return self.front.pair(0)
 
     @property
     def fastest(self) -> Pair:
         """The least time that any selection takes, and the least memory for it."""
-        return pair(self.elimination.front, -1)
+        return self.front.pair(-1)
 
     def within_memory(self, memory: int) -> Pair | None:
         """Return the pair of least time within a memory; None if none fits."""
-        return best_within(self.elimination.front, memory)
+        return self.front.within(memory)
 
     def within_time(self, nanoseconds: int) -> Pair | None:
         """Return the pair of least memory within a time; None if none is as fast."""
-        times = self.elimination.front.nanoseconds[::-1]  # growing
-        place = int(np.searchsorted(times, nanoseconds, side="right")) - 1
-        return None if place < 0 else pair(self.elimination.front, len(times) - 1 - place)
+        times = self.front.nanoseconds[::-1]  # growing
+        place = int(np.searchsorted(times, nanoseconds, side="right"))
+        return None if place == 0 else self.front.pair(-place)
 
     def selection(self, goal: Pair) -> Selection:
         """Return a selection of that time and memory. Raises InvalidPlan for a pair of no front."""
-        goals = _goals(self.elimination, goal, self.objective)
-        layouts: dict[int, str] = {}
-        for decision in reversed(self.elimination.decisions):
-            _undo(self.elimination, decision, self.objective, goals, layouts)
-        chosen = (
-            _candidate(
-                self.problem.candidates[number],
-                (layouts[reading(number)], layouts[writing(number)]),
-                goals[number],
-                self.objective,
+        constants = [self.relations[number].fronts[()] for number in self.constants]
+        found = _contributions(constants, goal, self.objective)
+        if found is None:
+            raise InvalidPlan(
+                f"no selection takes {goal.nanoseconds} ns and {goal.memory} bytes; take a pair of "
+                "the front"
             )
-            for number in range(len(self.problem.layers))
-        )
+        goals = dict(zip(self.constants, found, strict=True))
+        layouts: dict[int, str] = {}
+        for decision in reversed(self.decisions):
+            near = [self.relations[number] for number in decision.relations]
+            known = {one: layouts[one] for one in self.relations[decision.result].variables}
+            for assignment, fronts in _combinations(near, known):
+                found = _contributions(fronts, goals[decision.result], self.objective)
+                if found is not None:
+                    layouts[decision.variable] = assignment[decision.variable]
+                    goals.update(zip(decision.relations, found, strict=True))
+                    break
+        chosen: list[LayerProfile] = []
+        for number, candidates in enumerate(self.problem.candidates):
+            ends = layouts[2 * number], layouts[2 * number + 1], goals[number].nanoseconds
+            fitting = (
+                one
+                for one in candidates
+                if (one.input_layout, one.output_layout, one.nanoseconds) == ends
+            )
+            chosen.append(min(fitting, key=self.objective.of_layer))
         return Selection(problem=self.problem, chosen=tuple(chosen))
 
     def to_json(self) -> list[dict[str, int]]:
@@ -99,235 +147,172 @@ class TradeOff(Shown):
 
 
 def trade_off(problem: SelectionProblem, objective: Objective, budget: Budget = None) -> TradeOff:
-    """Return the complete front. budget: ends the work by GaveUp."""
+    """Return the complete front. budget: looked at before each combination; ends it by GaveUp."""
+    stop = stop_of(budget)
+    found = _relations(problem, objective)
+    left = set(range(len(found)))
+    decisions: list[Decision] = []
+
+    def shortest_last(number: int) -> tuple[int, int]:
+        return -max(len(front.memory) for front in found[number].fronts.values()), number
+
+    for _ in range(2 * len(problem.layers)):
+        # The first variable that is related to at most two others; else one related to the fewest.
+        # From the front to the back, a long front meets short ones only.
+        others: dict[int, set[int]] = {}
+        for number in left:
+            for one in found[number].variables:
+                others.setdefault(one, set()).update(found[number].variables)
+        variable = min(others, key=lambda one: (max(len(others[one]), 3), one))
+        near = sorted((n for n in left if variable in found[n].variables), key=shortest_last)
+        remaining = tuple(sorted(others[variable] - {variable}))
+        best: dict[Layouts, list[PairFront]] = {}
+        for assignment, fronts in _combinations([found[number] for number in near], {}):
+            stop.look()
+            key = tuple(assignment[one] for one in remaining)
+            best.setdefault(key, []).append(_together(fronts, objective))
+        decisions.append(Decision(variable, tuple(near), len(found)))
+        left = left.difference(near) | {len(found)}
+        found.append(Relation(remaining, {key: _least(fronts) for key, fronts in best.items()}))
+    constants = tuple(sorted(left, key=shortest_last))
     return TradeOff(
-        problem=problem, objective=objective, elimination=eliminated(problem, objective, budget)
+        problem=problem,
+        objective=objective,
+        front=_together([found[number].fronts[()] for number in constants], objective),
+        relations=tuple(found),
+        decisions=tuple(decisions),
+        constants=constants,
     )
 
 
-def _goals(elimination: Elimination, goal: Pair, objective: Objective) -> dict[int, Pair]:
-    """Return what each relation without variables contributes to the goal."""
-    constants = [elimination.relations[number].fronts[()] for number in elimination.constants]
-    found = _contributions(constants, goal, objective)
-    if found is None:
-        raise InvalidPlan(
-            f"no selection takes {goal.nanoseconds} ns and {goal.memory} bytes; take a pair of the "
-            "front"
-        )
-    return dict(zip(elimination.constants, found, strict=True))
+def _relations(problem: SelectionProblem, objective: Objective) -> list[Relation]:
+    """Return what relates the layouts of a problem: each layer and each link."""
+    found: list[Relation] = []
+    for number, candidates in enumerate(problem.candidates):
+        alike: dict[Layouts, list[LayerProfile]] = {}
+        for one in sorted(candidates, key=lambda one: (one.input_layout, one.output_layout)):
+            alike.setdefault((one.input_layout, one.output_layout), []).append(one)
+        fronts = {
+            layouts: front_of(
+                [one.nanoseconds for one in same], [objective.of_layer(one) for one in same]
+            )
+            for layouts, same in alike.items()
+        }
+        found.append(Relation((2 * number, 2 * number + 1), fronts))
+    for link in problem.links:
+        fronts = {}
+        for source in problem.output_layouts(link.producer):
+            for target in problem.input_layouts(link.consumer):
+                change = link.change(source, target)
+                fronts[source, target] = (
+                    NOTHING
+                    if change is None
+                    else front_of([change.nanoseconds], [objective.of_change(link, change)])
+                )
+        found.append(Relation((2 * link.producer + 1, 2 * link.consumer), fronts))
+    return found
 
 
-def _undo(
-    elimination: Elimination,
-    decision: Decision,
-    objective: Objective,
-    goals: dict[int, Pair],
-    layouts: dict[int, str],
-) -> None:
-    """Add the layout of a decision, and what each of its relations contributes to its result."""
-    near = [elimination.relations[number] for number in decision.relations]
-    for assignment, fronts in _matching(elimination, decision, layouts):
-        found = _contributions(fronts, goals[decision.result], objective)
-        if found is not None:
-            layouts[decision.variable] = assignment[decision.variable]
-            goals.update(zip(decision.relations, found, strict=True))
-            return
-    raise InvalidPlan(f"no layout of {near} gives {goals[decision.result]}")
+def _combinations(
+    relations: Sequence[Relation], fixed: Mapping[int, str]
+) -> list[tuple[dict[int, str], tuple[PairFront, ...]]]:
+    """Return all layouts on which the relations agree, with the front of each relation."""
+    found: list[tuple[dict[int, str], tuple[PairFront, ...]]] = [(dict(fixed), ())]
+    for one in relations:
+        found = [
+            (assignment | dict(zip(one.variables, layouts, strict=True)), (*fronts, front))
+            for assignment, fronts in found
+            for layouts, front in one.fronts.items()
+            if all(
+                assignment.get(variable, layout) == layout
+                for variable, layout in zip(one.variables, layouts, strict=True)
+            )
+        ]
+    return found
 
 
 def _contributions(
     fronts: Sequence[PairFront], goal: Pair, objective: Objective
 ) -> list[Pair] | None:
-    """A pair of each front that together take the time of the goal and fit its memory."""
+    """Return a pair of each front that together take the time of the goal and fit its memory.
+
+    None if there are none. Quick where all fronts but the first are short.
+    """
     found: list[Pair] = []
     for number in range(len(fronts) - 1, 0, -1):
-        before = together(fronts[:number], objective)
-        parts = split(before, fronts[number], goal, objective)
-        if parts is None:
+        before = _together(fronts[:number], objective)
+        for place in range(len(fronts[number].memory)):
+            mine = fronts[number].pair(place)
+            left = goal.memory - (mine.memory if objective is Objective.NETWORK else 0)
+            rest = before.within(left) if mine.memory <= goal.memory else None
+            if rest is not None and rest.nanoseconds + mine.nanoseconds == goal.nanoseconds:
+                break
+        else:
             return None
-        goal, mine = parts
+        goal = rest
         found.append(mine)
-    first = best_within(fronts[0], goal.memory)
+    first = fronts[0].within(goal.memory)
     if first is None or first.nanoseconds != goal.nanoseconds:
         return None
     return [first, *reversed(found)]
 
 
-def _matching(
-    elimination: Elimination, decision: Decision, layouts: dict[int, str]
-) -> Iterator[tuple[dict[int, str], tuple[PairFront, ...]]]:
-    near = [elimination.relations[number] for number in decision.relations]
-    others = elimination.relations[decision.result].variables
-    return combinations(near, {one: layouts[one] for one in others})
-
-
-def _candidate(
-    candidates: Sequence[LayerProfile],
-    layouts: tuple[str, str],
-    goal: Pair,
-    objective: Objective,
-) -> LayerProfile:
-    """The candidate of these layouts and this time that needs the least."""
-    fitting = (
+def front_of(nanoseconds: Sequence[int] | Numbers, memory: Sequence[int] | Numbers) -> PairFront:
+    """Return the pairs that no other improves on, of equal ones one."""
+    times, sizes = (
         one
-        for one in candidates
-        if (one.input_layout, one.output_layout) == layouts and one.nanoseconds == goal.nanoseconds
+        if isinstance(one, np.ndarray)
+        else np.array(one, ranges.number_type(max(one, default=0)))
+        for one in (nanoseconds, memory)
     )
-    return min(fitting, key=objective.of_layer)
+    order = np.argsort(sizes, kind="stable")
+    times, sizes = times[order], sizes[order]
+    least = np.minimum.accumulate(times)
+    is_faster = np.empty(len(times), bool)
+    is_faster[:1] = True
+    np.less(times[1:], least[:-1], out=is_faster[1:])
+    times, sizes = times[is_faster], sizes[is_faster]
+    is_last = np.empty(len(times), bool)  # of those with equal memory: the fastest
+    is_last[-1:] = True
+    np.not_equal(sizes[1:], sizes[:-1], out=is_last[:-1])
+    return PairFront(times[is_last], sizes[is_last])
 
 
-Layouts = tuple[str, ...]
+def _least(fronts: Sequence[PairFront]) -> PairFront:
+    """Return the best of several fronts together."""
+    if len(fronts) == 1:
+        return fronts[0]
+    times, sizes = zip(*fronts, strict=True)
+    return front_of(np.concatenate(times), np.concatenate(sizes))
 
 
-class Relation(NamedTuple):
-    """For each combination of layouts of some variables, what it costs; one that cannot be lacks."""
-
-    variables: tuple[int, ...]  # by growing number
-    fronts: Mapping[Layouts, PairFront]
-
-
-class Decision(NamedTuple):
-    """A variable that was decided.
-
-    relations: all that related it to others, those with longer fronts first. result: the relation
-    among the others. These are numbers of relations of the elimination.
-    """
-
-    variable: int
-    relations: tuple[int, ...]
-    result: int
-
-
-class Elimination(NamedTuple):
-    """The front of a problem, and what it takes to find back what gives a point of it.
-
-    relations: the layers, the links, the result of each decision. constants: numbers of those that
-    were left in the end, without variables.
-    """
-
-    front: PairFront
-    relations: tuple[Relation, ...]
-    decisions: tuple[Decision, ...]
-    constants: tuple[int, ...]
-
-
-def reading(layer: int) -> int:
-    """Return the variable of the layout in which a layer reads."""
-    return 2 * layer
-
-
-def writing(layer: int) -> int:
-    """Return the variable of the layout in which a layer writes."""
-    return 2 * layer + 1
-
-
-def relations(problem: SelectionProblem, objective: Objective) -> list[Relation]:
-    """Return what relates the layouts of a problem: each layer and each link."""
-    layers = (_layer(problem, objective, number) for number in range(len(problem.layers)))
-    return [*layers, *(_link(problem, objective, link) for link in problem.links)]
-
-
-def _layer(problem: SelectionProblem, objective: Objective, number: int) -> Relation:
-    by_layouts = sorted(
-        problem.candidates[number], key=lambda one: (one.input_layout, one.output_layout)
-    )
-    fronts: dict[Layouts, PairFront] = {}
-    for layouts, same in groupby(by_layouts, key=lambda one: (one.input_layout, one.output_layout)):
-        candidates = list(same)
-        fronts[layouts] = front_of(
-            [one.nanoseconds for one in candidates],
-            [objective.of_layer(one) for one in candidates],
-        )
-    return Relation((reading(number), writing(number)), fronts)
-
-
-def _link(problem: SelectionProblem, objective: Objective, link: Link) -> Relation:
-    fronts: dict[Layouts, PairFront] = {}
-    for source in problem.output_layouts(link.producer):
-        for target in problem.input_layouts(link.consumer):
-            change = link.change(source, target)
-            fronts[source, target] = (
-                NOTHING
-                if change is None
-                else front_of([change.nanoseconds], [objective.of_change(link, change)])
-            )
-    return Relation((writing(link.producer), reading(link.consumer)), fronts)
-
-
-def eliminated(
-    problem: SelectionProblem, objective: Objective, budget: Budget = None
-) -> Elimination:
-    """Return the front of a problem. budget: looked at before each combination."""
-    stop = stop_of(budget)
-    found = relations(problem, objective)
-    left = set(range(len(found)))
-    decisions: list[Decision] = []
-    for _ in range(2 * len(problem.layers)):
-        variable = _next([found[number] for number in left])
-        near = sorted(
-            (number for number in left if variable in found[number].variables),
-            key=lambda number: (-_longest(found[number]), number),
-        )
-        decisions.append(Decision(variable, tuple(near), len(found)))
-        left = left.difference(near) | {len(found)}
-        found.append(_decided(variable, [found[number] for number in near], objective, stop))
-    constants = tuple(sorted(left, key=lambda number: (-_longest(found[number]), number)))
-    front = together([found[number].fronts[()] for number in constants], objective)
-    return Elimination(front, tuple(found), tuple(decisions), constants)
-
-
-def _longest(relation: Relation) -> int:
-    return max(front.size for front in relation.fronts.values())
-
-
-def _next(left: Sequence[Relation]) -> int:
-    """The first variable that is related to at most two others; else one related to the fewest.
-
-    From the front to the back, a long front meets short ones only.
-    """
-    others: dict[int, set[int]] = {}
-    for one in left:
-        for variable in one.variables:
-            others.setdefault(variable, set()).update(one.variables)
-    return min(others, key=lambda variable: (max(len(others[variable]), 3), variable))
-
-
-def _decided(
-    variable: int, relations: Sequence[Relation], objective: Objective, stop: Stop
-) -> Relation:
-    """Return what remains among the other variables once one is decided in the best way."""
-    near = {other for one in relations for other in one.variables}
-    others = tuple(sorted(near - {variable}))
-    found: dict[Layouts, list[PairFront]] = {}
-    for assignment, fronts in combinations(relations):
-        stop.look()
-        key = tuple(assignment[one] for one in others)
-        found.setdefault(key, []).append(together(fronts, objective))
-    return Relation(others, {key: least(fronts) for key, fronts in found.items()})
-
-
-def combinations(
-    relations: Sequence[Relation], fixed: Mapping[int, str] | None = None
-) -> Iterator[tuple[dict[int, str], tuple[PairFront, ...]]]:
-    """Yield all layouts on which the relations agree, with the front of each relation."""
-    found: list[tuple[dict[int, str], tuple[PairFront, ...]]] = [(dict(fixed or {}), ())]
-    for one in relations:
-        found = [
-            (assignment | extended, (*fronts, front))
-            for assignment, fronts in found
-            for layouts, front in one.fronts.items()
-            if _agree(assignment, extended := dict(zip(one.variables, layouts, strict=True)))
-        ]
-    yield from found
-
-
-def together(fronts: Iterable[PairFront], objective: Objective) -> PairFront:
-    """Return the front of all, one after the other: a long one first meets short ones only."""
+def _together(fronts: Iterable[PairFront], objective: Objective) -> PairFront:
+    """Return the front of all, one after the other: a long one in front meets short ones only."""
     total = NOTHING
     for front in fronts:
         total = added(total, front, objective)
     return total
 
 
-def _agree(assignment: Mapping[int, str], other: Mapping[int, str]) -> bool:
-    return all(assignment.get(variable, layout) == layout for variable, layout in other.items())
+def added(first: PairFront, second: PairFront, objective: Objective) -> PairFront:
+    """Return the front of doing both: times add up, memory as the objective says."""
+    largest = max(int(column.max()) for column in (*first, *second))
+    if ranges.number_type(2 * largest) is object:  # sums leave the range of 64 bits
+        first, second = (
+            PairFront(*(column.astype(object) for column in one)) for one in (first, second)
+        )
+    if objective is Objective.WORKSPACE:  # at each size the best of each that fits
+        sizes = np.union1d(first.memory, second.memory)
+        sizes = sizes[sizes >= max(first.memory[0], second.memory[0])]
+        times = sum(
+            one.nanoseconds[np.searchsorted(one.memory, sizes, side="right") - 1]
+            for one in (first, second)
+        )
+        return front_of(times, sizes)
+    small, large = sorted((first, second), key=lambda one: len(one.memory))
+    if len(small.memory) == 1:
+        return PairFront(large.nanoseconds + small.nanoseconds, large.memory + small.memory)
+    return front_of(
+        np.add.outer(small.nanoseconds, large.nanoseconds).ravel(),
+        np.add.outer(small.memory, large.memory).ravel(),
+    )

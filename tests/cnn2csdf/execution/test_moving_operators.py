@@ -167,7 +167,7 @@ def test_identity_changes_nothing():
     function=st.sampled_from(["nearest", "linear"]),
     ends=st.lists(st.integers(1, 19), max_size=4).map(sorted),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_pieces_of_resized_rows_make_the_whole(size, coordinates, function, ends):
     operator = Resize(size=size, function=function, coordinates=coordinates)
     single = SingleLayer(operator, MAP)

@@ -138,19 +138,19 @@ def within(single, found):
 
 
 @given(single=convolutions())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_convolution_is_what_loops_compute(single):
     assert_near(single.whole(), naive_convolution(single))
 
 
 @given(single=poolings())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_pooling_is_what_loops_compute(single):
     assert_near(single.whole(), naive_pooling(single))
 
 
 @given(single=st.one_of(convolutions(), poolings(), transposed_convolutions()), found=ends)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_pieces_of_rows_make_the_whole(single, found):
     assert_near(single.in_pieces(within(single, found)), single.whole())
 

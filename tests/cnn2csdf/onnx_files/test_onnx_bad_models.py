@@ -349,6 +349,15 @@ def test_a_window_larger_than_its_map_is_an_error(tmp_path):
         read_onnx(saved(model, tmp_path))
 
 
+def test_an_attribute_that_names_one_of_a_function_is_refused(tmp_path):
+    def refer(model):
+        (alpha,) = model.graph.node[0].attribute
+        alpha.ref_attr_name = "slope"
+
+    model = changed(one_node("LeakyRelu", alpha=0.5), refer)
+    assert "attribute 'alpha' has no value" in refusal(model, tmp_path)
+
+
 def test_weights_in_a_missing_file_are_missed_only_when_wanted(tmp_path):
     model = one_node("Conv", numbers((4, 3, 3, 3)))
     kernel = model.graph.initializer[0]
@@ -393,7 +402,7 @@ SEEDS = [
 
 @pytest.mark.slow
 @settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     seed=st.sampled_from(SEEDS),
@@ -414,7 +423,7 @@ def test_changed_bytes_give_a_network_or_a_refusal(seed, edits, with_weights, tm
 
 
 @settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     seed=st.sampled_from(SEEDS[:4]),

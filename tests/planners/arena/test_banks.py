@@ -172,7 +172,7 @@ def fits_somehow(problem):
     return False
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(problem=problems_with_banks())
 def test_banks_are_filled_whenever_that_can_be(problem):
     found = plan_banks(problem)

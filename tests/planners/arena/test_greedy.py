@@ -3,9 +3,8 @@
 from itertools import islice
 from random import Random
 
-from planners.arena.blocks import blocks_of
-from planners.arena.bounds import load_bound
-from planners.arena.greedy import Greedy
+from planners.arena.blocks import blocks_of, load_bound
+from planners.arena.orders import Greedy
 from tests.planners.problems import may_be, problem_of
 
 

@@ -12,16 +12,15 @@ from csdf.kernels import compile as compiler
 from csdf.kernels.compile import PLAIN
 from csdf.status import Status
 from planners.arena.allocation import MOST_PAIRS, plan_arena, relaxed
-from planners.arena.blocks import blocks_of
-from planners.arena.bounds import clique_bound, cliques_of
+from planners.arena.blocks import blocks_of, clique_bound, cliques_of
 from planners.arena.checker import check_plan
-from planners.arena.exact import Field, PlacementSearch, random_order, standard_orders
+from planners.arena.orders import Field, PlacementSearch, random_order, standard_orders
 from planners.kernels.placement_search import FOUND, NONE, UNDECIDED
 from tests.planners.problems import least_peak, problems
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(problems())
 def test_the_peak_is_the_least_and_the_plan_passes_the_checker(problem):
     best = least_peak(problem)
@@ -35,7 +34,7 @@ def test_the_peak_is_the_least_and_the_plan_passes_the_checker(problem):
     assert plan.status == Status.OPTIMAL or len(problem.in_place) > MOST_PAIRS
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(problems(most=5))
 def test_a_capacity_is_feasible_exactly_from_the_least_peak_on(problem):
     best = least_peak(problem)
@@ -47,7 +46,7 @@ def test_a_capacity_is_feasible_exactly_from_the_least_peak_on(problem):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(problems(), st.integers(0, 1000))
 def test_every_order_finds_a_plan_exactly_from_the_least_peak_on(problem, seed):
     # One search decides it alone: no greedy plan, no bound helps. In-place pairs are left out.
@@ -83,7 +82,7 @@ def test_a_search_cut_into_slices_ends_as_the_whole(problem, limit):
             assert found == outcome
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(problems())
 def test_no_bound_is_above_the_least_peak(problem):
     best = least_peak(problem)

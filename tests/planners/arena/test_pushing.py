@@ -8,10 +8,8 @@ from hypothesis import given, settings
 
 from csdf.kernels import compile as compiler
 from csdf.kernels.compile import PLAIN
-from planners.arena.blocks import blocks_of
-from planners.arena.bounds import clique_bound, cliques_of
-from planners.arena.exact import Field
-from planners.arena.greedy import Greedy
+from planners.arena.blocks import blocks_of, clique_bound, cliques_of
+from planners.arena.orders import Field, Greedy
 from planners.arena.portfolio import PushingSearch
 from planners.arena.problem import Buffer, Problem
 from planners.formats.allocation_traces import parse_buffers
@@ -64,7 +62,7 @@ def lowest_found(blocks, first, search, tries):
     return plans
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(problems())
 def test_pushing_finds_the_least_peak_of_small_problems(problem):
     # Not so for every problem: blocks only touch others, or the ends of the room. Six cannot fail it.

@@ -8,10 +8,8 @@ from hypothesis import given, settings
 
 from csdf.kernels import compile as compiler
 from csdf.kernels.compile import PLAIN
-from planners.arena.blocks import blocks_of
-from planners.arena.bounds import clique_bound, cliques_of
-from planners.arena.exact import Field
-from planners.arena.greedy import Greedy
+from planners.arena.blocks import blocks_of, clique_bound, cliques_of
+from planners.arena.orders import Field, Greedy
 from planners.arena.portfolio import WideningSearch
 from planners.arena.problem import Buffer, Problem
 from planners.formats.allocation_traces import parse_buffers
@@ -73,7 +71,7 @@ def lowest_found(problem, backend, slice_, slices):
     return [by_name(blocks, offsets) for offsets in plans]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(problems())
 def test_beams_find_a_plan_of_the_least_peak_of_small_problems(problem):
     # Neither a greedy plan nor a bound helps. In-place pairs are left out.
@@ -89,7 +87,7 @@ def test_beams_find_a_plan_of_the_least_peak_of_small_problems(problem):
     assert may_be(problem, resting | by_name(blocks, search.offsets))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(problems(most=5))
 def test_beams_find_no_plan_below_the_least_peak(problem):
     problem = replace(problem, in_place=())

@@ -126,11 +126,11 @@ def test_all_ways_to_work_maps_of_one_place_or_one_row_run(tmp_path):
         for kernel in ((1, 1), (3, 3)):
             model = tiny(dims, kernel)
             for input_ in INPUTS:
-                for result in OUTPUT_MEMORIES:
-                    options = {"input": input_, "output": result, "searched": SEARCHED}
-                    found = fit(model.network, element_bytes=4, **options)
-                    cases.append((model, Random(len(cases)).choice(found.methods).plan))
-    assert len(cases) == 36
+                result = OUTPUT_MEMORIES[len(cases) % 2]
+                options = {"input": input_, "output": result, "searched": SEARCHED}
+                found = fit(model.network, element_bytes=4, **options)
+                cases.append((model, Random(len(cases)).choice(found.methods).plan))
+    assert len(cases) == 18
     assert run_all(libraries(cases), tmp_path) == []
 
 

@@ -54,6 +54,6 @@ def test_ways_that_fit_prints_are_libraries(tmp_path):
         model = Model(network=network, weights=random_weights(network, 0))
         for input_ in INPUTS:
             ways = {way.name: way for way in fit(network, element_bytes=4, input=input_).methods}
-            cases += [(model, way.plan) for way in ways.values()][::2]
-    assert len(cases) >= 12
+            cases += [(model, way.plan) for way in ways.values()][::3]
+    assert len(cases) >= 9
     assert run_all(libraries(cases), tmp_path) == []

@@ -60,7 +60,7 @@ def shared_out(cycle, depths):
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.booleans(), st.lists(st.integers(2, 4), min_size=10, max_size=10), st.data())
 def test_all_depths_that_a_cycle_calls_infeasible_are_too_small(is_rate, depths, data):
     graph = EventGraph(long_fork())
@@ -92,7 +92,7 @@ def convolution(size, channels, pipelines):
     return layers
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.integers(3, 5), st.integers(2, 3), st.lists(st.integers(1, 2), min_size=2, max_size=2),
     st.data(),
@@ -133,7 +133,7 @@ def coverings(draw):
     return weights, most, regions
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(coverings(), st.data())
 def test_the_cheapest_depths_outside_all_regions_are_those_of_brute_force(drawn, data):
     weights, most, regions = drawn

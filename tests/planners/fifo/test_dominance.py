@@ -99,7 +99,7 @@ def slower(graph, depths):
     return (period is None, period)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(chains(), st.data())
 def test_storage_moved_over_a_fast_layer_is_never_slower(design, data):
     graph = EventGraph(design)
@@ -182,7 +182,7 @@ def test_wide_words_behind_a_pipeline_are_moved_before_it():
     assert moves_of(EventGraph(made)).most_depths([32, 2], [2, 2]).depths == (2, None)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.integers(1, 3), st.sampled_from([2, 4, 6]), st.integers(1, 3),
     st.lists(st.integers(2, 7), min_size=3, max_size=3), st.integers(1, 6),

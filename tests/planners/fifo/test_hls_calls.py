@@ -116,6 +116,28 @@ def test_no_depths_below_those_found_suffice(is_live):
     assert model.outcome(found.depths).cycles == found.cycles
 
 
+@pytest.mark.parametrize("bits", [60, 100, 300])
+def test_bounds_hold_where_deep_fifos_are_slower(bits):
+    # 17, 10 and 3 words fit into a shift register; deeper FIFOs cost a cycle.
+    trace, report = small.branch(3, 6)
+    wide = small.fifos(("direct", 1), ("to_mean", 1), ("means", 1), bits=bits)
+    model = small.model((replace(trace, fifos=wide), report))
+    every = {}
+    for depths in product(range(2, 19), (2, 3, 4), (2, 3)):
+        if (cycles := model.outcome(depths).cycles) is not None:
+            every.setdefault(cycles, []).append(total_cost(model, depths, "bits"))
+    for goal in range(min(every), max(every) + 2):
+        found = sized(model, goal, stop=Stop(20))
+        fewest = min(size for cycles, sizes in every.items() if cycles <= goal for size in sizes)
+        assert found.lower_bound <= fewest
+        assert found.cost >= fewest
+        assert found.cycles <= goal
+        if found.status is Status.OPTIMAL:
+            assert found.cost == fewest
+    full = sized(model, fewest_cycles(model).cycles, stop=Stop(20), is_full_rate=True)
+    assert full.goal == full.cycles == min(every)
+
+
 def test_a_front_in_block_rams_has_every_trade_off():
     # 100-bit words: from 11 on a FIFO is a memory, 6 block RAMs wide and a cycle slower. A row of 8
     # words needs that to run at full rate.

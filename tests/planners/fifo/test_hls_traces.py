@@ -97,7 +97,7 @@ def test_the_branch_of_an_if_follows_the_macros(condition, holds):
 def test_who_writes_and_who_reads_an_array_is_followed_through_calls():
     design, _ = design_of(
         "template <class T, int N = 8> void fill(unsigned int* x) {\n"
-        " for (int i = 0; i < 8; i++) *(x + i) = 0; x[0] = 1; }\n"
+        "  for (int i = 0; i < 8; i++) *(x + i) = 0;\n  x[0] = 1;\n}\n"
         "void deep(unsigned int x[8]) { fill(x); }\n"
         "int sum(const unsigned y[8]) { int s = 0; for (int i = 0; i < 8; i++) s += y[i]; return s; }\n"
         "void top(int& r) {\n#pragma HLS dataflow\n unsigned int a[8], b[8];\n deep(a);\n"

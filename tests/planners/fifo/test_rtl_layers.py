@@ -19,7 +19,7 @@ small = st.integers(1, 3)
 refusing = st.tuples(
     st.sampled_from([0, 0, 30, 70]), st.sampled_from([0, 0, 30, 70]), st.integers(0, 99)
 )
-instances = settings(max_examples=60, deadline=None)
+instances = settings(max_examples=25, deadline=None)
 
 
 def node(operator, **attributes):

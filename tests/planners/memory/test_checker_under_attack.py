@@ -21,7 +21,7 @@ from planners.plan.text import parse_plans, plan_as_json, worked_part
 from tests.planners.code.compiling import needs_compiler, run_all
 from tests.planners.memory.wrong_plans import right_plans, spoiled
 
-MUTANTS, WALKS, STEPS = 300, 6, 40
+MUTANTS, WALKS, STEPS = 150, 6, 40
 TOLERANCE = 1e-4  # sums in another order
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from functools import cache
 from random import Random
 
 import pytest
@@ -27,10 +28,12 @@ from tests.planners.memory.plain import whole_plan
 from tests.planners.memory.streamed import random_plan
 
 
+@cache
 def network_of(name="keyword_spotting:rows=13"):
     return simplified(Model(network=from_catalogue(name))).network
 
 
+@cache
 def planned(network, **options):
     return fit(network, searched=SEARCHED, **options).least.plan
 
@@ -238,7 +241,7 @@ def test_a_spoiled_plan_is_refused_or_still_a_plan():
     ways = [*fit(network, searched=SEARCHED).methods, *fit(network, input="rows").methods]
     plans = [plan_as_json(way.plan) for way in ways]
     refused = 0
-    for seed in range(400):
+    for seed in range(120):
         random = Random(seed)
         text = json.dumps(spoiled(random.choice(plans), random))
         try:
@@ -246,7 +249,7 @@ def test_a_spoiled_plan_is_refused_or_still_a_plan():
             require_carried_out(network, plan)
         except CsdfError:
             refused += 1
-    assert refused > 200
+    assert refused > 60
 
 
 def over_one_another(operator):

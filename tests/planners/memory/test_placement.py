@@ -91,7 +91,7 @@ def least_arena(pieces, leads):
     return min(ends)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(chain=chains(most_groups=2, most_inner=1))
 def test_the_arena_of_a_few_pieces_is_the_least_of_all_orders(chain):
     pieces, leads = chain

@@ -68,7 +68,7 @@ def test_whole_tensors_need_what_is_alive_at_the_worst_layer(name, elements):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(model=models(layers=6))
 def test_an_arena_of_whole_tensors_is_that_of_parts_that_are_whole(model):
     network = model.network

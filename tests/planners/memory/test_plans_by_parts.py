@@ -46,7 +46,7 @@ def require_equal(model, plan, seed):
         np.testing.assert_allclose(found, expected[name], rtol=1e-4, atol=1e-4)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(
     model=models(),
     seed=st.integers(0, 2**32),

@@ -51,7 +51,7 @@ def require_equal(found, wanted):
         assert np.abs(found[name] - array).max() <= 2e-4 * largest, name
 
 
-@settings(max_examples=120)
+@settings(max_examples=50)
 @given(model=models(), seed=SEEDS, is_streamed=st.booleans(), is_outside=st.booleans())
 def test_any_plan_computes_what_the_whole_network_computes(model, seed, is_streamed, is_outside):
     if not works(model.network):

@@ -15,7 +15,7 @@ from planners.memory.answer import SEARCHED, GroupMode, Scratch
 from planners.memory.fit import fit
 from planners.memory.order import chain_of
 from planners.plan.plan import Kind
-from planners.primitives.execution.planned import planned_primitives
+from planners.primitives.execution import planned_primitives
 from planners.primitives.library.layers import prepared_layer
 from planners.reuse.application import Application, divided
 from planners.reuse.deployment import streaming_plans

@@ -98,7 +98,7 @@ def single_layers(draw):
 
 @pytest.mark.slow
 @given(single_layers())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_one_layer_alone_and_in_a_group_moves_the_same_in_a_large_buffer(networks):
     alone, behind = (NetworkSearch(network, 1).best(100_000) for network in networks)
     assert len(behind.groups) == 1

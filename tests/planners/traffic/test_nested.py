@@ -18,7 +18,7 @@ from planners.traffic.footprints import (
     two_levels,
 )
 from planners.traffic.nest import MOVES, Array, Halo, Loop, lengths, listing, transfers
-from planners.traffic.one_layer import AxisTiles, least_traffic, nest_search, tiles_along
+from planners.traffic.one_layer import AxisTiles, minimum_traffic, nest_search, tiles_along
 from tests.planners.traffic.layers import SLIDES, nest_of, random_convolution
 
 
@@ -42,7 +42,7 @@ def product_of(filters, channels, columns):
 )
 def test_a_matrix_product_with_tile_loops_and_point_loops(sizes, room, expected):
     layer = product_of(*sizes)
-    answer = least_traffic(layer, buffer_bytes=room, element_bytes=1)
+    answer = minimum_traffic(layer, buffer_bytes=room, element_bytes=1)
     assert answer.total_bytes <= expected
     assert answer.lower_bound_bytes <= answer.total_bytes
     assert answer.held_bytes <= room
@@ -50,7 +50,7 @@ def test_a_matrix_product_with_tile_loops_and_point_loops(sizes, room, expected)
 
 def test_the_loops_of_a_matrix_product_are_listed():
     layer = product_of(64, 64, 64)
-    answer = least_traffic(layer, buffer_bytes=73, element_bytes=1)
+    answer = minimum_traffic(layer, buffer_bytes=73, element_bytes=1)
     assert listing(layer, answer.nest).splitlines() == [
         "for 8 tiles of 8 filters",
         "  for 8 tiles of 8 columns",
@@ -215,7 +215,7 @@ def test_a_search_that_ends_early_has_an_answer_at_once_and_a_better_one_later()
         tiles_along.cache_clear()
         look = Looks(last)
         answers.append(
-            least_traffic(layer, buffer_bytes=20, element_bytes=1, budget=Stop(report=look))
+            minimum_traffic(layer, buffer_bytes=20, element_bytes=1, budget=Stop(report=look))
         )
         assert look.count <= last + 1  # it stops when it is told to
     totals = [one.total_bytes for one in answers]
@@ -225,8 +225,8 @@ def test_a_search_that_ends_early_has_an_answer_at_once_and_a_better_one_later()
     # What was found before an early end is not taken for the best afterwards.
     look = Looks(5)
     nest_search.cache_clear()
-    least_traffic(layer, buffer_bytes=20, element_bytes=1, budget=Stop(report=look))
-    assert least_traffic(layer, buffer_bytes=20, element_bytes=1).total_bytes == totals[-1]
+    minimum_traffic(layer, buffer_bytes=20, element_bytes=1, budget=Stop(report=look))
+    assert minimum_traffic(layer, buffer_bytes=20, element_bytes=1).total_bytes == totals[-1]
 
 
 def test_every_loop_moves_two_arrays():

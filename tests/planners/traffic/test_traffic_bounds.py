@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from planners.traffic.convolution import Convolution
-from planners.traffic.one_layer import COMMUNICATION, COMPULSORY, least_traffic, lower_bounds
+from planners.traffic.one_layer import COMMUNICATION, COMPULSORY, lower_bounds, minimum_traffic
 from tests.planners.traffic.layers import published_layer, random_convolution
 
 
@@ -22,7 +22,7 @@ def test_no_nest_moves_less_than_a_bound(seed):
     random = Random(seed)
     for _ in range(20):
         layer = random_convolution(random, largest=9)
-        answer = least_traffic(layer, buffer_bytes=random.randint(3, 100), element_bytes=1)
+        answer = minimum_traffic(layer, buffer_bytes=random.randint(3, 100), element_bytes=1)
         assert all(bound.bytes <= answer.total_bytes for bound in answer.bounds), layer
 
 
@@ -88,7 +88,7 @@ def test_no_schedule_at_all_moves_less_than_a_bound(sizes, room):
     layer = Convolution(name="tiny", **sizes)
     least = least_of_any_schedule(layer, room)
     assert max(bounds_of(layer, room).values()) <= least
-    assert least <= least_traffic(layer, buffer_bytes=room, element_bytes=1).total_bytes
+    assert least <= minimum_traffic(layer, buffer_bytes=room, element_bytes=1).total_bytes
 
 
 def test_compulsory_counts_what_takes_part():

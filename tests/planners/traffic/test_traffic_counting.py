@@ -38,7 +38,7 @@ def test_counted_is_walked_to_the_byte_for_any_layer_and_nest(seed):
 @pytest.mark.parametrize("halo", [Halo.CACHED, Halo.RELOADED])
 def test_counted_is_walked_for_the_published_layer_made_smaller(halo):
     layer, random = published_layer(maps=8, size=14), Random(1)
-    for _ in range(10):
+    for _ in range(4):
         nest = random_nest(random, layer, halo)
         counted = transfers(layer, nest)
         walked = walk(layer, nest, buffer_bytes=sum(counted.held), element_bytes=1)

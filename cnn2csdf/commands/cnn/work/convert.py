@@ -29,7 +29,7 @@ def work(options: argparse.Namespace) -> int:
     """Read, lower, write; return the exit code."""
     if PurePath(options.output).suffix.lower() == ".onnx":
         return _write_onnx(options)
-    network = chosen.read(options).network
+    network = chosen.read(options, knows_state=True).network
     overlap = _overlap(options)
     granularity = chosen.granularity_of(options)
     lowered = lower(

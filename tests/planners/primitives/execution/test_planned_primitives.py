@@ -14,12 +14,11 @@ from planners.plan.checker import require_carried_out
 from planners.plan.executor import Machine
 from planners.plan.plan import Kind
 from planners.plan.text import format_plans, parse_plans
-from planners.primitives.execution import planned as planned_module
-from planners.primitives.execution.planned import planned_primitives, run_planned
-from planners.primitives.execution.selected import largest_difference
+from planners.primitives import execution as planned_module
+from planners.primitives.execution import largest_difference, planned_primitives, run_planned
 from planners.primitives.library.layers import prepared_layer, ways_of
 from planners.primitives.library.winograd import ROUNDING
-from planners.primitives.profiling.profiler import random_frame
+from planners.primitives.profiling import random_frame
 from tests.planners.primitives.execution.test_selected_networks import SMALL, plain
 
 FRAME = random_frame(SMALL.network, 2)

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 
 from csdf.errors import InvalidPlan
 from planners.primitives.library.direct import DIRECT
+from planners.primitives.library.layers import PRIMITIVES, applicable, primitive_of
 from planners.primitives.library.primitive import map_dims
-from planners.primitives.library.primitives import PRIMITIVES, applicable, primitive_of
 from planners.primitives.library.winograd import ROUNDING
 
 UNTOUCHED = np.uint32(0x7FC0DEAD)  # bits of a NaN that no arithmetic yields

@@ -9,26 +9,29 @@ from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import ExecutionError, GaveUp, InvalidPlan, UnreadableFile
 from csdf.time_limit import Progress, Stop
-from planners.primitives.execution.selected import largest_difference
+from planners.primitives.execution import largest_difference
 from planners.primitives.library.layers import ways_of
 from planners.primitives.library.winograd import ROUNDING
-from planners.primitives.profile import LayerProfile, Machine, Profile, TransformProfile
-from planners.primitives.profiling.jobs import Job, run_in_worker
-from planners.primitives.profiling.profiler import (
+from planners.primitives.profile import (
+    LayerProfile,
+    Machine,
+    Profile,
+    TransformProfile,
+    parsed_profile,
+    profile_text,
+    read_profile,
+    write_profile,
+)
+from planners.primitives.profiling import (
     Candidate,
     Effort,
     allocated_bytes,
     measure,
     profile_network,
     random_frame,
+    run_in_worker,
     run_measured,
     take_turns,
-)
-from planners.primitives.profiling.table import (
-    parsed_profile,
-    profile_text,
-    read_profile,
-    write_profile,
 )
 
 ONCE = Effort(repetitions=1, least=1, evicted_bytes=64)
@@ -223,7 +226,7 @@ def test_equal_layers_are_measured_once_and_share_their_times():
         for name in ("conv1", "conv2", "conv3")
     }
     assert by_layer["conv1"] == by_layer["conv2"] == by_layer["conv3"]
-    timed = {one.at.split(", ")[0] for one in seen if "change of layout" not in one.at}
+    timed = {one.at.split(", ")[0] for one in seen if "layout transformation" not in one.at}
     assert {"conv2", "conv3"} & timed == set()
 
 
@@ -236,9 +239,8 @@ def test_what_the_watch_raises_ends_the_measurement():
 
 
 def test_an_error_of_the_worker_is_raised_here():
-    job = Job(function=read_profile_of, values=("nowhere.csv",))
     with pytest.raises(UnreadableFile, match="nowhere"):
-        run_in_worker(job, Stop())
+        run_in_worker(Stop(), read_profile_of, "nowhere.csv")
 
 
 def read_profile_of(path, _):
@@ -247,9 +249,8 @@ def read_profile_of(path, _):
 
 @pytest.mark.slow
 def test_a_worker_that_ends_early_is_reported():
-    job = Job(function=leave, values=(3,))
     with pytest.raises(ExecutionError, match="the worker that measures ended with code 3"):
-        run_in_worker(job, Stop())
+        run_in_worker(Stop(), leave, 3)
 
 
 def leave(code, _):

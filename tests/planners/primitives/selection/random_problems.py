@@ -6,8 +6,7 @@ from random import Random
 from hypothesis import strategies as st
 
 from planners.primitives.profile import CHW, HWC, LAYOUTS, LayerProfile, TransformProfile
-from planners.primitives.selection.objective import Link
-from planners.primitives.selection.problem import SelectionProblem
+from planners.primitives.selection.problem import Link, SelectionProblem
 
 small = st.integers(0, 6)  # few values: many ties
 

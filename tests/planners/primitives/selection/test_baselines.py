@@ -4,15 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planners.primitives.selection.baselines import (
+from planners.primitives.selection.planning import (
     budgets,
     families,
     greedy_pairs,
     in_order,
     single_families,
 )
-from planners.primitives.selection.objective import Objective
-from planners.primitives.selection.problem import selection_problem
+from planners.primitives.selection.problem import Objective, selection_problem
 from planners.primitives.selection.trade_off import trade_off
 from tests.planners.primitives.selection.random_problems import problems
 from tests.planners.primitives.selection.synthetic import network_of, profile_of

@@ -5,15 +5,14 @@ import pytest
 from figures import taso_fronts
 from figures.published.taso import network_of
 from planners.primitives.profile import LAYER, LayerProfile
-from planners.primitives.selection.baselines import (
+from planners.primitives.selection.planning import (
     as_published,
     budgets,
     greedy,
     greedy_pairs,
     greedy_steps,
 )
-from planners.primitives.selection.objective import Objective
-from planners.primitives.selection.problem import SelectionProblem
+from planners.primitives.selection.problem import Objective, SelectionProblem
 from planners.primitives.selection.trade_off import trade_off
 
 

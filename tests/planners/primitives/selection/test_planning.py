@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from csdf.errors import GaveUp, InvalidPlan
 from csdf.time_limit import Stop
 from planners.primitives.selection import solver
-from planners.primitives.selection.objective import Objective
-from planners.primitives.selection.planning import Demand, best_selection
-from planners.primitives.selection.problem import selection_problem
+from planners.primitives.selection.planning import Constraint, best_selection
+from planners.primitives.selection.problem import Objective, selection_problem
 from planners.primitives.selection.solver import solved_front, solved_selection
 from planners.primitives.selection.trade_off import trade_off
 from tests.planners.primitives.selection.random_problems import problems
@@ -25,12 +24,12 @@ def resnet8():
 def demands(draw):
     limit = draw(st.sampled_from(("memory", "nanoseconds", None)))
     limits = {} if limit is None else {limit: draw(st.integers(0, 60))}
-    return Demand(objective=draw(st.sampled_from(Objective)), **limits)
+    return Constraint(objective=draw(st.sampled_from(Objective)), **limits)
 
 
 @pytest.mark.slow
 @given(problem=problems(), demand=demands())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_both_solvers_give_one_answer(problem, demand):
     mine, other = best_selection(problem, demand), solved_selection(problem, demand)
     assert mine.status == other.status
@@ -56,11 +55,11 @@ def test_an_infeasible_answer_names_what_would_do():
     problem = resnet8()
     for objective in Objective:
         front = trade_off(problem, objective)
-        too_small = Demand(objective=objective, memory=front.smallest.memory - 1)
+        too_small = Constraint(objective=objective, memory=front.smallest.memory - 1)
         assert best_selection(problem, too_small).least == front.smallest.memory
-        too_fast = Demand(objective=objective, nanoseconds=front.fastest.nanoseconds - 1)
+        too_fast = Constraint(objective=objective, nanoseconds=front.fastest.nanoseconds - 1)
         assert best_selection(problem, too_fast).least == front.fastest.nanoseconds
-        enough = Demand(objective=objective, memory=front.smallest.memory)
+        enough = Constraint(objective=objective, memory=front.smallest.memory)
         assert best_selection(problem, enough).status == "optimal"
 
 
@@ -81,12 +80,14 @@ def test_what_ends_early_gives_what_fits_by_then(end):
 
     problem = resnet8()
     objective = Objective.WORKSPACE
-    found = best_selection(problem, Demand(objective=objective, memory=100_000), Stop(report=look))
+    found = best_selection(
+        problem, Constraint(objective=objective, memory=100_000), Stop(report=look)
+    )
     assert found.status == "feasible"
     assert found.selection.memory(objective) <= 100_000
     assert str(found.reason) in ("the budget is used up", "interrupted")
     impossible = best_selection(
-        problem, Demand(objective=objective, nanoseconds=1), Stop(report=look)
+        problem, Constraint(objective=objective, nanoseconds=1), Stop(report=look)
     )
     assert (impossible.status, impossible.selection) == ("unknown", None)
 
@@ -109,7 +110,7 @@ def test_the_solver_is_not_run_again_when_the_time_is_over(monkeypatch, runs):
     found = solved_front(problem, Objective.NETWORK, 5, Runs())
     assert done == [1000.0] * runs
     assert len(found) == max(0, runs - 2)  # the first two runs are for the ends of the front
-    answer = solved_selection(problem, Demand(objective=Objective.NETWORK), Runs())
+    answer = solved_selection(problem, Constraint(objective=Objective.NETWORK), Runs())
     assert (answer.status, str(answer.reason)) == (
         "feasible",
         "the time limit of the solver is reached",
@@ -128,7 +129,7 @@ def test_an_interrupt_leaves_the_front_that_the_solver_has_found(monkeypatch):
 
 def test_one_limit_at_a_time():
     with pytest.raises(InvalidPlan, match="limit one"):
-        Demand(objective=Objective.NETWORK, memory=1, nanoseconds=1)
+        Constraint(objective=Objective.NETWORK, memory=1, nanoseconds=1)
 
 
 def test_a_pair_of_no_selection_is_refused():

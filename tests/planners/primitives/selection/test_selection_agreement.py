@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planners.primitives.selection import solver
-from planners.primitives.selection.objective import Objective
-from planners.primitives.selection.problem import selection_problem
+from planners.primitives.selection.problem import Objective, selection_problem
 from planners.primitives.selection.solver import fastest, smallest
 from planners.primitives.selection.trade_off import trade_off
 from tests.planners.primitives.selection.random_problems import costs, large_problem, problems
@@ -49,7 +48,7 @@ def test_each_point_of_the_front_is_a_selection(problem, objective):
 
 @pytest.mark.slow
 @given(problem=problems(), objective=objectives, memory=st.integers(0, 60))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_the_integer_program_finds_the_least_time_in_a_memory(problem, objective, memory):
     times = [time for time, size in all_pairs(problem, objective) if size <= memory]
     found = fastest(problem, objective, memory)
@@ -62,7 +61,7 @@ def test_the_integer_program_finds_the_least_time_in_a_memory(problem, objective
 
 
 @given(problem=problems(), objective=objectives, nanoseconds=st.integers(0, 40))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_the_integer_program_finds_the_least_memory_in_a_time(problem, objective, nanoseconds):
     sizes = [size for time, size in all_pairs(problem, objective) if time <= nanoseconds]
     found = smallest(problem, objective, nanoseconds)

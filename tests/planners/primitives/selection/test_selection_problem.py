@@ -8,8 +8,12 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from csdf.errors import InvalidPlan
 from planners.primitives.profile import CHW, HWC, LAYER, LayerProfile, Profile, TransformProfile
-from planners.primitives.selection.objective import Objective
-from planners.primitives.selection.problem import Selection, alive_map_bytes, selection_problem
+from planners.primitives.selection.problem import (
+    Objective,
+    Selection,
+    alive_map_bytes,
+    selection_problem,
+)
 from tests.planners.primitives.selection.synthetic import MACHINE
 
 
@@ -91,12 +95,12 @@ def test_a_map_is_changed_once_for_each_consumer_that_wants_it():
     assert both.changing_nanoseconds == 16
     assert [change.consumer for _, change in both.changes] == ["left", "right", "output"]
     # Maps of 2x3x3 elements of 4 bytes, twice, and one of 4x3x3.
-    assert both.changed_map_bytes == 72 + 72 + 144
+    assert both.transformed_tensor_bytes == 72 + 72 + 144
 
 
 def test_memory_of_the_network_is_the_sum_and_a_workspace_is_the_largest():
     both = chosen(0, 1, 1, 1, 0)
-    # Workspaces 90 + 90 and 3 * 11, weights 50 + 50, changed maps 288.
+    # Workspaces 90 + 90 and 3 * 11, weights 50 + 50, transformed tensors 288.
     assert both.memory(Objective.NETWORK) == 601
     assert both.memory(Objective.WORKSPACE) == 90
     # No changes: workspaces 7 + 7, weights 40 + 40.

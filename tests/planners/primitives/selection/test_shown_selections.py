@@ -2,8 +2,7 @@
 
 import json
 
-from planners.primitives.selection.objective import Objective
-from planners.primitives.selection.problem import selection_problem
+from planners.primitives.selection.problem import Objective, selection_problem
 from planners.primitives.selection.trade_off import trade_off
 from tests.planners.primitives.selection.synthetic import network_of, profile_of
 
@@ -28,11 +27,11 @@ def test_a_selection_states_what_it_adds_up_to():
     selection = front.selection(front.fastest)
     found = json.loads(json.dumps(selection.to_json()))
     assert [row["layer"] for row in found["layers"]] == list(selection.problem.layers)
-    parts = (*found["layers"], *found["changes"])
+    parts = (*found["layers"], *found["transformations"])
     assert sum(part["nanoseconds"] for part in parts) == found["nanoseconds"]
     # The sum over the network: workspaces, weights, and maps in a second layout.
     assert found["memory_bytes"] == (
-        found["workspace_bytes"] + found["weight_bytes"] + found["changed_map_bytes"]
+        found["workspace_bytes"] + found["weight_bytes"] + found["transformed_tensor_bytes"]
     )
     workspace = selection.to_json(Objective.WORKSPACE)["memory_bytes"]
     assert workspace == found["largest_workspace_bytes"]

@@ -35,21 +35,21 @@ def require_predicted(schedule, seed):
 
 @pytest.mark.slow
 @given(schedules(), st.integers(0, 9))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=160, deadline=None)
 def test_every_element_moved_and_held_is_predicted(schedule, seed):
     require_predicted(schedule, seed)
 
 
 @pytest.mark.slow
 @given(schedules(branches), st.integers(0, 9))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=160, deadline=None)
 def test_every_element_of_branches_moved_and_held_is_predicted(schedule, seed):
     require_predicted(schedule, seed)
 
 
 @pytest.mark.slow
 @given(st.one_of(schedules(), schedules(branches)))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_buffer_one_element_smaller_overflows(schedule):
     with pytest.raises(ExecutionError, match="bytes in a buffer of"):
         run_schedule(schedule, answer_of(schedule).held - 1)
@@ -57,7 +57,7 @@ def test_a_buffer_one_element_smaller_overflows(schedule):
 
 @pytest.mark.slow
 @given(st.one_of(groups(), branches()), st.integers(20, 800))
-@settings(max_examples=160, deadline=None)
+@settings(max_examples=65, deadline=None)
 def test_the_best_schedule_runs_in_its_buffer(group, buffer):
     answer = GroupSearch(group).best(buffer)
     if answer is not None:

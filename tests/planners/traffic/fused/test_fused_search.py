@@ -56,7 +56,7 @@ def most_kept(wanted, weights, buffer, sizes):
 
 
 @given(weight_problems())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_no_choice_keeps_more_weights(problem):
     wanted, weights, buffer, sizes = problem
     room = room_for_weights(wanted, weights, buffer, 2, sizes)
@@ -121,7 +121,7 @@ def test_no_schedule_moves_less_than_the_best_in_any_buffer(group):
 
 @pytest.mark.slow
 @given(st.one_of(groups(), branches()), st.integers(20, 800))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_the_best_schedule_is_found_again_in_just_the_buffer_it_holds(group, buffer):
     found = GroupSearch(group).best(buffer)
     if found is not None:
@@ -140,7 +140,7 @@ def test_a_larger_buffer_never_moves_more(group, buffer):
 
 @pytest.mark.slow
 @given(schedules(branches))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_no_schedule_needs_less_than_is_said_at_once(schedule):
     tables = CutTables(schedule.group)
     said = least_need(schedule.tiles, tables)

@@ -9,7 +9,7 @@ from tests.planners.traffic.fused.groups import reaches
 
 
 @given(st.integers(1, 12).flatmap(reaches), st.integers(0, 2**12 - 1))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_what_outputs_need_is_what_their_windows_see(reach, mask):
     outputs = [one for one in range(reach.outputs) if mask >> one & 1]
     seen = {

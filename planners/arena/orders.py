@@ -1,0 +1,201 @@
+"""Blocks placed in an order: at once, each as low as it may, or by exact search in slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import NamedTuple
+
+from csdf.kernels import compile as compiler
+from planners.arena.blocks import Blocks, Clique
+from planners.kernels import placement, placement_search, ranges
+
+TRIES = 32  # improvements without success, after which the next starts from the best again
+HEAT_ROOM = 32  # of the trail, for each block: changes of heat on the way down
+FOLLOWED = 1  # the modes of heat: brought up to date where the rest falls apart
+KEPT = 2  # as at the start
+COLD = 3  # none
+
+
+class Greedy:
+    """Places the blocks of one problem in any order."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self._blocks = blocks
+        largest = ranges.lowest_fit(blocks.size, blocks.alignment, blocks.lowest)
+        self._backend = backend = compiler.backend(fits=largest <= compiler.SAFE)
+        self._place = backend.kernel(placement.lowest_fit)
+        columns = blocks.neighbour_start, blocks.neighbour, blocks.rise, blocks.lift
+        self._conflicts = backend.kernel(placement.Conflicts)(*map(backend.view, columns))
+        most = max(blocks.conflicts_each, default=0)
+        self._ground = backend.kernel(placement.Ground)(
+            backend.array(blocks.alignment),
+            backend.array(blocks.lowest),
+            backend.blank(most),
+            backend.blank(most),
+        )
+        self._free = [block for block in range(len(blocks)) if not blocks.is_fixed[block]]
+        placed = [int(fixed) for fixed in blocks.is_fixed]
+        self._start = placed, [at * one for at, one in zip(blocks.lowest, placed, strict=True)]
+
+    def offsets(self, order: Sequence[int]) -> list[int]:
+        """Return the offsets, in units; fixed blocks are placed before all others."""
+        backend = self._backend
+        is_placed, offset = (backend.array(values) for values in self._start)
+        free = [block for block in order if not self._blocks.is_fixed[block]]
+        placed = backend.kernel(placement.Placed)(is_placed, offset)
+        self._place(backend.array(free), self._ground, self._conflicts, placed)
+        return backend.take(offset, range(len(self._blocks)))
+
+    def standard_plans(self) -> Iterator[list[int]]:
+        """Yield the plans of the usual orders, those that tend to be good first."""
+        length, area, size, conflicts = _features(self._blocks)
+        early = [-start for start in self._blocks.starts]
+        for columns in ((size, early), (area,), (length, size), (conflicts, size), (early, size)):
+            yield self.offsets(sorted(self._free, key=ranks(*columns).__getitem__))
+
+    def improvements(self, offsets: Sequence[int], random: Random) -> Iterator[list[int]]:
+        """Yield the usual plans, then others for ever: who ends highest in the best is moved.
+
+        Source: the hill climbing of storage planners, as in Lee et al., On-device neural net
+        inference with mobile GPUs, 2019 (greedy by size is its start).
+        """
+        if not self._free:
+            return
+        best, order = self._blocks.peak(offsets), sorted(self._free, key=offsets.__getitem__)
+        for found in self.standard_plans():
+            yield found
+            if self._blocks.peak(found) < best:
+                best, order = self._blocks.peak(found), sorted(self._free, key=found.__getitem__)
+        current = list(order)
+        failures = 0
+        while True:
+            found = self.offsets(current)
+            yield found
+            peak = self._blocks.peak(found)
+            failures += 1
+            if peak <= best:
+                failures = 0 if peak < best else failures
+                best, order = peak, list(current)
+            current = list(order) if failures % TRIES == 0 else current
+            blocks = self._blocks
+            highest = max(current, key=lambda one: found[one] * blocks.unit + blocks.room[one])
+            near = [one for one in blocks.neighbours(highest) if not blocks.is_fixed[one]]
+            moved = highest if not near or random.randrange(2) else random.choice(near)
+            place = current.index(int(moved))
+            current.insert(random.randrange(place + 1), current.pop(place))
+
+
+class Order(NamedTuple):
+    """Which block is tried first where several could lie at the same offset."""
+
+    rank: Sequence[int]
+    mode: int
+
+
+class Field:
+    """A part and its cliques, as the kernel of one backend wants them."""
+
+    def __init__(
+        self, blocks: Blocks, cliques: Sequence[Clique], backend: compiler.Backend
+    ) -> None:
+        self.blocks = blocks
+        self.backend = backend
+        of_block: list[list[tuple[int, int]]] = [[] for _ in range(len(blocks))]
+        for number, clique in enumerate(cliques):
+            for block, weight in zip(clique.blocks, clique.weights, strict=True):
+                of_block[block].append((number, weight))
+        start = [0]
+        for entries in of_block:
+            start.append(start[-1] + len(entries))
+        columns = blocks.neighbour_start, blocks.neighbour, blocks.rise, blocks.lift
+        self.conflicts = backend.kernel(placement.Conflicts)(*map(backend.view, columns))
+        self.cliques = backend.kernel(placement_search.Cliques)(
+            backend.array(start),
+            backend.array([number for entries in of_block for number, _ in entries]),
+            backend.array([weight for entries in of_block for _, weight in entries]),
+            backend.blank(len(cliques)),
+        )
+        self.sizes = backend.array(blocks.size), backend.array(blocks.alignment)
+        self.totals = totals = [sum(clique.weights) for clique in cliques]
+        self.heat = [max(totals[number] for number, _ in entries) for entries in of_block]
+        self.cliques_each = [len(entries) for entries in of_block]
+
+
+class PlacementSearch:
+    """A search for a plan within a capacity, in one order; it goes on where it stopped."""
+
+    def __init__(self, field: Field, capacity: int, order: Order) -> None:
+        backend, blocks = field.backend, field.blocks
+        count = len(blocks)
+        self._field = field
+        self._run = backend.kernel(placement_search.search)
+        self._low = backend.array(blocks.lowest)
+        self._part = backend.kernel(placement_search.Part)(
+            *field.sizes,
+            backend.array(blocks.highest(capacity)),
+            backend.array(order.rank),
+            (capacity + blocks.grain - 1) // blocks.unit,
+        )
+        self._tree = backend.kernel(placement_search.Tree)(
+            self._low,
+            backend.array([0] * count if order.mode == COLD else field.heat),
+            backend.blank(len(blocks.neighbour) + (2 + HEAT_ROOM) * count),
+            int(order.mode == FOLLOWED),
+            backend.array,
+        )
+
+    def run(self, limit: int) -> int:
+        """Try at most so many placements; return FOUND, NONE or UNDECIDED."""
+        field = self._field
+        return int(self._run(self._part, field.conflicts, field.cliques, self._tree, limit))
+
+    @property
+    def offsets(self) -> list[int]:
+        """The plan, in units, once it is found."""
+        return self._field.backend.take(self._low, range(len(self._field.blocks)))
+
+
+def standard_orders(field: Field) -> list[Order]:
+    """Return orders of which one or the other is often quick, the best of them first."""
+    cliques = field.cliques_each
+    length, area, size, conflicts = _features(field.blocks)
+    return [
+        Order(ranks(length, area), FOLLOWED),
+        Order(ranks(cliques, area), FOLLOWED),
+        Order(ranks(area), FOLLOWED),
+        Order(ranks(size), FOLLOWED),
+        Order(ranks(length, area), KEPT),
+        Order(ranks(conflicts, area), COLD),
+    ]
+
+
+def random_order(field: Field, random: Random) -> Order:
+    """Return an order that mixes the features of blocks in random parts, with some noise."""
+    count = len(field.blocks)
+    places = [ranks(of) for of in (*_features(field.blocks), field.cliques_each)]
+    parts = [random.randrange(11) ** 2 * random.choice((0, 1, 1)) for _ in places]
+    noise = random.choice((0, 5, 20, 50)) * count + 1
+    less = [
+        -sum(part * place[block] for part, place in zip(parts, places, strict=True))
+        - random.randrange(noise)
+        for block in range(count)
+    ]
+    return Order(ranks(less), random.choice((FOLLOWED, KEPT, COLD)))
+
+
+def _features(blocks: Blocks) -> tuple[list[int], ...]:
+    """Return length, area, size and number of conflicts of the blocks."""
+    length = [end - start for end, start in zip(blocks.ends, blocks.starts, strict=True)]
+    area = [a * b for a, b in zip(length, blocks.size, strict=True)]
+    return length, area, list(blocks.size), blocks.conflicts_each
+
+
+def ranks(*columns: Sequence[int]) -> list[int]:
+    """Return the rank of each block: 0 for the largest in the columns, equal ones by number."""
+    keys = list(zip(*columns, strict=True))
+    order = sorted(range(len(keys)), key=keys.__getitem__, reverse=True)
+    rank = [0] * len(order)
+    for place, block in enumerate(order):
+        rank[block] = place
+    return rank

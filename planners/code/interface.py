@@ -1,0 +1,253 @@
+"""Inputs and outputs of a library, and the C functions that take a frame through it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cnn2csdf.network import Network
+from planners.code.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port:
+    """An input or output as the functions of a library take it. tensor: that holds it in the arena."""
+
+    parameter: str
+    layer: str
+    tensor: str
+    elements: int
+    kind: str  # of its elements in C
+    unit: int  # elements of the arena that one of them takes
+    outside: int | None = None  # its place among the tensors in memory of the caller
+    is_shifted: bool = (
+        False  # unsigned integers in the file, which are less a half of their range in C
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interface:
+    """The functions of a library for whole frames, or rows of them.
+
+    arriving: the input that comes row by row, if there is one.
+    """
+
+    name: str
+    network: Network
+    schedule: Schedule
+    streamed_input: str | None
+    inputs: Sequence[Port]
+    outputs: Sequence[Port]
+
+    def field(self) -> str:
+        """Return the field of the state for tensors in memory of the caller, if there are any."""
+        count = len(self.schedule.outside)
+        return f"    {self.name}_element *outside[{count}];\n" if count else ""
+
+    @property
+    def verb(self) -> str:
+        """The name of the function that works a frame: one that keeps a state is invoked."""
+        return "invoke" if self.schedule.beginnings else "run"
+
+    @property
+    def _saved_bytes(self) -> int:
+        """Bytes of a saved state: of the arena what stays, and the places of the oldest rows."""
+        return self.schedule.plan.kept_bytes + 2 * len(self.network.variables)
+
+    def kept_declared(self) -> str:
+        """Return the declarations of a library that keeps a state; none for others."""
+        if not self.schedule.beginnings:
+            return ""
+        name, capitals = self.name, self.name.upper()
+        return f"""
+/* Bytes of the arena that stay from frame to frame, and of a saved state. */
+#define {capitals}_KEPT_BYTES {self.schedule.plan.kept_bytes}
+#define {capitals}_SAVED_BYTES {self._saved_bytes}
+
+/* Begin anew, as {name}_init does: with the first values of the file. */
+void {name}_reset({name}_state *state);
+
+/* Save what stays from frame to frame in {capitals}_SAVED_BYTES bytes of your memory, and go on from
+   there: in the same arena, or in that of another instance. */
+void {name}_save(const {name}_state *state, void *to);
+void {name}_restore({name}_state *state, const void *from);
+"""
+
+    def _kept_defined(self) -> str:
+        if not self.schedule.beginnings:
+            return ""
+        name, kept = self.name, self.schedule.plan.kept_bytes
+        saved = restored = ""
+        if self.network.variables:
+            saved = f"    memcpy((char *)to + {kept}, state->oldest, sizeof state->oldest);\n"
+            restored = (
+                f"    memcpy(state->oldest, (const char *)from + {kept}, sizeof state->oldest);\n"
+            )
+        return f"""
+void {name}_reset(instance *state)
+{{
+    begin_kept(state);
+    begin_frame(state);
+}}
+
+void {name}_save(const instance *state, void *to)
+{{
+    save_kept(state->arena, to);
+{saved}}}
+
+void {name}_restore(instance *state, const void *from)
+{{
+    restore_kept(state->arena, from);
+{restored}    begin_frame(state);
+}}
+"""
+
+    def parameters(self) -> str:
+        """Return the parameters of the function that works a frame."""
+        listed = [f"{self.name}_state *state"]
+        listed += [f"const {port.kind} *{port.parameter}" for port in self.inputs]
+        listed += [f"{port.kind} *{port.parameter}" for port in self.outputs]
+        return ", ".join(listed)
+
+    def declarations(self) -> str:
+        """Return the declarations of what depends on how the input comes."""
+        name, capitals = self.name, self.name.upper()
+        if self.streamed_input is None:
+            return f"""
+/* Where an input lies, by its number from 0 on: {name}_{self.verb} may be given NULL for an input that
+   was written there after the frame before. */
+void *{name}_input({name}_state *state, int number);
+"""
+        rows = self.network.layer(self.streamed_input).shape
+        return f"""
+#define {capitals}_ROWS {rows.rows}
+#define {capitals}_ROW_ELEMENTS {rows.row_elements}
+{self._results_declared()}
+/* Take the next row of the input, {capitals}_ROW_ELEMENTS elements. Return 1 if the frame is
+   done, and its outputs are there until the next row comes, and 0 before. */
+int {name}_push_row({name}_state *state, const {self.inputs[0].kind} *row);
+"""
+
+    def definitions(self) -> str:
+        """Return the functions."""
+        name, numbers = self.name, self._numbers(self.outputs)
+        begins = "    begin_kept(state);\n" if self.schedule.beginnings else ""
+        text = f"""static element *tensor_in(const instance *state, int32_t number)
+{{
+    return BASE(state, &tensors[number]);
+}}
+
+static void begin_frame(instance *state)
+{{
+    state->group = 0;
+    begin_group(state);
+}}
+{self._kept_defined()}
+void {name}_init(instance *state, element *arena)
+{{
+    state->arena = arena;
+{begins}    begin_frame(state);
+}}
+
+const void *{name}_output(const instance *state, int number)
+{{
+    static const int16_t numbers[{len(numbers)}] = {{{", ".join(numbers)}}};
+    return tensor_in(state, numbers[number]);
+}}
+"""
+        return text + (self._resident() if self.streamed_input is None else self._streamed())
+
+    def _numbers(self, ports: Sequence[Port]) -> list[str]:
+        return [str(self.schedule.number_at_end(port.layer, port.tensor)) for port in ports]
+
+    def _results(self) -> list[Port]:
+        """Outputs that are written where the caller has them."""
+        return [port for port in self.outputs if port.outside is not None]
+
+    def _results_parameters(self) -> str:
+        listed = [f"{port.kind} *{port.parameter}" for port in self._results()]
+        return ", ".join([f"{self.name}_state *state", *listed])
+
+    def _results_declared(self) -> str:
+        if not self._results():
+            return ""
+        return f"""
+/* Where the results go that lie outside the arena: to be called before the first row of the first
+   frame, and before other frames if they go elsewhere. */
+void {self.name}_results({self._results_parameters()});
+"""
+
+    def _pointed(self, ports: Sequence[Port]) -> str:
+        return "".join(
+            f"    state->outside[{port.outside}] = (element *){port.parameter};\n"
+            for port in ports
+            if port.outside is not None
+        )
+
+    def _taken(self, number: int, port: Port) -> str:
+        """C that takes an input."""
+        if port.outside is not None:
+            deed = self._pointed([port]).strip()
+        else:
+            deed = (
+                f"memcpy({self.name}_input(state, {number}), {port.parameter}, "
+                f"{port.elements} * sizeof *{port.parameter});"
+            )
+        return f"    if ({port.parameter}) {{\n        {deed}\n    }}\n"
+
+    def _copied_outputs(self) -> str:
+        return "".join(
+            f"    memcpy({port.parameter}, {self.name}_output(state, {number}), "
+            f"{port.elements} * sizeof *{port.parameter});\n"
+            for number, port in enumerate(self.outputs)
+            if port.outside is None
+        )
+
+    def _resident(self) -> str:
+        name, numbers = self.name, self._numbers(self.inputs)
+        taken = "".join(self._taken(number, port) for number, port in enumerate(self.inputs))
+        return f"""
+void *{name}_input(instance *state, int number)
+{{
+    static const int16_t numbers[{len(numbers)}] = {{{", ".join(numbers)}}};
+    return tensor_in(state, numbers[number]);
+}}
+
+void {name}_{self.verb}({self.parameters()})
+{{
+{taken}{self._pointed(self.outputs)}    begin_frame(state);
+    ADVANCE(state, NULL);
+{self._copied_outputs()}}}
+"""
+
+    def _streamed(self) -> str:
+        name, capitals = self.name, self.name.upper()
+        port, results = self.inputs[0], self._results()
+        pointing = ""
+        told = ""
+        if results:
+            listed = ", ".join(["state", *(one.parameter for one in results)])
+            told = f"    {name}_results({listed});\n"
+            pointing = f"""
+void {name}_results({self._results_parameters()})
+{{
+{self._pointed(results)}}}
+"""
+        return f"""{pointing}
+int {name}_push_row(instance *state, const {port.kind} *row)
+{{
+    if (state->group >= GROUPS) {{
+        begin_frame(state);
+    }}
+    return ADVANCE(state, (const element *)row);
+}}
+
+void {name}_run({self.parameters()})
+{{
+    int32_t row;
+{told}    begin_frame(state);
+    for (row = 0; row < {capitals}_ROWS; row++) {{
+        {name}_push_row(state, {port.parameter} + row * {capitals}_ROW_ELEMENTS);
+    }}
+{self._copied_outputs()}}}
+"""

@@ -1,0 +1,442 @@
+"""Networks run with a primitive and layouts for each layer: free, for times, or in the bytes of a plan.
+
+A run for times (`run_selected`) has all its memory before the first frame: maps lie in one arena, in
+which dead maps make room for later ones, one workspace of the largest need serves a layer after the
+other, weights are prepared beforehand. Only layers that the executor of cnn2csdf computes make arrays
+of their own. Times are those of the processor for the one thread that runs, as in a profile.
+
+A plan (`streaming_plan`, `run_planned`) has maps, transformed tensors and workspaces in one arena, in
+the form of all plans. A layer is a group of its own. A map that a layer reads in another layout is
+handed over from the buffer in which it lies to one that has this layout. A workspace is scratch of the
+layer: nobody else has these bytes while it works. Weights lie elsewhere.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from statistics import median
+from time import thread_time_ns
+from typing import Any
+
+import numpy as np
+
+from cnn2csdf.execution.compare import difference
+from cnn2csdf.execution.layer_by_layer import checked_frame
+from cnn2csdf.network import Connection, Layer, Network
+from cnn2csdf.operators import Input
+from cnn2csdf.parameters import multiply_accumulates
+from cnn2csdf.weights import Array, Model
+from csdf.errors import ExecutionError, InvalidPlan
+from csdf.status import because
+from csdf.time_limit import Stop
+from planners.arena.allocation import ArenaWhy, plan_arena
+from planners.arena.problem import Buffer, MemoryPlan, Problem
+from planners.plan.checker import require_carried_out
+from planners.plan.plan import (
+    Kind,
+    NamedPrimitive,
+    PlannedGroup,
+    PlannedStage,
+    Stage,
+    StreamBuffer,
+    StreamingPlan,
+    Transfer,
+)
+from planners.primitives.library.layers import Way, change_layout, prepared_layer
+from planners.primitives.library.primitive import ELEMENT_BYTES, by_channels, map_dims
+from planners.primitives.profile import CHW
+from planners.primitives.selection import problem as selected
+
+ALIGNMENT = 64  # bytes: whole cache lines, and what vector instructions like
+MOST_STEPS = 20  # of the search for a smaller arena: a plan does not depend on the clock
+LARGE_PAGE = 1 << 21  # bytes
+POISON = 0x7FC0DEAD  # a float that is no number
+
+Selection = Mapping[str, Way]  # layer: primitive, input layout, output layout
+Changes = Mapping[Connection, tuple[str, str]]  # of layout: from which to which
+Times = dict[
+    str | Connection, int
+]  # nanoseconds of a layer, by name, and of a layout transformation
+
+
+def changes_of(network: Network, selection: Selection) -> Changes:
+    """Return the connections whose ends differ in layout, in the order of the consumers."""
+    ends = {
+        one: (selection[one.producer][2], selection[one.consumer][1])
+        for one in network.connections
+        if network.layer(one.producer).shape.is_map
+    }
+    return {one: (source, target) for one, (source, target) in ends.items() if source != target}
+
+
+def map_name(layer: str) -> str:
+    """Return how the arena calls the output of a layer."""
+    return f"map of {layer}"
+
+
+def change_name(connection: Connection) -> str:
+    """Return how the arena calls a map in another layout, for one input of its consumer."""
+    return f"input {connection.index} of {connection.consumer}"
+
+
+def workspace_name(layer: str) -> str:
+    """Return how a plan calls the workspace of a layer."""
+    return f"workspace of {layer}"
+
+
+def map_plan(
+    network: Network, changes: Changes, workspaces: Mapping[str, int] | None = None
+) -> MemoryPlan:
+    """Return offsets in bytes for every map; a time is the place of a layer in its order.
+
+    A map lives until its last reader is done, an output until the end; a transformed tensor as long
+    as its consumer runs. workspaces: bytes of layers in a plan, where inputs are there at the start.
+    """
+    place = {layer.name: number for number, layer in enumerate(network.layers)}
+    sizes = {layer.name: layer.shape.elements * ELEMENT_BYTES for layer in network.layers}
+    lives: list[tuple[str, int, int, int]] = []  # name, bytes, start, end
+    for layer in network.layers:
+        is_there = workspaces is not None and isinstance(layer.operator, Input)
+        start = 0 if is_there else place[layer.name]
+        last = max((place[one] for one in network.consumers[layer.name]), default=len(place))
+        lives.append((map_name(layer.name), sizes[layer.name], start, last + 1))
+    for one in changes:
+        at = place[one.consumer]
+        lives.append((change_name(one), sizes[one.producer], at, at + 1))
+    for name, size in (workspaces or {}).items():
+        lives.append((workspace_name(name), size, place[name], place[name] + 1))
+    buffers = (
+        Buffer(name=name, size=size, start=start, end=end, alignment=ALIGNMENT)
+        for name, size, start, end in lives
+    )
+    return plan_arena(
+        Problem(name=network.name, buffers=tuple(buffers)),
+        budget=Stop(steps=MOST_STEPS, reason=because(ArenaWhy.NO_SMALLER, steps=MOST_STEPS)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectedRun:
+    """The outputs of a run, its time, and its bytes.
+
+    outputs: by output layer. nanoseconds: of a frame, the median of the repetitions; layers,
+    changes: medians of the parts. arena_bytes: of all maps; workspace_bytes: of the one workspace;
+    parameter_bytes: of all weights as the primitives keep them.
+    """
+
+    outputs: Mapping[str, Array]
+    nanoseconds: int
+    layers: Mapping[str, int]
+    changes: Mapping[Connection, int]
+    arena_bytes: int
+    workspace_bytes: int
+    parameter_bytes: int
+
+    @property
+    def memory_bytes(self) -> int:
+        """All that the network holds while it runs."""
+        return self.arena_bytes + self.workspace_bytes + self.parameter_bytes
+
+
+def run_selected(
+    model: Model, selection: Selection, frame: Mapping[str, Array], *, repeats: int = 1
+) -> SelectedRun:
+    """Return outputs, times and memory of a selection.
+
+    selection: for each layer the primitive, its input layout and its output layout. Times are
+    medians over repeats, after one frame that is not counted where there are several. Raises
+    ExecutionError for a frame that does not fit and for a layer without a choice, InvalidPlan for a
+    choice that a layer cannot run with.
+    """
+    if repeats < 1:
+        raise ExecutionError(f"{repeats} repeats of a run; at least 1")
+    network = SelectedNetwork(model, selection)
+    given = checked_frame(model.network, frame)
+    if repeats > 1:
+        network.run(given)
+    runs = [network.run(given) for _ in range(repeats)]
+    parts = {part: round(median(run[part] for run in runs)) for part in runs[0]}
+    return SelectedRun(
+        outputs={layer.name: network.output(layer).copy() for layer in model.network.outputs},
+        nanoseconds=round(median(sum(run.values()) for run in runs)),
+        layers={part: time for part, time in parts.items() if isinstance(part, str)},
+        changes={part: time for part, time in parts.items() if not isinstance(part, str)},
+        arena_bytes=network.plan.peak,
+        workspace_bytes=network.workspace_bytes,
+        parameter_bytes=network.parameter_bytes,
+    )
+
+
+class SelectedNetwork:
+    """Memory and prepared weights of a network, ready to run frames."""
+
+    def __init__(self, model: Model, selection: Selection) -> None:
+        network = model.network
+        for layer in network.layers:
+            if layer.name not in selection:
+                raise ExecutionError(
+                    f"layer {layer.name!r} has no primitive; choose one for each layer"
+                )
+        changes = changes_of(network, selection)
+        self.plan: MemoryPlan = map_plan(network, changes)
+        self._cells = fresh_memory(self.plan.peak)
+        prepared = [prepared_layer(model, one, selection[one.name]) for one in network.layers]
+        self.parameter_bytes = sum(one.parameter_bytes for one in prepared)
+        self.workspace_bytes = max(one.workspace_bytes for one in prepared)
+        workspace = fresh_memory(self.workspace_bytes)
+        self._maps = {
+            layer.name: self._view(map_name(layer.name), layer, selection[layer.name][2])
+            for layer in network.layers
+        }
+        self._steps: list[tuple[str | Connection, Callable[[], None]]] = []  # what runs, in order
+        self._frame: dict[str, list[Array]] = {}  # what the input layers read
+        for layer, one in zip(network.layers, prepared, strict=True):
+            inputs = []
+            for index, source in enumerate(layer.inputs):
+                array = self._maps[source]
+                connection = Connection(producer=source, consumer=layer.name, index=index)
+                if connection in changes:
+                    layout, wanted = changes[connection]
+                    name, producer = change_name(connection), network.layer(source)
+                    target = self._view(name, producer, wanted)
+                    self._steps.append((connection, partial(change_layout, array, layout, target)))
+                    array = target
+                inputs.append(array)
+            if isinstance(layer.operator, Input):
+                self._frame[layer.name] = inputs
+            run = partial(one.run, inputs, workspace, self._maps[layer.name])
+            self._steps.append((layer.name, run))
+
+    def output(self, layer: Layer) -> Array:
+        """Return the map of a layer, a view; only output layers keep theirs to the end."""
+        return self._maps[layer.name]
+
+    def run(self, frame: Mapping[str, Array]) -> Times:
+        """Run one frame and return the time of each layer and layout transformation."""
+        for name, inputs in self._frame.items():
+            inputs[:] = [frame[name]]
+        times: Times = {}
+        for part, run in self._steps:
+            started = thread_time_ns()
+            run()
+            times[part] = thread_time_ns() - started
+        return times
+
+    def _view(self, name: str, layer: Layer, layout: str) -> Array:
+        first = self.plan.offsets[name] // ELEMENT_BYTES
+        dims = map_dims(layer.shape.dims, layout)
+        return self._cells[first : first + prod(dims)].reshape(dims)
+
+
+def largest_difference(found: Mapping[str, Array], expected: Mapping[str, Array]) -> float:
+    """Return the largest difference of two runs, relative to the largest output of the second.
+
+    NaN where one of them holds a NaN. Raises ExecutionError for different shapes.
+    """
+    relatives = (difference(found[name], expected[name]).relative for name in expected)
+    return max(relatives, key=lambda one: (one != one, one))
+
+
+def fresh_memory(count: int) -> Array:
+    """Return so many bytes as elements, zero, beginning at a large page. Raises MemoryError.
+
+    Layout transformations and matrix products step over whole pages, so the size of pages may show in
+    times: memory is laid out alike wherever they are taken, on large pages where the system has them.
+    """
+    try:
+        block = mmap.mmap(-1, count + LARGE_PAGE)
+    except (OSError, OverflowError) as error:
+        raise MemoryError(f"{count} bytes") from error
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        block.madvise(mmap.MADV_HUGEPAGE)
+    room = np.frombuffer(block, np.uint8)
+    first = -room.ctypes.data % LARGE_PAGE
+    cells: Array = room[first : first + count - count % ELEMENT_BYTES].view(np.float32)
+    cells.fill(0)  # so that every page is there before anything is timed
+    return cells
+
+
+def ways_of_selection(selection: selected.Selection) -> dict[str, Way]:
+    """Return the way of each layer: primitive, input layout, output layout."""
+    return {
+        one.layer: (one.primitive, one.input_layout, one.output_layout) for one in selection.chosen
+    }
+
+
+def streaming_plan(network: Network, selection: selected.Selection) -> StreamingPlan:
+    """Return the plan of a selection, with workspaces as the profile has them."""
+    workspaces = {one.layer: one.workspace_bytes for one in selection.chosen}
+    for _, change in selection.changes:
+        largest = max(workspaces[change.consumer], change.workspace_bytes)
+        workspaces[change.consumer] = largest
+    return planned_primitives(network, ways_of_selection(selection), workspaces)
+
+
+def planned_primitives(
+    network: Network, ways: Selection, workspaces: Mapping[str, int]
+) -> StreamingPlan:
+    """Return the plan of layers in given ways. workspaces: bytes of each layer."""
+    changes = changes_of(network, ways)
+    workspaces = {name: size for name, size in workspaces.items() if size}
+    memory = map_plan(network, changes, workspaces)
+    works = [one for one in network.layers if not isinstance(one.operator, Input)]
+    group_of = {layer.name: number for number, layer in enumerate(works)}
+
+    def buffer(name: str, kind: Kind, tensor: str, size: int, **more: Any) -> StreamBuffer:
+        offset = memory.offsets[name] if size else 0
+        lies = {"rows": 0, "size": size, "offset": offset} | more
+        return StreamBuffer(name=name, kind=kind, tensor=tensor, **lies)
+
+    def whole(name: str, layer: Layer, layout: str, **more: Any) -> StreamBuffer:
+        more |= {"rows": layer.shape.rows, "layout": layout if layer.shape.is_map else None}
+        size = layer.shape.elements * ELEMENT_BYTES
+        return buffer(name, Kind.WHOLE, layer.name, size, **more)
+
+    buffers: list[StreamBuffer] = []
+    for layer in network.layers:
+        begin, readers = group_of.get(layer.name, 0), network.consumers[layer.name]
+        end = max((group_of[name] for name in readers), default=len(works) - 1) + 1
+        layout = ways[layer.name][2]
+        buffers.append(whole(map_name(layer.name), layer, layout, begin=begin, end=end))
+    for one, (_, layout) in changes.items():
+        at, producer = group_of[one.consumer], network.layer(one.producer)
+        lives = {"begin": at, "end": at + 1, "readers": (one.consumer,)}
+        buffers.append(whole(change_name(one), producer, layout, **lives))
+    for name, size in workspaces.items():
+        at = group_of.get(name, 0)
+        lives = {"begin": at, "end": at + 1, "readers": (name,)}
+        buffers.append(buffer(workspace_name(name), Kind.SCRATCH, name, size, **lives))
+    groups = []
+    for at, layer in enumerate(works):
+        buffers.append(buffer("staging", Kind.STAGING, layer.name, 0, begin=at, end=at + 1))
+        name, reads, writes = ways[layer.name]
+        stage = PlannedStage(
+            stage=Stage(layers=(layer.name,), rows=layer.shape.rows),
+            strips=(),
+            primitive=NamedPrimitive(name=name, reads=reads, writes=writes),
+        )
+        transfers = tuple(
+            Transfer(source=map_name(one.producer), target=change_name(one))
+            for one in changes
+            if one.consumer == layer.name
+        )
+        groups.append(PlannedGroup(stages=(stage,), streamed_input=None, transfers=transfers))
+    return StreamingPlan(
+        network=network.name,
+        element_bytes=ELEMENT_BYTES,
+        groups=tuple(groups),
+        buffers=tuple(buffers),
+        arena_bytes=memory.peak,
+        multiply_accumulates=sum(
+            multiply_accumulates(layer, network.input_shapes(layer)) for layer in works
+        ),
+    )
+
+
+def run_planned(model: Model, plan: StreamingPlan, frame: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the outputs of a frame, each layer computed by the primitive that the plan names.
+
+    Maps lie in the layouts of the plan. What is in no buffer of a group is poisoned before it works.
+    Raises InvalidPlan where the checker refuses the plan, where a layer has no primitive, or needs more
+    workspace than it has; ExecutionError where a primitive writes to bytes that it has not.
+    """
+    require_carried_out(model.network, plan)
+    return _Run(model, plan).outputs(checked_frame(model.network, frame))
+
+
+class _Run:
+    """An arena, and the buffers of a plan in it."""
+
+    def __init__(self, model: Model, plan: StreamingPlan) -> None:
+        self._model, self._plan = model, plan
+        self._words = np.full(-(-plan.arena_bytes // ELEMENT_BYTES), POISON, np.uint32)
+        self._cells = self._words.view(np.float32)
+
+    def outputs(self, frame: Mapping[str, Array]) -> dict[str, Array]:
+        network, plan = self._model.network, self._plan
+        buffers = {one.name: one for one in plan.buffers}
+        for layer in network.inputs:
+            self._by_channels(layer, 0)[...] = frame[layer.name]
+        for number, group in enumerate(plan.groups):
+            kept = [
+                one
+                for one in plan.buffers
+                if one.kind is Kind.WHOLE and one.begin < max(number, 1) and number < one.end
+            ]
+            self._words[~self._mask(kept)] = POISON
+            for copy in group.transfers:
+                source, target = buffers[copy.source], buffers[copy.target]
+                if source.layout in (None, target.layout):
+                    self._view(target)[...] = self._view(source)
+                else:
+                    change_layout(self._view(source), source.layout, self._view(target))
+            for planned in group.stages:
+                self._work(number, planned)
+        last = len(plan.groups) - 1
+        return {layer.name: self._by_channels(layer, last).copy() for layer in network.outputs}
+
+    def _work(self, number: int, planned: PlannedStage) -> None:
+        layer = self._model.network.layer(planned.stage.result)
+        if planned.primitive is None:
+            raise InvalidPlan(f"layer {layer.name!r} has no primitive")
+        way = planned.primitive.name, planned.primitive.reads, planned.primitive.writes
+        prepared = prepared_layer(self._model, layer, way)
+        scratch = [
+            one
+            for one in self._plan.buffers
+            if one.kind is Kind.SCRATCH
+            and layer.name in one.readers
+            and one.begin <= number < one.end
+        ]
+        workspace = self._cells[self._place(scratch[0])] if scratch else self._cells[:0]
+        if not prepared.allocates and prepared.workspace_bytes > workspace.nbytes:
+            raise InvalidPlan(
+                f"layer {layer.name!r} has a workspace of {workspace.nbytes} bytes; "
+                f"{way[0]!r} needs {prepared.workspace_bytes}"
+            )
+        result = self._buffer(layer.name, number)
+        inputs = [self._view(self._buffer(one, number, layer.name)) for one in layer.inputs]
+        before = self._words.copy()
+        workspace.view(np.uint32)[...] = POISON
+        prepared.run(inputs, workspace, self._view(result))
+        changed = np.flatnonzero((self._words != before) & ~self._mask([result, *scratch]))
+        if len(changed):
+            raise ExecutionError(
+                f"layer {layer.name!r} writes to byte {changed[0] * ELEMENT_BYTES}, which is not "
+                "its own"
+            )
+
+    def _buffer(self, tensor: str, group: int, reader: str = "") -> StreamBuffer:
+        """The buffer of a tensor in a group: for a reader that it names, or for all others."""
+        found = [
+            one
+            for one in self._plan.buffers
+            if (one.tensor, one.kind) == (tensor, Kind.WHOLE) and one.begin <= group < one.end
+        ]
+        own = [one for one in found if reader in one.readers]
+        return (own or [one for one in found if not one.readers])[-1]
+
+    def _mask(self, buffers: list[StreamBuffer]) -> Array:
+        """Return for each element of the arena whether it lies in one of the buffers."""
+        found = np.zeros(len(self._cells), bool)
+        for one in buffers:
+            found[self._place(one)] = True
+        return found
+
+    def _place(self, buffer: StreamBuffer) -> slice:
+        first = buffer.offset // ELEMENT_BYTES
+        return slice(first, first + -(-buffer.size // ELEMENT_BYTES))
+
+    def _view(self, buffer: StreamBuffer) -> Array:
+        layer = self._model.network.layer(buffer.tensor)
+        dims = map_dims(layer.shape.dims, buffer.layout or CHW)
+        return self._cells[self._place(buffer)].reshape(dims)
+
+    def _by_channels(self, layer: Layer, group: int) -> Array:
+        buffer = self._buffer(layer.name, group)
+        view = self._view(buffer)
+        return by_channels(view, buffer.layout or CHW) if layer.shape.is_map else view

@@ -1,1 +1,0 @@
-"""Networks run with a primitive and layouts for each layer."""

@@ -1,0 +1,418 @@
+"""The profile of a network on this machine: times of all layers and layout transformations.
+
+Layers of the same operator, shapes and fused operators are timed once. The ways to do one thing take
+turns, so that each repetition comes after all others and finds its own weights no nearer than in a
+network. Before each run something larger than the near caches is written, then the inputs, as the
+layers before would have written them: inputs are near, weights are not. Times are those of the
+processor for this one thread: on an idle machine they are what passes on the wall, and on a busy one
+the work of others does not count.
+
+All times are taken in a process of its own, in which matrix products have one thread: the libraries
+that multiply matrices read the number of their threads when they are loaded, so the process must be
+started with it.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import platform
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from math import prod
+from pathlib import Path
+from statistics import median, quantiles
+from time import thread_time_ns
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.operators import Input
+from cnn2csdf.weights import Array, Model, random_weights
+from csdf.errors import CsdfError, ExecutionError, GaveUp, InvalidPlan
+from csdf.time_limit import Budget, Progress, Stop, stop_of
+from planners.primitives.execution import (
+    SelectedRun,
+    Selection,
+    fresh_memory,
+    run_selected,
+)
+from planners.primitives.library.layers import PreparedLayer, change_layout, prepared_layer, ways_of
+from planners.primitives.library.primitive import ELEMENT_BYTES, map_dims
+from planners.primitives.profile import (
+    CHW,
+    HWC,
+    LayerProfile,
+    Machine,
+    Profile,
+    TransformProfile,
+)
+
+SEED = 0  # of weights and frames that only times are taken of
+MOST_WEIGHTS = 1 << 28  # bytes of weights that are prepared at once
+PAGE = 1 << 12  # bytes to which measured workspaces are rounded
+THREADS = 1
+HOME = str(Path(__file__).parents[2])  # the folder of this project's packages
+PINNED = (
+    "OPENBLAS_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)  # what libraries of matrix products read when they are loaded
+PROCESSORS = Path("/proc/cpuinfo")
+WORK = f"from {__name__} import work; work()"  # so that what is pickled is of this module
+
+Clock = Callable[[], int]  # nanoseconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """The measurements that the times of a profile rest on.
+
+    repetitions: of each way to run a layer, after one that is not counted. least: of one so long
+    that `nanoseconds` are over before. hopeless: a way that takes so many times as long as the
+    fastest of its layer, by the one not counted, is timed once. evicted_bytes: written between two
+    runs, so that the next finds its weights as in a network, where all other layers ran since.
+    """
+
+    repetitions: int = 9
+    least: int = 3
+    nanoseconds: int = 200_000_000
+    hopeless: int = 8
+    evicted_bytes: int = 1 << 22
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for what in ("repetitions", "least", "hopeless"):
+            if getattr(self, what) < 1:
+                raise InvalidPlan(f"{what} is {getattr(self, what)}; expected at least 1")
+
+
+def profile_network(
+    network: Network, *, effort: Effort | None = None, budget: Budget = None
+) -> Profile:
+    """Return times and memory of every way to run every layer, measured in a process of its own.
+
+    Weights and maps are random: no time depends on them. budget: a stop, or seconds; it ends the
+    measurement before the next run by GaveUp.
+    """
+    found: Profile = run_in_worker(stop_of(budget), measure, network, effort or Effort())
+    return found
+
+
+def run_measured(
+    model: Model,
+    selection: Selection,
+    frame: Mapping[str, Array],
+    *,
+    repeats: int = 9,
+    budget: Budget = None,
+) -> SelectedRun:
+    """Return a run of the selection: outputs from here, times from a process as for a profile.
+
+    Times are of random weights and frames made in that process, as those of a profile are. With
+    weights sent through a pipe, some products were seen to take half as long again; why is not known.
+    """
+    found = run_selected(model, selection, frame)
+    values = model.network, dict(selection), repeats
+    timed: SelectedRun = run_in_worker(stop_of(budget), _timed_run, *values)
+    return replace(found, nanoseconds=timed.nanoseconds, layers=timed.layers, changes=timed.changes)
+
+
+def _timed_run(network: Network, selection: Selection, repeats: int, _: Stop) -> SelectedRun:
+    model = Model(network=network, weights=random_weights(network, SEED))
+    return run_selected(model, selection, random_frame(network, SEED), repeats=repeats)
+
+
+def random_frame(network: Network, seed: int) -> dict[str, Array]:
+    """Return a frame of random numbers."""
+    generator = np.random.default_rng(seed)
+    return {
+        layer.name: generator.standard_normal(layer.shape.dims, np.float32)
+        for layer in network.inputs
+    }
+
+
+def measure(network: Network, effort: Effort, stop: Stop) -> Profile:
+    """Return the profile, measured in this process with the threads that it has.
+
+    Raises GaveUp, naming the layer, where memory does not suffice.
+    """
+    model = Model(network=network, weights=random_weights(network, effort.seed))
+    measurer = _Measurer(effort, stop)
+    known: dict[tuple[object, ...], list[LayerProfile]] = {}
+    layers: list[LayerProfile] = []
+    for number, layer in enumerate(network.layers):
+        key = (layer.operator, network.input_shapes(layer), layer.epilogue)
+        if key not in known:
+            progress = Progress(done=number, total=len(network.layers), at=layer.name)
+            try:
+                known[key] = list(measurer.layer(model, layer, progress))
+            except MemoryError as error:
+                raise GaveUp(
+                    f"not enough memory for layer {layer.name!r} (--profile reads times from a file)"
+                ) from error
+        layers += [replace(one, layer=layer.name) for one in known[key]]
+    reads = {(one.layer, one.input_layout) for one in layers}
+    writes = {(one.layer, one.output_layout) for one in layers}
+    times: dict[tuple[Shape, str], Time] = {}
+    transforms: list[TransformProfile] = []
+    place = {layer.name: number for number, layer in enumerate(network.layers)}
+    for link in network.connections:
+        shape = network.layer(link.producer).shape
+        at = f"{link.consumer}, layout transformation"
+        progress = Progress(done=place[link.consumer], total=len(place), at=at)
+        for source, target in ((CHW, HWC), (HWC, CHW)):
+            is_asked = (link.producer, source) in writes and (link.consumer, target) in reads
+            if not shape.is_map or not is_asked:
+                continue
+            if (shape, source) not in times:
+                times[shape, source] = measurer.change(shape, source, target, progress)
+            transforms.append(
+                TransformProfile(
+                    producer=link.producer,
+                    consumer=link.consumer,
+                    index=link.index,
+                    source_layout=source,
+                    target_layout=target,
+                    workspace_bytes=0,
+                    **times[shape, source]._asdict(),
+                )
+            )
+    return Profile(
+        network=network.name,
+        machine=this_machine(THREADS),
+        layers=tuple(layers),
+        transforms=tuple(transforms),
+    )
+
+
+class _Measurer:
+    """The state that all measurements share: effort, random numbers, memory to write in between."""
+
+    def __init__(self, effort: Effort, stop: Stop) -> None:
+        self._effort, self._stop = effort, stop
+        self._generator = np.random.default_rng(effort.seed)
+        self._evicting = fresh_memory(effort.evicted_bytes)
+
+    def layer(self, model: Model, layer: Layer, progress: Progress) -> Iterator[LayerProfile]:
+        """Measure the ways in groups whose weights fit into MOST_WEIGHTS, at least one a group."""
+        group: list[PreparedLayer] = []
+        for way in ways_of(model.network, layer):
+            prepared = prepared_layer(model, layer, way)
+            if group and sum(one.parameter_bytes for one in (*group, prepared)) > MOST_WEIGHTS:
+                yield from self._group(model.network, layer, group, progress)
+                group = []
+            group.append(prepared)
+        yield from self._group(model.network, layer, group, progress)
+
+    def _group(
+        self, network: Network, layer: Layer, group: Sequence[PreparedLayer], progress: Progress
+    ) -> Iterator[LayerProfile]:
+        is_input = isinstance(layer.operator, Input)
+        shapes = (layer.shape,) if is_input else network.input_shapes(layer)
+        sources, targets = ({one.way[end] for one in group} for end in (1, 2))
+        inputs, fresh = (
+            {key: [self._random(shape, key) for shape in shapes] for key in sources}
+            for _ in range(2)
+        )
+        outputs = {key: self._random(layer.shape, key) for key in targets}
+        workspace = fresh_memory(max(one.workspace_bytes for one in group))
+        candidates = [
+            Candidate(
+                before=partial(self._refresh, inputs[source], fresh[source]),
+                run=partial(one.run, inputs[source], workspace, outputs[target]),
+            )
+            for one in group
+            for _, source, target in (one.way,)
+        ]
+
+        def look(number: int) -> None:
+            self._stop.look(progress._replace(at=f"{layer.name}, {group[number].way[0]}"))
+
+        times = take_turns(candidates, self._effort, look=look)
+        for prepared, candidate, time in zip(group, candidates, times, strict=True):
+            extra = allocated_bytes(candidate.run) if prepared.allocates else 0
+            primitive, source, target = prepared.way
+            yield LayerProfile(
+                layer=layer.name,
+                primitive=primitive,
+                input_layout=source,
+                output_layout=target,
+                workspace_bytes=prepared.workspace_bytes + -(-extra // PAGE) * PAGE,
+                parameter_bytes=prepared.parameter_bytes,
+                **time._asdict(),
+            )
+
+    def change(self, shape: Shape, source: str, target: str, progress: Progress) -> Time:
+        """Measure a layout transformation of one map."""
+        fresh, array = (self._random(shape, source) for _ in range(2))
+        candidate = Candidate(
+            before=partial(self._refresh, [array], [fresh]),
+            run=partial(change_layout, array, source, self._random(shape, target)),
+        )
+        look = self._stop.look
+        return take_turns([candidate], self._effort, look=lambda _: look(progress))[0]
+
+    def _random(self, shape: Shape, layout: str) -> Array:
+        """Return a random map in memory as the executor takes it."""
+        array = fresh_memory(prod(shape.dims) * ELEMENT_BYTES)
+        self._generator.standard_normal(dtype=np.float32, out=array)
+        return array.reshape(map_dims(shape.dims, layout))
+
+    def _refresh(self, targets: Sequence[Array], sources: Sequence[Array]) -> None:
+        """Drive out what is near, then write the inputs."""
+        self._evicting.fill(1.0)
+        for target, source in zip(targets, sources, strict=True):
+            np.copyto(target, source)
+
+
+class Time(NamedTuple):
+    """Median and interquartile range."""
+
+    nanoseconds: int
+    spread_nanoseconds: int
+
+
+class Candidate(NamedTuple):
+    """A way to time: what comes before each run, and the run itself, which alone is timed."""
+
+    before: Callable[[], None]
+    run: Callable[[], None]
+
+
+def take_turns(
+    candidates: Sequence[Candidate],
+    effort: Effort,
+    *,
+    look: Callable[[int], None],
+    clock: Clock = thread_time_ns,
+) -> list[Time]:
+    """Return the time of each candidate; look: called with its number before each run."""
+
+    def timed(number: int) -> int:
+        look(number)
+        candidates[number].before()
+        started = clock()
+        candidates[number].run()
+        return max(1, clock() - started)
+
+    # The first times do not count: kernels are translated, memory is touched.
+    limit = effort.hopeless * min(map(timed, range(len(candidates))), default=0)
+    taken: list[list[int]] = [[] for _ in candidates]
+    for turn in range(effort.repetitions):
+        for number, times in enumerate(taken):
+            if times and times[0] > limit:
+                continue
+            if turn < effort.least or sum(times) < effort.nanoseconds:
+                times.append(timed(number))
+    found = []
+    for times in taken:
+        low, _, high = quantiles(times, n=4, method="inclusive") if len(times) > 1 else 3 * times
+        found.append(Time(round(median(times)), round(high - low)))
+    return found
+
+
+def allocated_bytes(run: Callable[[], None]) -> int:
+    """Return the most bytes that are allocated at once during a run, Python's own included."""
+    was_tracing = tracemalloc.is_tracing()
+    if not was_tracing:
+        tracemalloc.start()
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
+    run()
+    peak = tracemalloc.get_traced_memory()[1]
+    if not was_tracing:
+        tracemalloc.stop()
+    return peak - before
+
+
+def this_machine(threads: int) -> Machine:
+    """Return the machine; threads: what the environment allows matrix products.
+
+    The processor is the model as the system names it, else the architecture.
+    """
+    lines: list[str] = []
+    with suppress(OSError):
+        lines = PROCESSORS.read_text(encoding="utf-8", errors="replace").splitlines()
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    processor = (named or [platform.processor() or platform.machine() or "unknown"])[0]
+    configuration: Any = np.show_config(mode="dicts")
+    products = configuration.get("Build Dependencies", {}).get("blas", {})
+    library = f"{products.get('name', 'unknown')} {products.get('version', '')}".strip()
+    return Machine(
+        processor=" ".join(processor.split()),
+        cores=os.cpu_count() or 1,
+        threads=threads,
+        library=f"numpy {np.__version__}, {library}",
+    )
+
+
+def run_in_worker(stop: Stop, function: Callable[..., Any], *values: Any) -> Any:
+    """Return what a function of a module returns in a process of its own, of values and a stop.
+
+    The stop given here sees its progress, and may end it. Raises what the function raised, and
+    ExecutionError where the worker ended without an answer.
+    """
+    environment = {
+        **os.environ,
+        **dict.fromkeys(PINNED, str(THREADS)),
+        "PYTHONPATH": os.pathsep.join(import_path()),
+    }
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", WORK],  # -P: not from the folder that it starts in
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+    ) as process:
+        try:
+            if process.stdin is None or process.stdout is None:
+                raise ExecutionError("the worker has no pipes")
+            with suppress(BrokenPipeError):  # a worker that ended says why below
+                _send(process.stdin, (function, values))
+            while isinstance(message := pickle.load(process.stdout), Progress):
+                stop.look(message)
+        except EOFError:
+            code = process.wait()
+            raise ExecutionError(f"the worker that measures ended with code {code}") from None
+        finally:
+            process.kill()
+    if isinstance(message, CsdfError):
+        raise message
+    (answer,) = message
+    return answer
+
+
+def import_path() -> list[str]:
+    """Return where this process finds modules, without the folder that happens to be the current one.
+
+    An empty entry means that folder, whose files must not run as `numpy` or `pickle` of the worker.
+    """
+    path = [folder for folder in sys.path if folder]
+    return path if HOME in path else [*path, HOME]
+
+
+def work() -> None:
+    """Do the one job that comes in: send its progress, and at last its answer or its error."""
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # nothing else may write between the messages
+    function, values = pickle.load(sys.stdin.buffer)
+    try:
+        answer: Any = (function(*values, Stop(report=partial(_send, out))),)
+    except CsdfError as error:
+        answer = error
+    except MemoryError:
+        answer = GaveUp("out of memory")
+    _send(out, answer)
+
+
+def _send(pipe: IO[bytes], message: object) -> None:
+    pickle.dump(message, pipe)
+    pipe.flush()
