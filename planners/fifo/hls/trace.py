@@ -265,30 +265,52 @@ class Recording:
         for folder in dict.fromkeys(path.resolve().parent for path in self.shown):
             options += ["-iquote", str(folder)]
         options += [f"-D{one}" for one in self.defines]
-        objects, running = [], []
-        for number, unit in enumerate(units):
-            objects.append(str(self.folder / f"unit{number}.o"))
-            command = [self.compiler, *options, "-include", "hls_stream.h", "-c", str(unit)]
-            running.append(
-                self._start([*command, "-o", objects[-1]], memory=memory, seconds=COMPILING_SECONDS)
-            )
-        for process in running:
-            self._finish(process)
+        options += ["-include", "hls_stream.h"]
+        objects = [str(self.folder / f"unit{number}.o") for number in range(len(units))]
+        for first in range(0, len(units), os.cpu_count() or 1):
+            pairs = list(zip(units, objects, strict=True))[first : first + (os.cpu_count() or 1)]
+            commands = [
+                [self.compiler, *options, "-c", str(unit), "-o", target] for unit, target in pairs
+            ]
+            for (unit, _), errors in zip(pairs, self._compiled(commands, memory), strict=True):
+                if errors is not None:
+                    raise UnreadableFile(
+                        self._first_error(errors) + self._blame(unit, options, memory)
+                    )
         program = self.folder / "design"
         link = [self.compiler, *objects, "-o", str(program), "-lm", "-lpthread"]
-        self._finish(self._start(link, memory=memory, seconds=COMPILING_SECONDS))
+        for errors in self._compiled([link], memory):
+            if errors is not None:
+                raise UnreadableFile(self._first_error(errors))
         return program
 
-    def _finish(self, process: subprocess.Popen[bytes]) -> None:
-        """Wait for the compiler, and say its first error."""
+    def _compiled(self, commands: Sequence[Sequence[str]], memory: int) -> list[str | None]:
+        """Run compilers side by side; return what each says if it fails."""
+        running = [self._start(one, memory=memory, seconds=COMPILING_SECONDS) for one in commands]
         try:
-            errors = self._wait(process, COMPILING_SECONDS)
+            said = [self._wait(process, COMPILING_SECONDS) for process in running]
         except subprocess.TimeoutExpired:
             raise UnreadableFile(
                 f"{self.sources[0]}: the compiler did not end within {COMPILING_SECONDS} seconds"
             ) from None
-        if process.returncode:
-            raise UnreadableFile(self._first_error(errors))
+        finally:
+            for process in running:
+                if process.returncode is None:
+                    end_group(process, str(self.folder))
+        return [
+            text if process.returncode else None
+            for process, text in zip(running, said, strict=True)
+        ]
+
+    def _blame(self, unit: Path, options: Sequence[str], memory: int) -> str:
+        """Say so if a source that is not compiled would be without the insertions."""
+        for path, source in self.design.sources.items():
+            copy = self.folder / "sources" / path.relative_to(path.anchor)
+            copy.write_text(source.text, encoding="utf-8", errors="surrogateescape")
+        command = [self.compiler, *options, "-fsyntax-only", str(unit)]
+        if self._compiled([command], memory)[0] is None:
+            return " (the source is right, but csdf cannot trace this statement)"
+        return ""
 
     def _first_error(self, errors: str) -> str:
         prefix = str(self.folder / "sources")
