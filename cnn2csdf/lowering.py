@@ -18,6 +18,7 @@ from cnn2csdf.granularity import (
 )
 from cnn2csdf.network import Connection, Layer, Network, Shape
 from cnn2csdf.rings import rings_of
+from csdf.arguments import Positive, public
 from csdf.errors import InvalidNetwork, counted
 from csdf.model.graph import Actor, Channel, Graph
 from csdf.names import free_name
@@ -25,13 +26,14 @@ from csdf.names import free_name
 Durations = Mapping[str, Sequence[int]]  # layer name: time units, one per phase
 
 
+@public
 def lower(
     network: Network,
     granularity: Granularity = ROWS,
     *,
     durations: Durations | None = None,
     overlap: Overlap = Overlap.WINDOW,
-    element_bytes: int | None = None,
+    element_bytes: Positive | None = None,
 ) -> Graph:
     """Return the graph of a network that runs row by row.
 

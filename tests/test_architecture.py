@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("csdf", "cnn2csdf", "planners")
 
 VALUES = {"csdf.errors", "csdf.status", "csdf.model", "csdf.model.shown"}
-VALUES |= {"csdf.gc_pause", "csdf.names", "csdf.units"}
+VALUES |= {"csdf.arguments", "csdf.gc_pause", "csdf.names", "csdf.units"}
 ANALYSES = VALUES | {"csdf.analysis", "csdf.search", "csdf.time_limit"}
 ANALYSES |= {"csdf.mapping", "csdf.parameters", "csdf.scenarios"}
 ENGINE = ANALYSES | {
@@ -26,6 +26,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.status": set(),
     "csdf.errors": {"csdf.status"},
     "csdf.time_limit": {"csdf.errors", "csdf.status"},
+    "csdf.arguments": {"csdf.errors", "csdf.model", "csdf.time_limit"},
     "csdf.gc_pause": set(),
     "csdf.names": set(),
     "csdf.units": set(),
@@ -60,11 +61,17 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     | {"planners.kernels"},
     "planners.kernels": {"csdf.kernels"},
     "planners.arena.checker": {
+        "csdf.arguments",
         "csdf.errors",
         "csdf.status",
         "planners.arena.problem",
     },  # the checker knows nothing else
-    "planners.arena.problem": {"csdf.errors", "csdf.model.shown", "csdf.status"},
+    "planners.arena.problem": {
+        "csdf.arguments",
+        "csdf.errors",
+        "csdf.model.shown",
+        "csdf.status",
+    },
     "planners.commands": TOLD | PLANS | {"cnn2csdf", "cnn2csdf.commands", "planners"},
     "planners.views": VALUES | PLANS | {"csdf.notebook", "planners"},
 }

@@ -13,6 +13,7 @@ from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators import Input
 from cnn2csdf.part import HeldRows, Part, Reader, Types
 from cnn2csdf.weights import Array, Model
+from csdf.arguments import public
 from csdf.errors import ExecutionError
 
 States = dict[str, dict[str, Array]]  # of a layer, by role: what stays for the next frame
@@ -34,6 +35,7 @@ def first_states(model: Model) -> States:
     return found
 
 
+@public
 def run_layer_by_layer(
     model: Model, frame: Mapping[str, Array], states: States | None = None
 ) -> dict[str, Array]:

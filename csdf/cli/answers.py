@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from csdf.arguments import bytes_of, seconds_of
 from csdf.cli.frame.long_work import working as working
 from csdf.cli.frame.output import ANSWERED as ANSWERED
 from csdf.cli.frame.output import NO as NO
@@ -32,29 +32,6 @@ Number = TypeVar("Number")
 
 LEAST_WIDTH = 14  # of the names of a table: of `critical cycle`
 
-SIZE_UNITS = {
-    "": 1,
-    "B": 1,
-    "kB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "KiB": 2**10,
-    "MiB": 2**20,
-    "GiB": 2**30,
-}
-AMBIGUOUS_SIZES = ("K", "k", "KB", "kb", "Kb")
-SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)")
-
-TIME_UNITS = {
-    "": Fraction(1),
-    "ns": Fraction(1, 10**9),
-    "us": Fraction(1, 10**6),
-    "ms": Fraction(1, 1000),
-    "s": Fraction(1),
-    "m": Fraction(60),
-    "h": Fraction(3600),
-}
-TIME = re.compile(r"([0-9][0-9./]*) ?([a-z]*)")
 MOST_SECONDS = 10**9
 
 
@@ -272,13 +249,7 @@ def write(command: str, path: str, graph: Graph, **options: Any) -> None:
 
 def exact_seconds(text: str) -> Fraction:
     """Parse a time of at least 0 like `10`, `10s`, `500ms`, `5us` or `2m`; for argparse."""
-    found = TIME.fullmatch(text)
-    if not found or found[2] not in TIME_UNITS:
-        raise unfit(text, "a time such as 30s, 500ms or 2m")
-    try:
-        return rational(found[1]) * TIME_UNITS[found[2]]
-    except MalformedText:
-        raise unfit(text, "a time such as 30s, 500ms or 2m") from None
+    return _parsed(text, seconds_of)
 
 
 def seconds(text: str) -> float:
@@ -371,14 +342,4 @@ def share(text: str) -> Fraction:
 
 def size(text: str) -> int:
     """Parse bytes such as 64MB, 16MiB or 65536; for argparse."""
-    found = SIZE.fullmatch(text)
-    if found and found[2] in AMBIGUOUS_SIZES:
-        raise unfit(text, f"a size: write {found[1]}kB (1000 bytes each) or {found[1]}KiB (1024)")
-    if not found or found[2] not in SIZE_UNITS:
-        raise unfit(text, "a size such as 64MB (1,000,000 bytes), 16MiB (2^20) or 65536")
-    value = _parsed(found[1], rational) * SIZE_UNITS[found[2]]
-    if value.denominator != 1:
-        raise unfit(text, "a whole number of bytes")
-    if value < 1:
-        raise unfit(text, "at least one byte")
-    return int(value)
+    return _parsed(text, bytes_of)

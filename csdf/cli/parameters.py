@@ -33,6 +33,8 @@ def work(options: argparse.Namespace) -> int:
         options.refuse("--method is for one value of each parameter")
     (path,) = options.file
     values = answers.set_values(options)
+    if options.plot and sum(len(listed) > 1 for listed in values.values()) != 1:
+        options.refuse("--plot needs several values of one parameter, such as --set n=1..64")
     graph = answers.read_parametric(path, options)
     if not graph.parameters:
         raise CsdfError(f"{path}: has no parameters; every number in it is given")
@@ -55,8 +57,6 @@ def work(options: argparse.Namespace) -> int:
     else:
         answers.show(head | shown, _lines(graph, found, swept, has_values=bool(values)), options)
     about = swept if values else None
-    if options.plot and (about is None or not 1 <= len(_varied(about)) <= 1):
-        options.refuse("--plot needs several values of one parameter, such as --set n=1..64")
     loading.plot(options, "csdf.draw.charts", "sweep_picture", about)
     if options.table:
         text = _value_table(about) if about is not None else _vector_table(graph, found)
@@ -196,7 +196,7 @@ def _value_lines(swept: Sweep) -> Iterator[str]:
     formulas = {"period": "period", "storage": "least storage"}
     for key, what in formulas.items():
         formula = swept.formulas.get(key)
-        if formula is None:
+        if formula is None or (key == "period" and swept.segments):
             continue
         times = f" * {written(formula.divisor[0])}" if formula.divisor else ""
         yield f"{what}{times}, a formula that holds at each of these values:"

@@ -23,6 +23,7 @@ from typing import Any
 import sympy
 from sympy.polys.fields import field
 
+from csdf.arguments import public
 from csdf.errors import CsdfError
 from csdf.model.expression import Expression
 from csdf.model.shown import Shown
@@ -131,6 +132,7 @@ class SymbolicRepetitions(Shown):
         return ((name, sympy.factor(known[name] * count)) for name, count in self.phases.items())
 
 
+@public
 def symbolic_repetitions(graph: ParametricGraph) -> SymbolicRepetitions:
     """Return the repetition vector as expressions, with the conditions under which there is one."""
     arithmetic = _Arithmetic(graph)

@@ -19,6 +19,7 @@ from itertools import product
 from math import lcm
 from typing import Any
 
+from csdf.arguments import public
 from csdf.errors import CsdfError, UnreadableFile, counted
 from csdf.io import files, json_graph
 from csdf.io.json_value import JsonValue
@@ -138,6 +139,7 @@ def sorted_by_sum(tried: Iterable[tuple[int, ...]]) -> Iterable[tuple[int, ...]]
     return sorted(combinations, key=lambda one: (len(set(one)), sum(one)))
 
 
+@public
 def read_parametric_graph(
     path: str | os.PathLike[str],
     *,

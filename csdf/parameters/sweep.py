@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.parametric import LinearSegment, Parameter, parametric_period
 from csdf.analysis.throughput import throughput
+from csdf.arguments import public
 from csdf.errors import CsdfError, Deadlocked, GaveUp, InconsistentGraph
 from csdf.model.expression import Expression
 from csdf.model.graph import Graph
@@ -102,6 +103,7 @@ class Sweep(Tabular):
         ]  # fmt: skip
 
 
+@public
 def sweep(
     graph: ParametricGraph,
     values: Mapping[str, Sequence[Fraction]],

@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 
 from cnn2csdf.weights import Model
+from csdf.arguments import public
 from csdf.errors import UnwritableFile
 from csdf.io.files import write_texts
 from planners.code.building import cmake_lists, makefile, readme, target_files
@@ -32,6 +33,7 @@ class Library:
         return self.written.name
 
 
+@public
 def library(
     model: Model,
     plan: StreamingPlan,
@@ -80,6 +82,7 @@ def source_files(written: Written) -> dict[str, str]:
     }
 
 
+@public
 def write_library(
     model: Model,
     plan: StreamingPlan,

@@ -7,6 +7,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from csdf.model.shown import Shown
 from csdf.status import Reason, Status, Why
 from csdf.units import bytes_in_words
 
@@ -93,6 +94,10 @@ class FitMethod:
     mac_ratio: Fraction
     nanoseconds: int | None
 
+    def __repr__(self) -> str:
+        work = f"{float(self.mac_ratio):.4g}x MACs"
+        return f"FitMethod({self.name}: {bytes_in_words(self.ram_bytes)} RAM, {work})"
+
     @property
     def ram_bytes(self) -> int:
         """Bytes of the arena."""
@@ -114,7 +119,7 @@ class Hop(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fit:
+class Fit(Shown):
     """Whether a network fits, and how.
 
     methods: by growing RAM, each with fewer MACs than those before it; the plain ones are among them
@@ -136,6 +141,10 @@ class Fit:
     status: Status
     reason: Reason
     hop: Hop | None = None
+
+    def __repr__(self) -> str:
+        shown = self.best or self.least
+        return f"Fit({self.network}: {self.status}, {shown!r}, {self.flash_bytes} bytes of flash)"
 
     @property
     def least(self) -> FitMethod:

@@ -15,15 +15,21 @@ from fractions import Fraction
 from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
-from cnn2csdf.platforms import Platform
-from csdf.errors import InvalidNetwork
+from cnn2csdf.platforms import PLATFORMS, Platform
+from cnn2csdf.weights import Model
+from csdf.arguments import Bytes, Positive, byte_count, one_of, public
+from csdf.errors import InvalidArgument, InvalidNetwork
+from csdf.model.exact import Exact, exact
 from csdf.status import Status, Why, because
 from csdf.time_limit import Budget, stop_of
 from planners.memory.answer import (
     EXTERNAL,
+    INPUTS,
+    OUTPUT_MEMORIES,
     PLAIN,
     RESIDENT,
     ROWS,
+    SEARCHED,
     SEARCHED_FIRST,
     WHOLE_LAYERS,
     Fit,
@@ -42,23 +48,25 @@ from planners.plan.plan import Kind, StreamingPlan
 NEARLY_AS_FAST = Fraction(1, 100)  # no difference that a model of a platform can tell
 
 
+@public
 def fit(
-    network: Network,
+    network: Network | Model,
     *,
-    ram: int | None = None,
-    flash: int | None = None,
-    nanoseconds: Fraction | None = None,
-    element_bytes: int | None = None,
-    parameter_bytes: int | None = None,
+    ram: Bytes | None = None,
+    flash: Bytes | None = None,
+    nanoseconds: Exact | None = None,
+    element_bytes: Positive | None = None,
+    parameter_bytes: Positive | None = None,
     input: str = RESIDENT,  # noqa: A002 - the word of the command
     output: str = RESIDENT,
     searched: Sequence[str] = SEARCHED_FIRST,
-    labels: Sequence[int] = WIDTHS,
-    platform: Platform | None = None,
+    labels: Sequence[Positive] = WIDTHS,
+    platform: Platform | str | None = None,
     budget: Budget = None,
 ) -> Fit:
     """Return whether a network fits into some RAM and flash, and the best way to work it.
 
+    ram, flash: bytes, or texts such as "256kB". platform: or its name, of cnn2csdf.PLATFORMS.
     nanoseconds: of a frame, at most, as the platform predicts it. element_bytes: of all tensors and
     parameters; by default as the network says. parameter_bytes: of each parameter, if it
     is another. input: of INPUTS, output: of OUTPUT_MEMORIES; a network of several inputs has them
@@ -68,6 +76,22 @@ def fit(
     budget: a stop, or seconds; where it or Ctrl-C ends the search, the best way found by then
     stands, marked in the reason.
     """
+    if isinstance(network, Model):
+        network = network.network
+    ram = None if ram is None else byte_count(ram)
+    flash = None if flash is None else byte_count(flash)
+    nanoseconds = None if nanoseconds is None else exact(nanoseconds, "nanoseconds")
+    if nanoseconds is not None and nanoseconds <= 0:
+        raise InvalidArgument(f"fit: nanoseconds is {nanoseconds}; expected a time above 0")
+    if not labels:
+        raise InvalidArgument("fit: labels is empty; expected a number of labels at least")
+    one_of(input, INPUTS, "fit: input")
+    one_of(output, OUTPUT_MEMORIES, "fit: output")
+    for method in searched:
+        one_of(method, SEARCHED, "fit: searched")
+    if isinstance(platform, str):
+        one_of(platform, PLATFORMS, "fit: platform")
+        platform = PLATFORMS[platform]
     if network.keeps_state:
         return _stateful_fit(
             network,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Input, Output
+from csdf.arguments import public
 from csdf.errors import InvalidNetwork, counted
 
 
@@ -78,6 +79,7 @@ def topological_order(network: Network) -> TopologicalOrder:
     )
 
 
+@public
 def chain_of(network: Network) -> TopologicalOrder:
     """Return the order of a network with one input and one output, each layer of which is read.
 

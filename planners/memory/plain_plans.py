@@ -22,6 +22,7 @@ from cnn2csdf.lowering import Durations, lower
 from cnn2csdf.network import Network
 from cnn2csdf.operators import Output
 from cnn2csdf.parameters import parameter_bytes
+from csdf.arguments import Positive, public
 from csdf.model.shown import Shown
 from csdf.status import because
 from csdf.time_limit import ENDS, Budget, stop_of
@@ -94,10 +95,11 @@ def whole_tensors(
     return Problem(name=network.name, buffers=buffers)
 
 
+@public
 def whole_arena(
     network: Network,
     *,
-    element_bytes: int | None = None,
+    element_bytes: Positive | None = None,
     external: frozenset[str] = frozenset(),
     budget: Budget = None,
 ) -> MemoryPlan:
@@ -353,12 +355,13 @@ class MemoryComparison(Shown):
         ]
 
 
+@public
 def memory_comparison(
     network: Network,
     granularity: Granularity = BY_ROWS,
     durations: Callable[[Granularity], Durations | None] = lambda _: None,
     *,
-    element_bytes: int | None = None,
+    element_bytes: Positive | None = None,
     budget: Budget = None,
 ) -> MemoryComparison:
     """Return the network layer by layer, and row by row at the given granularity.

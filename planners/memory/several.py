@@ -16,6 +16,7 @@ import numpy as np
 from cnn2csdf.execution.layer_by_layer import checked_frame
 from cnn2csdf.network import Shape
 from cnn2csdf.weights import Array, Model
+from csdf.arguments import public
 from csdf.status import Status, because
 from planners.memory.answer import Fit, FitWhy
 from planners.plan.computing import ModelComputing
@@ -173,6 +174,7 @@ class PlanRun(NamedTuple):
     high_water_bytes: int
 
 
+@public
 def run_plan(
     model: Model, plan: StreamingPlan, frame: Frame, memory: Array | None = None
 ) -> PlanRun:

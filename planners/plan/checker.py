@@ -21,6 +21,7 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Convolution, FullyConnected, Input, Output
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.rings import rings_of
+from csdf.arguments import public
 from csdf.errors import ExecutionError, InvalidPlan, counted
 from planners.plan.accumulators import has_wide_sums, sums_over_rows, works_by_channels
 from planners.plan.aliases import channels_of, is_reached
@@ -44,6 +45,7 @@ AGAIN = " again"  # behind the name of a layer: of its copy
 WITH_OTHERS = 2**27  # bytes of an arena that any network may have: larger ones may share it
 
 
+@public
 def require_carried_out(network: Network, plan: StreamingPlan) -> None:
     """Raise InvalidPlan, naming the layer or buffer, unless the plan works this network.
 

@@ -282,6 +282,14 @@ def test_values_are_written_as_csv_json_latex_and_pictures(analyze, tmp_path):
     ]  # fmt: skip
 
 
+def test_a_picture_of_no_curve_is_refused_before_the_work(run, tmp_path):
+    picture = tmp_path / "p.svg"
+    for values in ([], ["--set", "n=3"], ["--set", "n=1..3", "--set", "m=1..3"]):
+        code, output, remarks = run("analyze", FRAMES, "--symbolic", *values, "--plot", picture)
+        assert (code, output, picture.exists()) == (2, "", False)
+        assert "several values of one parameter" in remarks
+
+
 @pytest.mark.parametrize(
     "values", ["n", "n=", "n=4..1", "n=1..2..0", "n=1..99999999", "1=2", "n=x"]
 )

@@ -93,7 +93,7 @@ def work(options: argparse.Namespace) -> int:
     if is_chosen(options):
         answer = chosen_answer(chain, terms, options, limit)
     else:
-        answer = best_plan(chain, terms, sys.maxsize if limit is None else limit, stop)
+        answer = best_plan(chain, terms, sys.maxsize if limit is None else max(0, limit), stop)
         beside = fit_beside(
             [model.network],
             stop,
