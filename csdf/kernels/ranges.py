@@ -15,7 +15,7 @@ on integers without end. SAFE leaves two bits, so sums of up to three such numbe
 | cuts.leaving_cost | `cuts` |
 | cycles.meeting_cost | `demands` |
 | firing_rows.firing_order, count_rows, count_passing | `firing_rows` |
-| turns.take_turns | any input whose arrays fit into memory: it counts steps and firings |
+| round_robin.round_robin_order | any input whose arrays fit into memory: it counts steps and firings |
 
 `maximum_cycle_ratio` and `rooms` compute values that no useful bound exists for beforehand: they look
 at each sum, and at each factor before a product, and return OVERFLOW where it is more than their limit.

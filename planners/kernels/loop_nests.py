@@ -70,7 +70,7 @@ class Search:
         self.channel = 0
 
 
-def least_traffic(choices, layer, answer):
+def minimum_traffic(choices, layer, answer):
     """Write the least traffic below answer[TOTAL], and the options that have it, into `answer`.
 
     answer: (ANSWER,).

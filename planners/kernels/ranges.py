@@ -11,7 +11,7 @@ form runs on integers without end.
 | placement_search.search | `placement_search` |
 | placement_beam.search | `placement_beam`; sums that tell rows apart are made modulo 2^64 |
 | placement_ejection.search, put, lower | `placement_ejection` |
-| loop_nests.least_traffic | `loop_nests` |
+| loop_nests.minimum_traffic | `loop_nests` |
 | event_times.advance, growth, trace | `event_times` |
 | stage_times.advance | `stage_times`; sets of places and processes have 62 bits |
 | convolution_direct, all; convolution_tiles.forwards_* | `windows` |

@@ -25,7 +25,7 @@ from cnn2csdf.network import Network
 from cnn2csdf.platforms import Platform
 from csdf.errors import InvalidNetwork
 from csdf.kernels import compile as compiler
-from csdf.kernels import turns as kernel
+from csdf.kernels import round_robin as kernel
 from planners.reuse.application import Genes, Partition
 from planners.reuse.edge_buffers import Residents, Stay, largest_load, overlaps
 from planners.reuse.storage import (
@@ -345,7 +345,7 @@ def firing_order(
         waits.numbers,
         fired,
     )
-    steps = backend.kernel(kernel.take_turns)(layers, order, first, last)
+    steps = backend.kernel(kernel.round_robin_order)(layers, order, first, last)
     del layers  # which keeps the numbers from growing
     if steps == kernel.STUCK:
         raise InvalidNetwork("the buffers are too small: every layer waits for another one")

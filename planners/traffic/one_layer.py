@@ -277,7 +277,7 @@ class NestSearch:
             choices = backend.kernel(kernel.Choices)(
                 filters, channels, backend.view(rows.costs.ravel().tolist()), columns
             )
-            backend.kernel(kernel.least_traffic)(choices, layer, answer)
+            backend.kernel(kernel.minimum_traffic)(choices, layer, answer)
             total, *places = backend.take(answer, range(kernel.ANSWER))
             if total < below:
                 below = total

@@ -22,7 +22,7 @@ cdef class Search:
     rows=int64_t[::1], columns=int64_t[::1], search=Search, least_read=int64_t, column=int64_t,
     row=int64_t, here=int64_t, there=int64_t, least=int64_t, once=int64_t, depth=int64_t,
 )
-cpdef int64_t least_traffic(Choices choices, Layer layer, int64_t[::1] answer)
+cpdef int64_t minimum_traffic(Choices choices, Layer layer, int64_t[::1] answer)
 
 @cython.locals(
     channel=int64_t, is_better=cython.bint,

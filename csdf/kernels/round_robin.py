@@ -1,4 +1,4 @@
-"""The order in which the layers of a partition fire when they take turns on one processor.
+"""Round-robin firing order of the layers of a partition on one processor.
 
 The processor passes over the L layers in their order again and again, and fires each that has its
 input and room for its output, once a pass. planners.reuse.partition says where this
@@ -30,7 +30,7 @@ class Layers:
         self.fired = fired
 
 
-def take_turns(layers, order, first, last):
+def round_robin_order(layers, order, first, last):
     """Write the layer of each step; return how many steps there are, or STUCK.
 
     order: room for all phases. first, last: (L,) -1 at first, the steps of the first and the last

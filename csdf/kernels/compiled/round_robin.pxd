@@ -11,7 +11,7 @@ cdef class Layers:
 @cython.locals(
     count=int64_t, steps=int64_t, low=int64_t, before=int64_t, layer=int64_t, phase=int64_t,
 )
-cpdef int64_t take_turns(
+cpdef int64_t round_robin_order(
     Layers layers, int64_t[::1] order, int64_t[::1] first, int64_t[::1] last
 )
 
