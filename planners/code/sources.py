@@ -24,7 +24,7 @@ from planners.code.parts import (
     mentioned,
     used,
 )
-from planners.code.schedule import Schedule
+from planners.code.schedule import FEW, Schedule
 from planners.code.unsigned_as_signed import SIGNED, as_signed
 from planners.plan.plan import StreamingPlan
 from planners.plan.rematerialisation import worked_model
@@ -36,6 +36,8 @@ VECTORS = """#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1)
 #elif defined(__ARM_FEATURE_SIMD32)
 #include <arm_acle.h>
 #define TURNED(word) ((uint32_t)(word) >> 8 | (uint32_t)(word) << 24)
+#elif defined(__AVX2__)
+#include <immintrin.h>
 #elif defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -326,6 +328,8 @@ typedef slot element;
 #define WEIGHTS_HAVE_ZEROS {int(self.tables.weights_have_zeros)}
 {REAL_LIMITS if has_reals else ""}#define GROUPS {len(self.plan.groups)}
 #define MOST_TAPS {schedule.most_taps}
+#define MOST_PATCH {schedule.most_patch}
+#define FEW {FEW}
 #define MOST_RANGES {schedule.most_ranges}
 #define MOST_LAYERS {schedule.most_layers}
 #define MOST_NEIGHBOURS {schedule.most_neighbours}

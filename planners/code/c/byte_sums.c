@@ -1,18 +1,34 @@
-/* Where `is_quad`, four values in a row meet four weights of each filter
-   in turn; otherwise the weights of all filters for one value lie side by side. */
-enum { QUAD = 4, HALF = 4 };
+/* Values that meet weights in one word, and in one vector. */
+enum { QUAD = 4, HALF = 4, VECTOR = 16 };
 
-/* Filters that are summed at once: one block, or several. */
-#if defined(__SSE2__)
-enum { TOGETHER = 2 * BLOCK };
+#if defined(__ARM_FEATURE_SIMD32) && !defined(HELIUM)
+/* Bytes 1 and 3 of a word with their sign, added to two halves of a word: a rotation within SXTAB16,
+   which the intrinsics do not reach. */
+INLINED static int16x2_t odd_bytes(int16x2_t to, int8x4_t four)
+{
+#if defined(__GNUC__)
+    int16x2_t found;
+    __asm__("sxtab16 %0, %1, %2, ror #8" : "=r"(found) : "r"(to), "r"(four));
+    return found;
 #else
-enum { TOGETHER = BLOCK };
+    return __sxtab16(to, (int8x4_t)TURNED(four));
+#endif
+}
 #endif
 
-static int32_t is_quad(int32_t channels, int32_t block)
+#if defined(__ARM_FEATURE_SIMD32) && !defined(HELIUM)
+/* The same without a sum. */
+INLINED static int16x2_t odd_alone(int8x4_t four)
 {
-    return block >= BLOCK && channels % QUAD == 0;
+#if defined(__GNUC__)
+    int16x2_t found;
+    __asm__("sxtb16 %0, %1, ror #8" : "=r"(found) : "r"(four));
+    return found;
+#else
+    return __sxtb16((int8x4_t)TURNED(four));
+#endif
 }
+#endif
 
 #if defined(__SSE2__)
 /* Eight words of bytes, with their sign. */
@@ -30,252 +46,274 @@ static __m128i upper_words(__m128i bytes)
 #endif
 
 #if defined(__SSE2__)
-/* Add the sums of both halves of four filters, two of them in each vector. */
-static void add_halves(int32_t *sums, __m128i low, __m128i high)
+/* Add the sums of four vectors. */
+static void add_vectors(int32_t *sums, __m128i a, __m128i b, __m128i c, __m128i d)
 {
     __m128i given = _mm_loadu_si128((const __m128i *)(const void *)sums);
-    __m128 one = _mm_castsi128_ps(low), other = _mm_castsi128_ps(high);
-    __m128i even = _mm_castps_si128(_mm_shuffle_ps(one, other, _MM_SHUFFLE(2, 0, 2, 0)));
-    __m128i odd = _mm_castps_si128(_mm_shuffle_ps(one, other, _MM_SHUFFLE(3, 1, 3, 1)));
-    given = _mm_add_epi32(given, _mm_add_epi32(even, odd));
+    a = _mm_add_epi32(_mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b));
+    c = _mm_add_epi32(_mm_unpacklo_epi32(c, d), _mm_unpackhi_epi32(c, d));
+    given = _mm_add_epi32(given, _mm_unpacklo_epi64(a, c));
+    given = _mm_add_epi32(given, _mm_unpackhi_epi64(a, c));
     _mm_storeu_si128((__m128i *)(void *)sums, given);
 }
 #endif
 
-static void add_quads(int32_t *restrict sums, const element *restrict values, int32_t zero,
-                      const element *restrict weights, int32_t count)
+#if defined(__AVX2__)
+static __m256i sixteen_words(const element *place)
+{
+    return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)place));
+}
+#endif
+
+#if defined(__AVX2__)
+static __m128i both_halves(__m256i sums)
+{
+    return _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+}
+#endif
+
+#if defined(HELIUM)
+/* Take from the sums of four filters what a zero point of the values adds. */
+static void take_weights(int32_t *sums, int32_t zero, const trained *weights, int32_t count,
+                         int32_t apart)
+{
+    const trained *w = weights, *x = w + apart, *y = x + apart, *z = y + apart;
+    int32_t a = 0, b = 0, c = 0, d = 0;
+    __asm__("wlstp.8 lr, %[n], 1f\n"
+            "2:\n\t"
+            "vldrb.8 q0, [%[w]], #16\n\t"
+            "vaddva.s8 %[a], q0\n\t"
+            "vldrb.8 q0, [%[x]], #16\n\t"
+            "vaddva.s8 %[b], q0\n\t"
+            "vldrb.8 q0, [%[y]], #16\n\t"
+            "vaddva.s8 %[c], q0\n\t"
+            "vldrb.8 q0, [%[z]], #16\n\t"
+            "vaddva.s8 %[d], q0\n\t"
+            "letp lr, 2b\n"
+            "1:"
+            : [a] "+Te"(a), [b] "+Te"(b), [c] "+Te"(c), [d] "+Te"(d), [w] "+r"(w), [x] "+r"(x),
+              [y] "+r"(y), [z] "+r"(z)
+            : [n] "r"(count)
+            : "q0", "lr", "cc", "memory");
+    sums[0] -= zero * a;
+    sums[1] -= zero * b;
+    sums[2] -= zero * c;
+    sums[3] -= zero * d;
+}
+#endif
+
+#if defined(__ARM_FEATURE_SIMD32) && !defined(HELIUM)
+/* Four values meet as many weights of four filters; compilers keep fewer of these numbers in registers. */
+#define QUAD_MEETS_FOUR                                                                           \
+    "ldr %[odd], [%[v]], #4\n\t"                                                                  \
+    "sxtab16 %[even], %[less], %[odd]\n\t"                                                        \
+    "sxtab16 %[odd], %[less], %[odd], ror #8\n\t"                                                 \
+    "ldr %[t], [%[w], %[apart]]\n\t" MEETS("b") "ldr %[t], [%[w]], #4\n\t" MEETS("a")            \
+    "ldr %[t], [%[y], %[apart]]\n\t" MEETS("d") "ldr %[t], [%[y]], #4\n\t" MEETS("c")
+#define MEETS(sum)                                                                                \
+    "sxtb16 %[u], %[t]\n\t"                                                                       \
+    "sxtb16 %[t], %[t], ror #8\n\t"                                                               \
+    "smlad %[" sum "], %[u], %[even], %[" sum "]\n\t"                                            \
+    "smlad %[" sum "], %[t], %[odd], %[" sum "]\n\t"
+#define MEET_FOUR(code)                                                                           \
+    do {                                                                                          \
+        int32_t even, odd, t, u;                                                                  \
+        __asm__(code                                                                              \
+                : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [v] "+r"(values),           \
+                  [w] "+r"(weights), [y] "+r"(third), [even] "=&r"(even), [odd] "=&r"(odd),       \
+                  [t] "=&r"(t), [u] "=&r"(u)                                                      \
+                : [less] "r"(less), [apart] "r"(apart)                                            \
+                : "cc", "memory");                                                                \
+    } while (0)
+#endif
+
+/* Add to the sums of four filters, whose weights are so far apart, as many products as whole vectors or
+   words have; how many those are. */
+static int32_t add_four(int32_t *restrict sums, const element *restrict values, int32_t zero,
+                        const trained *restrict weights, int32_t count, int32_t apart)
 {
 #if defined(HELIUM)
-    /* Two filters lie in a vector, so four values go into it twice; the products of those with even
-       numbers and with odd numbers are summed up in turn. */
-    uint16x8_t twice = vandq_u16(vidupq_n_u16(0, 1), vdupq_n_u16(QUAD - 1));
-    int32x4_t low = vdupq_n_s32(0), high = low;
-    const element *end = values + count;
-    for (; values < end; values += QUAD) {
-        int16x8_t v = vsubq_n_s16(vldrbq_gather_offset_s16(values, twice), (int16_t)zero);
-        int16x8_t first = vldrbq_s16(weights), second = vldrbq_s16(weights + 2 * QUAD);
-        low = vaddq_s32(low, vmullbq_int_s16(v, first));
-        low = vaddq_s32(low, vmulltq_int_s16(v, first));
-        high = vaddq_s32(high, vmullbq_int_s16(v, second));
-        high = vaddq_s32(high, vmulltq_int_s16(v, second));
-        weights += BLOCK * QUAD;
-    }
-    sums[0] += vgetq_lane_s32(low, 0) + vgetq_lane_s32(low, 1);
-    sums[1] += vgetq_lane_s32(low, 2) + vgetq_lane_s32(low, 3);
-    sums[2] += vgetq_lane_s32(high, 0) + vgetq_lane_s32(high, 1);
-    sums[3] += vgetq_lane_s32(high, 2) + vgetq_lane_s32(high, 3);
-#elif defined(__ARM_FEATURE_SIMD32)
+    const trained *w = weights, *x = w + apart, *y = x + apart, *z = y + apart;
     int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
+    __asm__("wlstp.8 lr, %[n], 1f\n"
+            "2:\n\t"
+            "vldrb.8 q0, [%[v]], #16\n\t"
+            "vldrb.8 q1, [%[w]], #16\n\t"
+            "vmladava.s8 %[a], q0, q1\n\t"
+            "vldrb.8 q1, [%[x]], #16\n\t"
+            "vmladava.s8 %[b], q0, q1\n\t"
+            "vldrb.8 q1, [%[y]], #16\n\t"
+            "vmladava.s8 %[c], q0, q1\n\t"
+            "vldrb.8 q1, [%[z]], #16\n\t"
+            "vmladava.s8 %[d], q0, q1\n\t"
+            "letp lr, 2b\n"
+            "1:"
+            : [a] "+Te"(a), [b] "+Te"(b), [c] "+Te"(c), [d] "+Te"(d), [v] "+r"(values),
+              [w] "+r"(w), [x] "+r"(x), [y] "+r"(y), [z] "+r"(z)
+            : [n] "r"(count)
+            : "q0", "q1", "lr", "cc", "memory");
+    sums[0] = a;
+    sums[1] = b;
+    sums[2] = c;
+    sums[3] = d;
+    if (zero) {
+        take_weights(sums, zero, weights, count, apart);
+    }
+    return count;
+#elif defined(__ARM_FEATURE_SIMD32)
+    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3], left = count;
     int16x2_t less = (int16x2_t)((uint32_t)(-zero & 0xFFFF) * UINT32_C(0x10001));
-    const element *end = values + count;
-    for (; values < end; values += QUAD) {
-        int8x4_t four, all[BLOCK];
-        int16x2_t even, odd;
-        memcpy(&four, values, sizeof four);
-        memcpy(all, weights, sizeof all);
-        even = __sxtab16(less, four);
-        odd = __sxtab16(less, (int8x4_t)TURNED(four));
-        a = __smlad(__sxtb16(all[0]), even, a);
-        b = __smlad(__sxtb16(all[1]), even, b);
-        c = __smlad(__sxtb16(all[2]), even, c);
-        d = __smlad(__sxtb16(all[3]), even, d);
-        a = __smlad(__sxtb16((int8x4_t)TURNED(all[0])), odd, a);
-        b = __smlad(__sxtb16((int8x4_t)TURNED(all[1])), odd, b);
-        c = __smlad(__sxtb16((int8x4_t)TURNED(all[2])), odd, c);
-        d = __smlad(__sxtb16((int8x4_t)TURNED(all[3])), odd, d);
-        weights += BLOCK * QUAD;
+    const trained *third = weights + 2 * apart;
+    for (; left >= VECTOR; left -= VECTOR) {
+        MEET_FOUR(QUAD_MEETS_FOUR QUAD_MEETS_FOUR QUAD_MEETS_FOUR QUAD_MEETS_FOUR);
+    }
+    for (; left >= QUAD; left -= QUAD) {
+        MEET_FOUR(QUAD_MEETS_FOUR);
     }
     sums[0] = a;
     sums[1] = b;
     sums[2] = c;
     sums[3] = d;
+    return count - left;
+#elif defined(__AVX2__)
+    __m256i a = _mm256_setzero_si256(), b = a, c = a, d = a;
+    __m256i less = _mm256_set1_epi16((short)zero);
+    int32_t done;
+    for (done = 0; done + VECTOR <= count; done += VECTOR) {
+        const trained *w = weights + done;
+        __m256i v = _mm256_sub_epi16(sixteen_words(values + done), less);
+        a = _mm256_add_epi32(a, _mm256_madd_epi16(v, sixteen_words(w)));
+        b = _mm256_add_epi32(b, _mm256_madd_epi16(v, sixteen_words(w + apart)));
+        c = _mm256_add_epi32(c, _mm256_madd_epi16(v, sixteen_words(w + 2 * apart)));
+        d = _mm256_add_epi32(d, _mm256_madd_epi16(v, sixteen_words(w + 3 * apart)));
+    }
+    add_vectors(sums, both_halves(a), both_halves(b), both_halves(c), both_halves(d));
+    return done;
 #elif defined(__SSE2__)
-    __m128i low = _mm_setzero_si128(), high = low;
-    __m128i less = _mm_set1_epi16((short)zero);
-    const element *end = values + count;
-    for (; values < end; values += QUAD) {
-        int32_t four;
-        __m128i v, w = _mm_loadu_si128((const __m128i *)(const void *)weights);
-        memcpy(&four, values, sizeof four);
-        v = _mm_cvtsi32_si128(four);
-        v = _mm_sub_epi16(lower_words(_mm_unpacklo_epi32(v, v)), less);
-        low = _mm_add_epi32(low, _mm_madd_epi16(v, lower_words(w)));
-        high = _mm_add_epi32(high, _mm_madd_epi16(v, upper_words(w)));
-        weights += BLOCK * QUAD;
+    __m128i all[BLOCK], less = _mm_set1_epi16((short)zero);
+    int32_t done, i;
+    for (i = 0; i < BLOCK; i++) {
+        all[i] = _mm_setzero_si128();
     }
-    add_halves(sums, low, high);
+    for (done = 0; done + VECTOR <= count; done += VECTOR) {
+        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(values + done));
+        __m128i low = _mm_sub_epi16(lower_words(v), less);
+        __m128i high = _mm_sub_epi16(upper_words(v), less);
+        for (i = 0; i < BLOCK; i++) {
+            const trained *with = weights + i * apart + done;
+            __m128i w = _mm_loadu_si128((const __m128i *)(const void *)with);
+            all[i] = _mm_add_epi32(all[i], _mm_madd_epi16(low, lower_words(w)));
+            all[i] = _mm_add_epi32(all[i], _mm_madd_epi16(high, upper_words(w)));
+        }
+    }
+    for (; done + VECTOR / 2 <= count; done += VECTOR / 2) {
+        __m128i v = _mm_loadl_epi64((const __m128i *)(const void *)(values + done));
+        v = _mm_sub_epi16(lower_words(v), less);
+        for (i = 0; i < BLOCK; i++) {
+            const trained *with = weights + i * apart + done;
+            __m128i w = _mm_loadl_epi64((const __m128i *)(const void *)with);
+            all[i] = _mm_add_epi32(all[i], _mm_madd_epi16(v, lower_words(w)));
+        }
+    }
+    add_vectors(sums, all[0], all[1], all[2], all[3]);
+    return done;
 #else
-    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3], k;
-    const element *end = values + count;
-    for (; values < end; values += QUAD) {
-        for (k = 0; k < QUAD; k++) {
-            int32_t value = values[k] - zero;
-            a += value * weights[k];
-            b += value * weights[QUAD + k];
-            c += value * weights[2 * QUAD + k];
-            d += value * weights[3 * QUAD + k];
-        }
-        weights += BLOCK * QUAD;
-    }
-    sums[0] = a;
-    sums[1] = b;
-    sums[2] = c;
-    sums[3] = d;
+    (void)sums;
+    (void)values;
+    (void)zero;
+    (void)weights;
+    (void)count;
+    (void)apart;
+    return 0;
 #endif
 }
-
-#if defined(__SSE2__)
-/* The same for two blocks of filters, whose weights are so many apart. */
-static void add_two_quads(int32_t *restrict sums, const element *restrict values, int32_t zero,
-                          const element *restrict weights, int32_t count, int32_t apart)
-{
-    __m128i a = _mm_setzero_si128(), b = a, c = a, d = a;
-    __m128i less = _mm_set1_epi16((short)zero);
-    const element *end = values + count;
-    for (; values < end; values += QUAD) {
-        int32_t four;
-        __m128i v, w = _mm_loadu_si128((const __m128i *)(const void *)weights);
-        __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(weights + apart));
-        memcpy(&four, values, sizeof four);
-        v = _mm_cvtsi32_si128(four);
-        v = _mm_sub_epi16(lower_words(_mm_unpacklo_epi32(v, v)), less);
-        a = _mm_add_epi32(a, _mm_madd_epi16(v, lower_words(w)));
-        b = _mm_add_epi32(b, _mm_madd_epi16(v, upper_words(w)));
-        c = _mm_add_epi32(c, _mm_madd_epi16(v, lower_words(x)));
-        d = _mm_add_epi32(d, _mm_madd_epi16(v, upper_words(x)));
-        weights += BLOCK * QUAD;
-    }
-    add_halves(sums, a, b);
-    add_halves(sums + BLOCK, c, d);
-}
-#endif
-
-#if defined(__SSE2__)
-/* A block of filters, two values at a time, whose weights lie value by value. */
-static void add_pairs(int32_t *restrict sums, const element *restrict values, int32_t zero,
-                      const element *restrict weights, int32_t count)
-{
-    __m128i all = _mm_loadu_si128((const __m128i *)(const void *)sums);
-    int32_t number;
-    for (number = 0; number < count; number += 2) {
-        int32_t rest = count - number, first = values[number] - zero, second = 0, with;
-        __m128i w, both;
-        memcpy(&with, weights, sizeof with);
-        w = _mm_cvtsi32_si128(with);
-        both = _mm_setzero_si128();
-        if (rest > 1) {
-            second = values[number + 1] - zero;
-            memcpy(&with, weights + BLOCK, sizeof with);
-            both = _mm_cvtsi32_si128(with);
-        }
-        w = lower_words(_mm_unpacklo_epi8(w, both));
-        both = _mm_set1_epi32((first & 0xFFFF) | (int32_t)((uint32_t)second << 16));
-        all = _mm_add_epi32(all, _mm_madd_epi16(both, w));
-        weights += 2 * BLOCK;
-    }
-    _mm_storeu_si128((__m128i *)(void *)sums, all);
-}
-#endif
 
 static void add_values(int32_t *sums, const element *values, int32_t zero, const trained *weights,
-                       int32_t count, int32_t block, int32_t channels, int32_t apart)
+                       int32_t count, int32_t filters, int32_t apart)
 {
-    int32_t done;
-#if defined(__SSE2__)
-    if (block > BLOCK && is_quad(channels, block)) {
-        add_two_quads(sums, values, zero, weights, count, apart);
-        return;
+    int32_t done = 0;
+    if (filters == BLOCK) {
+        done = add_four(sums, values, zero, weights, count, apart);
     }
-#endif
-    for (done = 0; done < block; done += BLOCK) {
-        if (is_quad(channels, block)) {
-            add_quads(sums, values, zero, weights, count);
-#if defined(__SSE2__)
-        } else if (block >= BLOCK) {
-            add_pairs(sums, values, zero, weights, count);
-#endif
-        } else {
-            add_products(sums, values, zero, weights, count, block);
-        }
-        sums += BLOCK;
-        weights += apart;
+    if (done < count) {
+        add_products(sums, values + done, zero, weights + done, count - done, filters, apart);
     }
 }
 
-/* As add_few_lanes, for four or eight channels. */
-static void add_lanes(const convolution *c, const footprint *under, int32_t from, int32_t first,
-                      int32_t *sums)
+/* As add_few_lanes, for four or eight channels of taps side by side. */
+static void add_lanes(int32_t *sums, const element *values, int32_t zero, const trained *weights,
+                      int32_t taps, int32_t step, int32_t apart)
 {
-    int32_t i, j, step = c->groups, zero = c->to.zero_in;
+    const element *end = values + taps * step;
 #if defined(HELIUM)
     int32x4x2_t all = vld2q_s32(sums); /* channels of even and of odd numbers */
+    for (; values != end; values += step, weights += apart) {
+        int16x8_t v = vsubq_n_s16(vldrbq_s16(values), (int16_t)zero), w = vldrbq_s16(weights);
+        all.val[0] = vaddq_s32(all.val[0], vmullbq_int_s16(v, w));
+        all.val[1] = vaddq_s32(all.val[1], vmulltq_int_s16(v, w));
+    }
+    vst2q_s32(sums, all);
 #elif defined(__SSE2__)
     __m128i less = _mm_set1_epi16((short)zero), *all = (__m128i *)(void *)sums;
     __m128i low = _mm_loadu_si128(all), high = _mm_loadu_si128(all + 1);
-#else
-    int32_t d0 = sums[0], d1 = sums[1], d2 = sums[2], d3 = sums[3];
-#endif
-#if defined(__ARM_FEATURE_SIMD32) && !defined(HELIUM)
-    int16x2_t less = (int16x2_t)((uint32_t)(-zero & 0xFFFF) * UINT32_C(0x10001));
-#endif
-    for (i = under->down.first; i < under->down.end; i++) {
-        const element *with = c->weights + first;
-        with += (i * c->at.taps[1] + under->across.first) * step;
-        for (j = under->across.first; j < under->across.end; j++) {
-            const element *values = under->rows[i] + column_under(under, j) + from;
-#if defined(HELIUM)
-            int16x8_t v = vsubq_n_s16(vldrbq_s16(values), (int16_t)zero), w = vldrbq_s16(with);
-            all.val[0] = vaddq_s32(all.val[0], vmullbq_int_s16(v, w));
-            all.val[1] = vaddq_s32(all.val[1], vmulltq_int_s16(v, w));
-#elif defined(__SSE2__)
-            __m128i v = _mm_loadl_epi64((const __m128i *)(const void *)values);
-            __m128i w = _mm_loadl_epi64((const __m128i *)(const void *)with), lower, upper;
-            v = _mm_sub_epi16(lower_words(v), less);
-            w = lower_words(w);
-            lower = _mm_mullo_epi16(v, w);
-            upper = _mm_mulhi_epi16(v, w);
-            low = _mm_add_epi32(low, _mm_unpacklo_epi16(lower, upper));
-            high = _mm_add_epi32(high, _mm_unpackhi_epi16(lower, upper));
-#elif defined(__ARM_FEATURE_SIMD32)
-            int8x4_t v, w;
-            int32_t even, odd, even_with, odd_with;
-            memcpy(&v, values, sizeof v);
-            memcpy(&w, with, sizeof w);
-            even = (int32_t)__sxtab16(less, v);
-            odd = (int32_t)__sxtab16(less, (int8x4_t)TURNED(v));
-            even_with = (int32_t)__sxtb16(w);
-            odd_with = (int32_t)__sxtb16((int8x4_t)TURNED(w));
-            d0 += (int16_t)even * (int16_t)even_with;
-            d1 += (int16_t)odd * (int16_t)odd_with;
-            d2 += (even >> 16) * (even_with >> 16);
-            d3 += (odd >> 16) * (odd_with >> 16);
-#else
-            d0 += (values[0] - zero) * with[0];
-            d1 += (values[1] - zero) * with[1];
-            d2 += (values[2] - zero) * with[2];
-            d3 += (values[3] - zero) * with[3];
-#endif
-            with += step;
-        }
+    for (; values != end; values += step, weights += apart) {
+        __m128i v = _mm_loadl_epi64((const __m128i *)(const void *)values);
+        __m128i w = _mm_loadl_epi64((const __m128i *)(const void *)weights), lower, upper;
+        v = _mm_sub_epi16(lower_words(v), less);
+        w = lower_words(w);
+        lower = _mm_mullo_epi16(v, w);
+        upper = _mm_mulhi_epi16(v, w);
+        low = _mm_add_epi32(low, _mm_unpacklo_epi16(lower, upper));
+        high = _mm_add_epi32(high, _mm_unpackhi_epi16(lower, upper));
     }
-#if defined(HELIUM)
-    vst2q_s32(sums, all);
-#elif defined(__SSE2__)
     _mm_storeu_si128(all, low);
     _mm_storeu_si128(all + 1, high);
 #else
-    sums[0] = d0;
-    sums[1] = d1;
-    sums[2] = d2;
-    sums[3] = d3;
+    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
+#if defined(__ARM_FEATURE_SIMD32)
+    int16x2_t less = (int16x2_t)((uint32_t)(-zero & 0xFFFF) * UINT32_C(0x10001));
+#endif
+    for (; values != end; values += step, weights += apart) {
+#if defined(__ARM_FEATURE_SIMD32)
+        int8x4_t v, w;
+        int32_t even, odd, even_with, odd_with;
+        memcpy(&v, values, sizeof v);
+        memcpy(&w, weights, sizeof w);
+        even = (int32_t)__sxtab16(less, v);
+        odd = (int32_t)odd_bytes(less, v);
+        even_with = (int32_t)__sxtb16(w);
+        odd_with = (int32_t)odd_alone(w);
+        a += (int16_t)even * (int16_t)even_with;
+        b += (int16_t)odd * (int16_t)odd_with;
+        c += (even >> 16) * (even_with >> 16);
+        d += (odd >> 16) * (odd_with >> 16);
+#else
+        a += (values[0] - zero) * weights[0];
+        b += (values[1] - zero) * weights[1];
+        c += (values[2] - zero) * weights[2];
+        d += (values[3] - zero) * weights[3];
+#endif
+    }
+    sums[0] = a;
+    sums[1] = b;
+    sums[2] = c;
+    sums[3] = d;
 #endif
 }
 
 static void add_eight_lanes(const convolution *c, const footprint *under, int32_t from,
                             int32_t first, int32_t *sums)
 {
-    add_lanes(c, under, from, first, sums);
+    int32_t i, j, taps, apart = c->groups, step = under->step, zero = c->to.zero_in;
+    for (i = under->down.first; i < under->down.end; i++) {
+        for (j = under->across.first; j < under->across.end; j += taps) {
+            const element *values = under->rows[i] + column_under(under, j) + from;
+            const trained *weights = c->weights + (i * c->at.taps[1] + j) * apart + first;
+            taps = (j < under->bend ? under->bend : under->across.end) - j;
+            add_lanes(sums, values, zero, weights, taps, step, apart);
 #if !defined(HELIUM) && !defined(__SSE2__)
-    add_lanes(c, under, from + HALF, first + HALF, sums + HALF);
+            add_lanes(sums + HALF, values + HALF, zero, weights + HALF, taps, step, apart);
 #endif
+        }
+    }
 }

@@ -56,10 +56,36 @@ static int32_t store_four_sums(element *to, const total *sums, const scaling *s,
 }
 #endif
 
+#if defined(HELIUM)
+/* Store up to four sums as `rescaled` does. */
+static void store_vector(element *to, const total *sums, const scaling *s, int32_t first,
+                         int32_t count)
+{
+    mve_pred16_t inside = vctp32q((uint32_t)count);
+    int32x4_t value = vldrwq_z_s32(sums, inside), none = vdupq_n_s32(0), down;
+    int32x4_t power = vldrbq_z_s32(s->exponents + first, inside);
+    down = vminq_s32(power, none);
+    value = vshlq_s32(value, vmaxq_s32(power, none));
+    value = vqrdmulhq_s32(value, vldrwq_z_s32(s->multipliers + first, inside));
+    value = vaddq_s32(value, vshrq_n_s32(vandq_s32(value, down), 31)); /* halves away from zero */
+    value = vaddq_n_s32(vrshlq_s32(value, down), s->zero_out);
+    value = vminq_s32(vmaxq_s32(value, vdupq_n_s32(s->least)), vdupq_n_s32(s->most));
+    vstrbq_p_s32(to, value, inside);
+}
+#endif
+
 static void store_sums(element *to, const total *sums, const scaling *s, int32_t first,
                        int32_t count)
 {
-    int32_t i = 0;
+#if defined(HELIUM)
+    int32_t i;
+    for (i = 0; i < count; i += 4) {
+        store_vector(to + i, sums + i, s, first + i, count - i);
+    }
+#else
+    const int32_t *multipliers = s->multipliers + first;
+    const int8_t *exponents = s->exponents + first;
+    int32_t i = 0, zero = s->zero_out, least = s->least, most = s->most;
     while (i < count) {
         int32_t value;
 #if defined(__SSE2__)
@@ -68,9 +94,16 @@ static void store_sums(element *to, const total *sums, const scaling *s, int32_t
             continue;
         }
 #endif
-        value = rescaled(sums[i], s->multipliers[first + i], s->exponents[first + i]);
-        value += s->zero_out;
-        to[i] = (element)(value < s->least ? s->least : value > s->most ? s->most : value);
+        if (exponents[i] < 0) { /* halves away from zero, in two steps */
+            value = high_product(sums[i], multipliers[i]);
+            value = ((value + (value >> 31)) >> (-1 - exponents[i])) + 1;
+            value = (value >> 1) + zero;
+        } else {
+            value = rescaled(sums[i], multipliers[i], exponents[i]) + zero;
+        }
+        value = value < least ? least : value;
+        to[i] = (element)(value > most ? most : value);
         i++;
     }
+#endif
 }

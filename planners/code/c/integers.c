@@ -1,9 +1,3 @@
-/* How many of the filters that are left are summed at once: whole blocks, or less than one. */
-static int32_t filters_at_once(int32_t left)
-{
-    return left < TOGETHER ? smaller(left, BLOCK) : TOGETHER;
-}
-
 #if WEIGHTS_HAVE_ZEROS
 /* What values that met weights as they are stored have added too much, to each of some sums. */
 static void take_zeros(total *sums, const element *values, const scaling *s, int32_t count,
@@ -24,21 +18,70 @@ static void take_zeros(total *sums, const element *values, const scaling *s, int
 static void add_window(const convolution *c, const footprint *under, total *sums,
                        const trained *weights, int32_t channel, int32_t filters)
 {
-    int32_t i, j, taps, inputs = c->group_inputs, size = inputs * smaller(filters, BLOCK);
-    int32_t is_dense = under->step == inputs, apart = c->at.taps[0] * c->at.taps[1] * size;
+    int32_t i, j, taps, inputs = c->group_inputs, width = c->at.taps[1] * inputs;
+    int32_t is_dense = under->step == inputs, apart = c->at.taps[0] * width;
     for (i = under->down.first; i < under->down.end; i++) {
         const element *row = under->rows[i] + channel;
         for (j = under->across.first; j < under->across.end; j += taps) {
-            const trained *with = weights + (i * c->at.taps[1] + j) * size;
+            const trained *with = weights + i * width + j * inputs;
+            const element *values = row + column_under(under, j);
             taps = 1;
             if (is_dense) {
                 taps = (j < under->bend ? under->bend : under->across.end) - j;
             }
-            add_values(sums, row + column_under(under, j), c->to.zero_in, with, inputs * taps,
-                       filters, inputs, apart);
+            add_values(sums, values, c->to.zero_in, with, inputs * taps, filters, apart);
 #if WEIGHTS_HAVE_ZEROS
-            take_zeros(sums, row + column_under(under, j), &c->to, inputs * taps, filters);
+            take_zeros(sums, values, &c->to, inputs * taps, filters);
 #endif
+        }
+    }
+}
+
+static void copy_few(element *to, const element *from, int32_t count)
+{
+#if defined(HELIUM)
+    if (sizeof *to == 1) {
+        mve_pred16_t inside = vctp8q((uint32_t)count);
+        vstrbq_p_s8((int8_t *)(void *)to, vldrbq_z_s8((const int8_t *)(const void *)from, inside),
+                    inside);
+        return;
+    }
+#endif
+    for (; count >= 4; count -= 4) {
+        memcpy(to, from, 4 * sizeof *to);
+        to += 4;
+        from += 4;
+    }
+    for (; count > 0; count--) {
+        *to++ = *from++;
+    }
+}
+
+/* Windows of few channels and several rows are gathered once for all filters, with zero points where
+   nothing lies under them. */
+static int32_t has_patch(const convolution *c)
+{
+    int32_t width = c->at.taps[1] * c->group_inputs;
+    return MOST_PATCH && c->groups == 1 && c->at.taps[0] > 1 && width < FEW &&
+           c->at.taps[0] * width <= MOST_PATCH;
+}
+
+static void fill_patch(const convolution *c, const footprint *under, element *to)
+{
+    int32_t i, j, taps, inputs = c->group_inputs, width = c->at.taps[1] * inputs;
+    int32_t is_dense = under->step == inputs, rows = c->at.taps[0];
+    if (under->down.end - under->down.first < rows ||
+        under->across.end - under->across.first < c->at.taps[1]) {
+        memset(to, c->to.zero_in, (size_t)(rows * width) * sizeof *to);
+    }
+    for (i = under->down.first; i < under->down.end; i++) {
+        for (j = under->across.first; j < under->across.end; j += taps) {
+            taps = 1;
+            if (is_dense) {
+                taps = (j < under->bend ? under->bend : under->across.end) - j;
+            }
+            copy_few(to + i * width + j * inputs, under->rows[i] + column_under(under, j),
+                     taps * inputs);
         }
     }
 }
@@ -48,14 +91,25 @@ static void convolve_place(const void *numbers, const footprint *under, element 
 {
     const convolution *c = numbers;
     int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs, filters;
-    int32_t first = channels.first, group = first / c->group_filters;
+    int32_t first = channels.first, group = first / c->group_filters, is_patched = has_patch(c);
     const trained *weights = c->weights + first * of_filter;
-    total sums[TOGETHER];
+    element patch[MOST_PATCH + 1];
+    total sums[BLOCK];
+    if (is_patched) {
+        fill_patch(c, under, patch);
+    }
     for (; first < channels.end; first += filters) {
         int32_t end = (group + 1) * c->group_filters;
-        filters = filters_at_once(smaller(channels.end, end) - first);
+        filters = smaller(smaller(channels.end, end) - first, BLOCK);
         begin_sums(sums, c->to.bias, first, filters);
-        add_window(c, under, sums, weights, group * c->group_inputs, filters);
+        if (is_patched) {
+            add_values(sums, patch, c->to.zero_in, weights, of_filter, filters, of_filter);
+#if WEIGHTS_HAVE_ZEROS
+            take_zeros(sums, patch, &c->to, of_filter, filters);
+#endif
+        } else {
+            add_window(c, under, sums, weights, group * c->group_inputs, filters);
+        }
         store_sums(to, sums, &c->to, first, filters);
         weights += of_filter * filters;
         to += filters;
@@ -124,7 +178,7 @@ static void mean_under(const void *numbers, const footprint *under, element *to,
 
 LAYER(average_pool, all_windows, mean_under)
 
-/* weights: block by block of units, place by place of the input as it lies. */
+/* weights: unit by unit, place by place of the input as it lies. */
 typedef struct {
     int32_t units;
     const trained *weights;
@@ -137,20 +191,21 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
     view in = input_view(r, l, 0), out = output_view(r, l);
     element *place = row_at(&out, 0);
     const trained *weights = m->weights;
-    int32_t done, y, count = row_elements(&in);
+    int32_t done, block, y, count = row_elements(&in), height = l->inputs[0].source->height;
     total sums[BLOCK];
     (void)rows;
     (void)columns;
-    for (done = 0; done < m->units; done += BLOCK) {
-        int32_t block = smaller(BLOCK, m->units - done);
+    for (done = 0; done < m->units; done += block) {
+        block = smaller(BLOCK, m->units - done);
         begin_sums(sums, m->to.bias, done, block);
-        for (y = 0; y < l->inputs[0].source->height; y++) {
-            add_values(sums, row_at(&in, y), m->to.zero_in, weights, count, block, count, 0);
+        for (y = 0; y < height; y++) {
+            add_values(sums, row_at(&in, y), m->to.zero_in, weights + y * count, count, block,
+                       height * count);
 #if WEIGHTS_HAVE_ZEROS
             take_zeros(sums, row_at(&in, y), &m->to, count, block);
 #endif
-            weights += count * block;
         }
+        weights += height * count * block;
         store_sums(place + done, sums, &m->to, done, block);
     }
     finish(l, place, m->units, 0, 0);
@@ -161,29 +216,31 @@ static void sum_fully(const run *r, const layer *l, range rows, range columns)
 {
     const matrix *m = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);
-    element *sums = r->arena + r->stage->sums, *place;
+    element *kept = r->arena + r->stage->sums, *place = row_at(&out, 0);
     const element *row = row_at(&in, rows.first);
-    const trained *weights = m->weights + rows.first * row_elements(&in) * m->units;
-    int32_t i, k;
+    int32_t done, block, i, count = row_elements(&in), is_last = r->firing + 1 == r->stage->firings;
+    const trained *weights = m->weights + rows.first * count * m->units;
     (void)columns;
-    for (i = 0; i < m->units; i++) {
-        int32_t sum = r->firing ? load(sums, i) : m->to.bias ? (int32_t)m->to.bias[i] : 0;
-        for (k = 0; k < row_elements(&in); k++) {
-            sum += (row[k] - m->to.zero_in) * *weights++;
+    for (done = 0; done < m->units; done += block) {
+        total sums[BLOCK];
+        block = smaller(BLOCK, m->units - done);
+        begin_sums(sums, m->to.bias, done, block);
+        for (i = 0; r->firing && i < block; i++) {
+            sums[i] = load(kept, done + i);
         }
+        add_values(sums, row, m->to.zero_in, weights, count, block, count);
 #if WEIGHTS_HAVE_ZEROS
-        for (k = 0; k < row_elements(&in); k++) {
-            sum -= (row[k] - m->to.zero_in) * m->to.zero_with;
-        }
+        take_zeros(sums, row, &m->to, count, block);
 #endif
-        store(sums, i, sum);
-    }
-    if (r->firing + 1 == r->stage->firings) {
-        place = row_at(&out, 0);
-        for (i = 0; i < m->units; i++) {
-            total sum = load(sums, i);
-            store_sums(place + i, &sum, &m->to, i, 1);
+        weights += count * block;
+        for (i = 0; !is_last && i < block; i++) {
+            store(kept, done + i, (int32_t)sums[i]);
         }
+        if (is_last) {
+            store_sums(place + done, sums, &m->to, done, block);
+        }
+    }
+    if (is_last) {
         finish(l, place, m->units, 0, 0);
     }
 }

@@ -1,11 +1,7 @@
-enum { TOGETHER = BLOCK };
-
 static void add_values(total *sums, const element *values, int32_t zero, const trained *weights,
-                       int32_t count, int32_t block, int32_t channels, int32_t apart)
+                       int32_t count, int32_t filters, int32_t apart)
 {
-    (void)channels;
-    (void)apart;
-    add_products(sums, values, zero, weights, count, block);
+    add_products(sums, values, zero, weights, count, filters, apart);
 }
 
 static void add_eight_lanes(const convolution *c, const footprint *under, int32_t from,

@@ -1,46 +1,35 @@
-/* Filters whose weights lie side by side, and channels that are summed at once where each has a filter
-   of its own. */
+/* Filters that are summed at once, and channels that are where each has a filter of its own. */
 enum { BLOCK = 4, LANES = 8 };
 
 static void begin_sums(total *sums, const bias_sum *bias, int32_t first, int32_t count)
 {
     int32_t i;
+    if (bias && count == BLOCK) {
+        memcpy(sums, bias + first, BLOCK * sizeof *sums);
+        return;
+    }
     for (i = 0; i < count; i++) {
         sums[i] = bias ? bias[first + i] : 0;
     }
 }
 
+/* Add products to the sums of some filters, whose weights are so far apart. */
 static void add_products(total *restrict sums, const element *restrict values, int32_t zero,
-                         const trained *restrict weights, int32_t count, int32_t block)
+                         const trained *restrict weights, int32_t count, int32_t filters,
+                         int32_t apart)
 {
-    const element *end = values + count;
-    if (block == BLOCK) {
-        total a = sums[0], b = sums[1], c = sums[2], d = sums[3];
-        for (; values < end; values++) {
-            int32_t value = *values - zero;
-            a += value * weights[0];
-            b += value * weights[1];
-            c += value * weights[2];
-            d += value * weights[3];
-            weights += BLOCK;
+    int32_t i, k;
+    for (i = 0; i < filters; i++) {
+        total sum = sums[i];
+        for (k = 0; k < count; k++) {
+            sum += (values[k] - zero) * weights[k];
         }
-        sums[0] = a;
-        sums[1] = b;
-        sums[2] = c;
-        sums[3] = d;
-        return;
-    }
-    for (; values < end; values++) {
-        int32_t j;
-        for (j = 0; j < block; j++) {
-            sums[j] += (*values - zero) * weights[j];
-        }
-        weights += block;
+        sums[i] = sum;
+        weights += apart;
     }
 }
 
-/* weights: group by group, block by block of filters, tap by tap, input channel by channel; of whole
-   blocks of so many channels four by four. */
+/* weights: filter by filter, tap by tap, input channel by channel. */
 typedef struct {
     window at;
     int32_t groups, group_inputs, group_filters;

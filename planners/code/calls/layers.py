@@ -83,18 +83,18 @@ def window_fields(window: op.Window) -> tuple[object, ...]:
     return (window.kernel, window.stride, window.dilation, (top, left), (bottom, right))
 
 
-def packed_filters(kernel: Array, groups: int, block: int = BLOCK) -> Array:
+def packed_filters(kernel: Array, groups: int) -> Array:
     """Return filters (filters, inputs, rows, columns) as the C code reads them.
 
     Group by group, block of filters by block of filters; in these tap by tap, input by input.
     """
     filters = len(kernel) // groups
     pieces = [
-        kernel[group * filters + first : group * filters + min(first + block, filters)]
+        kernel[group * filters + first : group * filters + min(first + BLOCK, filters)]
         .transpose(2, 3, 1, 0)
         .reshape(-1)
         for group in range(groups)
-        for first in range(0, filters, block)
+        for first in range(0, filters, BLOCK)
     ]
     return np.concatenate(pieces)
 
