@@ -328,7 +328,7 @@ typedef slot element;
 #define WEIGHTS_HAVE_ZEROS {int(self.tables.weights_have_zeros)}
 {REAL_LIMITS if has_reals else ""}#define GROUPS {len(self.plan.groups)}
 #define MOST_TAPS {schedule.most_taps}
-#define MOST_PATCH {schedule.most_patch}
+#define MOST_GATHERED {schedule.most_gathered}
 #define FEW {FEW}
 #define MOST_RANGES {schedule.most_ranges}
 #define MOST_LAYERS {schedule.most_layers}

@@ -120,151 +120,173 @@ static void take_weights(int32_t *sums, int32_t zero, const trained *weights, in
         int32_t even, odd, t, u;                                                                  \
         __asm__(code                                                                              \
                 : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [v] "+r"(values),           \
-                  [w] "+r"(weights), [y] "+r"(third), [even] "=&r"(even), [odd] "=&r"(odd),       \
+                  [w] "+r"(with), [y] "+r"(third), [even] "=&r"(even), [odd] "=&r"(odd),          \
                   [t] "=&r"(t), [u] "=&r"(u)                                                      \
                 : [less] "r"(less), [apart] "r"(apart)                                            \
                 : "cc", "memory");                                                                \
     } while (0)
 #endif
 
-/* Add to the sums of four filters, whose weights are so far apart, as many products as whole vectors or
-   words have; how many those are. */
-static int32_t add_four(int32_t *restrict sums, const element *restrict values, int32_t zero,
-                        const trained *restrict weights, int32_t count, int32_t apart)
+/* Add to the sums of four filters as many products of each row as whole vectors or words have; how many
+   those are. */
+static int32_t add_four(int32_t *restrict sums, const patch *p, const trained *restrict weights)
 {
 #if defined(HELIUM)
-    const trained *w = weights, *x = w + apart, *y = x + apart, *z = y + apart;
-    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
-    __asm__("wlstp.8 lr, %[n], 1f\n"
-            "2:\n\t"
-            "vldrb.8 q0, [%[v]], #16\n\t"
-            "vldrb.8 q1, [%[w]], #16\n\t"
-            "vmladava.s8 %[a], q0, q1\n\t"
-            "vldrb.8 q1, [%[x]], #16\n\t"
-            "vmladava.s8 %[b], q0, q1\n\t"
-            "vldrb.8 q1, [%[y]], #16\n\t"
-            "vmladava.s8 %[c], q0, q1\n\t"
-            "vldrb.8 q1, [%[z]], #16\n\t"
-            "vmladava.s8 %[d], q0, q1\n\t"
-            "letp lr, 2b\n"
-            "1:"
-            : [a] "+Te"(a), [b] "+Te"(b), [c] "+Te"(c), [d] "+Te"(d), [v] "+r"(values),
-              [w] "+r"(w), [x] "+r"(x), [y] "+r"(y), [z] "+r"(z)
-            : [n] "r"(count)
-            : "q0", "q1", "lr", "cc", "memory");
+    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3], i, apart = p->apart;
+    const trained *w = weights;
+    for (i = 0; i < p->row_count; i++, w += p->width) {
+        const element *values = p->rows[i] + p->from;
+        const trained *with = w, *x = w + apart, *y = x + apart, *z = y + apart;
+        __asm__("wlstp.8 lr, %[n], 1f\n"
+                "2:\n\t"
+                "vldrb.8 q0, [%[v]], #16\n\t"
+                "vldrb.8 q1, [%[w]], #16\n\t"
+                "vmladava.s8 %[a], q0, q1\n\t"
+                "vldrb.8 q1, [%[x]], #16\n\t"
+                "vmladava.s8 %[b], q0, q1\n\t"
+                "vldrb.8 q1, [%[y]], #16\n\t"
+                "vmladava.s8 %[c], q0, q1\n\t"
+                "vldrb.8 q1, [%[z]], #16\n\t"
+                "vmladava.s8 %[d], q0, q1\n\t"
+                "letp lr, 2b\n"
+                "1:"
+                : [a] "+Te"(a), [b] "+Te"(b), [c] "+Te"(c), [d] "+Te"(d), [v] "+r"(values),
+                  [w] "+r"(with), [x] "+r"(x), [y] "+r"(y), [z] "+r"(z)
+                : [n] "r"(p->count)
+                : "q0", "q1", "lr", "cc", "memory");
+    }
     sums[0] = a;
     sums[1] = b;
     sums[2] = c;
     sums[3] = d;
-    if (zero) {
-        take_weights(sums, zero, weights, count, apart);
+    if (p->zero && p->count == p->width) {
+        take_weights(sums, p->zero, weights, p->row_count * p->count, apart);
+    } else if (p->zero) {
+        for (i = 0; i < p->row_count; i++) {
+            take_weights(sums, p->zero, weights + i * p->width, p->count, apart);
+        }
     }
-    return count;
+    return p->count;
 #elif defined(__ARM_FEATURE_SIMD32)
-    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3], left = count;
-    int16x2_t less = (int16x2_t)((uint32_t)(-zero & 0xFFFF) * UINT32_C(0x10001));
-    const trained *third = weights + 2 * apart;
-    for (; left >= VECTOR; left -= VECTOR) {
-        MEET_FOUR(QUAD_MEETS_FOUR QUAD_MEETS_FOUR QUAD_MEETS_FOUR QUAD_MEETS_FOUR);
-    }
-    for (; left >= QUAD; left -= QUAD) {
-        MEET_FOUR(QUAD_MEETS_FOUR);
+    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3], left = 0, i, apart = p->apart;
+    int16x2_t less = (int16x2_t)((uint32_t)(-p->zero & 0xFFFF) * UINT32_C(0x10001));
+    for (i = 0; i < p->row_count; i++) {
+        const element *values = p->rows[i] + p->from;
+        const trained *with = weights + i * p->width, *third = with + 2 * apart;
+        for (left = p->count; left >= VECTOR; left -= VECTOR) {
+            MEET_FOUR(QUAD_MEETS_FOUR QUAD_MEETS_FOUR QUAD_MEETS_FOUR QUAD_MEETS_FOUR);
+        }
+        for (; left >= QUAD; left -= QUAD) {
+            MEET_FOUR(QUAD_MEETS_FOUR);
+        }
     }
     sums[0] = a;
     sums[1] = b;
     sums[2] = c;
     sums[3] = d;
-    return count - left;
+    return p->count - left;
 #elif defined(__AVX2__)
     __m256i a = _mm256_setzero_si256(), b = a, c = a, d = a;
-    __m256i less = _mm256_set1_epi16((short)zero);
-    int32_t done;
-    for (done = 0; done + VECTOR <= count; done += VECTOR) {
-        const trained *w = weights + done;
-        __m256i v = _mm256_sub_epi16(sixteen_words(values + done), less);
-        a = _mm256_add_epi32(a, _mm256_madd_epi16(v, sixteen_words(w)));
-        b = _mm256_add_epi32(b, _mm256_madd_epi16(v, sixteen_words(w + apart)));
-        c = _mm256_add_epi32(c, _mm256_madd_epi16(v, sixteen_words(w + 2 * apart)));
-        d = _mm256_add_epi32(d, _mm256_madd_epi16(v, sixteen_words(w + 3 * apart)));
+    __m256i less = _mm256_set1_epi16((short)p->zero);
+    int32_t done = 0, i, apart = p->apart;
+    for (i = 0; i < p->row_count; i++) {
+        const element *values = p->rows[i] + p->from;
+        for (done = 0; done + VECTOR <= p->count; done += VECTOR) {
+            const trained *w = weights + i * p->width + done;
+            __m256i v = _mm256_sub_epi16(sixteen_words(values + done), less);
+            a = _mm256_add_epi32(a, _mm256_madd_epi16(v, sixteen_words(w)));
+            b = _mm256_add_epi32(b, _mm256_madd_epi16(v, sixteen_words(w + apart)));
+            c = _mm256_add_epi32(c, _mm256_madd_epi16(v, sixteen_words(w + 2 * apart)));
+            d = _mm256_add_epi32(d, _mm256_madd_epi16(v, sixteen_words(w + 3 * apart)));
+        }
     }
     add_vectors(sums, both_halves(a), both_halves(b), both_halves(c), both_halves(d));
     return done;
 #elif defined(__SSE2__)
-    __m128i all[BLOCK], less = _mm_set1_epi16((short)zero);
-    int32_t done, i;
-    for (i = 0; i < BLOCK; i++) {
-        all[i] = _mm_setzero_si128();
+    __m128i all[BLOCK], less = _mm_set1_epi16((short)p->zero);
+    int32_t done = 0, i, j;
+    for (j = 0; j < BLOCK; j++) {
+        all[j] = _mm_setzero_si128();
     }
-    for (done = 0; done + VECTOR <= count; done += VECTOR) {
-        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(values + done));
-        __m128i low = _mm_sub_epi16(lower_words(v), less);
-        __m128i high = _mm_sub_epi16(upper_words(v), less);
-        for (i = 0; i < BLOCK; i++) {
-            const trained *with = weights + i * apart + done;
-            __m128i w = _mm_loadu_si128((const __m128i *)(const void *)with);
-            all[i] = _mm_add_epi32(all[i], _mm_madd_epi16(low, lower_words(w)));
-            all[i] = _mm_add_epi32(all[i], _mm_madd_epi16(high, upper_words(w)));
+    for (i = 0; i < p->row_count; i++) {
+        const element *values = p->rows[i] + p->from;
+        const trained *with = weights + i * p->width;
+        for (done = 0; done + VECTOR <= p->count; done += VECTOR) {
+            __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(values + done));
+            __m128i low = _mm_sub_epi16(lower_words(v), less);
+            __m128i high = _mm_sub_epi16(upper_words(v), less);
+            for (j = 0; j < BLOCK; j++) {
+                const trained *here = with + j * p->apart + done;
+                __m128i w = _mm_loadu_si128((const __m128i *)(const void *)here);
+                all[j] = _mm_add_epi32(all[j], _mm_madd_epi16(low, lower_words(w)));
+                all[j] = _mm_add_epi32(all[j], _mm_madd_epi16(high, upper_words(w)));
+            }
         }
-    }
-    for (; done + VECTOR / 2 <= count; done += VECTOR / 2) {
-        __m128i v = _mm_loadl_epi64((const __m128i *)(const void *)(values + done));
-        v = _mm_sub_epi16(lower_words(v), less);
-        for (i = 0; i < BLOCK; i++) {
-            const trained *with = weights + i * apart + done;
-            __m128i w = _mm_loadl_epi64((const __m128i *)(const void *)with);
-            all[i] = _mm_add_epi32(all[i], _mm_madd_epi16(v, lower_words(w)));
+        for (; done + VECTOR / 2 <= p->count; done += VECTOR / 2) {
+            __m128i v = _mm_loadl_epi64((const __m128i *)(const void *)(values + done));
+            v = _mm_sub_epi16(lower_words(v), less);
+            for (j = 0; j < BLOCK; j++) {
+                const trained *here = with + j * p->apart + done;
+                __m128i w = _mm_loadl_epi64((const __m128i *)(const void *)here);
+                all[j] = _mm_add_epi32(all[j], _mm_madd_epi16(v, lower_words(w)));
+            }
         }
     }
     add_vectors(sums, all[0], all[1], all[2], all[3]);
     return done;
 #else
     (void)sums;
-    (void)values;
-    (void)zero;
+    (void)p;
     (void)weights;
-    (void)count;
-    (void)apart;
     return 0;
 #endif
 }
 
-static void add_values(int32_t *sums, const element *values, int32_t zero, const trained *weights,
-                       int32_t count, int32_t filters, int32_t apart)
+static void add_values(int32_t *sums, const patch *p, const trained *weights, int32_t filters)
 {
     int32_t done = 0;
+    weights += p->weights_from;
     if (filters == BLOCK) {
-        done = add_four(sums, values, zero, weights, count, apart);
+        done = add_four(sums, p, weights);
     }
-    if (done < count) {
-        add_products(sums, values + done, zero, weights + done, count - done, filters, apart);
+    if (done < p->count) {
+        add_products(sums, p, weights, done, filters);
     }
 }
 
-/* As add_few_lanes, for four or eight channels of taps side by side. */
-static void add_lanes(int32_t *sums, const element *values, int32_t zero, const trained *weights,
-                      int32_t taps, int32_t step, int32_t apart)
+/* As add_few_lanes, for four or eight channels of taps side by side. step: from a tap to the next. */
+static void add_lanes(int32_t *sums, const patch *p, const trained *weights, int32_t from,
+                      int32_t step)
 {
-    const element *end = values + taps * step;
+    int32_t i, zero = p->zero, apart = p->apart;
 #if defined(HELIUM)
     int32x4x2_t all = vld2q_s32(sums); /* channels of even and of odd numbers */
-    for (; values != end; values += step, weights += apart) {
-        int16x8_t v = vsubq_n_s16(vldrbq_s16(values), (int16_t)zero), w = vldrbq_s16(weights);
-        all.val[0] = vaddq_s32(all.val[0], vmullbq_int_s16(v, w));
-        all.val[1] = vaddq_s32(all.val[1], vmulltq_int_s16(v, w));
+    for (i = 0; i < p->row_count; i++, weights += p->width) {
+        const element *values = p->rows[i] + p->from + from, *end = values + p->count;
+        const trained *with = weights;
+        for (; values != end; values += step, with += apart) {
+            int16x8_t v = vsubq_n_s16(vldrbq_s16(values), (int16_t)zero), w = vldrbq_s16(with);
+            all.val[0] = vaddq_s32(all.val[0], vmullbq_int_s16(v, w));
+            all.val[1] = vaddq_s32(all.val[1], vmulltq_int_s16(v, w));
+        }
     }
     vst2q_s32(sums, all);
 #elif defined(__SSE2__)
     __m128i less = _mm_set1_epi16((short)zero), *all = (__m128i *)(void *)sums;
     __m128i low = _mm_loadu_si128(all), high = _mm_loadu_si128(all + 1);
-    for (; values != end; values += step, weights += apart) {
-        __m128i v = _mm_loadl_epi64((const __m128i *)(const void *)values);
-        __m128i w = _mm_loadl_epi64((const __m128i *)(const void *)weights), lower, upper;
-        v = _mm_sub_epi16(lower_words(v), less);
-        w = lower_words(w);
-        lower = _mm_mullo_epi16(v, w);
-        upper = _mm_mulhi_epi16(v, w);
-        low = _mm_add_epi32(low, _mm_unpacklo_epi16(lower, upper));
-        high = _mm_add_epi32(high, _mm_unpackhi_epi16(lower, upper));
+    for (i = 0; i < p->row_count; i++, weights += p->width) {
+        const element *values = p->rows[i] + p->from + from, *end = values + p->count;
+        const trained *with = weights;
+        for (; values != end; values += step, with += apart) {
+            __m128i v = _mm_loadl_epi64((const __m128i *)(const void *)values);
+            __m128i w = _mm_loadl_epi64((const __m128i *)(const void *)with), lower, upper;
+            v = _mm_sub_epi16(lower_words(v), less);
+            w = lower_words(w);
+            lower = _mm_mullo_epi16(v, w);
+            upper = _mm_mulhi_epi16(v, w);
+            low = _mm_add_epi32(low, _mm_unpacklo_epi16(lower, upper));
+            high = _mm_add_epi32(high, _mm_unpackhi_epi16(lower, upper));
+        }
     }
     _mm_storeu_si128(all, low);
     _mm_storeu_si128(all + 1, high);
@@ -273,26 +295,30 @@ static void add_lanes(int32_t *sums, const element *values, int32_t zero, const 
 #if defined(__ARM_FEATURE_SIMD32)
     int16x2_t less = (int16x2_t)((uint32_t)(-zero & 0xFFFF) * UINT32_C(0x10001));
 #endif
-    for (; values != end; values += step, weights += apart) {
+    for (i = 0; i < p->row_count; i++, weights += p->width) {
+        const element *values = p->rows[i] + p->from + from, *end = values + p->count;
+        const trained *with = weights;
+        for (; values != end; values += step, with += apart) {
 #if defined(__ARM_FEATURE_SIMD32)
-        int8x4_t v, w;
-        int32_t even, odd, even_with, odd_with;
-        memcpy(&v, values, sizeof v);
-        memcpy(&w, weights, sizeof w);
-        even = (int32_t)__sxtab16(less, v);
-        odd = (int32_t)odd_bytes(less, v);
-        even_with = (int32_t)__sxtb16(w);
-        odd_with = (int32_t)odd_alone(w);
-        a += (int16_t)even * (int16_t)even_with;
-        b += (int16_t)odd * (int16_t)odd_with;
-        c += (even >> 16) * (even_with >> 16);
-        d += (odd >> 16) * (odd_with >> 16);
+            int8x4_t v, w;
+            int32_t even, odd, even_with, odd_with;
+            memcpy(&v, values, sizeof v);
+            memcpy(&w, with, sizeof w);
+            even = (int32_t)__sxtab16(less, v);
+            odd = (int32_t)odd_bytes(less, v);
+            even_with = (int32_t)__sxtb16(w);
+            odd_with = (int32_t)odd_alone(w);
+            a += (int16_t)even * (int16_t)even_with;
+            b += (int16_t)odd * (int16_t)odd_with;
+            c += (even >> 16) * (even_with >> 16);
+            d += (odd >> 16) * (odd_with >> 16);
 #else
-        a += (values[0] - zero) * weights[0];
-        b += (values[1] - zero) * weights[1];
-        c += (values[2] - zero) * weights[2];
-        d += (values[3] - zero) * weights[3];
+            a += (values[0] - zero) * with[0];
+            b += (values[1] - zero) * with[1];
+            c += (values[2] - zero) * with[2];
+            d += (values[3] - zero) * with[3];
 #endif
+        }
     }
     sums[0] = a;
     sums[1] = b;
@@ -304,16 +330,21 @@ static void add_lanes(int32_t *sums, const element *values, int32_t zero, const 
 static void add_eight_lanes(const convolution *c, const footprint *under, int32_t from,
                             int32_t first, int32_t *sums)
 {
-    int32_t i, j, taps, apart = c->groups, step = under->step, zero = c->to.zero_in;
-    for (i = under->down.first; i < under->down.end; i++) {
-        for (j = under->across.first; j < under->across.end; j += taps) {
-            const element *values = under->rows[i] + column_under(under, j) + from;
-            const trained *weights = c->weights + (i * c->at.taps[1] + j) * apart + first;
-            taps = (j < under->bend ? under->bend : under->across.end) - j;
-            add_lanes(sums, values, zero, weights, taps, step, apart);
+    int32_t j, taps, step = under->step;
+    patch p;
+    p.rows = under->rows + under->down.first;
+    p.row_count = under->down.end - under->down.first;
+    p.zero = c->to.zero_in;
+    p.apart = c->groups;
+    p.width = c->at.taps[1] * c->groups;
+    for (j = under->across.first; j < under->across.end; j += taps) {
+        const trained *weights = c->weights + under->down.first * p.width + j * c->groups + first;
+        taps = (j < under->bend ? under->bend : under->across.end) - j;
+        p.from = column_under(under, j);
+        p.count = taps * step;
+        add_lanes(sums, &p, weights, from, step);
 #if !defined(HELIUM) && !defined(__SSE2__)
-            add_lanes(sums + HALF, values + HALF, zero, weights + HALF, taps, step, apart);
+        add_lanes(sums + HALF, &p, weights + HALF, from + HALF, step);
 #endif
-        }
     }
 }

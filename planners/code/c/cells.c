@@ -40,10 +40,10 @@ static void sum_gate(const cells *p, const gate *g, const element *from, const e
 {
     int32_t again[BLOCK] = {0, 0, 0, 0}, i;
     begin_sums(sums, g->bias, first, block);
-    add_values(sums, from, p->zero_in, g->matrix + first * p->elements, p->elements, block,
+    add_row(sums, from, p->zero_in, g->matrix + first * p->elements, p->elements, block,
                p->elements);
     if (before) {
-        add_values(again, before, p->zero_out, g->recurrent + first * p->units, p->units, block,
+        add_row(again, before, p->zero_out, g->recurrent + first * p->units, p->units, block,
                    p->units);
     }
     for (i = 0; i < block; i++) {
@@ -130,7 +130,7 @@ static void filter_in_time(const run *r, const layer *l, range rows, range colum
     for (first = 0; first < count; first += BLOCK) {
         int32_t block = smaller(BLOCK, count - first), sums[BLOCK];
         begin_sums(sums, NULL, 0, block);
-        add_values(sums, from, p->zero_in, p->matrix + first * p->elements, p->elements, block,
+        add_row(sums, from, p->zero_in, p->matrix + first * p->elements, p->elements, block,
                    p->elements);
         for (i = 0; i < block; i++) {
             int32_t unit = (first + i) / p->rank;

@@ -62,13 +62,10 @@ static void store_vector(element *to, const total *sums, const scaling *s, int32
                          int32_t count)
 {
     mve_pred16_t inside = vctp32q((uint32_t)count);
-    int32x4_t value = vldrwq_z_s32(sums, inside), none = vdupq_n_s32(0), down;
-    int32x4_t power = vldrbq_z_s32(s->exponents + first, inside);
-    down = vminq_s32(power, none);
-    value = vshlq_s32(value, vmaxq_s32(power, none));
-    value = vqrdmulhq_s32(value, vldrwq_z_s32(s->multipliers + first, inside));
-    value = vaddq_s32(value, vshrq_n_s32(vandq_s32(value, down), 31)); /* halves away from zero */
-    value = vaddq_n_s32(vrshlq_s32(value, down), s->zero_out);
+    int32x4_t value = vldrwq_z_s32(sums, inside);
+    value = rescaled_vector(value, vldrwq_z_s32(s->multipliers + first, inside),
+                            vldrbq_z_s32(s->exponents + first, inside));
+    value = vaddq_n_s32(value, s->zero_out);
     value = vminq_s32(vmaxq_s32(value, vdupq_n_s32(s->least)), vdupq_n_s32(s->most));
     vstrbq_p_s32(to, value, inside);
 }
@@ -94,13 +91,7 @@ static void store_sums(element *to, const total *sums, const scaling *s, int32_t
             continue;
         }
 #endif
-        if (exponents[i] < 0) { /* halves away from zero, in two steps */
-            value = high_product(sums[i], multipliers[i]);
-            value = ((value + (value >> 31)) >> (-1 - exponents[i])) + 1;
-            value = (value >> 1) + zero;
-        } else {
-            value = rescaled(sums[i], multipliers[i], exponents[i]) + zero;
-        }
+        value = rescaled(sums[i], multipliers[i], exponents[i]) + zero;
         value = value < least ? least : value;
         to[i] = (element)(value > most ? most : value);
         i++;

@@ -1,39 +1,56 @@
-#if WEIGHTS_HAVE_ZEROS
-/* What values that met weights as they are stored have added too much, to each of some sums. */
-static void take_zeros(total *sums, const element *values, const scaling *s, int32_t count,
-                       int32_t filters)
+/* One row of values. */
+static patch row_patch(const element *const *row, int32_t zero, int32_t count, int32_t apart)
 {
-    int32_t i;
-    total all = 0;
-    for (i = 0; s->zero_with && i < count; i++) {
-        all += values[i] - s->zero_in;
-    }
-    for (i = 0; i < filters; i++) {
-        sums[i] -= all * s->zero_with;
-    }
+    patch found;
+    found.rows = row;
+    found.row_count = 1;
+    found.from = found.weights_from = 0;
+    found.count = found.width = count;
+    found.zero = zero;
+    found.apart = apart;
+    return found;
 }
-#endif
+
+/* Add the products of one row of values. */
+static void add_row(total *sums, const element *values, int32_t zero, const trained *weights,
+                    int32_t count, int32_t filters, int32_t apart)
+{
+    patch p = row_patch(&values, zero, count, apart);
+    add_values(sums, &p, weights, filters);
+}
+
+/* What lies under some taps side by side in all rows of a window. */
+static patch taps_patch(const convolution *c, const footprint *under, int32_t tap, int32_t taps,
+                        int32_t channel)
+{
+    patch found;
+    found.rows = under->rows + under->down.first;
+    found.row_count = under->down.end - under->down.first;
+    found.from = column_under(under, tap) + channel;
+    found.count = taps * c->group_inputs;
+    found.zero = c->to.zero_in;
+    found.width = c->at.taps[1] * c->group_inputs;
+    found.apart = c->at.taps[0] * found.width;
+    found.weights_from = under->down.first * found.width + tap * c->group_inputs;
+    return found;
+}
 
 /* Add to the sums of some filters what lies under a window. */
 static void add_window(const convolution *c, const footprint *under, total *sums,
                        const trained *weights, int32_t channel, int32_t filters)
 {
-    int32_t i, j, taps, inputs = c->group_inputs, width = c->at.taps[1] * inputs;
-    int32_t is_dense = under->step == inputs, apart = c->at.taps[0] * width;
-    for (i = under->down.first; i < under->down.end; i++) {
-        const element *row = under->rows[i] + channel;
-        for (j = under->across.first; j < under->across.end; j += taps) {
-            const trained *with = weights + i * width + j * inputs;
-            const element *values = row + column_under(under, j);
-            taps = 1;
-            if (is_dense) {
-                taps = (j < under->bend ? under->bend : under->across.end) - j;
-            }
-            add_values(sums, values, c->to.zero_in, with, inputs * taps, filters, apart);
-#if WEIGHTS_HAVE_ZEROS
-            take_zeros(sums, values, &c->to, inputs * taps, filters);
-#endif
+    int32_t j, taps;
+    for (j = under->across.first; j < under->across.end; j += taps) {
+        patch p;
+        taps = 1;
+        if (under->step == c->group_inputs) {
+            taps = (j < under->bend ? under->bend : under->across.end) - j;
         }
+        p = taps_patch(c, under, j, taps, channel);
+        add_values(sums, &p, weights, filters);
+#if WEIGHTS_HAVE_ZEROS
+        take_zeros(sums, &p, &c->to, filters);
+#endif
     }
 }
 
@@ -59,27 +76,29 @@ static void copy_few(element *to, const element *from, int32_t count)
 
 /* Windows of few channels and several rows are gathered once for all filters, with zero points where
    nothing lies under them. */
-static int32_t has_patch(const convolution *c)
+static int32_t is_few(const convolution *c)
 {
     int32_t width = c->at.taps[1] * c->group_inputs;
-    return MOST_PATCH && c->groups == 1 && c->at.taps[0] > 1 && width < FEW &&
-           c->at.taps[0] * width <= MOST_PATCH;
+    return MOST_GATHERED && c->groups == 1 && c->at.taps[0] > 1 && width < FEW &&
+           c->at.taps[0] * width <= MOST_GATHERED;
 }
 
-static void fill_patch(const convolution *c, const footprint *under, element *to)
+static void gather(const convolution *c, const footprint *under, element *to)
 {
     int32_t i, j, taps, inputs = c->group_inputs, width = c->at.taps[1] * inputs;
-    int32_t is_dense = under->step == inputs, rows = c->at.taps[0];
+    int32_t rows = c->at.taps[0];
     if (under->down.end - under->down.first < rows ||
         under->across.end - under->across.first < c->at.taps[1]) {
-        memset(to, c->to.zero_in, (size_t)(rows * width) * sizeof *to);
+        for (i = 0; i < rows * width; i++) {
+            to[i] = (element)c->to.zero_in;
+        }
     }
-    for (i = under->down.first; i < under->down.end; i++) {
-        for (j = under->across.first; j < under->across.end; j += taps) {
-            taps = 1;
-            if (is_dense) {
-                taps = (j < under->bend ? under->bend : under->across.end) - j;
-            }
+    for (j = under->across.first; j < under->across.end; j += taps) {
+        taps = 1;
+        if (under->step == inputs) {
+            taps = (j < under->bend ? under->bend : under->across.end) - j;
+        }
+        for (i = under->down.first; i < under->down.end; i++) {
             copy_few(to + i * width + j * inputs, under->rows[i] + column_under(under, j),
                      taps * inputs);
         }
@@ -91,21 +110,28 @@ static void convolve_place(const void *numbers, const footprint *under, element 
 {
     const convolution *c = numbers;
     int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs, filters;
-    int32_t first = channels.first, group = first / c->group_filters, is_patched = has_patch(c);
+    int32_t first = channels.first, group = first / c->group_filters, end, is_one;
     const trained *weights = c->weights + first * of_filter;
-    element patch[MOST_PATCH + 1];
+    element few[MOST_GATHERED + 1];
+    const element *few_row = few;
+    patch p;
     total sums[BLOCK];
-    if (is_patched) {
-        fill_patch(c, under, patch);
+    is_one = c->groups == 1 && under->step == c->group_inputs && under->bend >= under->across.end;
+    if (is_few(c)) {
+        gather(c, under, few);
+        p = row_patch(&few_row, c->to.zero_in, of_filter, of_filter);
+        is_one = 1;
+    } else if (is_one) {
+        p = taps_patch(c, under, under->across.first, under->across.end - under->across.first, 0);
     }
     for (; first < channels.end; first += filters) {
-        int32_t end = (group + 1) * c->group_filters;
+        end = (group + 1) * c->group_filters;
         filters = smaller(smaller(channels.end, end) - first, BLOCK);
         begin_sums(sums, c->to.bias, first, filters);
-        if (is_patched) {
-            add_values(sums, patch, c->to.zero_in, weights, of_filter, filters, of_filter);
+        if (is_one) {
+            add_values(sums, &p, weights, filters);
 #if WEIGHTS_HAVE_ZEROS
-            take_zeros(sums, patch, &c->to, of_filter, filters);
+            take_zeros(sums, &p, &c->to, filters);
 #endif
         } else {
             add_window(c, under, sums, weights, group * c->group_inputs, filters);
@@ -127,7 +153,9 @@ static void take_lane_zeros(total *sums, const convolution *c, const footprint *
     for (i = under->down.first; c->to.zero_with && i < under->down.end; i++) {
         for (j = under->across.first; j < under->across.end; j++) {
             for (k = 0; k < lanes; k++) {
-                take_zeros(sums + k, under->rows[i] + column_under(under, j) + from + k, &c->to, 1, 1);
+                const element *value = under->rows[i] + column_under(under, j) + from + k;
+                patch p = row_patch(&value, c->to.zero_in, 1, 0);
+                take_zeros(sums + k, &p, &c->to, 1);
             }
         }
     }
@@ -199,10 +227,11 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
         block = smaller(BLOCK, m->units - done);
         begin_sums(sums, m->to.bias, done, block);
         for (y = 0; y < height; y++) {
-            add_values(sums, row_at(&in, y), m->to.zero_in, weights + y * count, count, block,
-                       height * count);
+            const element *row = row_at(&in, y);
+            patch p = row_patch(&row, m->to.zero_in, count, height * count);
+            add_values(sums, &p, weights + y * count, block);
 #if WEIGHTS_HAVE_ZEROS
-            take_zeros(sums, row_at(&in, y), &m->to, count, block);
+            take_zeros(sums, &p, &m->to, block);
 #endif
         }
         weights += height * count * block;
@@ -220,6 +249,7 @@ static void sum_fully(const run *r, const layer *l, range rows, range columns)
     const element *row = row_at(&in, rows.first);
     int32_t done, block, i, count = row_elements(&in), is_last = r->firing + 1 == r->stage->firings;
     const trained *weights = m->weights + rows.first * count * m->units;
+    patch p = row_patch(&row, m->to.zero_in, count, count);
     (void)columns;
     for (done = 0; done < m->units; done += block) {
         total sums[BLOCK];
@@ -228,9 +258,9 @@ static void sum_fully(const run *r, const layer *l, range rows, range columns)
         for (i = 0; r->firing && i < block; i++) {
             sums[i] = load(kept, done + i);
         }
-        add_values(sums, row, m->to.zero_in, weights, count, block, count);
+        add_values(sums, &p, weights, block);
 #if WEIGHTS_HAVE_ZEROS
-        take_zeros(sums, row, &m->to, count, block);
+        take_zeros(sums, &p, &m->to, block);
 #endif
         weights += count * block;
         for (i = 0; !is_last && i < block; i++) {
@@ -354,20 +384,10 @@ typedef struct {
     int32_t multiplier[3], exponent[3];
 } combining;
 
-static int32_t added(const combining *p, int32_t one, int32_t other)
-{
-    one = rescaled(one * SUM_STEPS, p->multiplier[0], p->exponent[0]);
-    other = rescaled(other * SUM_STEPS, p->multiplier[1], p->exponent[1]);
-    return rescaled(one + p->sign * other, p->multiplier[2], p->exponent[2]);
-}
+typedef void (*combining_cell)(const combining *, element *to, const element *one,
+                               const element *other, int32_t count);
 
-static int32_t multiplied(const combining *p, int32_t one, int32_t other)
-{
-    return rescaled(one * other, p->multiplier[2], p->exponent[2]);
-}
-
-static void combine(const run *r, const layer *l, range rows, range columns,
-                    int32_t (*of)(const combining *, int32_t, int32_t))
+static void combine(const run *r, const layer *l, range rows, range columns, combining_cell make)
 {
     const combining *p = l->parameters;
     view out = output_view(r, l), in[2];
@@ -380,19 +400,72 @@ static void combine(const run *r, const layer *l, range rows, range columns,
             element *to = row_at(&out, y) + column_at(&out, x);
             const element *one = operand_at(&p->each[0], &in[0], y, x);
             const element *other = operand_at(&p->each[1], &in[1], y, x);
-            for (c = 0; c < out.channels; c++) {
-                to[c] = stored(of(p, one[c * p->each[0].channel] - p->zero[0],
-                                  other[c * p->each[1].channel] - p->zero[1]) +
-                               p->zero_out);
-            }
+            make(p, to, one, other, out.channels);
         }
     }
     finish_region(l, &out, rows, columns);
 }
 
-LAYER(add_tensors, combine, added)
+#if defined(HELIUM)
+/* As many sums as whole vectors have; how many those are. */
+static int32_t add_in_vectors(const combining *p, element *to, const element *one,
+                           const element *other, int32_t count)
+{
+    int32x4_t least = vdupq_n_s32(LEAST), most = vdupq_n_s32(MOST), factor[3], power[3];
+    int32_t c;
+    if (sizeof *to != 1 || !p->each[0].channel || !p->each[1].channel) {
+        return 0;
+    }
+    for (c = 0; c < 3; c++) {
+        factor[c] = vdupq_n_s32(p->multiplier[c]);
+        power[c] = vdupq_n_s32(p->exponent[c]);
+    }
+    for (c = 0; c < count; c += 4) {
+        mve_pred16_t inside = vctp32q((uint32_t)(count - c));
+        int32x4_t a = vldrbq_z_s32((const int8_t *)(const void *)(one + c), inside);
+        int32x4_t b = vldrbq_z_s32((const int8_t *)(const void *)(other + c), inside);
+        a = vmulq_n_s32(vsubq_n_s32(a, p->zero[0]), SUM_STEPS);
+        b = vmulq_n_s32(vsubq_n_s32(b, p->zero[1]), SUM_STEPS);
+        a = rescaled_vector(a, factor[0], power[0]);
+        b = vmulq_n_s32(rescaled_vector(b, factor[1], power[1]), p->sign);
+        a = rescaled_vector(vaddq_s32(a, b), factor[2], power[2]);
+        a = vminq_s32(vmaxq_s32(vaddq_n_s32(a, p->zero_out), least), most);
+        vstrbq_p_s32((int8_t *)(void *)(to + c), a, inside);
+    }
+    return count;
+}
+#endif
 
-LAYER(multiply_tensors, combine, multiplied)
+static void add_cell(const combining *p, element *to, const element *one, const element *other,
+                     int32_t count)
+{
+    int32_t c = 0, sum;
+#if defined(HELIUM)
+    c = add_in_vectors(p, to, one, other, count);
+#endif
+    for (; c < count; c++) {
+        sum = rescaled((one[c * p->each[0].channel] - p->zero[0]) * SUM_STEPS, p->multiplier[0],
+                       p->exponent[0]);
+        sum += p->sign * rescaled((other[c * p->each[1].channel] - p->zero[1]) * SUM_STEPS,
+                                  p->multiplier[1], p->exponent[1]);
+        to[c] = stored(rescaled(sum, p->multiplier[2], p->exponent[2]) + p->zero_out);
+    }
+}
+
+LAYER(add_tensors, combine, add_cell)
+
+static void multiply_cell(const combining *p, element *to, const element *one,
+                          const element *other, int32_t count)
+{
+    int32_t c, product;
+    for (c = 0; c < count; c++) {
+        product = (one[c * p->each[0].channel] - p->zero[0]) *
+                  (other[c * p->each[1].channel] - p->zero[1]);
+        to[c] = stored(rescaled(product, p->multiplier[2], p->exponent[2]) + p->zero_out);
+    }
+}
+
+LAYER(multiply_tensors, combine, multiply_cell)
 
 typedef struct {
     cube axes; /* first, as for all functions over axes */
@@ -593,10 +666,18 @@ static void dequantize_region(const run *r, const layer *l, range rows, range co
 /* Keep elements within limits: a, b. */
 static void step_limits(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
 {
-    int32_t i;
+    int32_t i = 0;
     (void)channel;
     (void)column;
-    for (i = 0; i < count; i++) {
+#if defined(HELIUM)
+    for (; sizeof *v == 1 && i < count; i += 16) {
+        mve_pred16_t inside = vctp8q((uint32_t)(count - i));
+        int8_t *to = (int8_t *)(void *)(v + i);
+        int8x16_t value = vmaxq_s8(vldrbq_z_s8(to, inside), vdupq_n_s8((int8_t)s->a));
+        vstrbq_p_s8(to, vminq_s8(value, vdupq_n_s8((int8_t)s->b)), inside);
+    }
+#endif
+    for (; i < count; i++) {
         v[i] = v[i] < s->a ? s->a : v[i] > s->b ? s->b : v[i];
     }
 }

@@ -1,7 +1,6 @@
-static void add_values(total *sums, const element *values, int32_t zero, const trained *weights,
-                       int32_t count, int32_t filters, int32_t apart)
+static void add_values(total *sums, const patch *p, const trained *weights, int32_t filters)
 {
-    add_products(sums, values, zero, weights, count, filters, apart);
+    add_products(sums, p, weights + p->weights_from, 0, filters);
 }
 
 static void add_eight_lanes(const convolution *c, const footprint *under, int32_t from,

@@ -13,21 +13,49 @@ static void begin_sums(total *sums, const bias_sum *bias, int32_t first, int32_t
     }
 }
 
-/* Add products to the sums of some filters, whose weights are so far apart. */
-static void add_products(total *restrict sums, const element *restrict values, int32_t zero,
-                         const trained *restrict weights, int32_t count, int32_t filters,
-                         int32_t apart)
+/* Rows of values that filters meet, all from the same element on, and where their weights lie: so many
+   from a row to the next, and from a filter to the next. zero: what is taken from each value. */
+typedef struct {
+    const element *const *rows;
+    int32_t row_count, from, count, zero;
+    int32_t weights_from, width, apart;
+} patch;
+
+/* Add products to the sums of some filters, from a value of each row on. */
+static void add_products(total *sums, const patch *p, const trained *weights, int32_t first,
+                         int32_t filters)
 {
-    int32_t i, k;
+    int32_t i, j, k;
     for (i = 0; i < filters; i++) {
         total sum = sums[i];
-        for (k = 0; k < count; k++) {
-            sum += (values[k] - zero) * weights[k];
+        for (j = 0; j < p->row_count; j++) {
+            const element *values = p->rows[j] + p->from;
+            const trained *with = weights + j * p->width;
+            for (k = first; k < p->count; k++) {
+                sum += (values[k] - p->zero) * with[k];
+            }
         }
         sums[i] = sum;
-        weights += apart;
+        weights += p->apart;
     }
 }
+
+#if WEIGHTS_HAVE_ZEROS
+/* What values that met weights as they are stored have added too much, to each of some sums. */
+static void take_zeros(total *sums, const patch *p, const scaling *s, int32_t filters)
+{
+    int32_t i, j;
+    total all = 0;
+    for (j = 0; s->zero_with && j < p->row_count; j++) {
+        for (i = 0; i < p->count; i++) {
+            all += p->rows[j][p->from + i] - p->zero;
+        }
+    }
+    for (i = 0; i < filters; i++) {
+        sums[i] -= all * s->zero_with;
+    }
+}
+#endif
 
 /* weights: filter by filter, tap by tap, input channel by channel. */
 typedef struct {
