@@ -129,7 +129,7 @@ static void take_weights(int32_t *sums, int32_t zero, const trained *weights, in
 
 /* Add to the sums of four filters as many products of each row as whole vectors or words have; how many
    those are. */
-static int32_t add_four(int32_t *restrict sums, const patch *p, const trained *restrict weights)
+INLINED static int32_t add_four(int32_t *restrict sums, const patch *p, const trained *restrict weights)
 {
 #if defined(HELIUM)
     int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3], i, apart = p->apart;
@@ -242,7 +242,7 @@ static int32_t add_four(int32_t *restrict sums, const patch *p, const trained *r
 #endif
 }
 
-static void add_values(int32_t *sums, const patch *p, const trained *weights, int32_t filters)
+INLINED static void add_values(int32_t *sums, const patch *p, const trained *weights, int32_t filters)
 {
     int32_t done = 0;
     weights += p->weights_from;

@@ -3,6 +3,9 @@ enum { SUM_STEPS = 1048576 };
 
 /* How sums become stored integers: for each channel a multiplier and an exponent, and limits. */
 typedef struct {
+#if defined(HELIUM)
+    const bias_sum *folded;
+#endif
     const int32_t *bias, *multipliers;
     const int8_t *exponents;
     int32_t zero_in, zero_out, least, most;
@@ -58,43 +61,77 @@ static int32_t store_four_sums(element *to, const total *sums, const scaling *s,
 
 #if defined(HELIUM)
 /* Store up to four sums as `rescaled` does. */
-static void store_vector(element *to, const total *sums, const scaling *s, int32_t first,
-                         int32_t count)
+INLINED static void store_vector(element *to, const total *sums, const scaling *s, int32_t first,
+                                 int32_t count)
 {
+    int32x4_t value, factor, power;
     mve_pred16_t inside = vctp32q((uint32_t)count);
-    int32x4_t value = vldrwq_z_s32(sums, inside);
-    value = rescaled_vector(value, vldrwq_z_s32(s->multipliers + first, inside),
-                            vldrbq_z_s32(s->exponents + first, inside));
-    value = vaddq_n_s32(value, s->zero_out);
+    if (count >= 4) {
+        value = vldrwq_s32(sums);
+        factor = vldrwq_s32(s->multipliers + first);
+        power = vldrbq_s32(s->exponents + first);
+    } else {
+        value = vldrwq_z_s32(sums, inside);
+        factor = vldrwq_z_s32(s->multipliers + first, inside);
+        power = vldrbq_z_s32(s->exponents + first, inside);
+    }
+    value = vaddq_n_s32(rescaled_vector(value, factor, power), s->zero_out);
     value = vminq_s32(vmaxq_s32(value, vdupq_n_s32(s->least)), vdupq_n_s32(s->most));
-    vstrbq_p_s32(to, value, inside);
+    if (count >= 4) {
+        vstrbq_s32(to, value);
+    } else {
+        vstrbq_p_s32(to, value, inside);
+    }
 }
 #endif
 
-static void store_sums(element *to, const total *sums, const scaling *s, int32_t first,
-                       int32_t count)
+#if defined(__ARM_FEATURE_SIMD32) && !defined(HELIUM)
+/* Store a sum of 30 bits as `rescaled` does, whose exponent is below zero. */
+INLINED static void store_narrow(element *to, int32_t sum, int32_t multiplier, int32_t exponent,
+                                 const scaling *s)
 {
+    int32_t value = 2 * sum;
+#if defined(__GNUC__)
+    __asm__("smmulr %0, %0, %1" : "+r"(value) : "r"(multiplier));
+#else
+    value = high_product(sum, multiplier);
+#endif
+    value = (((value + (value >> 31)) >> (-1 - exponent)) + 1) >> 1;
+    value = __ssat(value + s->zero_out, 8);
+    value = value < s->least ? s->least : value;
+    *to = (element)(value > s->most ? s->most : value);
+}
+#endif
+
+INLINED static void store_sums(element *to, const total *sums, const scaling *s, int32_t first,
+                               int32_t count)
+{
+    int32_t i = 0;
 #if defined(HELIUM)
-    int32_t i;
-    for (i = 0; i < count; i += 4) {
+    for (; i < count; i += 4) {
         store_vector(to + i, sums + i, s, first + i, count - i);
     }
-#else
-    const int32_t *multipliers = s->multipliers + first;
-    const int8_t *exponents = s->exponents + first;
-    int32_t i = 0, zero = s->zero_out, least = s->least, most = s->most;
+#endif
     while (i < count) {
-        int32_t value;
+        int32_t value, multiplier, exponent;
 #if defined(__SSE2__)
         if (count - i >= 4 && store_four_sums(to + i, sums + i, s, first + i)) {
             i += 4;
             continue;
         }
 #endif
-        value = rescaled(sums[i], multipliers[i], exponents[i]) + zero;
-        value = value < least ? least : value;
-        to[i] = (element)(value > most ? most : value);
+        multiplier = s->multipliers[first + i];
+        exponent = s->exponents[first + i];
+#if defined(__ARM_FEATURE_SIMD32) && !defined(HELIUM)
+        if (SUMS_ARE_NARROW && exponent < 0) {
+            store_narrow(to + i, sums[i], multiplier, exponent, s);
+            i++;
+            continue;
+        }
+#endif
+        value = rescaled(sums[i], multiplier, exponent) + s->zero_out;
+        value = value < s->least ? s->least : value;
+        to[i] = (element)(value > s->most ? s->most : value);
         i++;
     }
-#endif
 }

@@ -105,6 +105,19 @@ static void gather(const convolution *c, const footprint *under, element *to)
     }
 }
 
+/* What four filters make of a patch, from sums on that begin with some. */
+static void make_four(element *to, const patch *p, const trained *weights, const scaling *s,
+                      const bias_sum *begin, int32_t first)
+{
+    total sums[BLOCK];
+    begin_sums(sums, begin, first, BLOCK);
+    add_values(sums, p, weights, BLOCK);
+#if WEIGHTS_HAVE_ZEROS
+    take_zeros(sums, p, s, BLOCK);
+#endif
+    store_sums(to, sums, s, first, BLOCK);
+}
+
 static void convolve_place(const void *numbers, const footprint *under, element *to,
                            range channels)
 {
@@ -112,6 +125,7 @@ static void convolve_place(const void *numbers, const footprint *under, element 
     int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs, filters;
     int32_t first = channels.first, group = first / c->group_filters, end, is_one;
     const trained *weights = c->weights + first * of_filter;
+    const bias_sum *begin = c->to.bias;
     element few[MOST_GATHERED + 1];
     const element *few_row = few;
     patch p;
@@ -124,18 +138,22 @@ static void convolve_place(const void *numbers, const footprint *under, element 
     } else if (is_one) {
         p = taps_patch(c, under, under->across.first, under->across.end - under->across.first, 0);
     }
+#if defined(HELIUM) && !WEIGHTS_HAVE_ZEROS
+    if (is_one && c->to.folded && p.row_count * p.count == of_filter) {
+        begin = c->to.folded;
+        p.zero = 0;
+    }
+#endif
+    for (; is_one && channels.end - first >= BLOCK; first += BLOCK) {
+        make_four(to, &p, weights, &c->to, begin, first);
+        weights += of_filter * BLOCK;
+        to += BLOCK;
+    }
     for (; first < channels.end; first += filters) {
         end = (group + 1) * c->group_filters;
         filters = smaller(smaller(channels.end, end) - first, BLOCK);
         begin_sums(sums, c->to.bias, first, filters);
-        if (is_one) {
-            add_values(sums, &p, weights, filters);
-#if WEIGHTS_HAVE_ZEROS
-            take_zeros(sums, &p, &c->to, filters);
-#endif
-        } else {
-            add_window(c, under, sums, weights, group * c->group_inputs, filters);
-        }
+        add_window(c, under, sums, weights, group * c->group_inputs, filters);
         store_sums(to, sums, &c->to, first, filters);
         weights += of_filter * filters;
         to += filters;
@@ -219,11 +237,26 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
     view in = input_view(r, l, 0), out = output_view(r, l);
     element *place = row_at(&out, 0);
     const trained *weights = m->weights;
-    int32_t done, block, y, count = row_elements(&in), height = l->inputs[0].source->height;
+    int32_t done, block, y, first = 0, count = row_elements(&in), height = l->inputs[0].source->height;
     total sums[BLOCK];
     (void)rows;
     (void)columns;
-    for (done = 0; done < m->units; done += block) {
+    if (height == 1) {
+        const element *row = row_at(&in, 0);
+        const bias_sum *begin = m->to.bias;
+        patch p = row_patch(&row, m->to.zero_in, count, count);
+#if defined(HELIUM) && !WEIGHTS_HAVE_ZEROS
+        if (m->to.folded) {
+            begin = m->to.folded;
+            p.zero = 0;
+        }
+#endif
+        for (; m->units - first >= BLOCK; first += BLOCK) {
+            make_four(place + first, &p, weights, &m->to, begin, first);
+            weights += BLOCK * count;
+        }
+    }
+    for (done = first; done < m->units; done += block) {
         block = smaller(BLOCK, m->units - done);
         begin_sums(sums, m->to.bias, done, block);
         for (y = 0; y < height; y++) {

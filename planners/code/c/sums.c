@@ -1,7 +1,7 @@
 /* Filters that are summed at once, and channels that are where each has a filter of its own. */
 enum { BLOCK = 4, LANES = 8 };
 
-static void begin_sums(total *sums, const bias_sum *bias, int32_t first, int32_t count)
+INLINED static void begin_sums(total *sums, const bias_sum *bias, int32_t first, int32_t count)
 {
     int32_t i;
     if (bias && count == BLOCK) {

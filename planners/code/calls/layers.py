@@ -99,11 +99,19 @@ def packed_filters(kernel: Array, groups: int) -> Array:
     return np.concatenate(pieces)
 
 
+def is_depthwise(one: Described) -> bool:
+    """Return whether a layer is a convolution with a filter for each channel."""
+    operator = one.layer.operator
+    if not isinstance(operator, op.Convolution) or operator.groups == 1:
+        return False
+    return one.inputs[0].channels == operator.groups == operator.filters
+
+
 def convolution_call(
     one: Described, operator: op.Convolution, packing: Packing, tail: Tail, packed: Array | None
 ) -> Call:
     """Return the call for a convolution. packed: its filters, where they are packed already."""
-    if operator.groups == 1 or not one.inputs[0].channels == operator.groups == operator.filters:
+    if not is_depthwise(one):
         return dense_convolution(one, packing, tail, packed)
     kernel = one.symbol("kernel", one.weights["kernel"][:, 0].transpose(1, 2, 0))
     fields = (window_fields(operator.window), operator.groups, 1, 1, kernel)

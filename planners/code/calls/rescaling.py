@@ -20,9 +20,11 @@ from cnn2csdf.fixed_point.single_precision import power_table
 from cnn2csdf.integers import LARGEST, has_wide_sums, multiplier, multipliers, quantized
 from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
+from planners.code.c_text import NULL
 from planners.code.calls.layers import (
     call_of,
     constant_fields,
+    is_depthwise,
     operand_fields,
     pooling_call,
     window_fields,
@@ -116,7 +118,27 @@ def scaling(one: Described, role: str) -> tuple[object, ...]:
     for operator in one.layer.epilogue:
         low, high = limits(one, operator)
         least, most = (min(max(place, low), high) for place in (least, most))
-    return (bias, *factors, *ends, least, most, *zeros)
+    return (f"FOLDED({_folded(one, role)}) {bias or NULL}", *factors, *ends, least, most, *zeros)
+
+
+def _folded(one: Described, role: str) -> str:
+    """Return the symbol of what sums of whole windows begin with: the bias less zero points.
+
+    Products of values as they are stored are added to it. Finds, too, whether sums are narrow.
+    """
+    given, weights = given_types(one), one.weights[role]
+    if given.element is not Element.INT8:
+        return NULL
+    each = weights.reshape(len(weights), -1).astype(np.int64)
+    bias = one.weights["bias"].astype(np.int64) if "bias" in one.weights else np.int64(0)
+    if np.max(np.abs(bias) + 255 * 255 * each.shape[1]) >= 2**30:
+        one.tables.sums_are_narrow = False
+    begin = bias - given.zero_point * each.sum(axis=1)
+    if not given.zero_point or np.abs(begin).max() >= 2**31 or is_depthwise(one):
+        return NULL
+    symbol = one.computed(f"{role}_folded", begin.astype(np.int32))
+    one.tables.folded.add(symbol)
+    return symbol
 
 
 def averaging(one: Described, count: int) -> tuple[object, ...]:
