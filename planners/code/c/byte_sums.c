@@ -168,7 +168,7 @@ INLINED static int32_t add_four(int32_t *restrict sums, const patch *p, const tr
     }
     return p->count;
 #elif defined(__ARM_FEATURE_SIMD32)
-    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3], left = 0, i, apart = p->apart;
+    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3], left, i, apart = p->apart;
     int16x2_t less = (int16x2_t)((uint32_t)(-p->zero & 0xFFFF) * UINT32_C(0x10001));
     for (i = 0; i < p->row_count; i++) {
         const element *values = p->rows[i] + p->from;
@@ -179,12 +179,21 @@ INLINED static int32_t add_four(int32_t *restrict sums, const patch *p, const tr
         for (; left >= QUAD; left -= QUAD) {
             MEET_FOUR(QUAD_MEETS_FOUR);
         }
+        for (; left > 0; left--) {
+            int32_t value = *values++ - p->zero;
+            a += value * with[0];
+            b += value * with[apart];
+            c += value * third[0];
+            d += value * third[apart];
+            with++;
+            third++;
+        }
     }
     sums[0] = a;
     sums[1] = b;
     sums[2] = c;
     sums[3] = d;
-    return p->count - left;
+    return p->count;
 #elif defined(__AVX2__)
     __m256i a = _mm256_setzero_si256(), b = a, c = a, d = a;
     __m256i less = _mm256_set1_epi16((short)p->zero);
@@ -254,30 +263,48 @@ INLINED static void add_values(int32_t *sums, const patch *p, const trained *wei
     }
 }
 
-/* As add_few_lanes, for four or eight channels of taps side by side. step: from a tap to the next. */
-static void add_lanes(int32_t *sums, const patch *p, const trained *weights, int32_t from,
-                      int32_t step)
+#if defined(__ARM_FEATURE_SIMD32) && !defined(HELIUM)
+/* Four values meet as many weights, of a sum each. */
+#define LANES_MEET                                                                                \
+    "ldr %[odd], [%[v]]\n\t"                                                                      \
+    "ldr %[t], [%[w]]\n\t"                                                                        \
+    "sxtab16 %[even], %[less], %[odd]\n\t"                                                        \
+    "sxtab16 %[odd], %[less], %[odd], ror #8\n\t"                                                 \
+    "sxtb16 %[u], %[t]\n\t"                                                                       \
+    "sxtb16 %[t], %[t], ror #8\n\t"                                                               \
+    "smlabb %[a], %[u], %[even], %[a]\n\t"                                                        \
+    "smlabb %[b], %[t], %[odd], %[b]\n\t"                                                         \
+    "smlatt %[c], %[u], %[even], %[c]\n\t"                                                        \
+    "smlatt %[d], %[t], %[odd], %[d]\n\t"
+#endif
+
+/* Add to sums of four or eight channels what lies under taps side by side, from a channel on. step: from
+   a tap to the next. */
+INLINED static void add_lanes(int32_t *sums, const patch *p, const trained *weights, int32_t from,
+                              int32_t step)
 {
     int32_t i, zero = p->zero, apart = p->apart;
 #if defined(HELIUM)
     int32x4x2_t all = vld2q_s32(sums); /* channels of even and of odd numbers */
-    for (i = 0; i < p->row_count; i++, weights += p->width) {
-        const element *values = p->rows[i] + p->from + from, *end = values + p->count;
-        const trained *with = weights;
-        for (; values != end; values += step, with += apart) {
-            int16x8_t v = vsubq_n_s16(vldrbq_s16(values), (int16_t)zero), w = vldrbq_s16(with);
-            all.val[0] = vaddq_s32(all.val[0], vmullbq_int_s16(v, w));
-            all.val[1] = vaddq_s32(all.val[1], vmulltq_int_s16(v, w));
-        }
-    }
-    vst2q_s32(sums, all);
+    int32x4_t even = all.val[0], odd = all.val[1];
 #elif defined(__SSE2__)
     __m128i less = _mm_set1_epi16((short)zero), *all = (__m128i *)(void *)sums;
     __m128i low = _mm_loadu_si128(all), high = _mm_loadu_si128(all + 1);
-    for (i = 0; i < p->row_count; i++, weights += p->width) {
+#else
+    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
+#endif
+#if defined(__ARM_FEATURE_SIMD32) && !defined(HELIUM)
+    int16x2_t less = (int16x2_t)((uint32_t)(-zero & 0xFFFF) * UINT32_C(0x10001));
+#endif
+    for (i = 0; i < p->row_count; i++) {
         const element *values = p->rows[i] + p->from + from, *end = values + p->count;
-        const trained *with = weights;
+        const trained *with = weights + i * p->width;
         for (; values != end; values += step, with += apart) {
+#if defined(HELIUM)
+            int16x8_t v = vsubq_n_s16(vldrbq_s16(values), (int16_t)zero), w = vldrbq_s16(with);
+            even = vaddq_s32(even, vmullbq_int_s16(v, w));
+            odd = vaddq_s32(odd, vmulltq_int_s16(v, w));
+#elif defined(__SSE2__)
             __m128i v = _mm_loadl_epi64((const __m128i *)(const void *)values);
             __m128i w = _mm_loadl_epi64((const __m128i *)(const void *)with), lower, upper;
             v = _mm_sub_epi16(lower_words(v), less);
@@ -286,32 +313,13 @@ static void add_lanes(int32_t *sums, const patch *p, const trained *weights, int
             upper = _mm_mulhi_epi16(v, w);
             low = _mm_add_epi32(low, _mm_unpacklo_epi16(lower, upper));
             high = _mm_add_epi32(high, _mm_unpackhi_epi16(lower, upper));
-        }
-    }
-    _mm_storeu_si128(all, low);
-    _mm_storeu_si128(all + 1, high);
-#else
-    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
-#if defined(__ARM_FEATURE_SIMD32)
-    int16x2_t less = (int16x2_t)((uint32_t)(-zero & 0xFFFF) * UINT32_C(0x10001));
-#endif
-    for (i = 0; i < p->row_count; i++, weights += p->width) {
-        const element *values = p->rows[i] + p->from + from, *end = values + p->count;
-        const trained *with = weights;
-        for (; values != end; values += step, with += apart) {
-#if defined(__ARM_FEATURE_SIMD32)
-            int8x4_t v, w;
-            int32_t even, odd, even_with, odd_with;
-            memcpy(&v, values, sizeof v);
-            memcpy(&w, with, sizeof w);
-            even = (int32_t)__sxtab16(less, v);
-            odd = (int32_t)odd_bytes(less, v);
-            even_with = (int32_t)__sxtb16(w);
-            odd_with = (int32_t)odd_alone(w);
-            a += (int16_t)even * (int16_t)even_with;
-            b += (int16_t)odd * (int16_t)odd_with;
-            c += (even >> 16) * (even_with >> 16);
-            d += (odd >> 16) * (odd_with >> 16);
+#elif defined(__ARM_FEATURE_SIMD32)
+            int32_t even, odd, t, u;
+            __asm__(LANES_MEET
+                    : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [even] "=&r"(even),
+                      [odd] "=&r"(odd), [t] "=&r"(t), [u] "=&r"(u)
+                    : [v] "r"(values), [w] "r"(with), [less] "r"(less)
+                    : "memory");
 #else
             a += (values[0] - zero) * with[0];
             b += (values[1] - zero) * with[1];
@@ -320,6 +328,14 @@ static void add_lanes(int32_t *sums, const patch *p, const trained *weights, int
 #endif
         }
     }
+#if defined(HELIUM)
+    all.val[0] = even;
+    all.val[1] = odd;
+    vst2q_s32(sums, all);
+#elif defined(__SSE2__)
+    _mm_storeu_si128(all, low);
+    _mm_storeu_si128(all + 1, high);
+#else
     sums[0] = a;
     sums[1] = b;
     sums[2] = c;
@@ -327,24 +343,42 @@ static void add_lanes(int32_t *sums, const patch *p, const trained *weights, int
 #endif
 }
 
-static void add_eight_lanes(const convolution *c, const footprint *under, int32_t from,
-                            int32_t first, int32_t *sums)
+/* How many of so many channels are made at once, of windows that are one patch. */
+#if defined(HELIUM) || defined(__SSE2__)
+enum { SIDE_BY_SIDE = 8 };
+#else
+enum { SIDE_BY_SIDE = 4 };
+#endif
+
+static void make_lanes(element *to, const patch *p, const trained *weights, int32_t from,
+                       int32_t step, const scaling *s, int32_t first)
 {
-    int32_t j, taps, step = under->step;
+    total sums[SIDE_BY_SIDE];
+    begin_sums(sums, s->bias, first, SIDE_BY_SIDE);
+    add_lanes(sums, p, weights, from, step);
+    store_sums(to, sums, s, first, SIDE_BY_SIDE);
+}
+
+/* Make the channels of a place that go into such lanes; how many those are. */
+static int32_t make_all_lanes(element *to, const convolution *c, const footprint *under,
+                              int32_t first, int32_t count)
+{
+    int32_t from, step = under->step;
+    const trained *weights = c->weights + first;
     patch p;
+    if (WEIGHTS_HAVE_ZEROS || under->bend < under->across.end) {
+        return 0;
+    }
     p.rows = under->rows + under->down.first;
     p.row_count = under->down.end - under->down.first;
+    p.from = column_under(under, under->across.first);
+    p.count = (under->across.end - under->across.first) * step;
     p.zero = c->to.zero_in;
     p.apart = c->groups;
     p.width = c->at.taps[1] * c->groups;
-    for (j = under->across.first; j < under->across.end; j += taps) {
-        const trained *weights = c->weights + under->down.first * p.width + j * c->groups + first;
-        taps = (j < under->bend ? under->bend : under->across.end) - j;
-        p.from = column_under(under, j);
-        p.count = taps * step;
-        add_lanes(sums, &p, weights, from, step);
-#if !defined(HELIUM) && !defined(__SSE2__)
-        add_lanes(sums + HALF, &p, weights + HALF, from + HALF, step);
-#endif
+    weights += under->down.first * p.width + under->across.first * c->groups;
+    for (from = 0; from + SIDE_BY_SIDE <= count; from += SIDE_BY_SIDE) {
+        make_lanes(to + from, &p, weights + from, from, step, &c->to, first + from);
     }
+    return from;
 }

@@ -86,9 +86,8 @@ INLINED static void store_vector(element *to, const total *sums, const scaling *
 #endif
 
 #if defined(__ARM_FEATURE_SIMD32) && !defined(HELIUM)
-/* Store a sum of 30 bits as `rescaled` does, whose exponent is below zero. */
-INLINED static void store_narrow(element *to, int32_t sum, int32_t multiplier, int32_t exponent,
-                                 const scaling *s)
+/* `rescaled` for a sum of 30 bits and an exponent below zero. */
+INLINED static int32_t rescaled_narrow(int32_t sum, int32_t multiplier, int32_t exponent)
 {
     int32_t value = 2 * sum;
 #if defined(__GNUC__)
@@ -96,10 +95,7 @@ INLINED static void store_narrow(element *to, int32_t sum, int32_t multiplier, i
 #else
     value = high_product(sum, multiplier);
 #endif
-    value = (((value + (value >> 31)) >> (-1 - exponent)) + 1) >> 1;
-    value = __ssat(value + s->zero_out, 8);
-    value = value < s->least ? s->least : value;
-    *to = (element)(value > s->most ? s->most : value);
+    return (((value + (value >> 31)) >> (-1 - exponent)) + 1) >> 1;
 }
 #endif
 
@@ -111,27 +107,30 @@ INLINED static void store_sums(element *to, const total *sums, const scaling *s,
     for (; i < count; i += 4) {
         store_vector(to + i, sums + i, s, first + i, count - i);
     }
-#endif
+#else
+    const int32_t *multipliers = s->multipliers + first;
+    const int8_t *exponents = s->exponents + first;
+    int32_t zero = s->zero_out, least = s->least, most = s->most;
     while (i < count) {
-        int32_t value, multiplier, exponent;
+        int32_t value;
 #if defined(__SSE2__)
         if (count - i >= 4 && store_four_sums(to + i, sums + i, s, first + i)) {
             i += 4;
             continue;
         }
-#endif
-        multiplier = s->multipliers[first + i];
-        exponent = s->exponents[first + i];
-#if defined(__ARM_FEATURE_SIMD32) && !defined(HELIUM)
-        if (SUMS_ARE_NARROW && exponent < 0) {
-            store_narrow(to + i, sums[i], multiplier, exponent, s);
+#elif defined(__ARM_FEATURE_SIMD32)
+        if (SUMS_ARE_NARROW && exponents[i] < 0) {
+            value = rescaled_narrow(sums[i], multipliers[i], exponents[i]) + zero;
+            value = value < least ? least : value;
+            to[i] = (element)(value > most ? most : value);
             i++;
             continue;
         }
 #endif
-        value = rescaled(sums[i], multiplier, exponent) + s->zero_out;
-        value = value < s->least ? s->least : value;
-        to[i] = (element)(value > s->most ? s->most : value);
+        value = rescaled(sums[i], multipliers[i], exponents[i]) + zero;
+        value = value < least ? least : value;
+        to[i] = (element)(value > most ? most : value);
         i++;
     }
+#endif
 }

@@ -184,16 +184,13 @@ static void depthwise_place(const void *numbers, const footprint *under, element
                             range channels)
 {
     const convolution *c = numbers;
-    int32_t from, count = channels.end - channels.first;
+    int32_t count = channels.end - channels.first;
+    int32_t from = make_all_lanes(to, c, under, channels.first, count);
     total sums[LANES];
-    for (from = 0; from < count; from += LANES) {
+    for (; from < count; from += LANES) {
         int32_t first = channels.first + from, lanes = smaller(LANES, count - from);
         begin_sums(sums, c->to.bias, first, lanes);
-        if (lanes == LANES) {
-            add_eight_lanes(c, under, from, first, sums);
-        } else {
-            add_few_lanes(c, under, from, first, lanes, sums);
-        }
+        add_few_lanes(c, under, from, first, lanes, sums);
 #if WEIGHTS_HAVE_ZEROS
         take_lane_zeros(sums, c, under, from, lanes);
 #endif

@@ -4,8 +4,8 @@ enum { BLOCK = 4, LANES = 8 };
 INLINED static void begin_sums(total *sums, const bias_sum *bias, int32_t first, int32_t count)
 {
     int32_t i;
-    if (bias && count == BLOCK) {
-        memcpy(sums, bias + first, BLOCK * sizeof *sums);
+    if (bias && count % BLOCK == 0) {
+        memcpy(sums, bias + first, (size_t)count * sizeof *sums);
         return;
     }
     for (i = 0; i < count; i++) {
