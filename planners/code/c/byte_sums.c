@@ -132,11 +132,17 @@ static void take_weights(int32_t *sums, int32_t zero, const trained *weights, in
 INLINED static int32_t add_four(int32_t *restrict sums, const patch *p, const trained *restrict weights)
 {
 #if defined(HELIUM)
-    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3], i, apart = p->apart;
+    int32_t a, b, c, d, apart = p->apart, count = p->count, i;
     const trained *w = weights;
-    for (i = 0; i < p->row_count; i++, w += p->width) {
+    NOT_IN_VECTORS;
+    a = sums[0];
+    b = sums[1];
+    c = sums[2];
+    d = sums[3];
+    for (i = 0; i < p->row_count; i++) {
         const element *values = p->rows[i] + p->from;
         const trained *with = w, *x = w + apart, *y = x + apart, *z = y + apart;
+        w += p->width;
         __asm__("wlstp.8 lr, %[n], 1f\n"
                 "2:\n\t"
                 "vldrb.8 q0, [%[v]], #16\n\t"
@@ -152,13 +158,14 @@ INLINED static int32_t add_four(int32_t *restrict sums, const patch *p, const tr
                 "1:"
                 : [a] "+Te"(a), [b] "+Te"(b), [c] "+Te"(c), [d] "+Te"(d), [v] "+r"(values),
                   [w] "+r"(with), [x] "+r"(x), [y] "+r"(y), [z] "+r"(z)
-                : [n] "r"(p->count)
+                : [n] "r"(count)
                 : "q0", "q1", "lr", "cc", "memory");
     }
     sums[0] = a;
     sums[1] = b;
     sums[2] = c;
     sums[3] = d;
+    NOT_IN_VECTORS;
     if (p->zero && p->count == p->width) {
         take_weights(sums, p->zero, weights, p->row_count * p->count, apart);
     } else if (p->zero) {

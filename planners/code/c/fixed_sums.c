@@ -122,7 +122,9 @@ INLINED static void store_sums(element *to, const total *sums, const scaling *s,
         if (SUMS_ARE_NARROW && exponents[i] < 0) {
             value = rescaled_narrow(sums[i], multipliers[i], exponents[i]) + zero;
             value = value < least ? least : value;
-            to[i] = (element)(value > most ? most : value);
+            value = value > most ? most : value;
+            __asm__("" : "+r"(value)); /* no byte before it is stored */
+            to[i] = (element)value;
             i++;
             continue;
         }

@@ -36,7 +36,7 @@ static patch taps_patch(const convolution *c, const footprint *under, int32_t ta
 }
 
 /* Add to the sums of some filters what lies under a window. */
-static void add_window(const convolution *c, const footprint *under, total *sums,
+APART static void add_window(const convolution *c, const footprint *under, total *sums,
                        const trained *weights, int32_t channel, int32_t filters)
 {
     int32_t j, taps;
@@ -105,17 +105,23 @@ static void gather(const convolution *c, const footprint *under, element *to)
     }
 }
 
-/* What four filters make of a patch, from sums on that begin with some. */
-static void make_four(element *to, const patch *p, const trained *weights, const scaling *s,
-                      const bias_sum *begin, int32_t first)
+/* Store what filters make of a patch, four at a time, from sums on that begin with some; weights: from
+   the first filter on. The first that is left. */
+static int32_t make_filters(element *to, const patch *p, const trained *weights, const scaling *s,
+                            const bias_sum *begin, range filters)
 {
-    total sums[BLOCK];
-    begin_sums(sums, begin, first, BLOCK);
-    add_values(sums, p, weights, BLOCK);
+    for (; filters.end - filters.first >= BLOCK; filters.first += BLOCK) {
+        total sums[BLOCK];
+        begin_sums(sums, begin, filters.first, BLOCK);
+        add_values(sums, p, weights, BLOCK);
 #if WEIGHTS_HAVE_ZEROS
-    take_zeros(sums, p, s, BLOCK);
+        take_zeros(sums, p, s, BLOCK);
 #endif
-    store_sums(to, sums, s, first, BLOCK);
+        store_sums(to, sums, s, filters.first, BLOCK);
+        weights += BLOCK * p->apart;
+        to += BLOCK;
+    }
+    return filters.first;
 }
 
 static void convolve_place(const void *numbers, const footprint *under, element *to,
@@ -144,10 +150,10 @@ static void convolve_place(const void *numbers, const footprint *under, element 
         p.zero = 0;
     }
 #endif
-    for (; is_one && channels.end - first >= BLOCK; first += BLOCK) {
-        make_four(to, &p, weights, &c->to, begin, first);
-        weights += of_filter * BLOCK;
-        to += BLOCK;
+    if (is_one) {
+        first = make_filters(to, &p, weights, &c->to, begin, channels);
+        weights += (first - channels.first) * of_filter;
+        to += first - channels.first;
     }
     for (; first < channels.end; first += filters) {
         end = (group + 1) * c->group_filters;
@@ -235,6 +241,7 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
     element *place = row_at(&out, 0);
     const trained *weights = m->weights;
     int32_t done, block, y, first = 0, count = row_elements(&in), height = l->inputs[0].source->height;
+    range all = {0, 0};
     total sums[BLOCK];
     (void)rows;
     (void)columns;
@@ -248,10 +255,9 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
             p.zero = 0;
         }
 #endif
-        for (; m->units - first >= BLOCK; first += BLOCK) {
-            make_four(place + first, &p, weights, &m->to, begin, first);
-            weights += BLOCK * count;
-        }
+        all.end = m->units;
+        first = make_filters(place, &p, weights, &m->to, begin, all);
+        weights += first * count;
     }
     for (done = first; done < m->units; done += block) {
         block = smaller(BLOCK, m->units - done);
