@@ -61,11 +61,9 @@ INLINED = """/* Of a function that calls what it is given: copied into each that
 #if defined(__GNUC__)
 #define INLINED __attribute__((always_inline)) inline
 #define APART __attribute__((noinline)) /* not to take stack from its caller */
-#define NOT_IN_VECTORS __asm__ volatile("" : : : "memory") /* numbers that instructions take singly */
 #else
 #define INLINED
 #define APART
-#define NOT_IN_VECTORS ((void)0)
 #endif
 
 """

@@ -132,40 +132,55 @@ static void take_weights(int32_t *sums, int32_t zero, const trained *weights, in
 INLINED static int32_t add_four(int32_t *restrict sums, const patch *p, const trained *restrict weights)
 {
 #if defined(HELIUM)
-    int32_t a, b, c, d, apart = p->apart, count = p->count, i;
-    const trained *w = weights;
-    NOT_IN_VECTORS;
-    a = sums[0];
-    b = sums[1];
-    c = sums[2];
-    d = sums[3];
-    for (i = 0; i < p->row_count; i++) {
-        const element *values = p->rows[i] + p->from;
-        const trained *with = w, *x = w + apart, *y = x + apart, *z = y + apart;
-        w += p->width;
-        __asm__("wlstp.8 lr, %[n], 1f\n"
-                "2:\n\t"
-                "vldrb.8 q0, [%[v]], #16\n\t"
-                "vldrb.8 q1, [%[w]], #16\n\t"
-                "vmladava.s8 %[a], q0, q1\n\t"
-                "vldrb.8 q1, [%[x]], #16\n\t"
-                "vmladava.s8 %[b], q0, q1\n\t"
-                "vldrb.8 q1, [%[y]], #16\n\t"
-                "vmladava.s8 %[c], q0, q1\n\t"
-                "vldrb.8 q1, [%[z]], #16\n\t"
-                "vmladava.s8 %[d], q0, q1\n\t"
-                "letp lr, 2b\n"
-                "1:"
-                : [a] "+Te"(a), [b] "+Te"(b), [c] "+Te"(c), [d] "+Te"(d), [v] "+r"(values),
-                  [w] "+r"(with), [x] "+r"(x), [y] "+r"(y), [z] "+r"(z)
-                : [n] "r"(count)
-                : "q0", "q1", "lr", "cc", "memory");
+    int32_t all[BLOCK], i, apart = p->apart;
+    int32_t a = 0, b = 0, c = 0, d = 0, x, y, z;
+    const trained *base = weights, *w;
+    const element *const *row = p->rows, *values;
+    if (p->row_count <= 0) {
+        return p->count;
     }
-    sums[0] = a;
-    sums[1] = b;
-    sums[2] = c;
-    sums[3] = d;
-    NOT_IN_VECTORS;
+    /* All rows at once: compilers move their numbers about between vectors and registers. */
+    __asm__("1:\n\t"
+            "ldr lr, [%[p], %[apart]]\n\t"
+            "mov %[w], %[base]\n\t"
+            "add %[x], %[w], lr\n\t"
+            "add %[y], %[x], lr\n\t"
+            "add %[z], %[y], lr\n\t"
+            "ldr lr, [%[p], %[width]]\n\t"
+            "add %[base], lr\n\t"
+            "ldr %[v], [%[row]], #4\n\t"
+            "ldr lr, [%[p], %[from]]\n\t"
+            "add %[v], lr\n\t"
+            "ldr lr, [%[p], %[count]]\n\t"
+            "wlstp.8 lr, lr, 3f\n"
+            "2:\n\t"
+            "vldrb.8 q0, [%[v]], #16\n\t"
+            "vldrb.8 q1, [%[w]], #16\n\t"
+            "vmladava.s8 %[a], q0, q1\n\t"
+            "vldrb.8 q1, [%[x]], #16\n\t"
+            "vmladava.s8 %[b], q0, q1\n\t"
+            "vldrb.8 q1, [%[y]], #16\n\t"
+            "vmladava.s8 %[c], q0, q1\n\t"
+            "vldrb.8 q1, [%[z]], #16\n\t"
+            "vmladava.s8 %[d], q0, q1\n\t"
+            "letp lr, 2b\n"
+            "3:\n\t"
+            "ldrd lr, %[v], [%[p]]\n\t"
+            "add lr, lr, %[v], lsl #2\n\t"
+            "cmp %[row], lr\n\t"
+            "blo 1b"
+            : [a] "+Te"(a), [b] "+Te"(b), [c] "+Te"(c), [d] "+Te"(d), [v] "=&r"(values),
+              [w] "=&r"(w), [x] "=&r"(x), [y] "=&r"(y), [z] "=&r"(z), [base] "+r"(base),
+              [row] "+r"(row)
+            : [p] "r"(p), [from] "i"(offsetof(patch, from)), [count] "i"(offsetof(patch, count)),
+              [width] "i"(offsetof(patch, width)), [apart] "i"(offsetof(patch, apart))
+            : "q0", "q1", "lr", "cc", "memory");
+    __asm__("strd %[a], %[b], [%[to]]\n\t"
+            "strd %[c], %[d], [%[to], #8]"
+            :
+            : [to] "r"(all), [a] "r"(a), [b] "r"(b), [c] "r"(c), [d] "r"(d)
+            : "memory");
+    vstrwq_s32(sums, vaddq_s32(vldrwq_s32(sums), vldrwq_s32(all)));
     if (p->zero && p->count == p->width) {
         take_weights(sums, p->zero, weights, p->row_count * p->count, apart);
     } else if (p->zero) {

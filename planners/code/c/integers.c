@@ -36,7 +36,7 @@ static patch taps_patch(const convolution *c, const footprint *under, int32_t ta
 }
 
 /* Add to the sums of some filters what lies under a window. */
-APART static void add_window(const convolution *c, const footprint *under, total *sums,
+static void add_window(const convolution *c, const footprint *under, total *sums,
                        const trained *weights, int32_t channel, int32_t filters)
 {
     int32_t j, taps;
@@ -124,18 +124,37 @@ static int32_t make_filters(element *to, const patch *p, const trained *weights,
     return filters.first;
 }
 
+/* Make channels of a place whose windows are no patch, or that are less than four. */
+APART static void make_singly(const convolution *c, const footprint *under, element *to,
+                              range channels)
+{
+    int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs, filters, end;
+    int32_t first = channels.first, group = first / c->group_filters;
+    const trained *weights = c->weights + first * of_filter;
+    total sums[BLOCK];
+    for (; first < channels.end; first += filters) {
+        end = (group + 1) * c->group_filters;
+        filters = smaller(smaller(channels.end, end) - first, BLOCK);
+        begin_sums(sums, c->to.bias, first, filters);
+        add_window(c, under, sums, weights, group * c->group_inputs, filters);
+        store_sums(to, sums, &c->to, first, filters);
+        weights += of_filter * filters;
+        to += filters;
+        group += first + filters == end;
+    }
+}
+
 static void convolve_place(const void *numbers, const footprint *under, element *to,
                            range channels)
 {
     const convolution *c = numbers;
-    int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs, filters;
-    int32_t first = channels.first, group = first / c->group_filters, end, is_one;
+    int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs;
+    int32_t first = channels.first, is_one;
     const trained *weights = c->weights + first * of_filter;
     const bias_sum *begin = c->to.bias;
     element few[MOST_GATHERED + 1];
     const element *few_row = few;
     patch p;
-    total sums[BLOCK];
     is_one = c->groups == 1 && under->step == c->group_inputs && under->bend >= under->across.end;
     if (is_few(c)) {
         gather(c, under, few);
@@ -152,18 +171,11 @@ static void convolve_place(const void *numbers, const footprint *under, element 
 #endif
     if (is_one) {
         first = make_filters(to, &p, weights, &c->to, begin, channels);
-        weights += (first - channels.first) * of_filter;
         to += first - channels.first;
     }
-    for (; first < channels.end; first += filters) {
-        end = (group + 1) * c->group_filters;
-        filters = smaller(smaller(channels.end, end) - first, BLOCK);
-        begin_sums(sums, c->to.bias, first, filters);
-        add_window(c, under, sums, weights, group * c->group_inputs, filters);
-        store_sums(to, sums, &c->to, first, filters);
-        weights += of_filter * filters;
-        to += filters;
-        group += first + filters == end;
+    if (first < channels.end) {
+        channels.first = first;
+        make_singly(c, under, to, channels);
     }
 }
 

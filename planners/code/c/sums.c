@@ -4,6 +4,12 @@ enum { BLOCK = 4, LANES = 8 };
 INLINED static void begin_sums(total *sums, const bias_sum *bias, int32_t first, int32_t count)
 {
     int32_t i;
+#if defined(HELIUM)
+    if (bias && count == BLOCK && sizeof *sums == 4) {
+        vstrwq_s32((int32_t *)(void *)sums, vldrwq_s32((const int32_t *)(const void *)(bias + first)));
+        return;
+    }
+#endif
     if (bias && count % BLOCK == 0) {
         memcpy(sums, bias + first, (size_t)count * sizeof *sums);
         return;
