@@ -33,9 +33,10 @@ STATE_BYTES = 24  # of the state beside its counters, at most, with addresses of
 VECTORS = """#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1) && defined(__GNUC__)
 #include <arm_mve.h>
 #define HELIUM
-#elif defined(__ARM_FEATURE_SIMD32)
-#include <arm_acle.h>
-#define TURNED(word) ((uint32_t)(word) >> 8 | (uint32_t)(word) << 24)
+#elif defined(__ARM_FEATURE_SIMD32) && defined(__GNUC__)
+#define WORDS_MEET /* SMLAD and its kin */
+#define NAKED __attribute__((naked, noinline))
+#define UNREAD __attribute__((unused))
 #elif defined(__AVX2__)
 #include <immintrin.h>
 #elif defined(__SSE2__)

@@ -1,35 +1,6 @@
 /* Values that meet weights in one word, and in one vector. */
 enum { QUAD = 4, HALF = 4, VECTOR = 16 };
 
-#if defined(__ARM_FEATURE_SIMD32) && !defined(HELIUM)
-/* Bytes 1 and 3 of a word with their sign, added to two halves of a word: a rotation within SXTAB16,
-   which the intrinsics do not reach. */
-INLINED static int16x2_t odd_bytes(int16x2_t to, int8x4_t four)
-{
-#if defined(__GNUC__)
-    int16x2_t found;
-    __asm__("sxtab16 %0, %1, %2, ror #8" : "=r"(found) : "r"(to), "r"(four));
-    return found;
-#else
-    return __sxtab16(to, (int8x4_t)TURNED(four));
-#endif
-}
-#endif
-
-#if defined(__ARM_FEATURE_SIMD32) && !defined(HELIUM)
-/* The same without a sum. */
-INLINED static int16x2_t odd_alone(int8x4_t four)
-{
-#if defined(__GNUC__)
-    int16x2_t found;
-    __asm__("sxtb16 %0, %1, ror #8" : "=r"(found) : "r"(four));
-    return found;
-#else
-    return __sxtb16((int8x4_t)TURNED(four));
-#endif
-}
-#endif
-
 #if defined(__SSE2__)
 /* Eight words of bytes, with their sign. */
 static __m128i lower_words(__m128i bytes)
@@ -38,7 +9,7 @@ static __m128i lower_words(__m128i bytes)
 }
 #endif
 
-#if defined(__SSE2__)
+#if defined(__SSE2__) && !defined(__AVX2__)
 static __m128i upper_words(__m128i bytes)
 {
     return _mm_srai_epi16(_mm_unpackhi_epi8(_mm_setzero_si128(), bytes), 8);
@@ -62,6 +33,14 @@ static void add_vectors(int32_t *sums, __m128i a, __m128i b, __m128i c, __m128i 
 static __m256i sixteen_words(const element *place)
 {
     return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)place));
+}
+#endif
+
+#if defined(__AVX2__)
+static __m256i eight_products(__m128i words, const trained *weights)
+{
+    __m128i with = lower_words(_mm_loadl_epi64((const __m128i *)(const void *)weights));
+    return _mm256_set_m128i(_mm_setzero_si128(), _mm_madd_epi16(words, with));
 }
 #endif
 
@@ -102,30 +81,90 @@ static void take_weights(int32_t *sums, int32_t zero, const trained *weights, in
 }
 #endif
 
-#if defined(__ARM_FEATURE_SIMD32) && !defined(HELIUM)
-/* Four values meet as many weights of four filters; compilers keep fewer of these numbers in registers. */
+#if defined(WORDS_MEET)
+/* Four values meet as many weights of four filters. Registers: r0 values, r2 and r3 weights of the first
+   and the third filter, r9 from a filter to the next, r4 to r7 sums, r8 the zero point. */
 #define QUAD_MEETS_FOUR                                                                           \
-    "ldr %[odd], [%[v]], #4\n\t"                                                                  \
-    "sxtab16 %[even], %[less], %[odd]\n\t"                                                        \
-    "sxtab16 %[odd], %[less], %[odd], ror #8\n\t"                                                 \
-    "ldr %[t], [%[w], %[apart]]\n\t" MEETS("b") "ldr %[t], [%[w]], #4\n\t" MEETS("a")            \
-    "ldr %[t], [%[y], %[apart]]\n\t" MEETS("d") "ldr %[t], [%[y]], #4\n\t" MEETS("c")
-#define MEETS(sum)                                                                                \
-    "sxtb16 %[u], %[t]\n\t"                                                                       \
-    "sxtb16 %[t], %[t], ror #8\n\t"                                                               \
-    "smlad %[" sum "], %[u], %[even], %[" sum "]\n\t"                                            \
-    "smlad %[" sum "], %[t], %[odd], %[" sum "]\n\t"
-#define MEET_FOUR(code)                                                                           \
-    do {                                                                                          \
-        int32_t even, odd, t, u;                                                                  \
-        __asm__(code                                                                              \
-                : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [v] "+r"(values),           \
-                  [w] "+r"(with), [y] "+r"(third), [even] "=&r"(even), [odd] "=&r"(odd),          \
-                  [t] "=&r"(t), [u] "=&r"(u)                                                      \
-                : [less] "r"(less), [apart] "r"(apart)                                            \
-                : "cc", "memory");                                                                \
-    } while (0)
+    "ldr r11, [r0], #4\n\t"                                                                       \
+    "sxtab16 r10, r8, r11\n\t"                                                                    \
+    "sxtab16 r11, r8, r11, ror #8\n\t"                                                            \
+    "ldr r12, [r2, r9]\n\t" WORD_MEETS("r5") "ldr r12, [r2], #4\n\t" WORD_MEETS("r4")            \
+    "ldr r12, [r3, r9]\n\t" WORD_MEETS("r7") "ldr r12, [r3], #4\n\t" WORD_MEETS("r6")
+#define WORD_MEETS(sum)                                                                           \
+    "sxtb16 lr, r12\n\t"                                                                          \
+    "sxtb16 r12, r12, ror #8\n\t"                                                                 \
+    "smlad " sum ", lr, r10, " sum "\n\t"                                                         \
+    "smlad " sum ", r12, r11, " sum "\n\t"
+#define BYTE_MEETS(weight, sum) "ldrsb r12, " weight "\n\tmla " sum ", r12, r10, " sum "\n\t"
 #endif
+
+#if defined(WORDS_MEET)
+/* Add to the sums of four filters the products of all rows: each register of the core has its part, which
+   compilers do not find. Numbers behind p: where the fields of a patch lie. */
+NAKED static void meet_rows(int32_t *sums UNREAD, const patch *p UNREAD,
+                            const trained *weights UNREAD)
+{
+    __asm__("push {r0-r2, r4-r11, lr}\n\t"
+            "ldr r8, [r1, #16]\n\t"
+            "rsb r8, r8, #0\n\t"
+            "pkhbt r8, r8, r8, lsl #16\n\t"
+            "ldr r9, [r1, #28]\n\t"
+            "ldm r0, {r4-r7}\n\t"
+            "ldrd r10, r11, [r1]\n\t"
+            "push {r10, r11}\n\t" /* rows that are left */
+            "cmp r11, #0\n\t"
+            "ble 8f\n"
+            "1:\n\t"
+            "ldrd r10, r11, [sp, #12]\n\t" /* the patch, and weights of the row */
+            "ldr r1, [sp]\n\t"
+            "ldr r0, [r1], #4\n\t"
+            "str r1, [sp]\n\t"
+            "ldrd r12, r1, [r10, #8]\n\t"
+            "add r0, r0, r12\n\t"
+            "mov r2, r11\n\t"
+            "ldr r12, [r10, #24]\n\t"
+            "add r12, r12, r11\n\t"
+            "str r12, [sp, #16]\n\t"
+            "add r3, r2, r9, lsl #1\n\t"
+            "subs r1, r1, #16\n\t"
+            "blt 3f\n"
+            "2:\n\t" QUAD_MEETS_FOUR QUAD_MEETS_FOUR QUAD_MEETS_FOUR QUAD_MEETS_FOUR
+            "subs r1, r1, #16\n\t"
+            "bge 2b\n"
+            "3:\n\t"
+            "adds r1, r1, #12\n\t"
+            "blt 5f\n"
+            "4:\n\t" QUAD_MEETS_FOUR
+            "subs r1, r1, #4\n\t"
+            "bge 4b\n"
+            "5:\n\t"
+            "adds r1, r1, #4\n\t"
+            "beq 7f\n"
+            "6:\n\t"
+            "ldrsb r10, [r0], #1\n\t"
+            "sxtah r10, r10, r8\n\t"
+            BYTE_MEETS("[r2, r9]", "r5") BYTE_MEETS("[r2], #1", "r4")
+            BYTE_MEETS("[r3, r9]", "r7") BYTE_MEETS("[r3], #1", "r6")
+            "subs r1, r1, #1\n\t"
+            "bgt 6b\n"
+            "7:\n\t"
+            "ldr r10, [sp, #4]\n\t"
+            "subs r10, r10, #1\n\t"
+            "str r10, [sp, #4]\n\t"
+            "bgt 1b\n"
+            "8:\n\t"
+            "ldr r0, [sp, #8]\n\t"
+            "stm r0, {r4-r7}\n\t"
+            "add sp, sp, #20\n\t"
+            "pop {r4-r11, pc}");
+}
+#endif
+
+/* Where assembly finds the fields of a patch. */
+typedef char patch_is_known[offsetof(patch, apart) == 7 * sizeof(int32_t) ||
+                                    sizeof(void *) != sizeof(int32_t)
+                                ? 1
+                                : -1];
 
 /* Add to the sums of four filters as many products of each row as whole vectors or words have; how many
    those are. */
@@ -189,32 +228,9 @@ INLINED static int32_t add_four(int32_t *restrict sums, const patch *p, const tr
         }
     }
     return p->count;
-#elif defined(__ARM_FEATURE_SIMD32)
-    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3], left, i, apart = p->apart;
-    int16x2_t less = (int16x2_t)((uint32_t)(-p->zero & 0xFFFF) * UINT32_C(0x10001));
-    for (i = 0; i < p->row_count; i++) {
-        const element *values = p->rows[i] + p->from;
-        const trained *with = weights + i * p->width, *third = with + 2 * apart;
-        for (left = p->count; left >= VECTOR; left -= VECTOR) {
-            MEET_FOUR(QUAD_MEETS_FOUR QUAD_MEETS_FOUR QUAD_MEETS_FOUR QUAD_MEETS_FOUR);
-        }
-        for (; left >= QUAD; left -= QUAD) {
-            MEET_FOUR(QUAD_MEETS_FOUR);
-        }
-        for (; left > 0; left--) {
-            int32_t value = *values++ - p->zero;
-            a += value * with[0];
-            b += value * with[apart];
-            c += value * third[0];
-            d += value * third[apart];
-            with++;
-            third++;
-        }
-    }
-    sums[0] = a;
-    sums[1] = b;
-    sums[2] = c;
-    sums[3] = d;
+#elif defined(WORDS_MEET)
+    (void)sizeof(patch_is_known);
+    meet_rows(sums, p, weights);
     return p->count;
 #elif defined(__AVX2__)
     __m256i a = _mm256_setzero_si256(), b = a, c = a, d = a;
@@ -229,6 +245,15 @@ INLINED static int32_t add_four(int32_t *restrict sums, const patch *p, const tr
             b = _mm256_add_epi32(b, _mm256_madd_epi16(v, sixteen_words(w + apart)));
             c = _mm256_add_epi32(c, _mm256_madd_epi16(v, sixteen_words(w + 2 * apart)));
             d = _mm256_add_epi32(d, _mm256_madd_epi16(v, sixteen_words(w + 3 * apart)));
+        }
+        for (; done + VECTOR / 2 <= p->count; done += VECTOR / 2) {
+            const trained *w = weights + i * p->width + done;
+            __m128i v = _mm_loadl_epi64((const __m128i *)(const void *)(values + done));
+            v = _mm_sub_epi16(lower_words(v), _mm256_castsi256_si128(less));
+            a = _mm256_add_epi32(a, eight_products(v, w));
+            b = _mm256_add_epi32(b, eight_products(v, w + apart));
+            c = _mm256_add_epi32(c, eight_products(v, w + 2 * apart));
+            d = _mm256_add_epi32(d, eight_products(v, w + 3 * apart));
         }
     }
     add_vectors(sums, both_halves(a), both_halves(b), both_halves(c), both_halves(d));
@@ -285,7 +310,7 @@ INLINED static void add_values(int32_t *sums, const patch *p, const trained *wei
     }
 }
 
-#if defined(__ARM_FEATURE_SIMD32) && !defined(HELIUM)
+#if defined(WORDS_MEET)
 /* Four values meet as many weights, of a sum each. */
 #define LANES_MEET                                                                                \
     "ldr %[odd], [%[v]]\n\t"                                                                      \
@@ -315,8 +340,8 @@ INLINED static void add_lanes(int32_t *sums, const patch *p, const trained *weig
 #else
     int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
 #endif
-#if defined(__ARM_FEATURE_SIMD32) && !defined(HELIUM)
-    int16x2_t less = (int16x2_t)((uint32_t)(-zero & 0xFFFF) * UINT32_C(0x10001));
+#if defined(WORDS_MEET)
+    uint32_t less = (uint32_t)(-zero & 0xFFFF) * UINT32_C(0x10001);
 #endif
     for (i = 0; i < p->row_count; i++) {
         const element *values = p->rows[i] + p->from + from, *end = values + p->count;
@@ -335,7 +360,7 @@ INLINED static void add_lanes(int32_t *sums, const patch *p, const trained *weig
             upper = _mm_mulhi_epi16(v, w);
             low = _mm_add_epi32(low, _mm_unpacklo_epi16(lower, upper));
             high = _mm_add_epi32(high, _mm_unpackhi_epi16(lower, upper));
-#elif defined(__ARM_FEATURE_SIMD32)
+#elif defined(WORDS_MEET)
             int32_t even, odd, t, u;
             __asm__(LANES_MEET
                     : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [even] "=&r"(even),

@@ -85,16 +85,12 @@ INLINED static void store_vector(element *to, const total *sums, const scaling *
 }
 #endif
 
-#if defined(__ARM_FEATURE_SIMD32) && !defined(HELIUM)
+#if defined(WORDS_MEET)
 /* `rescaled` for a sum of 30 bits and an exponent below zero. */
 INLINED static int32_t rescaled_narrow(int32_t sum, int32_t multiplier, int32_t exponent)
 {
     int32_t value = 2 * sum;
-#if defined(__GNUC__)
     __asm__("smmulr %0, %0, %1" : "+r"(value) : "r"(multiplier));
-#else
-    value = high_product(sum, multiplier);
-#endif
     return (((value + (value >> 31)) >> (-1 - exponent)) + 1) >> 1;
 }
 #endif
@@ -118,7 +114,7 @@ INLINED static void store_sums(element *to, const total *sums, const scaling *s,
             i += 4;
             continue;
         }
-#elif defined(__ARM_FEATURE_SIMD32)
+#elif defined(WORDS_MEET)
         if (SUMS_ARE_NARROW && exponents[i] < 0) {
             value = rescaled_narrow(sums[i], multipliers[i], exponents[i]) + zero;
             value = value < least ? least : value;
