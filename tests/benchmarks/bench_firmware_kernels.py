@@ -1,9 +1,9 @@
-"""Instructions of whole layers and of the least memory on emulated microcontrollers, beside CMSIS-NN.
+"""Instructions of networks as C libraries on emulated microcontrollers, beside CMSIS-NN.
 
-Run `python tests/benchmarks/bench_firmware_kernels.py [--whole] FILE [FILE ...]`: quantised TFLite files.
-For each a plan of whole layers, each computed once, and that of the least memory: thousand instructions
-of a frame on a Cortex-M4 and on a Cortex-M55, counted by QEMU, after the outputs were compared; flash of
-code and tables on the Cortex-M4. Then the geometric means beside CMSIS_NN.
+Run `python tests/benchmarks/bench_firmware_kernels.py [--whole] FILE [FILE ...]`: quantised files.
+For each the plan of whole layers, each computed once, and that of the least memory: thousand
+instructions of a frame on a Cortex-M4 and on a Cortex-M55, counted by QEMU after the outputs were
+compared, and code and tables on the Cortex-M4 in bytes. Then the geometric means beside CMSIS_NN.
 Needs Debian's make, gcc-arm-none-eabi, libnewlib-arm-none-eabi, qemu-system-arm.
 """
 
