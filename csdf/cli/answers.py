@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
@@ -287,12 +288,16 @@ def share(text: str) -> Fraction:
 
 def size(text: str) -> int:
     """Parse bytes such as 64MB, 16MiB or 65536; for argparse."""
+    if text.startswith("-") and SIZE.fullmatch(text[1:]):
+        raise unfit(text, "a size: it is negative")
     found = SIZE.fullmatch(text)
-    if found and found[2] in AMBIGUOUS_SIZES:
-        raise unfit(text, f"a size: write {found[1]}kB (1000 bytes each) or {found[1]}KiB (1024)")
-    if not found or found[2] not in SIZE_UNITS:
+    unit = found[2] if found else ""
+    if found and unit in AMBIGUOUS_SIZES:  # as data sheets of microcontrollers write them
+        meant, unit = f"{found[1]}KiB", "KiB"
+        print(f"{text}: understood as {meant}, 1024 bytes each; kB is 1000 bytes", file=sys.stderr)
+    if not found or unit not in SIZE_UNITS:
         raise unfit(text, "a size such as 64MB (1,000,000 bytes), 16MiB (2^20) or 65536")
-    value = _parsed(found[1], rational) * SIZE_UNITS[found[2]]
+    value = _parsed(found[1], rational) * SIZE_UNITS[unit]
     if value.denominator != 1:
         raise unfit(text, "a whole number of bytes")
     if value < 1:

@@ -47,7 +47,7 @@ def main():
                 ratio = "-"
                 if name in CMSIS_NN:
                     ratio = f"{cells[place] / CMSIS_NN[name][place]:.2f}"
-                    if plan is whole:
+                    if kind == "whole layers":
                         ratios[target].append(cells[place] / CMSIS_NN[name][place])
                 cells[place] = f"{cells[place]:,} | {ratio}"
             print(f"| {name} | {kind} | {' | '.join(cells)} | {code:,} |", flush=True)

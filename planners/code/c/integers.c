@@ -107,7 +107,7 @@ static void gather(const convolution *c, const footprint *under, element *to)
 
 /* Store what filters make of a patch, four at a time, from sums on that begin with some; weights: from
    the first filter on. The first that is left. */
-static int32_t make_filters(element *to, const patch *p, const trained *weights, const scaling *s,
+APART static int32_t make_filters(element *to, const patch *p, const trained *weights, const scaling *s,
                             const bias_sum *begin, range filters)
 {
     for (; filters.end - filters.first >= BLOCK; filters.first += BLOCK) {
