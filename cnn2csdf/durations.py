@@ -12,18 +12,20 @@ from cnn2csdf.granularity import Granularity, differences, parts, reading_rates,
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import layer_parameter_bytes, operations
 from cnn2csdf.platforms import Platform
+from csdf.arguments import Positive, public
 from csdf.errors import UnreadableFile
 from csdf.io.csv_text import csv_text, unguarded
 
 COLUMNS = ("layer", "phase", "nanoseconds")
 
 
+@public
 def platform_durations(
     network: Network,
     granularity: Granularity,
     platform: Platform,
     *,
-    element_bytes: int | None = None,
+    element_bytes: Positive | None = None,
 ) -> dict[str, tuple[int, ...]]:
     """Return the nanoseconds of each phase of each layer.
 

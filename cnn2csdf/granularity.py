@@ -11,9 +11,11 @@ from itertools import accumulate
 
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators import Concatenation, Elementwise
+from csdf.arguments import public
 from csdf.errors import InvalidNetwork
 
 
+@public
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Granularity:
     """Rows of a part: one number for all layers, other numbers for some. None is the whole tensor.

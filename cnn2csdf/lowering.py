@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 
 from cnn2csdf.geometry import Overlap
 from cnn2csdf.granularity import (
@@ -16,6 +17,8 @@ from cnn2csdf.granularity import (
     written_rows,
 )
 from cnn2csdf.network import Connection, Layer, Network, Shape
+from cnn2csdf.rings import rings_of
+from csdf.arguments import Positive, public
 from csdf.errors import InvalidNetwork, counted
 from csdf.model.graph import Actor, Channel, Graph
 from csdf.names import free_name
@@ -23,13 +26,14 @@ from csdf.names import free_name
 Durations = Mapping[str, Sequence[int]]  # layer name: time units, one per phase
 
 
+@public
 def lower(
     network: Network,
     granularity: Granularity = ROWS,
     *,
     durations: Durations | None = None,
     overlap: Overlap = Overlap.WINDOW,
-    element_bytes: int | None = None,
+    element_bytes: Positive | None = None,
 ) -> Graph:
     """Return the graph of a network that runs row by row.
 
@@ -38,8 +42,13 @@ def lower(
     carries. durations: by default every phase takes one time unit. element_bytes: of all tensors;
     by default each has elements of its own type.
 
+    Of a network that keeps a state an iteration is a frame, in which each layer fires once; see
+    frame_graph.
+
     Raises InvalidNetwork where durations do not fit the phases, and for too many parts.
     """
+    if network.keeps_state:
+        return frame_graph(network, durations=durations, element_bytes=element_bytes)
     granularity.check_names(network)
     require_few_parts(network, granularity)
     names = channel_names(network)
@@ -62,6 +71,68 @@ def lower(
         actors=tuple(_actor(network, layer, granularity, durations) for layer in network.layers),
         channels=tuple(_distinct(channels, names.values())),
     )
+
+
+def frame_graph(
+    network: Network, *, durations: Durations | None = None, element_bytes: int | None = None
+) -> Graph:
+    """Return the graph of a network that keeps a state: kept rows are initial tokens.
+
+    One actor a layer, which fires once a frame. The rows of a ring are in a self-loop of each layer
+    that reads its window; what a layer itself keeps is in a self-loop too. Variables that are no rings
+    come back to the layer that gives them from the one that takes them. durations: of the phases of
+    each layer, which are added up; by default a time unit a layer.
+    """
+    rings = rings_of(network)
+    gone = {
+        name for ring in rings.values() for name in (ring.previous, ring.window, ring.following)
+    }
+    layers = [layer for layer in network.layers if layer.name not in gone]
+    channels: list[Channel] = []
+    taken: set[str] = set()
+
+    def add(
+        name: str, producer: str, consumer: str, tokens: int, size: int, initial: int = 0
+    ) -> None:
+        taken.add(free := free_name(name, taken))
+        channels.append(
+            Channel(
+                name=free,
+                producer=producer,
+                consumer=consumer,
+                production=(tokens,),
+                consumption=(tokens,),
+                initial_tokens=initial,
+                token_size=size,
+            )
+        )
+
+    for layer in layers:
+        add(f"{layer.name} state", layer.name, layer.name, 1, 1, 1)
+        for role, kept in layer.operator.kept(network.input_shapes(layer)).items():
+            count = prod(kept.dims)
+            add(f"{layer.name} {role}", layer.name, layer.name, count, kept.element.bytes, count)
+        for source in layer.inputs:
+            ring = rings.get(source)
+            producer = network.layer(source if ring is None else ring.new)
+            size = element_bytes or producer.element_bytes
+            name = f"{producer.name} to {layer.name}"
+            add(name, producer.name, layer.name, producer.shape.elements, size)
+            if ring is not None:
+                count = network.layer(ring.previous).shape.elements
+                add(f"{name} kept", layer.name, layer.name, count, size, count)
+    for previous, following in network.variables:
+        if previous.name not in gone:
+            count, size = previous.shape.elements, element_bytes or previous.element_bytes
+            add(f"{previous.name} kept", following.name, previous.name, count, size, count)
+    actors = tuple(
+        Actor(
+            name=layer.name,
+            durations=(1 if durations is None else sum(durations[layer.name]),),
+        )
+        for layer in layers
+    )
+    return Graph(name=network.name, actors=actors, channels=tuple(channels))
 
 
 def channel_names(network: Network) -> dict[Connection, str]:

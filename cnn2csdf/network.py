@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from cnn2csdf.dtypes import Element, Quantization, Stored
-from cnn2csdf.operators import Input, Operator, Output
+from cnn2csdf.operators import Input, Next, Operator, Output, Previous
 from cnn2csdf.operators.operator import describe
 from cnn2csdf.shape import Shape as Shape
 from csdf.errors import InvalidNetwork
@@ -124,12 +125,41 @@ class Network(Shown):
     @property
     def inputs(self) -> tuple[Layer, ...]:
         """Layers where frames come in."""
-        return tuple(layer for layer in self.layers if isinstance(layer.operator, Input))
+        ends = (one for one in self.layers if isinstance(one.operator, Input))
+        return tuple(one for one in ends if not isinstance(one.operator, Previous))
 
     @property
     def outputs(self) -> tuple[Layer, ...]:
         """Layers where results go out."""
-        return tuple(layer for layer in self.layers if isinstance(layer.operator, Output))
+        ends = (one for one in self.layers if isinstance(one.operator, Output))
+        return tuple(one for one in ends if not isinstance(one.operator, Next))
+
+    @property
+    def variables(self) -> tuple[tuple[Layer, Layer], ...]:
+        """The variables: for each the layer that gives it, and the one that takes it."""
+        previous = [one for one in self.layers if isinstance(one.operator, Previous)]
+        following = {
+            one.operator.variable: one for one in self.layers if isinstance(one.operator, Next)
+        }
+        return tuple((one, following[one.operator.variable]) for one in previous)  # type: ignore[attr-defined]
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether a frame depends on those before it."""
+        return any(
+            isinstance(one.operator, Previous) or one.operator.kept(self.input_shapes(one))
+            for one in self.layers
+        )
+
+    def kept_bytes(self, element_bytes: int | None = None) -> int:
+        """Return the bytes that stay from frame to frame. element_bytes: of all tensors."""
+        found = 0
+        for layer in self.layers:
+            if isinstance(layer.operator, Previous):
+                found += layer.shape.elements * (element_bytes or layer.element_bytes)
+            for one in layer.operator.kept(self.input_shapes(layer)).values():
+                found += prod(one.dims) * one.element.bytes
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """Return the layers in words, as a JSON value."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from cnn2csdf.dtypes import Element, Stored
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.shape import Dims, Shape
+from csdf.arguments import public
 
 
 class StoredArray(NamedTuple):
@@ -33,6 +34,7 @@ def parameter_shapes(layer: Layer, inputs: Sequence[Shape]) -> dict[str, Dims]:
     return roles
 
 
+@public
 def layer_parameters(network: Network) -> Mapping[str, int]:
     """Return the number of parameters that each layer uses.
 
@@ -117,6 +119,7 @@ class ElementSizes:
         return tuple(sorted({self.of(layer.name) for layer in self._network.layers}))
 
 
+@public
 def multiply_accumulates(layer: Layer, inputs: Sequence[Shape]) -> int:
     """Return the multiply-accumulates of one frame: convolutions and matrix products only."""
     return layer.operator.multiply_accumulates(inputs, layer.shape)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.dtypes import Quantization
+from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.integers import real
-from cnn2csdf.shape import Shape
+from cnn2csdf.shape import Dims, Shape
 from csdf.errors import ExecutionError
 
 
@@ -76,6 +76,14 @@ class RealRows:
         return real(self.stored.rows(first, upto), self.quantization)
 
 
+class Kept(NamedTuple):
+    """An array that a layer keeps from one frame to the next. begin: each number in the first frame."""
+
+    dims: Dims
+    element: Element
+    begin: int
+
+
 class Part(NamedTuple):
     """Rows [begin, end) of an output, with all that it takes to compute them."""
 
@@ -85,6 +93,9 @@ class Part(NamedTuple):
     begin: int
     end: int
     types: Types | None = None  # where an input or the output is quantised
+    kept: MutableMapping[str, Array] | None = (
+        None  # what the layer keeps to the next frame, by role
+    )
 
     @property
     def rows(self) -> int:

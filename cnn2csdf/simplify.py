@@ -21,6 +21,7 @@ from cnn2csdf.dtypes import Stored
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.rewrites import STEPS
 from cnn2csdf.weights import Array, Model, Weights
+from csdf.arguments import public
 from csdf.errors import InvalidNetwork
 
 TURNED = (1, 0, 2)  # where each axis of a turned tensor was before
@@ -380,6 +381,7 @@ _INSTEAD: tuple[Rewrite, ...] = (  # in the order of their names
 REWRITES: Mapping[str, Rewrite] = dict(zip(STEPS, _INSTEAD, strict=True))
 
 
+@public
 def simplified(model: Model, names: tuple[str, ...] = STEPS) -> Model:
     """Return the model after the rewrites of these names, in the order of REWRITES.
 

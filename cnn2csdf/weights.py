@@ -13,14 +13,15 @@ from cnn2csdf.arrays import Array as Array
 from cnn2csdf.dtypes import Stored
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import parameter_shapes
-from csdf.errors import InvalidNetwork
+from csdf.arguments import Natural, public
+from csdf.errors import InvalidNetwork, counted
 
 Weights = Mapping[str, Mapping[str, Array]]  # layer name, role: array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Model:
-    """A network, with its parameters where they were asked for."""
+    """A network, with its parameters where they were asked for; equal where all of both are equal."""
 
     network: Network
     weights: Weights | None = None
@@ -39,8 +40,29 @@ class Model:
                             f"expected {dims}"
                         )
 
+    def __repr__(self) -> str:
+        network = self.network
+        known = "without weights" if self.weights is None else "with weights"
+        return f"Model({network.name}: {counted(len(network.layers), 'layer')}, {known})"
 
-def random_weights(network: Network, seed: int) -> Weights:
+    def __hash__(self) -> int:
+        return hash((self.network.name, len(self.network.layers)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Model):
+            return NotImplemented
+        if self.network != other.network or (self.weights is None) != (other.weights is None):
+            return False
+        mine, theirs = self.weights or {}, other.weights or {}
+        return mine.keys() == theirs.keys() and all(
+            mine[name].keys() == theirs[name].keys()
+            and all(np.array_equal(mine[name][role], theirs[name][role]) for role in mine[name])
+            for name in mine
+        )
+
+
+@public
+def random_weights(network: Network, seed: Natural) -> Weights:
     """Return weights under which the elements keep their size from layer to layer.
 
     Kernels and matrices are normal with variance 2 / inputs (He et al., Delving Deep into

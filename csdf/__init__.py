@@ -109,6 +109,13 @@ if TYPE_CHECKING:
     from csdf.model.graph import Graph as Graph
     from csdf.model.schedule import Firing as Firing
     from csdf.model.schedule import PeriodicSchedule as PeriodicSchedule
+    from csdf.parameters.consistency import SymbolicRepetitions as SymbolicRepetitions
+    from csdf.parameters.consistency import symbolic_repetitions as symbolic_repetitions
+    from csdf.parameters.graph import ParametricBuilder as ParametricBuilder
+    from csdf.parameters.graph import ParametricGraph as ParametricGraph
+    from csdf.parameters.graph import read_parametric_graph as read_parametric_graph
+    from csdf.parameters.sweep import Sweep as Sweep
+    from csdf.parameters.sweep import sweep as sweep
     from csdf.scenarios.files import read_scenarios as read_scenarios
     from csdf.scenarios.model import Scenario as Scenario
     from csdf.scenarios.model import ScenarioGraph as ScenarioGraph
@@ -162,6 +169,8 @@ _HOMES = {
     "MeanVariance": "csdf.generation",
     "OrderedLatency": "csdf.mapping.latency",
     "Parameter": "csdf.analysis.parametric",
+    "ParametricBuilder": "csdf.parameters.graph",
+    "ParametricGraph": "csdf.parameters.graph",
     "ParametricPeriod": "csdf.analysis.parametric",
     "ParametricRegions": "csdf.analysis.parametric",
     "ParetoFront": "csdf.search.pareto",
@@ -184,6 +193,8 @@ _HOMES = {
     "Statistics": "csdf.analysis.statistics",
     "Status": "csdf.status",
     "Stop": "csdf.time_limit",
+    "Sweep": "csdf.parameters.sweep",
+    "SymbolicRepetitions": "csdf.parameters.consistency",
     "Throughput": "csdf.analysis.throughput",
     "added_time": "csdf.analysis.parametric",
     "added_to_phase": "csdf.analysis.parametric",
@@ -214,6 +225,7 @@ _HOMES = {
     "read_graph": "csdf.io.graph_files",
     "read_mapping": "csdf.mapping.files",
     "read_nsoc": "csdf.mapping.nsoc",
+    "read_parametric_graph": "csdf.parameters.graph",
     "read_platform": "csdf.mapping.files",
     "read_scenarios": "csdf.scenarios.files",
     "repetition_vector": "csdf.analysis.consistency",
@@ -228,6 +240,8 @@ _HOMES = {
     "storage_for_latency": "csdf.search.latency_storage",
     "strictly_periodic_schedule": "csdf.analysis.schedules",
     "sufficient_capacities": "csdf.search.trade_off",
+    "sweep": "csdf.parameters.sweep",
+    "symbolic_repetitions": "csdf.parameters.consistency",
     "throughput": "csdf.analysis.throughput",
     "time_scale": "csdf.analysis.parametric",
     "to_networkx": "csdf.io.networkx_graphs",
@@ -243,10 +257,12 @@ _HOMES = {
 __all__ = list(_HOMES)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'csdf' has no name {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+if not TYPE_CHECKING:  # or type checkers would take any name
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'csdf' has no name {name!r}")
+        return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -34,6 +34,10 @@ class UncountedSizes(Suspicious):
         self.channels = channels
 
 
+class InvalidArgument(CsdfError, ValueError):
+    """A value that a public function cannot take; the message names function and parameter."""
+
+
 class InvalidGraph(CsdfError):
     """A graph that breaks a rule of the model."""
 
@@ -45,13 +49,12 @@ class NotRead(CsdfError, TypeError):
         if isinstance(found, str | PathLike):
             path = str(found)
             super().__init__(
-                f"expected a {expected}, found the path {path!r}; "
-                f"read it first: csdf.{reader}({path!r})"
+                f"expected a {expected}, found the path {path!r}; read it first: {reader}({path!r})"
             )
         else:
             super().__init__(
                 f"expected a {expected}, found a {type(found).__name__}; "
-                f"csdf.{reader} makes one of a file"
+                f"{reader} makes one of a file"
             )
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from csdf.analysis.bound_channels import SPACE, limit_concurrency, without_auto_concurrency
 from csdf.analysis.liveness import deadlock
+from csdf.arguments import public
 from csdf.errors import InvalidGraph
 from csdf.model.graph import Actor, Channel, Graph
 
@@ -90,6 +91,7 @@ class _DrawnActor(NamedTuple):
     cycles: int  # phase cycles in one iteration
 
 
+@public
 def random_graph(seed: int, shape: GraphShape = DEFAULT_SHAPE) -> Graph:
     """Return a random graph of that shape: connected, consistent and live.
 
@@ -360,6 +362,7 @@ class SampledShape:
 DEFAULT = SampledShape()
 
 
+@public
 def sampled_graph(seed: int, shape: SampledShape = DEFAULT) -> Graph:
     """Return a random graph whose numbers approach the means and variances of the shape.
 

@@ -29,7 +29,8 @@ from cnn2csdf.weights import Model
 from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import SearchSpace
 from planners.commands.cnn.picture import MemoryBar, memory_picture
-from planners.memory.plain_plans import BoundedPlan, Method, memory_comparison
+from planners.memory.plain_plans import Method, memory_comparison
+from planners.memory.stateful import BoundedPlan
 from planners.published.samos import NetworkMemory, network_memory
 
 BYTES = 4

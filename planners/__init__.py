@@ -14,6 +14,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from csdf import __version__ as __version__
+
 if TYPE_CHECKING:
     from planners.arena.allocation import plan_arena as plan_arena
     from planners.arena.banks import plan_banks as plan_banks
@@ -22,15 +24,22 @@ if TYPE_CHECKING:
     from planners.arena.problem import Buffer as Buffer
     from planners.arena.problem import MemoryPlan as MemoryPlan
     from planners.arena.problem import Problem as Problem
+    from planners.code.library import Library as Library
+    from planners.code.library import write_library as write_library
     from planners.fusion.planning import FusionAnswer as FusionAnswer
     from planners.fusion.planning import FusionPlan as FusionPlan
     from planners.fusion.planning import best_plan as best_plan
     from planners.fusion.search import Terms as Terms
+    from planners.memory.answer import Fit as Fit
+    from planners.memory.answer import FitMethod as FitMethod
+    from planners.memory.fit import fit as fit
     from planners.memory.order import chain_of as chain_of
     from planners.memory.plain_plans import MemoryComparison as MemoryComparison
     from planners.memory.plain_plans import memory_comparison as memory_comparison
     from planners.memory.plain_plans import whole_arena as whole_arena
     from planners.memory.several import run_plan as run_plan
+    from planners.plan.checker import require_carried_out as require_carried_out
+    from planners.plan.plan import StreamingPlan as StreamingPlan
     from planners.primitives.profile import read_profile as read_profile
     from planners.primitives.profile import write_profile as write_profile
     from planners.primitives.profiling import profile_network as profile_network
@@ -54,44 +63,53 @@ _HOMES = {
     "Bank": "planners.arena.problem",
     "Buffer": "planners.arena.problem",
     "Constraint": "planners.primitives.selection.planning",
+    "Fit": "planners.memory.answer",
+    "FitMethod": "planners.memory.answer",
     "FusionAnswer": "planners.fusion.planning",
     "FusionPlan": "planners.fusion.planning",
+    "Library": "planners.code.library",
     "MemoryComparison": "planners.memory.plain_plans",
     "MemoryPlan": "planners.arena.problem",
     "NetworkMemory": "planners.published.samos",
     "NetworkSearch": "planners.traffic.network_traffic",
     "Objective": "planners.primitives.selection.problem",
     "Problem": "planners.arena.problem",
+    "StreamingPlan": "planners.plan.plan",
     "Terms": "planners.fusion.search",
     "best_plan": "planners.fusion.planning",
     "best_selection": "planners.primitives.selection.planning",
     "chain_of": "planners.memory.order",
     "check_plan": "planners.arena.checker",
     "convolution_of": "planners.traffic.convolution",
+    "fit": "planners.memory.fit",
     "layers_from_text": "planners.traffic.layer_text",
-    "minimum_traffic": "planners.traffic.one_layer",
     "memory_comparison": "planners.memory.plain_plans",
+    "minimum_traffic": "planners.traffic.one_layer",
     "network_memory": "planners.published.samos",
     "plan_arena": "planners.arena.allocation",
     "plan_banks": "planners.arena.banks",
     "profile_network": "planners.primitives.profiling",
     "read_application": "planners.reuse.application",
     "read_profile": "planners.primitives.profile",
+    "require_carried_out": "planners.plan.checker",
     "run_plan": "planners.memory.several",
     "selection_problem": "planners.primitives.selection.problem",
-    "trade_off": "planners.primitives.selection.trade_off",
     "single_partition": "planners.reuse.application",
+    "trade_off": "planners.primitives.selection.trade_off",
     "whole_arena": "planners.memory.plain_plans",
+    "write_library": "planners.code.library",
     "write_profile": "planners.primitives.profile",
 }
 
 __all__ = sorted(_HOMES)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'planners' has no name {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+if not TYPE_CHECKING:  # or type checkers would take any name
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'planners' has no name {name!r}")
+        return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -8,6 +8,7 @@ from csdf.model.shown import html
 from csdf.notebook import Box, boxes_picture, facts, front_picture, table
 from planners.arena.problem import MemoryPlan
 from planners.fusion.planning import FusionAnswer, FusionPlan
+from planners.memory.answer import Fit
 from planners.memory.plain_plans import MemoryComparison
 from planners.primitives.selection.problem import Objective, Selection
 from planners.primitives.selection.trade_off import TradeOff
@@ -26,6 +27,21 @@ def _network_memory(value: NetworkMemory) -> str:
 def _memory_comparison(value: MemoryComparison) -> str:
     """Return the methods as a table."""
     return table("bytes, and time units of a frame", value.to_records())
+
+
+@html.register
+def _fit(value: Fit) -> str:
+    """Return the methods as a table, by growing RAM."""
+    rows = [
+        {
+            "method": one.name,
+            "RAM": one.ram_bytes,
+            "MACs": float(one.mac_ratio),
+            "ns": one.nanoseconds,
+        }
+        for one in value.methods
+    ]
+    return table(f"{value!r}: {value.reason}", rows)
 
 
 @html.register

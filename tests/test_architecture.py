@@ -12,9 +12,9 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("csdf", "cnn2csdf", "planners")
 
 VALUES = {"csdf.errors", "csdf.status", "csdf.model", "csdf.model.shown"}
-VALUES |= {"csdf.gc_pause", "csdf.names", "csdf.units"}
+VALUES |= {"csdf.arguments", "csdf.gc_pause", "csdf.names", "csdf.units"}
 ANALYSES = VALUES | {"csdf.analysis", "csdf.search", "csdf.time_limit"}
-ANALYSES |= {"csdf.mapping", "csdf.scenarios"}
+ANALYSES |= {"csdf.mapping", "csdf.parameters", "csdf.scenarios"}
 ENGINE = ANALYSES | {
     *("csdf.generation", "csdf.io", "csdf.io.csv_text", "csdf.io.files", "csdf.io.json_value"),
     *("csdf.kernels", "csdf.notebook"),
@@ -26,6 +26,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.status": set(),
     "csdf.errors": {"csdf.status"},
     "csdf.time_limit": {"csdf.errors", "csdf.status"},
+    "csdf.arguments": {"csdf.errors", "csdf.model", "csdf.time_limit"},
     "csdf.gc_pause": set(),
     "csdf.names": set(),
     "csdf.units": set(),
@@ -42,11 +43,15 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     | {"csdf.io", "csdf.io.files", "csdf.io.json_value"},
     "csdf.scenarios": VALUES | {"csdf.analysis", "csdf.io", "csdf.io.files", "csdf.io.json_value"},
     "csdf.io": VALUES | {"csdf.io.files", "csdf.io.json_value"},
+    "csdf.comparison": ANALYSES | {"csdf.io", "csdf.io.files"},
+    "csdf.parameters": VALUES
+    | {"csdf.analysis", "csdf.search", "csdf.time_limit"}
+    | {"csdf.io", "csdf.io.files", "csdf.io.json_value"},
     "csdf.io.csv_text": set(),
     "csdf.io.files": {"csdf.errors"},
     "csdf.io.json_value": VALUES,
     "csdf.draw": ANALYSES,
-    "csdf.cli": ENGINE | {"csdf.draw"},
+    "csdf.cli": ENGINE | {"csdf.comparison", "csdf.draw"},
     "csdf.views": ANALYSES | {"csdf.draw", "csdf.notebook"},
     "cnn2csdf": VALUES | {"csdf.io.csv_text", "csdf.io.files", "csdf.io.json_value"},
     "cnn2csdf.commands": TOLD | {"cnn2csdf"},
@@ -56,11 +61,17 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     | {"planners.kernels"},
     "planners.kernels": {"csdf.kernels"},
     "planners.arena.checker": {
+        "csdf.arguments",
         "csdf.errors",
         "csdf.status",
         "planners.arena.problem",
     },  # the checker knows nothing else
-    "planners.arena.problem": {"csdf.errors", "csdf.model.shown", "csdf.status"},
+    "planners.arena.problem": {
+        "csdf.arguments",
+        "csdf.errors",
+        "csdf.model.shown",
+        "csdf.status",
+    },
     "planners.commands": TOLD | PLANS | {"cnn2csdf", "cnn2csdf.commands", "planners"},
     "planners.views": VALUES | PLANS | {"csdf.notebook", "planners"},
 }
@@ -87,6 +98,7 @@ ONLY_IN = {  # outside module: the places that may know it, or the last part of 
         "csdf.search.liveness_bounds.linear_programs",
         "planners.primitives.selection.solver",
     ),
+    "sympy": ("csdf.parameters.consistency",),
     "shtab": ("csdf.cli.about.completion",),
 }
 VERSION = "csdf.__version__"  # written in the face itself, which is loaded before any module
@@ -197,7 +209,10 @@ def refusal(module, name, root):
 
 CHECKER = "planners.plan.checker"  # of plans, with the executor
 OF_THE_CHECKER = {  # what it reaches of the planners: the plan, the executor, the network's geometry
-    *(f"planners.plan.{name}" for name in ("plan", "executor", "shadow_arena", "running_stage")),
+    *(
+        f"planners.plan.{name}"
+        for name in ("plan", "executor", "kept", "shadow_arena", "running_stage")
+    ),
     *(
         f"planners.plan.{name}"
         for name in ("fused_stages", "firing", "rematerialisation", "aliases")

@@ -9,6 +9,7 @@ from fractions import Fraction
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from csdf.arguments import public
 from csdf.errors import InvalidNetwork
 from csdf.names import meant
 
@@ -65,6 +66,7 @@ _WHOLE = re.compile(r"[0-9]{1,9}")
 _RATIONAL = re.compile(r"[0-9]{1,9}(/[0-9]{1,9}|\.[0-9]{1,9})?")
 
 
+@public
 def from_catalogue(text: str) -> Network:
     """Return the network that a text names: "resnet18", "mobilenet_v1:width=1/4,resolution=128".
 

@@ -10,11 +10,13 @@ from cnn2csdf.execution.compare import random_frames
 from cnn2csdf.execution.layer_by_layer import computation, layer_readers
 from cnn2csdf.network import Network
 from cnn2csdf.weights import Array, Model, Weights, random_weights
+from csdf.arguments import Natural, public
 
 SCALED = ("kernel", "matrix")
 
 
-def calibrated_weights(network: Network, seed: int) -> Weights:
+@public
+def calibrated_weights(network: Network, seed: Natural) -> Weights:
     """Return random weights, scaled such that each convolution and product writes unit variance.
 
     Measured on one random frame, layer by layer. Source: Mishkin and Matas, All You Need is a Good

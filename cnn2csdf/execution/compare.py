@@ -12,6 +12,7 @@ from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.execution.streaming_executor import Frame, RowByRowRun, run_row_by_row
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array, Model
+from csdf.arguments import Natural, public
 from csdf.errors import ExecutionError
 from csdf.model.graph import Graph
 from csdf.model.schedule import Firing
@@ -56,7 +57,8 @@ class Verification(Shown):
         }
 
 
-def random_frames(network: Network, count: int, seed: int) -> list[dict[str, Array]]:
+@public
+def random_frames(network: Network, count: Natural, seed: Natural) -> list[dict[str, Array]]:
     """Return frames for each input layer by name: normally distributed elements, or whole numbers.
 
     Whole numbers, of 0 to 127, are for inputs whose elements are integers.
@@ -94,6 +96,7 @@ def difference(ours: Array, reference: Array) -> Difference:
     return Difference(largest=float(np.max(np.abs(differing))), magnitude=float(np.max(magnitudes)))
 
 
+@public
 def verify(
     model: Model, graph: Graph, schedule: Iterable[Firing], frames: Sequence[Frame]
 ) -> Verification:

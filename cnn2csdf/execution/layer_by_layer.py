@@ -13,26 +13,60 @@ from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators import Input
 from cnn2csdf.part import HeldRows, Part, Reader, Types
 from cnn2csdf.weights import Array, Model
+from csdf.arguments import public
 from csdf.errors import ExecutionError
 
+States = dict[str, dict[str, Array]]  # of a layer, by role: what stays for the next frame
 
-def run_layer_by_layer(model: Model, frame: Mapping[str, Array]) -> dict[str, Array]:
+
+def first_states(model: Model) -> States:
+    """Return what each layer that keeps something has before the first frame."""
+    network, found = model.network, States()
+    for layer in network.layers:
+        if isinstance(layer.operator, op.Previous):
+            begin = layer.operator.begin
+            initial = (model.weights or {}).get(layer.name, {}).get("initial")
+            value = np.full(layer.shape.dims, begin) if begin is not None else initial
+            found[layer.name] = {"value": np.asarray(value, layer.array_type)}
+        elif kept := layer.operator.kept(network.input_shapes(layer)):
+            found[layer.name] = {
+                role: np.full(one.dims, one.begin, one.element.value) for role, one in kept.items()
+            }
+    return found
+
+
+@public
+def run_layer_by_layer(
+    model: Model, frame: Mapping[str, Array], states: States | None = None
+) -> dict[str, Array]:
     """Return the output of each output layer, by name.
 
-    frame: an array without batch for each input layer, by name. Raises ExecutionError where one is
-    missing or has another shape.
+    frame: an array without batch for each input layer, by name. states: what stays from the frame
+    before, changed to what stays for the next one; by default that of the first frame. Raises
+    ExecutionError where an input is missing or has another shape.
     """
-    maps = run_layers(model, frame)
+    maps = run_layers(model, frame, states)
     return {layer.name: maps[layer.name].copy() for layer in model.network.outputs}
 
 
-def run_layers(model: Model, frame: Mapping[str, Array]) -> dict[str, Array]:
+def run_layers(
+    model: Model, frame: Mapping[str, Array], states: States | None = None
+) -> dict[str, Array]:
     """Return the output of every layer, by name; all at once in memory, and some may be views."""
-    given = checked_frame(model.network, frame)
+    given, network = checked_frame(model.network, frame), model.network
+    states = first_states(model) if states is None else states
+    for previous, _ in network.variables:
+        given[previous.name] = states[previous.name]["value"]
     maps: dict[str, Array] = {}
-    for layer in model.network.layers:
-        readers = layer_readers(model.network, layer, maps, given)
-        maps[layer.name] = computation(model, layer).rows(readers, 0, layer.shape.rows)
+    for layer in network.layers:
+        readers = layer_readers(network, layer, maps, given)
+        kept = states.get(layer.name)
+        maps[layer.name] = computation(model, layer).rows(readers, 0, layer.shape.rows, kept)
+    for previous, following in network.variables:
+        value, shape = maps[following.name], previous.shape
+        if shape.is_map:
+            value = value[:, value.shape[1] - shape.rows :]
+        states[previous.name]["value"] = value.copy()
     return maps
 
 
@@ -73,9 +107,16 @@ class Step(NamedTuple):
     weights: Mapping[str, Array]
     types: Types | None = None
 
-    def rows(self, inputs: Sequence[Reader], shape: Shape, begin: int, end: int) -> Array:
-        """Return rows of its output, which has that shape."""
-        part = Part(inputs, self.weights, shape, begin, end, self.types)
+    def rows(
+        self,
+        inputs: Sequence[Reader],
+        shape: Shape,
+        begin: int,
+        end: int,
+        kept: dict[str, Array] | None = None,
+    ) -> Array:
+        """Return rows of its output, which has that shape. kept: from the frame before, changed."""
+        part = Part(inputs, self.weights, shape, begin, end, self.types, kept)
         if self.types is None:
             return self.operator.computed(part)
         return self.operator.computed_in_integers(part, self.types)
@@ -93,12 +134,19 @@ class Computation:
     own: Step
     epilogue: tuple[Step, ...]
 
-    def rows(self, inputs: Sequence[Reader], begin: int, end: int) -> Array:
+    def rows(
+        self,
+        inputs: Sequence[Reader],
+        begin: int,
+        end: int,
+        kept: dict[str, Array] | None = None,
+    ) -> Array:
         """Return output rows [begin, end), or the whole tensor if it is no stack of maps.
 
-        May be a view of an input. Raises ExecutionError where an input row is not there.
+        May be a view of an input. kept: of a layer that keeps something from frame to frame, changed.
+        Raises ExecutionError where an input row is not there.
         """
-        found = self.own.rows(inputs, self.shape, begin, end)
+        found = self.own.rows(inputs, self.shape, begin, end, kept)
         for step in self.epilogue:
             held = HeldRows(shape=self.shape, array=found, begin=begin)
             found = step.rows((held,), self.shape, begin, end)

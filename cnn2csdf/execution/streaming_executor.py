@@ -20,6 +20,7 @@ from cnn2csdf.network import Shape
 from cnn2csdf.operators import Input, Output
 from cnn2csdf.part import HeldRows, Reader
 from cnn2csdf.weights import Array, Model
+from csdf.arguments import public
 from csdf.errors import ExecutionError, counted
 from csdf.model.graph import Channel, Graph
 from csdf.model.schedule import Firing
@@ -42,6 +43,7 @@ class RowByRowRun:
     firings: int
 
 
+@public
 def run_row_by_row(
     model: Model,
     graph: Graph,

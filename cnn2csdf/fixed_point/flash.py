@@ -112,9 +112,10 @@ def _sizes(layer: Layer, given: Quantization, result: Quantization) -> dict[obje
         return {(operator, given, result): TABLE_BYTES} if is_table else {}
     if isinstance(operator, op.QuantizedLstm):
         return {"curve": sigmoid_table().size * 4}
-    if isinstance(operator, op.QuantizedSvdf):  # of its filters the last place, in two bytes
+    if isinstance(operator, op.QuantizedSvdf):  # of its filters the places that count, in two bytes
+        counted = operator.places if operator.keeps else 1
         places = operator.places * layer.stored_as("filters").element.bytes
-        return {(layer.name, "filters"): operator.units * operator.rank * (2 - places)}
+        return {(layer.name, "filters"): operator.units * operator.rank * (2 * counted - places)}
     if isinstance(operator, op.Softmax) and not result.is_fixed_point:
         return {(operator, given.scale): POWERS * 4}
     ratios = sum_ratios(layer, given, result)

@@ -3,54 +3,60 @@
 A new operator is one class in one of these modules, its name here, and what reads and writes it.
 """
 
-from cnn2csdf.geometry import Pair, Window
-from cnn2csdf.operators.activations import ACTIVATIONS, Activation
-from cnn2csdf.operators.elementwise import (
-    ELEMENTWISE,
-    REDUCTIONS,
-    Choice,
-    Elementwise,
-    ExtremePlace,
-    Ranking,
-    Reduction,
-    RunningSum,
-)
-from cnn2csdf.operators.moves import (
-    ChannelShuffle,
-    Concatenation,
-    ConstantConcatenation,
-    Conversion,
-    DepthToSpace,
-    Gather,
-    Identity,
-    Input,
-    Output,
-    Repeat,
-    Reshape,
-    Slice,
-    SpaceToDepth,
-    TensorProduct,
-    Transpose,
-)
+from cnn2csdf.geometry import Pair as Pair
+from cnn2csdf.geometry import Window as Window
+from cnn2csdf.operators.activations import ACTIVATIONS as ACTIVATIONS
+from cnn2csdf.operators.activations import Activation as Activation
+from cnn2csdf.operators.elementwise import ELEMENTWISE as ELEMENTWISE
+from cnn2csdf.operators.elementwise import REDUCTIONS as REDUCTIONS
+from cnn2csdf.operators.elementwise import Choice as Choice
+from cnn2csdf.operators.elementwise import Elementwise as Elementwise
+from cnn2csdf.operators.elementwise import ExtremePlace as ExtremePlace
+from cnn2csdf.operators.elementwise import Ranking as Ranking
+from cnn2csdf.operators.elementwise import Reduction as Reduction
+from cnn2csdf.operators.elementwise import RunningSum as RunningSum
+from cnn2csdf.operators.moves import ChannelShuffle as ChannelShuffle
+from cnn2csdf.operators.moves import Concatenation as Concatenation
+from cnn2csdf.operators.moves import ConstantConcatenation as ConstantConcatenation
+from cnn2csdf.operators.moves import Conversion as Conversion
+from cnn2csdf.operators.moves import DepthToSpace as DepthToSpace
+from cnn2csdf.operators.moves import Gather as Gather
+from cnn2csdf.operators.moves import Identity as Identity
+from cnn2csdf.operators.moves import Input as Input
+from cnn2csdf.operators.moves import Output as Output
+from cnn2csdf.operators.moves import Repeat as Repeat
+from cnn2csdf.operators.moves import Reshape as Reshape
+from cnn2csdf.operators.moves import Slice as Slice
+from cnn2csdf.operators.moves import SpaceToDepth as SpaceToDepth
+from cnn2csdf.operators.moves import TensorProduct as TensorProduct
+from cnn2csdf.operators.moves import Transpose as Transpose
+from cnn2csdf.operators.moves import View as View
+from cnn2csdf.operators.normalizations import BatchNormalization as BatchNormalization
+from cnn2csdf.operators.normalizations import InstanceNormalization as InstanceNormalization
+from cnn2csdf.operators.normalizations import LayerNormalization as LayerNormalization
 from cnn2csdf.operators.normalizations import (
-    BatchNormalization,
-    InstanceNormalization,
-    LayerNormalization,
-    LocalResponseNormalization,
-    Softmax,
+    LocalResponseNormalization as LocalResponseNormalization,
 )
-from cnn2csdf.operators.operator import Operator
-from cnn2csdf.operators.products import (
-    DynamicQuantization,
-    DynamicRange,
-    FullyConnected,
-    IntegerConvolution,
-    IntegerProduct,
-    MatrixProduct,
-)
-from cnn2csdf.operators.recurrences import QuantizedLstm, QuantizedSvdf, Recurrence
-from cnn2csdf.operators.resizes import Pad, Resize
-from cnn2csdf.operators.windows import Convolution, GlobalPooling, Pooling, TransposedConvolution
+from cnn2csdf.operators.normalizations import Softmax as Softmax
+from cnn2csdf.operators.operator import Operator as Operator
+from cnn2csdf.operators.products import DynamicQuantization as DynamicQuantization
+from cnn2csdf.operators.products import DynamicRange as DynamicRange
+from cnn2csdf.operators.products import FullyConnected as FullyConnected
+from cnn2csdf.operators.products import IntegerConvolution as IntegerConvolution
+from cnn2csdf.operators.products import IntegerProduct as IntegerProduct
+from cnn2csdf.operators.products import MatrixProduct as MatrixProduct
+from cnn2csdf.operators.products import StreamedProduct as StreamedProduct
+from cnn2csdf.operators.recurrences import QuantizedLstm as QuantizedLstm
+from cnn2csdf.operators.recurrences import QuantizedSvdf as QuantizedSvdf
+from cnn2csdf.operators.recurrences import Recurrence as Recurrence
+from cnn2csdf.operators.resizes import Pad as Pad
+from cnn2csdf.operators.resizes import Resize as Resize
+from cnn2csdf.operators.states import Next as Next
+from cnn2csdf.operators.states import Previous as Previous
+from cnn2csdf.operators.windows import Convolution as Convolution
+from cnn2csdf.operators.windows import GlobalPooling as GlobalPooling
+from cnn2csdf.operators.windows import Pooling as Pooling
+from cnn2csdf.operators.windows import TransposedConvolution as TransposedConvolution
 
 POINTWISE = (BatchNormalization, LocalResponseNormalization, Activation, Identity)
 """Operators with one input that need one row of it, of the same shape, for each row they write."""

@@ -260,6 +260,31 @@ class Reshape(Move):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class View(Move):
+    """The same elements as they lie under other dims: of a map, row by row and place by place."""
+
+    dims: Dims
+
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        return Reshape(dims=self.dims).output_dims(inputs)
+
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        return in_dims(as_it_lies(tensors[0]).reshape(-1), self.dims)
+
+
+def as_it_lies(tensor: Array) -> Array:
+    """Return a tensor with the axes of a map as its elements follow one another in memory."""
+    return tensor.transpose(1, 2, 0) if tensor.ndim == 3 else tensor
+
+
+def in_dims(elements: Array, dims: Dims) -> Array:
+    """Return elements that follow one another in memory as a tensor of these dims."""
+    if len(dims) != 3:
+        return elements.reshape(dims)
+    return elements.reshape(dims[1], dims[2], dims[0]).transpose(2, 0, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Transpose(Move):
     """Axes in another order."""
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Quantization
 from cnn2csdf.integers import quantized
-from cnn2csdf.part import HeldRows, Part, Reader, RealRows, Types, cut
+from cnn2csdf.part import HeldRows, Kept, Part, Reader, RealRows, Types, cut
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import ExecutionError, InvalidNetwork, counted
 
@@ -94,6 +94,10 @@ class Operator(ABC):
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         """Return the dims of each array of parameters, by its role."""
+        return {}
+
+    def kept(self, inputs: Sequence[Shape]) -> Mapping[str, Kept]:
+        """Return what the layer itself keeps from one frame to the next, by its role."""
         return {}
 
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from cnn2csdf.arrays import Array
+from cnn2csdf.dtypes import Element
 from cnn2csdf.geometry import Window
 from cnn2csdf.integers import centred, channel_ratios, has_wide_sums, rescaled_sums
 from cnn2csdf.operators.elementwise import broadcast
+from cnn2csdf.operators.moves import as_it_lies
 from cnn2csdf.operators.operator import Operator, RowsNeeded, only_input, quantized_types, same_row
 from cnn2csdf.operators.windows import Convolution, window_cells
-from cnn2csdf.part import Part, Types, whole_tensor
+from cnn2csdf.part import Kept, Part, Types, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
@@ -52,6 +54,45 @@ class FullyConnected(Operator):
         ratios = channel_ratios(given, weights, result, self.units)
         is_wide = has_wide_sums(given, part.weights)
         return rescaled_sums(sums.astype(np.int64), ratios, result, is_wide=is_wide)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamedProduct(FullyConnected):
+    """A matrix times the input and those of frames before it, so many in all, the oldest first.
+
+    What is kept are sums: of each result of later frames, what the inputs until now add to it. So the
+    frames before the first add nothing. The columns of the matrix are frame by frame, in each as the
+    elements lie.
+    """
+
+    places: int
+
+    def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
+        """Return the matrix (units, elements of all inputs), and the bias."""
+        matrix = {"matrix": (self.units, self.places * inputs[0].elements)}
+        return matrix | ({"bias": (self.units,)} if self.has_bias else {})
+
+    def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
+        return self.units * self.places * inputs[0].elements
+
+    def kept(self, inputs: Sequence[Shape]) -> Mapping[str, Kept]:
+        """Return the sums of the next results."""
+        return {"sums": Kept((self.places - 1, self.units), Element.INT32, 0)}
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return the result that this input ends, and add the input to all later ones."""
+        (given, result), weights = quantized_types(self, types), types.weights["matrix"]
+        vector = centred(as_it_lies(whole_tensor(part.inputs[0])).reshape(-1), given)
+        matrix = centred(part.weights["matrix"], weights)
+        added = matrix.reshape(self.units, self.places, -1) @ vector
+        before = np.zeros((self.places - 1, self.units), np.int32)
+        before = before if part.kept is None else part.kept["sums"]
+        later = np.concatenate([before[1:], np.zeros((1, self.units), np.int32)])
+        sums = before[0] + added[:, -1] + (part.weights["bias"] if self.has_bias else 0)
+        if part.kept is not None:
+            part.kept["sums"] = (later + added[:, -2::-1].T).astype(np.int32)
+        ratios = channel_ratios(given, weights, result, self.units)
+        return rescaled_sums(sums.astype(np.int64), ratios, result, is_wide=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

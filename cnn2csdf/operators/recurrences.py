@@ -1,7 +1,7 @@
 """LSTM, GRU and plain recurrences by the formulas of ONNX; LSTM and SVDF of quantised integers.
 
 Those of integers are bit by bit as TensorFlow Lite Micro computes them, each frame from a state of
-zero; readers refuse files whose state is kept from frame to frame. Described from
+zero or from that in which the frame before ended. Described from
 tensorflow/tflite-micro, tensorflow/lite/micro/kernels: lstm_eval.h, lstm_eval_common.cc and
 svdf_common.cc.
 """
@@ -15,12 +15,18 @@ from math import log2
 import numpy as np
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.dtypes import Quantization
+from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.fixed_point.functions import power_hyperbolic_tangent, short_sigmoid
 from cnn2csdf.integers import Integers, centred, multiplier, rescaled, stored
 from cnn2csdf.operators.activations import sigmoid
-from cnn2csdf.operators.operator import Operator, only_input, quantized_types
-from cnn2csdf.part import Part, Types, whole_tensor
+from cnn2csdf.operators.operator import (
+    Operator,
+    RowsNeeded,
+    only_input,
+    quantized_types,
+    same_row,
+)
+from cnn2csdf.part import Kept, Part, Types, same_rows, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import ExecutionError, InvalidNetwork
 
@@ -35,7 +41,8 @@ class Recurrence(Operator):
 
     Reads (frames, sequences, elements). gives: "all" (frames, directions, sequences, units), "last"
     or "cell" (directions, sequences, units). resets_after: whether a GRU's reset is
-    applied behind the matrix. cell_limit: largest size of what an LSTM keeps.
+    applied behind the matrix. cell_limit: largest size of what an LSTM keeps. given: which of
+    "state" and "cell" come in behind the sequence, as first states of the frame.
     """
 
     kind: str
@@ -47,6 +54,7 @@ class Recurrence(Operator):
     has_state: bool = False
     has_cell: bool = False
     cell_limit: float | None = None
+    given: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in GATES or self.direction not in DIRECTIONS or self.units < 1:
@@ -60,10 +68,12 @@ class Recurrence(Operator):
         return len(DIRECTIONS[self.direction])
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
-        shape = only_input(self, inputs)
+        shape = only_input(self, inputs[:1])
         if not shape.is_map:
             raise InvalidNetwork(f"a recurrence needs frames x sequences x elements, found {shape}")
         state = (self.directions, shape.dims[1], self.units)
+        if [one.dims for one in inputs[1:]] != [state] * len(self.given):
+            raise InvalidNetwork(f"a recurrence with states of {inputs[1:]}, expected {state}")
         return (shape.dims[0], *state) if self.gives == "all" else state
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
@@ -84,6 +94,8 @@ class Recurrence(Operator):
         return inputs[0].dims[0] * inputs[0].dims[1] * rows * (inputs[0].dims[-1] + self.units)
 
     def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        states = dict(zip(self.given, tensors[1:], strict=True))
+        part = part._replace(weights={**part.weights, **states})
         gone = [self._gone_through(place, tensors[0], part) for place in range(self.directions)]
         if self.gives == "all":
             return np.stack([every for every, _, _ in gone], axis=1)
@@ -95,8 +107,8 @@ class Recurrence(Operator):
         weights = {role: array[place] for role, array in part.weights.items()}
         zeros = np.zeros((frames.shape[1], self.units), np.float32)
         state = (
-            weights["state"] if self.has_state else zeros,
-            weights["cell"] if self.has_cell else zeros,
+            weights["state"] if self.has_state or "state" in self.given else zeros,
+            weights["cell"] if self.has_cell or "cell" in self.given else zeros,
         )
         rows = GATES[self.kind] * self.units
         bias = weights["bias"] if self.has_bias else np.zeros(2 * rows, np.float32)
@@ -160,41 +172,65 @@ class _InIntegers(Operator):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantizedLstm(_InIntegers):
-    """An LSTM over the rows of (frames, elements); its cells are integers of 16 bits.
+    """An LSTM over the rows of (frames, elements) or of a map of one column; its cells have 16 bits.
 
     cell_scale: a power of two. clip: largest size of a cell in its steps; None for no limit.
+    keeps: the number that the hidden state begins with, where it and the cells stay from frame to
+    frame; None where each frame begins at rest.
     """
 
     words = "lstm"
     units: int
     cell_scale: float
     clip: int | None = None
+    keeps: int | None = None
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         shape = only_input(self, inputs)
-        if len(shape.dims) != 2:
+        if len(shape.dims) != 2 and not (shape.is_map and shape.width == 1):
             raise InvalidNetwork(f"an LSTM of integers needs frames x elements, found {shape}")
-        return (shape.dims[0], self.units)
+        return (self.units, shape.rows, 1) if shape.is_map else (shape.dims[0], self.units)
+
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
+        """Return the row itself of a map, which are made in their order, each once."""
+        return same_row if output.is_map else None
+
+    @staticmethod
+    def sequence(shape: Shape) -> tuple[int, int]:
+        """Return the frames and elements of an input."""
+        return (shape.rows, shape.channels) if shape.is_map else (shape.dims[0], shape.dims[1])
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         """Return for each gate the matrices of the input and of the state, and the bias."""
         found: dict[str, Dims] = {}
         for gate in CELL_GATES:
-            found[f"{gate} matrix"] = (self.units, inputs[0].dims[1])
+            found[f"{gate} matrix"] = (self.units, self.sequence(inputs[0])[1])
             found[f"{gate} recurrent matrix"] = (self.units, self.units)
             found[f"{gate} bias"] = (self.units,)
         return found
 
+    def kept(self, inputs: Sequence[Shape]) -> Mapping[str, Kept]:
+        """Return the hidden state and the cells."""
+        if self.keeps is None:
+            return {}
+        return {
+            "hidden": Kept((self.units,), Element.INT8, self.keeps),
+            "cell": Kept((self.units,), Element.INT16, 0),
+        }
+
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
-        frames, elements = inputs[0].dims
+        frames, elements = self.sequence(inputs[0])
         return frames * len(CELL_GATES) * self.units * (elements + self.units)
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return what it gives for every frame."""
         given, result = quantized_types(self, types)
-        frames = centred(whole_tensor(part.inputs[0]), given)
+        frames = centred(same_rows(part), given)
+        frames = frames[:, :, 0].T if part.shape.is_map else frames
         hidden = np.zeros(self.units, np.int64)
         cell = np.zeros(self.units, np.int64)
+        if part.kept is not None:
+            hidden, cell = centred(part.kept["hidden"], result), part.kept["cell"].astype(np.int64)
         found = []
         for frame in frames:
             gates = {gate: self._gate(gate, frame, hidden, part, types) for gate in CELL_GATES}
@@ -204,7 +240,10 @@ class QuantizedLstm(_InIntegers):
             out = stored(_product(bounded, gates["output"], ratio), result)
             hidden = centred(out, result)
             found.append(out)
-        return np.stack(found)
+        if part.kept is not None:
+            part.kept["hidden"], part.kept["cell"] = out, cell.astype(np.int16)
+        every = np.stack(found)
+        return every.T[:, :, None] if part.shape.is_map else every
 
     def _gate(
         self, gate: str, frame: Integers, hidden: Integers, part: Part, types: Types
@@ -236,16 +275,16 @@ def _sums(
 
 
 def sum_multiplier(given: Quantization, trained: Quantization) -> tuple[int, int]:
-    """Return the factor from sums to the steps that enter a gate; of the scales in single precision."""
-    scale = float(np.float32(given.scale) * np.float32(trained.scale))
-    return multiplier(scale / 2.0**SUM_POWER)
+    """Return the factor from sums to the steps that enter a gate."""
+    return multiplier(given.scale * trained.scale / 2.0**SUM_POWER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantizedSvdf(_InIntegers):
-    """A filter over time in low rank, for the frame after a pause: only its last place counts.
+    """A filter over time in low rank: each frame gives the newest of so many places.
 
-    state: how what is kept between frames is quantised.
+    state: how the places are quantised. keeps: whether those before the newest stay from frame to
+    frame; otherwise each frame comes after a pause, and only the newest counts.
     """
 
     words = "svdf"
@@ -253,6 +292,7 @@ class QuantizedSvdf(_InIntegers):
     rank: int
     places: int  # in time
     state: Quantization
+    keeps: bool = False
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         only_input(self, inputs)
@@ -270,19 +310,35 @@ class QuantizedSvdf(_InIntegers):
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         return self.units * self.rank * (inputs[0].elements + self.places)
 
+    def kept(self, inputs: Sequence[Shape]) -> Mapping[str, Kept]:
+        """Return the places before the newest, from the oldest on."""
+        if not self.keeps or self.places == 1:
+            return {}
+        dims = self.units * self.rank, self.places - 1
+        return {"places": Kept(dims, self.state.element, self.state.zero_point)}
+
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return the sums over the filters of a unit."""
         given, result = quantized_types(self, types)
         matrix, filters = types.weights["matrix"], types.weights["filters"]
         vector = centred(whole_tensor(part.inputs[0]).reshape(-1), given)
         sums = part.weights["matrix"].astype(np.int64) @ vector
-        ratio = given.scale * matrix.scale / self.state.scale
         limits = np.iinfo(self.state.element.value)
-        features = np.clip(rescaled(sums, *multiplier(ratio)), limits.min, limits.max)
-        # the kept place is stored with a zero point, and may wrap around
-        kept = (features + self.state.zero_point).astype(limits.dtype).astype(np.int64)
-        last = part.weights["filters"][:, -1].astype(np.int64)
-        weighed = last * (kept - self.state.zero_point)
+        ratio = multiplier(svdf_ratio(given, matrix, self.state))
+        features = np.clip(rescaled(sums, *ratio), limits.min, limits.max)
+        # a place is stored with a zero point, and may wrap around
+        newest = (features + self.state.zero_point).astype(limits.dtype)
+        places = np.full((len(newest), self.places), self.state.zero_point, limits.dtype)
+        if part.kept is not None and self.places > 1:
+            places[:, :-1] = part.kept["places"]
+            part.kept["places"] = np.column_stack([places[:, 1:-1], newest])
+        places[:, -1] = newest
+        weighed = (centred(places, self.state) * part.weights["filters"]).sum(axis=1)
         sums = part.weights["bias"] + weighed.reshape(self.units, self.rank).sum(axis=1)
-        ratio = self.state.scale * filters.scale / result.scale
-        return stored(rescaled(sums, *multiplier(ratio)), result)
+        ratio = multiplier(svdf_ratio(self.state, filters, result))
+        return stored(rescaled(sums, *ratio), result)
+
+
+def svdf_ratio(given: Quantization, trained: Quantization, result: Quantization) -> float:
+    """Return the factor from sums to steps of a result."""
+    return given.scale * trained.scale / result.scale

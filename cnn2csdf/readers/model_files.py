@@ -12,12 +12,14 @@ from cnn2csdf.readers.extra import with_onnx
 from cnn2csdf.readers.json_networks import parse_json_network
 from cnn2csdf.readers.tflite.reader import parse_tflite
 from cnn2csdf.weights import Model
+from csdf.arguments import public
 from csdf.errors import UnreadableFile
 from csdf.io.files import read_bytes, read_text
 
 SUFFIXES = (".onnx", ".tflite", ".cfg", ".json")
 
 
+@public
 def read_model(
     source: str | os.PathLike[str],
     *,

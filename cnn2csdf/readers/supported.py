@@ -147,13 +147,14 @@ RESTRICTIONS = {
     "PAD": "rows and columns",
     "PADV2": "rows and columns",
     "PRELU": "a slope for each channel",
+    "READ_VARIABLE": "variables that begin with the constants of the graph that CALL_ONCE runs",
     "QUANTIZE": "from real numbers, int8, int16 or uint8 to int8, int16, int32 or uint8",
     "SLICE": "constant places",
     "SOFTMAX": "a beta of 1; over the last axis",
     "STRIDED_SLICE": "constant places, steps forward; no ellipses, no new axes",
-    "SVDF": "int8 only; no state that is kept (a variable tensor): each frame begins at zero",
+    "SVDF": "int8, a state of int8 or int16, which stays where it is a variable tensor",
     "TRANSPOSE": "the batch stays first",
     "TRANSPOSE_CONV": "constant weights",
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": "1 x frames x elements; no state that is kept (variable tensors): "
-    "each frame of the network begins at zero; no peepholes, projections or normalised gates",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": "1 x frames x elements; states of integers that are variable "
+    "tensors stay from frame to frame; no peepholes, projections or normalised gates",
 }

@@ -64,8 +64,9 @@ from math import gcd
 from csdf.analysis.bound_channels import bound_channels, is_single_firing_loop, limit_concurrency
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.self_timed import self_timed_execution
+from csdf.arguments import Positive, public
 from csdf.errors import CsdfError, Deadlocked, InvalidGraph, counted
-from csdf.model.graph import Actor, Channel, Graph, require_graph
+from csdf.model.graph import Actor, Channel, Graph
 from csdf.model.indexed import indexed
 from csdf.model.schedule import Firing
 from csdf.model.untimed import UntimedRun
@@ -88,7 +89,8 @@ class FasterGraph:
     extra: dict[str, int]
 
 
-def slower_graph(graph: Graph, phases: int | Mapping[str, int] = 1) -> Graph:
+@public
+def slower_graph(graph: Graph, phases: Positive | Mapping[str, Positive] = 1) -> Graph:
     """Return the graph with at most so many phases for each actor, or for those that are named.
 
     Its period is never below that of the given graph, and it never needs less storage; it may deadlock
@@ -124,7 +126,8 @@ def slower_graph(graph: Graph, phases: int | Mapping[str, int] = 1) -> Graph:
     return limit_concurrency(merged, dict.fromkeys(alone, 1))
 
 
-def faster_graph(graph: Graph, phases: int | Mapping[str, int] = 1) -> FasterGraph:
+@public
+def faster_graph(graph: Graph, phases: Positive | Mapping[str, Positive] = 1) -> FasterGraph:
     """Return the graph with at most so many phases for each actor that is never behind the given one.
 
     Its period is never above that of the given graph; where it deadlocks, the given graph does.
@@ -166,14 +169,11 @@ def faster_graph(graph: Graph, phases: int | Mapping[str, int] = 1) -> FasterGra
 
 def _blocks(graph: Graph, phases: int | Mapping[str, int]) -> dict[str, list[Block]]:
     """The blocks of each actor that has more phases than it may have."""
-    require_graph(graph)
     if isinstance(phases, int):
         phases = {actor.name: phases for actor in graph.actors}
     blocks = {}
     for name, most in phases.items():
         count = graph.actor(name).phases
-        if most < 1:
-            raise InvalidGraph(f"actor {name!r}: {most} phases; at least 1")
         if most < count:
             ends = [count * number // most for number in range(most + 1)]
             blocks[name] = [range(begin, end) for begin, end in pairwise(ends)]
@@ -256,6 +256,7 @@ def _most_moved(rates: Sequence[int], blocks: Sequence[Block] | None, part: slic
 MOST_PHASES = 100_000  # of a merged actor
 
 
+@public
 def merge_actors(
     graph: Graph, names: Sequence[str], *, name: str | None = None, budget: Budget = None
 ) -> Graph:
@@ -266,7 +267,6 @@ def merge_actors(
     Raises InvalidGraph for an unknown actor, one given twice, or actors that no channels connect;
     Deadlocked; CsdfError for a graph with too many firings per iteration.
     """
-    require_graph(graph)
     chosen = _chosen(graph, names)
     order = _shortest(_order(graph, chosen, budget))
     others = [actor for actor in graph.actors if actor.name not in chosen]

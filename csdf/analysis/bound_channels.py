@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
+from csdf.arguments import public
 from csdf.errors import InvalidGraph, counted
-from csdf.model.graph import Channel, Graph, require_graph, self_loop, with_space_channels
+from csdf.model.graph import Channel, Graph, self_loop, with_space_channels
 from csdf.names import free_name
 
 SPACE = " (space)"  # what the name of a reverse channel adds to the name of its channel
@@ -23,7 +24,6 @@ def bound_channels(graph: Graph, *, with_self_loops: bool = False) -> Graph:
     `with_self_loops`: one that holds a single token would need a capacity of two, because space and
     token overlap.
     """
-    require_graph(graph)
     if all(channel.capacity is None and channel.release is None for channel in graph.channels):
         return graph
     bounded = {
@@ -41,12 +41,12 @@ def bound_channels(graph: Graph, *, with_self_loops: bool = False) -> Graph:
     return with_space_channels(free, bounded, suffix=SPACE)
 
 
+@public
 def with_capacities(graph: Graph, capacities: Mapping[str, int]) -> Graph:
     """Return the graph with the given channels bounded; the others keep what they had.
 
     Raises InvalidGraph for an unknown channel, or a capacity below the initial tokens.
     """
-    require_graph(graph)
     for name in capacities:
         graph.channel(name)
     channels = tuple(
@@ -56,6 +56,7 @@ def with_capacities(graph: Graph, capacities: Mapping[str, int]) -> Graph:
     return replace(graph, channels=channels)
 
 
+@public
 def limit_concurrency(graph: Graph, limits: Mapping[str, int]) -> Graph:
     """Return the graph in which each named actor has at most so many firings at once.
 
@@ -63,7 +64,6 @@ def limit_concurrency(graph: Graph, limits: Mapping[str, int]) -> Graph:
     "<actor> (limit)", numbered where that is taken. Raises InvalidGraph for an unknown actor or a
     limit below one.
     """
-    require_graph(graph)
     taken = {channel.name for channel in graph.channels}
     loops = []
     for name, limit in limits.items():
@@ -77,6 +77,7 @@ def limit_concurrency(graph: Graph, limits: Mapping[str, int]) -> Graph:
 SHOWN = 6  # most actors that are named in one sentence
 
 
+@public
 def without_auto_concurrency(graph: Graph, limits: Mapping[str, int] | None = None) -> Graph:
     """Return the graph in which one firing of an actor at a time goes on.
 
@@ -84,7 +85,6 @@ def without_auto_concurrency(graph: Graph, limits: Mapping[str, int] | None = No
     limits: actors of which so many firings may go on at once instead. Raises InvalidGraph for an
     unknown actor or a limit below one.
     """
-    require_graph(graph)
     limits = limits or {}
     single = {one.producer for one in graph.channels if is_single_firing_loop(one)}
     ones = {actor.name: 1 for actor in graph.actors if actor.name not in single | limits.keys()}

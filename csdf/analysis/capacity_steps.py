@@ -7,13 +7,14 @@ from fractions import Fraction
 from math import gcd
 from typing import Any
 
-from csdf.analysis.bound_channels import SPACE, with_capacities
+from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.critical import CriticalCycle
 from csdf.analysis.liveness import deadlock
 from csdf.analysis.throughput import throughput
 from csdf.analysis.varying import VaryingGraph
+from csdf.arguments import Positive, public
 from csdf.errors import CsdfError, Deadlocked
-from csdf.model.graph import Channel, Graph, require_graph
+from csdf.model.graph import Channel, Graph
 from csdf.model.shown import Shown, Tabular
 from csdf.time_limit import Budget, Stop, stop_of
 
@@ -57,11 +58,12 @@ class CapacitySteps(Tabular):
         return [{"capacity": one.capacity, "period": one.period} for one in self.steps]
 
 
+@public
 def capacity_steps(
     graph: Graph,
     channel: str,
     *,
-    most: int = MOST_STEPS,
+    most: Positive = MOST_STEPS,
     budget: Budget = None,
 ) -> CapacitySteps:
     """Return the period for every capacity of the channel, all others being as they are.
@@ -71,7 +73,6 @@ def capacity_steps(
     self-loop; Deadlocked whatever the capacity is; GaveUp where the budget, a stop or
     seconds, ends it.
     """
-    require_graph(graph)
     stop = stop_of(budget)
     one = graph.channel(channel)
     if one.is_self_loop:
@@ -87,7 +88,7 @@ def capacity_steps(
     step = gcd(*one.production, *one.consumption, *one.release_rates)
     capacity = _least_live(graph, one, step, stop)
     varying = VaryingGraph(with_capacities(graph, {channel: capacity}), stop)
-    space = varying.numbers.channel_names.index(channel + SPACE)
+    space = varying.numbers.channel_names.index(channel) + 1  # its reverse channel comes next
     tokens = list(varying.numbers.initial_tokens)
     steps: list[CapacityStep] = []
     while not steps or (steps[-1].period > best and len(steps) < most):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from math import lcm
 
+from csdf.arguments import public
 from csdf.errors import InconsistentGraph
-from csdf.model.graph import Channel, Graph, require_graph
+from csdf.model.graph import Channel, Graph
 
 
+@public
 def repetition_vector(graph: Graph) -> dict[str, int]:
     """Return the least number of firings of each actor in one iteration.
 
@@ -28,7 +30,6 @@ def cycle_vector(graph: Graph) -> dict[str, int]:
 
     Raises InconsistentGraph as `repetition_vector` does.
     """
-    require_graph(graph)
     touching: dict[str, list[Channel]] = {actor.name: [] for actor in graph.actors}
     for channel in graph.channels:
         touching[channel.producer].append(channel)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from types import SimpleNamespace
 
+from csdf.analysis.bound_channels import SPACE
 from csdf.analysis.components import Component
 from csdf.analysis.execution import SteadyState
 from csdf.analysis.periodic import Circuit
@@ -31,6 +33,12 @@ class CriticalCycle(Shown):
     channels: tuple[str, ...]
     time: Fraction
     tokens: int
+
+    @property
+    def capacities(self) -> tuple[str, ...]:
+        """The channels of the graph whose capacity limits, those with reverse channels in the cycle."""
+        reverse = re.compile(f"(.+){re.escape(SPACE)}(_[0-9]+)?")
+        return tuple(found[1] for name in self.channels if (found := reverse.fullmatch(name)))
 
 
 def named_cycle(

@@ -10,12 +10,14 @@ from math import gcd
 
 from csdf.analysis.bound_channels import bound_channels, is_single_firing_loop
 from csdf.analysis.consistency import repetition_vector
+from csdf.arguments import Positive, public
 from csdf.errors import CsdfError
-from csdf.model.graph import Actor, Channel, Graph, require_graph
+from csdf.model.graph import Actor, Channel, Graph
 
 EXPANSION_LIMIT = 2_000_000  # most firings that are written out as actors
 
 
+@public
 def hsdf(graph: Graph) -> Graph:
     """Return the graph with one actor for each firing of an iteration, and all rates one.
 
@@ -134,14 +136,12 @@ def awaited_firings(
                 yield firing, source
 
 
-def unfold(graph: Graph, factor: int) -> Graph:
+@public
+def unfold(graph: Graph, factor: Positive) -> Graph:
     """Return the graph whose every cycle is `factor` cycles of the given one.
 
     One of its iterations is `factor` of the given graph's; tokens and capacities stay.
     """
-    require_graph(graph)
-    if factor < 1:
-        raise CsdfError(f"unfolding by {factor}; at least 1")
     actors = tuple(
         replace(
             actor,
@@ -164,13 +164,13 @@ def unfold(graph: Graph, factor: int) -> Graph:
     return replace(graph, actors=actors, channels=channels, origin=None)
 
 
+@public
 def merge_parallel_channels(graph: Graph) -> Graph:
     """Return the graph without channels that another one always makes superfluous.
 
     Of unbounded channels with the same ends and proportional rates only the one with the fewest
     tokens, in proportion, can ever delay a firing. The behaviour of all actors is the same.
     """
-    require_graph(graph)
     tightest: dict[tuple[object, ...], tuple[int, str]] = {}
     for channel in graph.channels:
         key, tokens = _proportions(channel)

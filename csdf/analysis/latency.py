@@ -10,8 +10,9 @@ from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.liveness import deadlock
 from csdf.analysis.self_timed import self_timed_execution
+from csdf.arguments import public
 from csdf.errors import CsdfError, Deadlocked
-from csdf.model.graph import Graph, require_graph
+from csdf.model.graph import Graph
 from csdf.model.indexed import indexed
 from csdf.model.schedule import Firing
 from csdf.model.shown import Shown
@@ -19,6 +20,7 @@ from csdf.model.untimed import ValuedRun
 from csdf.time_limit import Budget, Stop, stop_of
 
 
+@public
 def latency(
     graph: Graph, *, source: str | None = None, sink: str | None = None, budget: Budget = None
 ) -> Fraction | None:
@@ -99,6 +101,7 @@ class DependencyLatency(Shown):
     self_timed: Fraction | None
 
 
+@public
 def dependency_latency(
     graph: Graph, source: str, sink: str, *, budget: Budget = None
 ) -> DependencyLatency:
@@ -146,7 +149,6 @@ def _without_source(
     graph: Graph, source: str, sink: str, stop: Stop
 ) -> tuple[_ReleasedRun, dict[str, int]]:
     """Return what happens where the source never fires, and more firings than can."""
-    require_graph(graph)
     for name in (source, sink):
         graph.actor(name)
     repetitions = repetition_vector(graph)

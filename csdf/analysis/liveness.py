@@ -8,6 +8,7 @@ from typing import Any
 
 from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.consistency import cycle_vector
+from csdf.arguments import public
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed
@@ -71,6 +72,7 @@ class Executed(Shown):
         return () if self.deadlock is None else self.deadlock.cycle
 
 
+@public
 def deadlock(graph: Graph, *, budget: Budget = None) -> Deadlock | None:
     """Return the cycle of actors that block one another, or None if the graph is live.
 

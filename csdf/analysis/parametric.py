@@ -24,9 +24,10 @@ from typing import Any
 
 from csdf.analysis.critical import CriticalCycle
 from csdf.analysis.varying import Critical, VaryingGraph
+from csdf.arguments import Natural, public
 from csdf.errors import CsdfError, Deadlocked, counted
 from csdf.model.exact import Exact, exact
-from csdf.model.graph import Actor, Graph, require_graph
+from csdf.model.graph import Actor, Graph
 from csdf.model.shown import Shown, Tabular
 from csdf.time_limit import Budget
 
@@ -121,6 +122,7 @@ class ParametricPeriod(Tabular):
         ]  # fmt: skip
 
 
+@public
 def parametric_period(
     graph: Graph,
     parameter: Parameter,
@@ -269,6 +271,7 @@ class ParametricRegions(Tabular):
         ]  # fmt: skip
 
 
+@public
 def parametric_regions(
     graph: Graph,
     first: Parameter,
@@ -455,7 +458,7 @@ def symbolic_maximum(
     The symbols are real and have the names of the parameters.
     """
     if find_spec("sympy") is None:
-        raise CsdfError("to_sympy() needs SymPy: pip install csdf[sympy]")
+        raise CsdfError("to_sympy() needs SymPy: pip install sympy")
     sympy = import_module("sympy")
     symbols = [sympy.Symbol(name, real=True) for name in names]
     lines = []
@@ -485,6 +488,7 @@ class Parameter:
             raise CsdfError(f"parameter {self.name!r}: no duration depends on it")
 
 
+@public
 def added_time(
     graph: Graph, weights: Mapping[str, Exact | Sequence[Exact]], *, name: str = ""
 ) -> Parameter:
@@ -493,7 +497,6 @@ def added_time(
     weights: for each actor one for all of its phases, or one for each phase.
     Raises InvalidGraph for an unknown actor, CsdfError for weights that do not fit.
     """
-    require_graph(graph)
     found = {actor: _row(graph.actor(actor), given) for actor, given in weights.items()}
     least = max(
         (
@@ -509,9 +512,9 @@ def added_time(
     )
 
 
-def added_to_phase(graph: Graph, actor: str, phase: int) -> Parameter:
+@public
+def added_to_phase(graph: Graph, actor: str, phase: Natural) -> Parameter:
     """Return the parameter that is added to one phase of an actor."""
-    require_graph(graph)
     phases = graph.actor(actor).phases
     if not 0 <= phase < phases:
         raise CsdfError(f"actor {actor!r} has phases 0 to {phases - 1}; there is no {phase}")
@@ -519,9 +522,9 @@ def added_to_phase(graph: Graph, actor: str, phase: int) -> Parameter:
     return added_time(graph, {actor: row}, name=f"{actor}:{phase}")
 
 
+@public
 def time_scale(graph: Graph, actors: Sequence[str], *, name: str = "") -> Parameter:
     """Return the factor by which all durations of the actors are multiplied; its nominal value is 1."""
-    require_graph(graph)
     weights = {
         actor: tuple(graph.time_unit * time for time in graph.actor(actor).durations)
         for actor in actors

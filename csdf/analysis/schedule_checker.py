@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from csdf.arguments import Positive, public
 from csdf.errors import InvalidSchedule, counted
-from csdf.model.graph import Channel, Graph, require_graph
+from csdf.model.graph import Channel, Graph
 from csdf.model.schedule import Firing, PeriodicSchedule
 
 
+@public
 def check_schedule(graph: Graph, firings: Iterable[Firing]) -> None:
     """Raise InvalidSchedule unless the firings obey the graph.
 
@@ -18,7 +20,6 @@ def check_schedule(graph: Graph, firings: Iterable[Firing]) -> None:
     capacity, all the space that the firing fills must be free by then. Compares every firing with
     all of its partners: O(n^2) in the firings at one channel.
     """
-    require_graph(graph)
     by_actor: dict[str, list[Firing]] = {actor.name: [] for actor in graph.actors}
     for firing in firings:
         if firing.actor not in by_actor:
@@ -34,13 +35,13 @@ def check_schedule(graph: Graph, firings: Iterable[Firing]) -> None:
             _check_space(channel, producers, consumers)
 
 
-def check_periodic_schedule(graph: Graph, schedule: PeriodicSchedule, *, firings: int) -> None:
+@public
+def check_periodic_schedule(graph: Graph, schedule: PeriodicSchedule, *, firings: Positive) -> None:
     """Raise InvalidSchedule unless the first so many firings of every actor obey the graph.
 
     A periodic schedule lists infinitely many; those of one actor that run dry of partners within the
     list are checked as far as their partners reach.
     """
-    require_graph(graph)
     listed = [
         Firing(
             start=(start := schedule.start(actor.name, index)),

@@ -14,13 +14,15 @@ from csdf.analysis.liveness import deadlock
 from csdf.analysis.periodic import PeriodicProblem, PeriodicSolution, require_room
 from csdf.analysis.self_timed import require_few
 from csdf.analysis.throughput import Throughput
-from csdf.errors import CsdfError, GaveUp, counted
+from csdf.arguments import Positive, public
+from csdf.errors import GaveUp, counted
 from csdf.model.graph import Graph
 from csdf.model.indexed import indexed
 from csdf.model.schedule import Firing, PeriodicSchedule
 from csdf.time_limit import Budget, stop_of
 
 
+@public
 def strictly_periodic_schedule(graph: Graph) -> PeriodicSchedule | None:
     """Return the fastest schedule in which every cycle of an actor follows at equal distance.
 
@@ -32,7 +34,8 @@ def strictly_periodic_schedule(graph: Graph) -> PeriodicSchedule | None:
     return periodic_schedule(graph, copies=1)
 
 
-def periodic_schedule(graph: Graph, *, copies: int | None = None) -> PeriodicSchedule | None:
+@public
+def periodic_schedule(graph: Graph, *, copies: Positive | None = None) -> PeriodicSchedule | None:
     """Return a periodic schedule that reaches the graph's own period, or None for a deadlock.
 
     Each actor repeats as many of its cycles as the critical cycles need, no more. Capacities count.
@@ -50,12 +53,11 @@ def periodic_schedule(graph: Graph, *, copies: int | None = None) -> PeriodicSch
 
 def _copies(problem: PeriodicProblem, most: int) -> list[int]:
     """So many cycles of each actor, but no more than it has in an iteration."""
-    if most < 1:
-        raise CsdfError(f"{most} copies of each cycle; expected at least 1")
     return [min(most, count) for count in problem.cycles]
 
 
-def periodic_throughput(graph: Graph, copies: int, *, budget: Budget = None) -> Throughput:
+@public
+def periodic_throughput(graph: Graph, copies: Positive, *, budget: Budget = None) -> Throughput:
     """Return the least period of schedules in which so many cycles of each actor repeat.
 
     An upper bound: the graph is at least as fast, and the answer says where it is exact. It takes one

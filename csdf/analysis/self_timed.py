@@ -15,6 +15,7 @@ from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.execution import SteadyState, first_starts, recurrence, repeated
 from csdf.analysis.liveness import Deadlock, Executed, deadlock
+from csdf.arguments import Positive, public
 from csdf.errors import CsdfError
 from csdf.model.graph import Actor, Channel, Graph
 from csdf.model.indexed import indexed
@@ -60,8 +61,9 @@ class SelfTimedExecution(Executed, Tabular):
         return [{name: getattr(one, name) for name in names} for one in self.firings]
 
 
+@public
 def self_timed_execution(
-    graph: Graph, *, iterations: int | None = None, budget: Budget = None
+    graph: Graph, *, iterations: Positive | None = None, budget: Budget = None
 ) -> SelfTimedExecution:
     """Execute the graph and return its firings; capacities count.
 

@@ -12,12 +12,12 @@ from fractions import Fraction
 from math import gcd
 from typing import Any, NamedTuple
 
-from csdf.analysis.bound_channels import SPACE
 from csdf.analysis.critical import CriticalCycle
 from csdf.analysis.liveness import Deadlock, Executed, deadlock
 from csdf.analysis.parametric import LineSearch, added_time, added_to_phase, line_below_nominal
 from csdf.analysis.periodic import Circuit, PeriodicProblem
 from csdf.analysis.varying import Critical, VaryingComponent, VaryingGraph
+from csdf.arguments import public
 from csdf.errors import GaveUp
 from csdf.kernels import compile as compiler
 from csdf.kernels import ranges
@@ -103,6 +103,7 @@ class Sensitivity(Executed, Tabular):
         return [asdict(one) for one in self.actors]
 
 
+@public
 def sensitivity(graph: Graph, *, budget: Budget = None) -> Sensitivity:
     """Return the slack, the reduction and the worth of a token for everything in the graph, exactly.
 
@@ -230,8 +231,8 @@ class _Study:
         numbers = {name: at for at, name in enumerate(self._varying.numbers.channel_names)}
         for channel in self._graph.channels:
             yield self._channel_row(channel.name, numbers[channel.name], "tokens")
-            space = numbers.get(channel.name + SPACE)
-            if channel.capacity is not None and space is not None:
+            if channel.capacity is not None and not channel.is_self_loop:
+                space = numbers[channel.name] + 1  # the reverse channel comes next
                 yield self._channel_row(channel.name, space, "capacity")
 
     def _channel_row(self, name: str, at: int, kind: str) -> ChannelSensitivity:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from csdf.analysis.consistency import cycle_vector
+from csdf.arguments import public
 from csdf.model.graph import Graph
 from csdf.model.shown import Shown
 
@@ -31,6 +32,7 @@ class Statistics(Shown):
     initial_bytes: int | None
 
 
+@public
 def statistics(graph: Graph) -> Statistics:
     """Return the figures of a consistent graph. Raises InconsistentGraph."""
     cycles = cycle_vector(graph)

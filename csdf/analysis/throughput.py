@@ -17,6 +17,7 @@ from csdf.analysis.critical import CriticalCycle, critical_circuit, named_cycle
 from csdf.analysis.execution import ExecutionWhy, fits, steady_state
 from csdf.analysis.liveness import Deadlock, Executed, deadlock
 from csdf.analysis.periodic import Circuit, PeriodicProblem, PeriodicSolution, require_room
+from csdf.arguments import public
 from csdf.errors import CsdfError, GaveUp, NoRecurrence
 from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed, is_one_at_a_time, part_of
@@ -55,6 +56,7 @@ class Throughput(Executed):
         return 1 / self.period if self.period else None
 
 
+@public
 def throughput(graph: Graph, *, method: Method = "auto", budget: Budget = None) -> Throughput:
     """Return the exact period of self-timed execution and the critical cycle that sets it.
 

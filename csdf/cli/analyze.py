@@ -54,6 +54,14 @@ class Analysis(NamedTuple):
 
 def work(options: argparse.Namespace) -> int:
     """Analyse the files; return the exit code of the worst answer."""
+    if options.symbolic or any(len(values) > 1 for _, values in options.set):
+        from csdf.cli import parameters  # with SymPy, which takes long to import
+
+        return parameters.work(options)
+    if options.method not in METHODS and parsers.copies_of(options.method) is None:
+        return _judge_all(options)
+    if options.plot or options.table:
+        options.refuse("--plot and --table are about several values of --set, or --symbolic")
     if len(options.file) == 1 and not options.csv:
         answer = _analysed(options.file[0], options)
         answers.show(as_json(answer), _lines(answer), options)
@@ -69,6 +77,7 @@ def command_parser() -> argparse.ArgumentParser:
         "deadlock or are inconsistent.",
         "csdf analyze models/graphs/csdf_example.xml",
         "csdf analyze --json models/graphs/h263decoder.xml",
+        "csdf analyze models/parametric/frames.xml --symbolic --set n=1..16",
         work=work,
     )
     parser.add_argument(
@@ -76,11 +85,11 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--method",
-        type=parsers.one_of(METHODS),
         metavar="METHOD",
         default="auto",
         help="periodic: refine periodic schedules; execution: run until a state recurs; default: auto; "
-        f"{parsers.BOUND}",
+        f"{parsers.BOUND}; or the name of a method of another package (entry point csdf.methods), "
+        "whose answers are judged",
     )
     form = parser.add_mutually_exclusive_group()
     parsers.add_json_option(form)
@@ -88,6 +97,15 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_time_limit(parser, "stop after this time and print the bounds proved so far", None)
     concurrency.add_concurrency(parser)
     answers.add_reading_options(parser)
+    parser.add_argument(
+        "--symbolic",
+        action="store_true",
+        help="of a graph with parameters: the repetition vector as expressions, and the conditions "
+        "under which the graph is consistent; --set n=1..64, or n=1,2,4, with or without it: period, "
+        "least storage and deadlock at all these values, and formulas through them",
+    )
+    parsers.add_plot_option(parser, "period and storage over the values of a parameter")
+    parsers.add_table_option(parser, "the values, or the repetition vector")
     return parser
 
 
@@ -131,6 +149,41 @@ def _analyse_all(options: argparse.Namespace) -> int:
         else:
             print(answers.one_text([f"{path:<{width}} {_row(answer)}"]), flush=True)
     return worst
+
+
+def _judge_all(options: argparse.Namespace) -> int:
+    """Print what a method of another package answers, and what of it is proved."""
+    from csdf.cli.frame import entries  # for methods of other packages alone
+    from csdf.comparison import methods
+
+    try:
+        method = entries.method(options.method)
+    except CsdfError as error:
+        options.refuse(f"--method: {error}; of csdf: {', '.join(METHODS)}, or periodic-K")
+    if options.csv:
+        options.refuse("--csv is for the methods of csdf")
+    code, listed = answers.ANSWERED, []
+    for path in options.file:
+        with limited(options.time_limit) as stop:
+            graph = concurrency.read(path, options)
+            rows = []
+            for question in methods.offered(method):
+                try:
+                    found = methods.judged(method, question, graph, stop)
+                except methods.Refused as error:
+                    code = answers.NO
+                    rows.append((question, f"refused: {error}"))
+                    listed.append({"file": path, "question": question, "refused": str(error)})
+                    continue
+                value = "deadlock" if found.value is None else answers.number(found.value)
+                rows.append((question, f"{value}; {found.words}"))
+                rows.append(("", f"by {options.method}, {time_in_words(found.seconds)}"))
+                listed.append({"file": path, **found.to_json()})
+        if not options.json:
+            print(answers.one_text(answers.table(f"{graph.name}: {options.method}", rows)))
+    if options.json:
+        print(answers.json_text({"method": options.method, "answers": listed}))
+    return code
 
 
 def _analysed(path: str, options: argparse.Namespace) -> Analysis:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from csdf.arguments import bytes_of, seconds_of
 from csdf.cli.frame.long_work import working as working
 from csdf.cli.frame.output import ANSWERED as ANSWERED
 from csdf.cli.frame.output import NO as NO
@@ -25,6 +25,7 @@ from csdf.names import quoted
 
 if TYPE_CHECKING:
     from csdf.model.graph import Graph
+    from csdf.parameters.graph import ParametricGraph
 
 NETWORKS = (".onnx", ".tflite", ".cfg")  # suffixes of files that hold a network
 
@@ -32,29 +33,6 @@ Number = TypeVar("Number")
 
 LEAST_WIDTH = 14  # of the names of a table: of `critical cycle`
 
-SIZE_UNITS = {
-    "": 1,
-    "B": 1,
-    "kB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "KiB": 2**10,
-    "MiB": 2**20,
-    "GiB": 2**30,
-}
-AMBIGUOUS_SIZES = ("K", "k", "KB", "kb", "Kb")
-SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)")
-
-TIME_UNITS = {
-    "": Fraction(1),
-    "ns": Fraction(1, 10**9),
-    "us": Fraction(1, 10**6),
-    "ms": Fraction(1, 1000),
-    "s": Fraction(1),
-    "m": Fraction(60),
-    "h": Fraction(3600),
-}
-TIME = re.compile(r"([0-9][0-9./]*) ?([a-z]*)")
 MOST_SECONDS = 10**9
 
 
@@ -122,6 +100,14 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         help="take the bufferSize properties of any SDF3 file as capacities, or of none, as SDF3 does; "
         "default: of the files that csdf has written",
     )
+    parser.add_argument(
+        "--set",
+        action="append",
+        type=named_values,
+        metavar="NAME=VALUE",
+        default=[],
+        help="the value of a parameter, where numbers of the graph are expressions such as 2*n+1",
+    )
     parser.set_defaults(told_sizes=None)
     parser.add_argument(
         "--file-limit",
@@ -144,12 +130,7 @@ def read(path: str, options: argparse.Namespace) -> Graph:
         )
     with working(f"reading {path}"), warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        graph = read_graph(
-            path,
-            assume_zero_times=options.assume_zero_times,
-            buffer_sizes=options.buffer_sizes,
-            most=options.file_limit,
-        )
+        graph = _instance(path, options) if options.set else _plain(path, options)
     uncounted = 0
     for one in found:
         if isinstance(one.message, UncountedSizes):
@@ -160,6 +141,62 @@ def read(path: str, options: argparse.Namespace) -> Graph:
     is_sdf3 = graph.origin is not None and suffix_of(path) != ".json"
     tell_sizes(path, options, bounded if is_sdf3 else 0, uncounted)
     return graph
+
+
+def _plain(path: str, options: argparse.Namespace) -> Graph:
+    """The graph of a file without parameters; of others it is said how they are read."""
+    try:
+        return read_graph(path, **_reading(options))
+    except UnreadableFile as error:
+        if suffix_of(path) not in (".xml", ".json"):
+            raise
+        from csdf.parameters.graph import parameters_of_file  # for files that were refused
+
+        names = parameters_of_file(path, options.file_limit)
+        if not names:
+            raise
+        values = " ".join(f"--set {name}=4" for name in names)
+        are = "is a parameter" if len(names) == 1 else "are parameters"
+        raise UnreadableFile(
+            f"{error}; if {', '.join(names)} {are}, give values, such as {values}; "
+            "`csdf analyze --symbolic` has formulas"
+        ) from None
+
+
+def _instance(path: str, options: argparse.Namespace) -> Graph:
+    """The graph of a file with parameters, at the values of --set."""
+    values = set_values(options)
+    for name, listed in values.items():
+        if len(listed) > 1:
+            raise UnreadableFile(
+                f"{path}: --set {name} has {len(listed)} values; expected one, except with csdf analyze"
+            )
+    return read_parametric(path, options).at({name: one for name, (one,) in values.items()})
+
+
+def read_parametric(path: str, options: argparse.Namespace) -> ParametricGraph:
+    """Return the graph of a file whose numbers may be expressions."""
+    from csdf.parameters.graph import read_parametric_graph  # for such files alone
+
+    return read_parametric_graph(path, **_reading(options))
+
+
+def set_values(options: argparse.Namespace) -> dict[str, tuple[Fraction, ...]]:
+    """Return the values of --set by their parameters; a parameter that is set twice is refused."""
+    found: dict[str, tuple[Fraction, ...]] = {}
+    for name, values in options.set:
+        if name in found:
+            options.refuse(f"--set {name} is given twice; write its values with commas")
+        found[name] = values
+    return found
+
+
+def _reading(options: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "assume_zero_times": options.assume_zero_times,
+        "buffer_sizes": options.buffer_sizes,
+        "most": options.file_limit,
+    }
 
 
 def tell_sizes(
@@ -213,13 +250,7 @@ def write(command: str, path: str, graph: Graph, **options: Any) -> None:
 
 def exact_seconds(text: str) -> Fraction:
     """Parse a time of at least 0 like `10`, `10s`, `500ms`, `5us` or `2m`; for argparse."""
-    found = TIME.fullmatch(text)
-    if not found or found[2] not in TIME_UNITS:
-        raise unfit(text, "a time such as 30s, 500ms or 2m")
-    try:
-        return rational(found[1]) * TIME_UNITS[found[2]]
-    except MalformedText:
-        raise unfit(text, "a time such as 30s, 500ms or 2m") from None
+    return _parsed(text, seconds_of)
 
 
 def seconds(text: str) -> float:
@@ -265,6 +296,30 @@ def named_integers(text: str) -> tuple[str, int]:
     return name, from_zero(value)
 
 
+MOST_VALUES = 20_000  # of one parameter
+
+
+def named_values(text: str) -> tuple[str, tuple[Fraction, ...]]:
+    """Parse `n=4`, `n=1..64`, `n=0..64..4` (every fourth) or `n=1,2,3/2`; for argparse."""
+    name, equals, listed = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise unfit(text, "NAME=VALUE, such as n=4, n=1..64 or n=1,2,3/2")
+    values: dict[Fraction, None] = {}
+    for part in listed.split(","):
+        first, *rest = part.split("..")
+        if not rest:
+            values[fraction(part)] = None
+            continue
+        ends = [integer(one) for one in (first, *rest)]
+        if len(ends) > 3 or (step := ends[2] if len(ends) == 3 else 1) < 1 or ends[1] < ends[0]:
+            raise unfit(part, "a range such as 1..64, or 0..64..4 for every fourth")
+        numbers = range(ends[0], ends[1] + 1, step)
+        if len(numbers) + len(values) > MOST_VALUES:
+            raise unfit(part, f"a range of at most {MOST_VALUES} values")
+        values.update(dict.fromkeys(map(Fraction, numbers)))
+    return name, tuple(values)
+
+
 def positive(text: str) -> int:
     """Parse a whole number of at least one; for argparse."""
     if (value := integer(text)) < 1:
@@ -288,18 +343,9 @@ def share(text: str) -> Fraction:
 
 def size(text: str) -> int:
     """Parse bytes such as 64MB, 16MiB or 65536; for argparse."""
-    if text.startswith("-") and SIZE.fullmatch(text[1:]):
-        raise unfit(text, "a size: it is negative")
-    found = SIZE.fullmatch(text)
-    unit = found[2] if found else ""
-    if found and unit in AMBIGUOUS_SIZES:  # as data sheets of microcontrollers write them
-        meant, unit = f"{found[1]}KiB", "KiB"
-        print(f"{text}: understood as {meant}, 1024 bytes each; kB is 1000 bytes", file=sys.stderr)
-    if not found or unit not in SIZE_UNITS:
-        raise unfit(text, "a size such as 64MB (1,000,000 bytes), 16MiB (2^20) or 65536")
-    value = _parsed(found[1], rational) * SIZE_UNITS[unit]
-    if value.denominator != 1:
-        raise unfit(text, "a whole number of bytes")
-    if value < 1:
-        raise unfit(text, "at least one byte")
-    return int(value)
+    found = _parsed(text, bytes_of)
+    if text.lower().endswith(("k", "kb")) and not text.endswith("kB"):  # as in data sheets
+        number = text.lower().removesuffix("b").removesuffix("k").rstrip()
+        meant = f"understood as {number}KiB, 1024 bytes each; kB is 1000 bytes"
+        print(f"{text}: {meant}", file=sys.stderr)
+    return found

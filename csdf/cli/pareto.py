@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from csdf.cli import answers, loading, parsers
+from csdf.cli.frame import output
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.options import concurrency, storage
+from csdf.io.latex import booktabs, escaped
 from csdf.model.graph import Graph
 from csdf.search.memory_cost import OBJECTIVES, memory_front
 from csdf.search.pareto import ParetoFront, ParetoPoint
@@ -34,6 +36,8 @@ def work(options: argparse.Namespace) -> int:
         answers.show(found, _lines(graph, front, options, seconds), options)
     about = (graph.name, front, options.unit)
     loading.plot(options, "csdf.draw.charts", "front_picture", *about)
+    if options.table:
+        output.write(options.program, options.table, _table(graph, front, options.unit))
     if front.best_period is None or (front.is_at_limit and not front.points):
         return answers.NO
     return answers.ANSWERED if front.is_complete or front.is_at_limit else answers.UNKNOWN
@@ -78,6 +82,7 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_json_option(form)
     form.add_argument("--csv", action="store_true", help="print one line for each point")
     parsers.add_plot_option(parser, "the front")
+    parsers.add_table_option(parser, "the front")
     return parser
 
 
@@ -90,6 +95,23 @@ def _as_csv(front: ParetoFront) -> str:
         capacities = [point.capacities[name] for name in names]
         rows.append([point.size, point.period, point.throughput, *capacities])
     return csv_text(rows).rstrip("\n")
+
+
+MOST_COLUMNS = 8  # channels whose capacities stand in a table
+
+
+def _table(graph: Graph, front: ParetoFront, unit: str) -> str:
+    names = list(front.points[0].capacities) if front.points else []
+    names = names if len(names) <= MOST_COLUMNS else []
+    heads = [f"size ({escaped(unit)})", "period", *map(escaped, names)]
+    rows = [
+        [str(one.size), f"${one.period}$", *(str(one.capacities[name]) for name in names)]
+        for one in front.points
+    ]
+    state = (
+        "complete" if front.is_complete else f"points may be missing from {front.lower_bound} on"
+    )
+    return booktabs(heads, rows, texts=(), remarks=[f"{graph.name}: {state}"])
 
 
 def _lines(

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
 from csdf.cli import answers
+from csdf.draw.column import WIDTHS
 from csdf.errors import UnwritableFile
 from csdf.io.files import require_folder, require_writable, suffix_of
 
@@ -145,6 +146,21 @@ def add_plot_option(parser: argparse._ActionsContainer, what: str) -> None:
         type=output_file(*PICTURES),
         metavar="FILE",
         help=f"draw {what} in a .png, .svg, .pdf, .html, or (PGF) .pgf or .tex file",
+    )
+    parser.add_argument(
+        "--column",
+        choices=tuple(WIDTHS),
+        help="of a paper that the picture is to fit, with texts of 7 points; wide: both columns",
+    )
+
+
+def add_table_option(parser: argparse._ActionsContainer, what: str) -> None:
+    """Add the file that a table of LaTeX goes to."""
+    parser.add_argument(
+        "--table",
+        type=output_file("tex"),
+        metavar="FILE",
+        help=f"write {what} as a table of LaTeX (booktabs), .tex",
     )
 
 

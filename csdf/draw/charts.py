@@ -2,7 +2,7 @@
 
 Firings over time, a row for each processor.
 
-The period over a parameter as a picture.
+The period over a parameter as a picture; period and storage at many values of one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from csdf.analysis.parametric import Parameter, ParametricPeriod, ParametricRegi
 from csdf.draw.picture import named_ticks, rendered
 from csdf.mapping.execution import MappedExecution
 from csdf.model.schedule import Firing
+from csdf.parameters.sweep import Sweep
 from csdf.search.memory_cost import UNITS
 from csdf.search.pareto import ParetoFront
 
@@ -226,3 +227,26 @@ def _draw_steps(axes: Axes, found: CapacitySteps) -> None:
 def _named(actors: Sequence[str]) -> str:
     listed = ", ".join(actors[:NAMES])
     return listed if len(actors) <= NAMES else f"{listed} and {len(actors) - NAMES} more"
+
+
+def sweep_picture(found: Sweep, suffix: str) -> str | bytes:
+    """Return the period and the least storage over the values of the parameter that varies."""
+    (name,) = (one for one in found.parameters if len({i.values[one] for i in found.instances}) > 1)
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    rows = (
+        ("period", [(i.values[name], i.period) for i in found.instances]),
+        ("least storage (tokens)", [(i.values[name], i.size) for i in found.instances]),
+    )
+    drawn = [(label, [(x, y) for x, y in points if y is not None]) for label, points in rows]
+    drawn = [(label, points) for label, points in drawn if points] or [("period", [])]
+    for place, (label, points) in enumerate(drawn):
+        axes = figure.add_subplot(len(drawn), 1, place + 1)
+        axes.plot(
+            [float(x) for x, _ in points], [float(y) for _, y in points],
+            "o-", color=COLOURS[place], markersize=3, linewidth=1,
+        )  # fmt: skip
+        axes.set_ylabel(label)
+        axes.set_xlabel(name)
+        if not place:
+            axes.set_title(f"{found.name}: over {name}")
+    return rendered(figure, found.name, suffix)

@@ -14,6 +14,7 @@ from matplotlib.backends.backend_pgf import RendererPgf
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from csdf.draw.column import chosen_width
 from csdf.errors import UnwritableFile
 from csdf.names import quoted, quoted_lines
 
@@ -53,6 +54,7 @@ def rendered(figure: Figure, title: str, suffix: str) -> str | bytes:
     if suffix not in TEXT_FORMATS + BINARY_FORMATS:
         raise UnwritableFile(f"cannot draw {suffix!r}; expected png, pdf, svg, html, pgf or tex")
     _take_texts_as_written(figure)
+    _fit_column(figure)
     # The salt makes one text of one figure.
     with rc_context({"svg.hashsalt": "csdf", "text.usetex": False}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph .* missing from")
@@ -76,6 +78,22 @@ def _take_texts_as_written(figure: Figure) -> None:
             text.set_parse_math(False)
             text.set_usetex(False)
             text.set_text(quoted_lines(text.get_text()))
+
+
+POINTS = 7.0  # of texts in a column of a paper
+
+
+def _fit_column(figure: Figure) -> None:
+    """Make a picture as wide as the column that was chosen, if one was; its texts stay readable."""
+    width = chosen_width()
+    if width is None:
+        return
+    before, height = figure.get_size_inches()
+    shape = max(1.0, before / height) if width < before else before / height
+    figure.set_size_inches(width, width / shape)
+    for text in figure.findobj(Text):
+        if isinstance(text, Text):
+            text.set_fontsize(min(float(text.get_fontsize()), POINTS))
 
 
 def _saved(figure: Figure, suffix: str) -> bytes:

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from csdf.arguments import Positive, public
 from csdf.errors import UnreadableFile, UnwritableFile
 from csdf.io import files
-from csdf.model.graph import Graph, require_graph
+from csdf.model.graph import Graph
 
 PREAMBLE = 4096  # bytes in which a file says what it is
 # Modules and their functions. Each is imported when a file has its format: a start takes long else.
@@ -28,12 +29,13 @@ FORMATTERS = {
 }
 
 
+@public
 def read_graph(
     path: str | os.PathLike[str],
     *,
     assume_zero_times: bool = False,
     buffer_sizes: bool | None = None,
-    most: int = files.LARGEST_FILE_BYTES,
+    most: Positive = files.LARGEST_FILE_BYTES,
 ) -> Graph:
     """Return the graph of an SDF3 (.xml), JSON, layer table (.csv) or PREESM (.pi, .scenario) file.
 
@@ -64,12 +66,12 @@ def _refuse_graphml(name: str, content: bytes) -> None:
     )
 
 
+@public
 def write_graph(path: str | os.PathLike[str], graph: Graph, **options: Any) -> None:
     """Write the graph as SDF3 (.xml), JSON or DOT; the options are those of that format.
 
     Raises UnwritableFile, also for any other suffix, and leaves nothing half-written.
     """
-    require_graph(graph)
     require_format(path)
     module, function = FORMATTERS[files.suffix_of(path)]
     files.write_text(path, getattr(import_module(module), function)(graph, **options))

@@ -7,7 +7,7 @@ Nodes are actors with the attribute `durations`. Edges are channels under their 
 `production`, `consumption`, `initial_tokens`, `capacity`, `release`, `token_size` and `position`
 (channels have an order that edges have not). The graph has the attributes `name`, `time_unit`,
 `throughput_constraint` and `origin`. What is left out has the value that csdf.model.graph gives it;
-attributes of other names are not read.
+attributes of other names are not read, but a name that is nearly one of these is refused.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ from typing import Any
 
 import networkx as nx
 
+from csdf.arguments import public
 from csdf.errors import InvalidGraph
 from csdf.model.exact import exact
-from csdf.model.graph import Actor, Channel, Graph, Processor, require_graph
-from csdf.names import free_name
+from csdf.model.graph import Actor, Channel, Graph, Processor
+from csdf.names import free_name, meant
 
 ENDS = ("name", "producer", "consumer")  # said by where the edge is
 RATES = ("production", "consumption", "release")
 CHANNEL = tuple(one.name for one in fields(Channel) if one.name not in ENDS)
 
 
+@public
 def to_networkx(graph: Graph) -> nx.MultiDiGraph[str]:
     """Return the graph with all that it knows as attributes."""
-    require_graph(graph)
     found: nx.MultiDiGraph[str] = nx.MultiDiGraph(
         name=graph.name,
         time_unit=graph.time_unit,
@@ -47,6 +48,7 @@ def to_networkx(graph: Graph) -> nx.MultiDiGraph[str]:
     return found
 
 
+@public
 def from_networkx(
     found: nx.MultiDiGraph[Any] | nx.DiGraph[Any], *, name: str | None = None
 ) -> Graph:
@@ -59,10 +61,6 @@ def from_networkx(
     without a text as key are named `producer to consumer`, numbered where there are several.
     name: by default the attribute of the graph. Raises InvalidGraph, naming the node or the edge.
     """
-    if not found.is_directed():
-        raise InvalidGraph(
-            f"a {type(found).__name__} of NetworkX; expected a DiGraph or a MultiDiGraph"
-        )
     multi: nx.MultiDiGraph[Any] = nx.MultiDiGraph(found)  # edges of a DiGraph get numbers as keys
     actors = tuple(_actor(node, values) for node, values in multi.nodes(data=True))
     phases = {actor.name: actor.phases for actor in actors}
@@ -105,6 +103,9 @@ def _channel(
     name: str, producer: str, consumer: str, values: Mapping[str, Any], phases: Mapping[str, int]
 ) -> Channel:
     where = f"edge {name!r} from {producer!r} to {consumer!r}"
+    for key in values.keys() - {*CHANNEL, "position"}:
+        if isinstance(key, str) and (question := meant(key, CHANNEL)):
+            raise InvalidGraph(f"{where} has the attribute {key!r}{question}")
     found = {key: values[key] for key in CHANNEL if key in values}
     for key in RATES:
         if found.get(key) is not None:

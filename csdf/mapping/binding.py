@@ -19,7 +19,6 @@ from csdf.model.graph import (
     Channel,
     Graph,
     in_finer_time,
-    require_graph,
     self_loop,
     space_channel,
 )
@@ -248,7 +247,6 @@ def require_valid(graph: Graph, platform: Platform, mapping: Mapping) -> None:
     Each order has to hold exactly the actors of its processor, in its periodic list all equally
     often against the repetition vector.
     """
-    require_graph(graph)
     for actor, core in mapping.binding.items():
         if actor not in {one.name for one in graph.actors}:
             raise InvalidMapping(

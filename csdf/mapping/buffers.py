@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from csdf.analysis.consistency import repetition_vector
+from csdf.arguments import public
 from csdf.mapping.binding import SPACE, bound_graph, buffer_sides, buffered_channel, require_valid
 from csdf.mapping.model import Buffer, Mapping, Platform
 from csdf.mapping.throughput import MappedThroughput, ordered_throughput
@@ -57,6 +58,7 @@ class LeastBuffers(Shown):
     evaluations: int
 
 
+@public
 def min_buffers(
     graph: Graph,
     platform: Platform,

@@ -11,6 +11,7 @@ from math import lcm
 from typing import NamedTuple
 
 from csdf.analysis.consistency import repetition_vector
+from csdf.arguments import Positive, public
 from csdf.errors import CsdfError, NoRecurrence
 from csdf.mapping.binding import bound_graph, require_valid
 from csdf.mapping.model import Mapping, Platform
@@ -46,8 +47,9 @@ class _Active(NamedTuple):
     firing: int
 
 
+@public
 def mapped_execution(
-    graph: Graph, platform: Platform, mapping: Mapping, *, iterations: int | None = None
+    graph: Graph, platform: Platform, mapping: Mapping, *, iterations: Positive | None = None
 ) -> MappedExecution:
     """Execute a mapped graph as early as its orders allow, and return its firings.
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import os
 
+from csdf.arguments import public
 from csdf.io import files
 from csdf.io.json_value import JsonValue, Shape
 from csdf.mapping.model import Connection, Mapping, Platform
@@ -40,21 +41,25 @@ def holds_mapping(path: str | os.PathLike[str], most: int = files.LARGEST_FILE_B
     return b"<architectureGraph" in content and b"<mapping" in content
 
 
+@public
 def read_platform(path: str | os.PathLike[str]) -> Platform:
     """Return the platform of a JSON file. Raises UnreadableFile, which names the place."""
     return _document(path).built(Platform, SHAPES)
 
 
+@public
 def read_mapping(path: str | os.PathLike[str]) -> Mapping:
     """Return the mapping of a JSON file. Raises UnreadableFile, which names the place."""
     return _document(path).built(Mapping, SHAPES)
 
 
+@public
 def write_platform(path: str | os.PathLike[str], platform: Platform) -> None:
     """Write the platform as JSON. Raises UnwritableFile and leaves nothing half-written."""
     files.write_text(path, f"{json.dumps(platform.to_json(), indent=1)}\n")
 
 
+@public
 def write_mapping(path: str | os.PathLike[str], mapping: Mapping) -> None:
     """Write the mapping as JSON. Raises UnwritableFile and leaves nothing half-written."""
     files.write_text(path, f"{json.dumps(mapping.to_json(), indent=1)}\n")

@@ -14,6 +14,7 @@ from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.latency import dependency_distance, iteration_times
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.analysis.throughput import Throughput, throughput
+from csdf.arguments import public
 from csdf.errors import CsdfError, Deadlocked, NoRecurrence
 from csdf.mapping.execution import mapped_execution
 from csdf.mapping.model import Mapping, Platform
@@ -57,6 +58,7 @@ class SourceLatency(Shown):
     steady_jitter: Fraction | None
 
 
+@public
 def source_latency(
     graph: Graph,
     source: str,
@@ -189,6 +191,7 @@ class OrderedLatency(NamedTuple):
     distance: int
 
 
+@public
 def ordered_latency(
     graph: Graph,
     platform: Platform,

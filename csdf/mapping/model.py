@@ -14,6 +14,7 @@ from collections.abc import Mapping as Table
 from dataclasses import dataclass, field
 from typing import Any
 
+from csdf.arguments import public
 from csdf.errors import CsdfError
 
 
@@ -21,6 +22,7 @@ class InvalidMapping(CsdfError):
     """A platform, or a mapping onto it, that breaks a rule of the model."""
 
 
+@public
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
     """A processor of a platform.

@@ -10,6 +10,7 @@ from typing import NamedTuple, NoReturn
 
 from lxml import etree
 
+from csdf.arguments import Positive, public
 from csdf.errors import InvalidGraph, UncountedSizes, UnwritableFile
 from csdf.io import files
 from csdf.io.sdf3 import document as sdf3_document
@@ -28,7 +29,7 @@ from csdf.mapping.model import (
     StaticOrder,
 )
 from csdf.model.exact import MalformedText, natural
-from csdf.model.graph import Actor, Channel, Graph, Processor, require_graph
+from csdf.model.graph import Actor, Channel, Graph, Processor
 from csdf.names import free_name
 
 
@@ -40,8 +41,9 @@ class MappedApplication(NamedTuple):
     mapping: Mapping
 
 
+@public
 def read_nsoc(
-    path: str | os.PathLike[str], most: int = files.LARGEST_FILE_BYTES
+    path: str | os.PathLike[str], most: Positive = files.LARGEST_FILE_BYTES
 ) -> MappedApplication:
     """Return the application, the platform and the mapping of an SDF3 file.
 
@@ -224,6 +226,7 @@ WHOLE = 100  # time units of a wheel that the application owns
 UNTYPED = "p"  # the type of processors that have none
 
 
+@public
 def write_nsoc(
     path: str | os.PathLike[str], graph: Graph, platform: Platform, mapping: Mapping
 ) -> None:
@@ -233,7 +236,6 @@ def write_nsoc(
     the way: every actor is bound, tokens cross a connection one at a time, the slice is at the end of
     its wheel, and a token that arrives may wait for it. Nothing is left half-written.
     """
-    require_graph(graph)
     text = _Document(os.fspath(path), graph, platform, mapping).text()
     files.write_text(path, text)
 

@@ -19,6 +19,7 @@ from random import Random
 from typing import Any, ClassVar
 
 from csdf.analysis.liveness import deadlock
+from csdf.arguments import public
 from csdf.errors import Deadlocked, GaveUp
 from csdf.mapping.model import Core, Mapping, Platform
 from csdf.mapping.modulo import mapping_of, modulo_schedule
@@ -99,6 +100,7 @@ class FewestProcessors(Shown):
     reason: Reason
 
 
+@public
 def best_mapping(
     graph: Graph, platform: Platform, *, budget: Budget = SECONDS, seed: int = 0
 ) -> BestMapping:
@@ -122,6 +124,7 @@ def best_mapping(
     return search.answer()
 
 
+@public
 def fewest_processors(
     graph: Graph,
     platform: Platform | None = None,

@@ -12,6 +12,7 @@ from math import lcm
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.critical import CriticalCycle
 from csdf.analysis.throughput import throughput
+from csdf.arguments import public
 from csdf.errors import CsdfError
 from csdf.mapping.binding import bound_graph, require_valid
 from csdf.mapping.model import Mapping, Platform, StaticOrder
@@ -41,6 +42,7 @@ class MappedThroughput(Shown):
     blocked: tuple[str, ...] = ()
 
 
+@public
 def mapped_throughput(
     graph: Graph, platform: Platform, mapping: Mapping, *, budget: Budget = None
 ) -> MappedThroughput:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import lcm
 from typing import Any
 
-from csdf.errors import InvalidGraph, NotRead, counted
+from csdf.errors import InvalidGraph, counted
 from csdf.model.shown import Picture, Shown, picture
 from csdf.names import free_name, meant
 
@@ -202,12 +202,6 @@ class Graph(Shown):
         """`sdf` if every actor has one phase and no channel a window of its own, else `csdf`."""
         plain = all(len(actor.durations) == 1 for actor in self.actors)
         return "sdf" if plain else "csdf"
-
-
-def require_graph(found: object) -> None:
-    """Raise NotRead, which says how to read one, unless the value is a graph."""
-    if not isinstance(found, Graph):
-        raise NotRead(found, expected="Graph", reader="read_graph")
 
 
 def _plain(part: Actor | Processor | Channel) -> dict[str, Any]:

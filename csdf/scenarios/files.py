@@ -15,6 +15,7 @@ import os
 from importlib import import_module
 from pathlib import PurePath
 
+from csdf.arguments import public
 from csdf.errors import UnreadableFile
 from csdf.io import files, json_graph
 from csdf.io.json_value import JsonValue, Shape
@@ -24,6 +25,7 @@ SHAPES = {ScenarioGraph: Shape("csdf-scenarios", 2), **json_graph.SHAPES}
 XML_READER = "csdf.scenarios.fsmsadf"  # imported when a file is XML: lxml takes long to load
 
 
+@public
 def read_scenarios(path: str | os.PathLike[str]) -> ScenarioGraph:
     """Return the scenario graph of a .json file, or of an .xml file of the type fsmsadf.
 

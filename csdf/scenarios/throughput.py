@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from csdf.analysis.bound_channels import bound_channels, is_single_firing_loop
 from csdf.analysis.consistency import repetition_vector
-from csdf.errors import CsdfError, InvalidGraph, NotRead, counted
+from csdf.arguments import public
+from csdf.errors import CsdfError, InvalidGraph, counted
 from csdf.model.graph import Channel, Graph
 from csdf.model.indexed import indexed
 from csdf.model.shown import Shown
@@ -44,6 +45,7 @@ class ScenarioThroughput(Shown):
         return 1 / self.period if self.period else None
 
 
+@public
 def scenario_throughput(graph: ScenarioGraph) -> ScenarioThroughput:
     """Return the exact worst-case throughput over all runs of the automaton.
 
@@ -54,8 +56,6 @@ def scenario_throughput(graph: ScenarioGraph) -> ScenarioThroughput:
     one takes, and for a cycle of the automaton without reward.
     Source: Geilen, Stuijk, CODES+ISSS 2010, section 5.
     """
-    if not isinstance(graph, ScenarioGraph):
-        raise NotRead(graph, expected="ScenarioGraph", reader="read_scenarios")
     states = {one.name: graph.scenario(one.scenario) for one in graph.states}
     reachable = graph.reachable
     used = {states[name].name: states[name] for name in reachable}

@@ -33,12 +33,14 @@ class Evaluation(NamedTuple):
 
     holding: positions of the variables whose lack of space lies on the critical cycle. As long as none
     of them gets more, no distribution has a smaller period. cycles: what more it says, where its
-    actors have one phase each.
+    actors have one phase each. deep: variables whose storage is slower from a capacity on, with that
+    capacity, if the reason rests on it.
     """
 
     period: Fraction | None
     holding: tuple[int, ...]
     cycles: tuple[Cycle, ...] = ()
+    deep: tuple[tuple[int, int], ...] = ()
 
 
 class Evaluates(Protocol):

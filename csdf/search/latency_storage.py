@@ -12,6 +12,7 @@ from csdf.analysis.bound_channels import is_single_firing_loop
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.expansion import awaited_firings
 from csdf.analysis.latency import dependency_distance
+from csdf.arguments import public
 from csdf.errors import CsdfError
 from csdf.model.exact import Exact, exact, exact_above_zero
 from csdf.model.graph import Channel, Graph, space_channel
@@ -53,6 +54,7 @@ class LatencyStorage(SmallestStorage):
     distance: int
 
 
+@public
 def storage_for_latency(
     graph: Graph,
     source: str,

@@ -40,14 +40,18 @@ class Cut(NamedTuple):
     """A region without any sufficient distribution: each of these capacities at most so large.
 
     limits: from the position of a variable to the largest capacity in the region; a variable that is
-    not in it may have any. Every sufficient distribution exceeds at least one limit.
+    not in it may have any. Every sufficient distribution exceeds at least one limit. deep: positions
+    with the least capacity in the region, where more is slower by itself.
     """
 
     limits: Mapping[int, int]
+    deep: tuple[tuple[int, int], ...] = ()
 
     def holds(self, capacities: Sequence[int]) -> bool:
         """Whether the distribution lies in the region."""
-        return all(capacities[place] <= limit for place, limit in self.limits.items())
+        return all(capacities[place] <= limit for place, limit in self.limits.items()) and all(
+            capacities[place] >= least for place, least in self.deep
+        )
 
 
 class Cuts:

@@ -162,9 +162,9 @@ Price = Callable[[int, int], int]  # of a place and a capacity there; never less
 class StepSearch:
     """The queue of distributions at the ends of their steps, by cost, and the cuts so far.
 
-    It must be known that capacities large enough suffice. A search that was ended goes on where it was
-    when `cheapest` is called again. A test of sufficiency may only become
-    stricter from one `cheapest` to the next.
+    A search that was ended goes on where it was when it is called again. A test of sufficiency may only
+    become stricter from one call to the next. Storage may be slower from some capacity on: capacities
+    on the queue only grow, so whatever is reached from there has that, too.
     """
 
     def __init__(
@@ -187,7 +187,14 @@ class StepSearch:
         return sum(self._price(place, one) for place, one in enumerate(capacities))
 
     def cheapest(self, is_sufficient: Sufficient) -> tuple[int, ...]:
-        """Return the cheapest sufficient distribution, every capacity at the end of a step."""
+        """Return the cheapest sufficient distribution, where capacities large enough suffice."""
+        found = self.cheapest_of_all(is_sufficient)
+        if found is None:
+            raise AssertionError("unbounded channels suffice, so some capacities do")
+        return found
+
+    def cheapest_of_all(self, is_sufficient: Sufficient) -> tuple[int, ...] | None:
+        """Return the cheapest sufficient distribution, every capacity at the end of a step, or None."""
         while self._queue:
             self._look()
             if len(self._seen) * len(self._variables) > QUEUE_NUMBERS:
@@ -198,11 +205,11 @@ class StepSearch:
                 found = self._evaluator.evaluate(capacities)
                 if is_sufficient(found.period):
                     return capacities
-                cut = Cut({place: capacities[place] for place in found.holding})
+                cut = Cut({place: capacities[place] for place in found.holding}, found.deep)
                 self._cuts.append(cut)
             heapq.heappop(self._queue)
             self._branch(capacities, cut)
-        raise AssertionError("unbounded channels suffice, so some capacities do")
+        return None
 
     def _branch(self, capacities: tuple[int, ...], cut: Cut) -> None:
         """Queue the distributions that leave the cut by one capacity each."""

@@ -351,11 +351,12 @@ class _PartEvaluator:
         trial: list[int | None] = [None] * self._variables
         for place, capacity in zip(self._places, capacities, strict=True):
             trial[place] = capacity
-        period, holding, cycles = self._whole.evaluate(tuple(trial))
+        found = self._whole.evaluate(tuple(trial))
         return Evaluation(
-            period,
-            tuple(self._position[place] for place in holding),
-            tuple(cycle.moved(self._position) for cycle in cycles),
+            found.period,
+            tuple(self._position[place] for place in found.holding),
+            tuple(cycle.moved(self._position) for cycle in found.cycles),
+            tuple((self._position[place], least) for place, least in found.deep),
         )
 
 

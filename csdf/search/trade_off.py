@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from csdf.analysis.bound_channels import why_unlimited
 from csdf.analysis.liveness import deadlock
+from csdf.arguments import Natural, Positive, public
 from csdf.errors import CsdfError, GaveUp, counted
 from csdf.model.exact import Exact, exact, exact_above_zero
 from csdf.model.graph import Graph
@@ -23,13 +24,14 @@ from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 EVERYTHING = SearchSpace()
 
 
+@public
 def pareto_front(
     graph: Graph,
     space: SearchSpace = EVERYTHING,
     *,
     budget: Budget = None,
-    max_size: int | None = None,
-    points: int | None = None,
+    max_size: Natural | None = None,
+    points: Positive | None = None,
     gap: Exact = 0,
 ) -> ParetoFront:
     """Return all pairs of storage size and period that cannot be improved on.
@@ -50,6 +52,7 @@ def pareto_front(
     ).front()
 
 
+@public
 def smallest_storage(
     graph: Graph,
     space: SearchSpace = EVERYTHING,
@@ -172,6 +175,7 @@ def _fast_enough(required: Fraction | None) -> Sufficient:
     return lambda period: period is not None and (required is None or period <= required)
 
 
+@public
 def sufficient_capacities(
     graph: Graph,
     space: SearchSpace = EVERYTHING,
@@ -302,10 +306,6 @@ class Extent:
     gap: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        if self.max_size is not None and self.max_size < 0:
-            raise CsdfError(f"max_size {self.max_size}; expected at least 0")
-        if self.points is not None and self.points < 1:
-            raise CsdfError(f"{self.points} points; expected at least 1")
         if self.gap < 0:
             raise CsdfError(f"gap {self.gap}; expected at least 0")
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from itertools import cycle
 from math import gcd
 
+from csdf.arguments import Positive, public
 from csdf.errors import CsdfError
-from csdf.model.graph import Channel, Graph, require_graph, space_channel
+from csdf.model.graph import Channel, Graph, space_channel
 from csdf.model.indexed import IndexedGraph, indexed
 
 Distribution = tuple[int, ...]  # the capacity of each variable
@@ -31,6 +32,7 @@ class Variable:
     weight: int
 
 
+@public
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchSpace:
     """Which capacities are searched, and how storage is counted.
@@ -49,11 +51,7 @@ class SearchSpace:
     unit: str = "tokens"
     widths: Mapping[str, int] | None = None
     with_self_loops: bool = False
-    copies: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.copies is not None and self.copies < 1:
-            raise CsdfError(f"{self.copies} copies of each cycle; expected at least 1")
+    copies: Positive | None = None
 
 
 def prepared(graph: Graph, space: SearchSpace) -> tuple[Graph, tuple[Variable, ...], int]:
@@ -62,7 +60,6 @@ def prepared(graph: Graph, space: SearchSpace) -> tuple[Graph, tuple[Variable, .
     Raises InvalidGraph for an unknown channel, CsdfError for a channel without a token size where
     bytes are counted, or one that is named twice.
     """
-    require_graph(graph)
     if space.unit not in UNITS:
         raise CsdfError(f"unit {space.unit!r}; expected {', '.join(UNITS)}")
     fixed = dict(space.fixed or {})

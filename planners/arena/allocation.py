@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
+from csdf.arguments import Bytes, byte_count, public
 from csdf.errors import counted
 from csdf.status import Reason, Status, Why, because, told
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
@@ -49,8 +50,9 @@ class Names(tuple[str, ...]):
         return f"buffer{'s' if len(self) > 1 else ''} {names}{more}"
 
 
+@public
 def plan_arena(
-    problem: Problem, *, capacity: int | None = None, budget: Budget = None
+    problem: Problem, *, capacity: Bytes | None = None, budget: Budget = None
 ) -> MemoryPlan:
     """Return a plan with the least peak; with a capacity, the first plan that fits.
 
@@ -58,7 +60,8 @@ def plan_arena(
     the search lasts until its end, which may be far.
     Raises InvalidPlan where fixed offsets contradict each other, GaveUp where there is no first plan.
     """
-    return plan_and_end(problem, capacity=capacity, stop=stop_of(budget))[0]
+    limit = None if capacity is None else byte_count(capacity)
+    return plan_and_end(problem, capacity=limit, stop=stop_of(budget))[0]
 
 
 def plan_and_end(

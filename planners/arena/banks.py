@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from csdf.arguments import public
 from csdf.errors import GaveUp, InvalidPlan
 from csdf.status import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
@@ -49,6 +50,7 @@ class BankPlan:
     reason: Reason
 
 
+@public
 def plan_banks(problem: Problem, *, budget: Budget = None) -> BankPlan:
     """Give each buffer a bank and a place in it.
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from csdf.arguments import Natural, public
 from csdf.errors import InvalidPlan
 from csdf.status import Status
 from planners.arena.problem import Buffer, MemoryPlan
 
 
-def check_plan(plan: MemoryPlan, *, capacity: int | None = None) -> None:
+@public
+def check_plan(plan: MemoryPlan, *, capacity: Natural | None = None) -> None:
     """Raise InvalidPlan unless every buffer has its bytes to itself while it lives.
 
     Compares all pairs, O(n^2): planners may be clever, their checker may not. Looks at alignment, fixed

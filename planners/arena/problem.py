@@ -21,6 +21,7 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any
 
+from csdf.arguments import public, require_integers
 from csdf.errors import InvalidPlan
 from csdf.model.shown import Shown
 from csdf.status import Reason, Status
@@ -47,6 +48,12 @@ class Buffer:
     bank: str | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise InvalidPlan(f"a buffer has name {self.name!r}; expected a text")
+        places = {"offset": self.offset, "hint": self.hint}
+        given = {what: place for what, place in places.items() if place is not None}
+        numbers = {"size": self.size, "start": self.start, "end": self.end, **given}
+        require_integers(f"buffer {self.name!r}", InvalidPlan, alignment=self.alignment, **numbers)
         if self.size < 0:
             raise InvalidPlan(f"buffer {self.name!r} has size {self.size}; expected at least 0")
         if self.end < self.start:
@@ -57,8 +64,8 @@ class Buffer:
             raise InvalidPlan(
                 f"buffer {self.name!r} has alignment {self.alignment}; expected at least 1"
             )
-        for what, place in (("offset", self.offset), ("hint", self.hint)):
-            if place is not None and (place < 0 or place % self.alignment):
+        for what, place in given.items():
+            if place < 0 or place % self.alignment:
                 raise InvalidPlan(
                     f"buffer {self.name!r} has {what} {place}; "
                     f"expected a multiple of its alignment {self.alignment}, at least 0"
@@ -70,6 +77,7 @@ class Buffer:
         return self.size > 0 and self.end > self.start
 
 
+@public
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bank:
     """A memory of its own, with offsets of its own."""
@@ -82,6 +90,7 @@ class Bank:
             raise InvalidPlan(f"bank {self.name!r} has capacity {self.capacity}; expected >= 0")
 
 
+@public
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """Buffers that want offsets in one arena, or in several banks, the preferred bank first."""

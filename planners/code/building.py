@@ -215,7 +215,8 @@ def _usage(written: Written) -> str:
     arguments = ", ".join(
         ["&state", *(one.parameter for one in (*written.inputs, *written.outputs))]
     )
-    lines = [f"{name}_init(&state, arena);", f"{name}_run({arguments});"]
+    verb = "invoke" if written.keeps_state else "run"
+    lines = [f"{name}_init(&state, arena);", f"{name}_{verb}({arguments});"]
     if written.is_streamed:
         outside = [one.parameter for one in written.outputs if one.outside is not None]
         lines += ["", "/* or row by row, as they come: */"]

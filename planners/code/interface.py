@@ -44,6 +44,64 @@ class Interface:
         count = len(self.schedule.outside)
         return f"    {self.name}_element *outside[{count}];\n" if count else ""
 
+    @property
+    def verb(self) -> str:
+        """The name of the function that works a frame: one that keeps a state is invoked."""
+        return "invoke" if self.schedule.beginnings else "run"
+
+    @property
+    def _saved_bytes(self) -> int:
+        """Bytes of a saved state: of the arena what stays, and the places of the oldest rows."""
+        return self.schedule.plan.kept_bytes + 2 * len(self.network.variables)
+
+    def kept_declared(self) -> str:
+        """Return the declarations of a library that keeps a state; none for others."""
+        if not self.schedule.beginnings:
+            return ""
+        name, capitals = self.name, self.name.upper()
+        return f"""
+/* Bytes of the arena that stay from frame to frame, and of a saved state. */
+#define {capitals}_KEPT_BYTES {self.schedule.plan.kept_bytes}
+#define {capitals}_SAVED_BYTES {self._saved_bytes}
+
+/* Begin anew, as {name}_init does: with the first values of the file. */
+void {name}_reset({name}_state *state);
+
+/* Save what stays from frame to frame in {capitals}_SAVED_BYTES bytes of your memory, and go on from
+   there: in the same arena, or in that of another instance. */
+void {name}_save(const {name}_state *state, void *to);
+void {name}_restore({name}_state *state, const void *from);
+"""
+
+    def _kept_defined(self) -> str:
+        if not self.schedule.beginnings:
+            return ""
+        name, kept = self.name, self.schedule.plan.kept_bytes
+        saved = restored = ""
+        if self.network.variables:
+            saved = f"    memcpy((char *)to + {kept}, state->oldest, sizeof state->oldest);\n"
+            restored = (
+                f"    memcpy(state->oldest, (const char *)from + {kept}, sizeof state->oldest);\n"
+            )
+        return f"""
+void {name}_reset(instance *state)
+{{
+    begin_kept(state);
+    begin_frame(state);
+}}
+
+void {name}_save(const instance *state, void *to)
+{{
+    save_kept(state->arena, to);
+{saved}}}
+
+void {name}_restore(instance *state, const void *from)
+{{
+    restore_kept(state->arena, from);
+{restored}    begin_frame(state);
+}}
+"""
+
     def parameters(self) -> str:
         """Return the parameters of the function that works a frame."""
         listed = [f"{self.name}_state *state"]
@@ -56,7 +114,7 @@ class Interface:
         name, capitals = self.name, self.name.upper()
         if self.streamed_input is None:
             return f"""
-/* Where an input lies, by its number from 0 on: {name}_run may be given NULL for an input that
+/* Where an input lies, by its number from 0 on: {name}_{self.verb} may be given NULL for an input that
    was written there after the frame before. */
 void *{name}_input({name}_state *state, int number);
 """
@@ -73,16 +131,22 @@ int {name}_push_row({name}_state *state, const {self.inputs[0].kind} *row);
     def definitions(self) -> str:
         """Return the functions."""
         name, numbers = self.name, self._numbers(self.outputs)
+        begins = "    begin_kept(state);\n" if self.schedule.beginnings else ""
         text = f"""static element *tensor_in(const instance *state, int32_t number)
 {{
     return BASE(state, &tensors[number]);
 }}
 
+static void begin_frame(instance *state)
+{{
+    state->group = 0;
+    begin_group(state);
+}}
+{self._kept_defined()}
 void {name}_init(instance *state, element *arena)
 {{
     state->arena = arena;
-    state->group = 0;
-    begin_group(state);
+{begins}    begin_frame(state);
 }}
 
 const void *{name}_output(const instance *state, int number)
@@ -149,9 +213,9 @@ void *{name}_input(instance *state, int number)
     return tensor_in(state, numbers[number]);
 }}
 
-void {name}_run({self.parameters()})
+void {name}_{self.verb}({self.parameters()})
 {{
-{taken}{self._pointed(self.outputs)}    {name}_init(state, state->arena);
+{taken}{self._pointed(self.outputs)}    begin_frame(state);
     ADVANCE(state, NULL);
 {self._copied_outputs()}}}
 """
@@ -173,7 +237,7 @@ void {name}_results({self._results_parameters()})
 int {name}_push_row(instance *state, const {port.kind} *row)
 {{
     if (state->group >= GROUPS) {{
-        {name}_init(state, state->arena);
+        begin_frame(state);
     }}
     return ADVANCE(state, (const element *)row);
 }}
@@ -181,7 +245,7 @@ int {name}_push_row(instance *state, const {port.kind} *row)
 void {name}_run({self.parameters()})
 {{
     int32_t row;
-{told}    {name}_init(state, state->arena);
+{told}    begin_frame(state);
     for (row = 0; row < {capitals}_ROWS; row++) {{
         {name}_push_row(state, {port.parameter} + row * {capitals}_ROW_ELEMENTS);
     }}

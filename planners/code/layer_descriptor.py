@@ -100,7 +100,7 @@ def _in_c(role: str) -> str:
 
 _COMMENTS = re.compile(r"(/\*.*?\*/)", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_MACROS = {name: f"{name}_OF_REALS" for name in ("LEAST", "MOST", "SLOTS", "AS_TILE")}
+_MACROS = {name: f"{name}_OF_REALS" for name in ("LEAST", "MOST", "SLOTS", "AS_TILE", "JOIN")}
 _BY_ELEMENT = {"element": "real", **_MACROS}
 TYPE = """/* Numbers in single precision that begin at any byte, as integers beside them do. */
 #if defined(__GNUC__)

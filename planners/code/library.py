@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 
 from cnn2csdf.weights import Model
+from csdf.arguments import public
 from csdf.errors import UnwritableFile
 from csdf.io.files import write_texts
 from planners.code.building import cmake_lists, makefile, readme, target_files
@@ -15,6 +16,7 @@ from planners.code.sources import Written, library_sources
 from planners.code.vectors import Frame, TestVector, random_frame, test_program, vectors_of
 from planners.plan.plan import StreamingPlan
 
+FRAMES = 4  # of the test program of a network that keeps a state
 BUILD = "build"  # the folder of what the Makefile makes
 
 
@@ -31,6 +33,7 @@ class Library:
         return self.written.name
 
 
+@public
 def library(
     model: Model,
     plan: StreamingPlan,
@@ -64,7 +67,10 @@ def library(
 
 def frames_of(model: Model, frames: Sequence[Frame] | None) -> tuple[TestVector, ...]:
     """Return the test vectors of some frames, or of a random one where none are given."""
-    return vectors_of(model, [random_frame(model.network, 0)] if frames is None else frames)
+    if frames is None:
+        count = FRAMES if model.network.keeps_state else 1
+        frames = [random_frame(model.network, seed) for seed in range(count)]
+    return vectors_of(model, frames)
 
 
 def source_files(written: Written) -> dict[str, str]:
@@ -76,6 +82,7 @@ def source_files(written: Written) -> dict[str, str]:
     }
 
 
+@public
 def write_library(
     model: Model,
     plan: StreamingPlan,

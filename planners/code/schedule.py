@@ -13,17 +13,23 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
 from cnn2csdf import operators as op
+from cnn2csdf.execution.layer_by_layer import first_states
 from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
+from cnn2csdf.operators.moves import as_it_lies
+from cnn2csdf.rings import rings_of
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
-from planners.code.c_text import NULL, Tables, comment
+from planners.code.c_text import NULL, Tables, comment, identifier
 from planners.code.calls.by_data_type import LayerCalls, Slice, most_neighbours, slices_of
 from planners.code.calls.layers import scratch_elements
 from planners.code.layer_descriptor import Call, Described, as_real
 from planners.code.rules import Rule, all_of, rule_of
 from planners.plan.aliases import channels_of
+from planners.plan.kept import state_bytes, take_overs
 from planners.plan.plan import Alias, Kind, Mode, PlannedStage, Stage, StreamBuffer, StreamingPlan
 from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges, can_be_tiled, range_needed
 from planners.plan.running_stage import RunningStage, streamed_input_stage
@@ -48,7 +54,9 @@ class Schedule:
         stages = [
             name for group in plan.groups for one in group.stages for name in one.stage.layers
         ]
-        self.tensors = tuple(dict.fromkeys((*inputs, *stages)))
+        self._rings = rings_of(self.network)
+        variables = [previous.name for previous, _ in self.network.variables]
+        self.tensors = tuple(dict.fromkeys((*inputs, *stages, *variables, *self._rings)))
         self._aliases = {one.tensor: one for one in plan.aliases}
         self.order = order_of(plan, self.stages)
         self.places = places_of(plan, self._placed())
@@ -73,6 +81,7 @@ class Schedule:
         self._find_readers()
         for stage in self.stages:
             self._add_stage(stage)
+        self.beginnings = list(self._begin_kept(model))
 
     def elements(self, size: int) -> int:
         """Return bytes as elements of the arena."""
@@ -103,6 +112,55 @@ class Schedule:
         """How many further buffers have rows of a tensor as soon as they are made."""
         return len(self._duplicates())
 
+    def _joints(self) -> list[str]:
+        """The windows of rings: where new rows lie, and the number of the variable."""
+        names = [previous.name for previous, _ in self.network.variables]
+        return [
+            f"{{tensors + {self._numbers[name]}, tensors + {self._numbers[ring.new]}, "
+            f"{names.index(ring.previous)}}},"
+            for name, ring in self._rings.items()
+        ]
+
+    @property
+    def joints(self) -> int:
+        """How many rings have windows."""
+        return len(self._rings)
+
+    def _taken_over(self) -> list[str]:
+        """Variables: where they lie, what they take over, and behind which group."""
+        found = {one.variable: one for one in take_overs(self.network, self.plan)}
+        lines = []
+        for previous, _ in self.network.variables:
+            one = found[previous.name]
+            ring = self._rings.get(one.source)
+            source = one.source if ring is None else ring.new
+            numbers = self._numbers[previous.name], self._numbers[source]
+            lines.append(
+                f"{{tensors + {numbers[0]}, tensors + {numbers[1]}, {one.group}}}, "
+                f"/* {comment(previous.name)} */"
+            )
+        return lines
+
+    def _begin_kept(self, model: Model) -> Iterator[str]:
+        """Yield where numbers lie that stay from frame to frame, and those with which they begin."""
+        for name, roles in first_states(model).items():
+            kinds = (Kind.KEPT, Kind.STATE)
+            offset = self.elements(self.buffer(name, kinds, 0).offset)
+            for role, array in roles.items():
+                flat = np.ascontiguousarray(as_it_lies(array)).reshape(-1)
+                pattern, times = flat, 1
+                if flat.size and (flat == flat[0]).all():
+                    pattern, times = flat[:1], flat.size
+                width = {1: np.int8, 2: np.int16}.get(self.unit, np.float32)
+                slots = pattern.view(width) if self.calls.is_integer else pattern
+                if times > 1 and len(slots) > 1 and (slots == slots[0]).all():
+                    slots, times = slots[:1], times * len(slots)
+                symbol = self.tables.weights(f"{identifier(name)}_{identifier(role)}", slots)
+                yield (
+                    f"{{{offset}, {len(slots)}, {times}, {symbol}}}, /* {comment(name)}: {role} */"
+                )
+                offset += len(slots) * times
+
     @property
     def has_copies(self) -> bool:
         """Whether stages copy a tensor from buffer to buffer."""
@@ -129,6 +187,9 @@ class Schedule:
             ("reader", "readers", self._readers or ["{0, 0, 0}"]),
             ("group", "groups", groups),
             ("duplicate", "duplicates", self._duplicates()),
+            ("joint", "joints", self._joints()),
+            ("variable", "variables", self._taken_over()),
+            ("beginning", "beginnings", self.beginnings),
             ("turns", "all_turns", self.order.turns),
             ("uint16_t", "order", [f"{number}," for number in self.order.stages]),
         )
@@ -236,10 +297,12 @@ class Schedule:
     def _place(self, name: str) -> tuple[int, int]:
         """Return the place of a tensor, and its rows there; below zero for a tensor outside."""
         rows = self.network.layer(name).shape.rows
+        if name in self._rings:
+            return self._place(self._rings[name].previous)
         if name in self.outside:
             return -1 - self.outside.index(name), rows
         alias = self._alias(name)
-        kinds = (Kind.WHOLE, Kind.LINE, Kind.RING)
+        kinds = (Kind.WHOLE, Kind.LINE, Kind.RING, Kind.KEPT)
         buffer = self.places.first.get(alias.host) or self.buffer(
             alias.host, kinds, self._placed()[name]
         )
@@ -263,7 +326,8 @@ class Schedule:
 
     def _placed(self) -> dict[str, int]:
         """Tensors that are no strips, with a group in which they lie in the arena."""
-        found = {layer.name: 0 for layer in self.network.inputs}
+        given = (layer for layer in self.network.layers if isinstance(layer.operator, op.Input))
+        found = {layer.name: 0 for layer in given} | dict.fromkeys(self._rings, 0)
         makers = [stage for stage in self.stages if stage.copied is None]
         return found | {stage.running.result: stage.group for stage in makers}
 
@@ -361,6 +425,8 @@ class Schedule:
 
         Of what a tile holds its place in the arena; rows and columns are those of the tile.
         """
+        if state_bytes(self.network, layer):  # where what it keeps lies in the arena
+            return self._offset(layer.name, Kind.STATE, stage.group), 0, 0
         if stage.mode == "BY_TILES" and layer.name != stage.running.result:
             return self._offset(layer.name, Kind.TILE, stage.group), 0, 0
         offset = 0

@@ -86,6 +86,7 @@ class Written:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     is_streamed: bool
+    keeps_state: bool
     weight_bytes: int
     state_bytes: int
     kernels: tuple[str, ...]
@@ -171,6 +172,7 @@ class _Writing:
             inputs=tuple(self.inputs),
             outputs=tuple(self.outputs),
             is_streamed=self.streamed_input is not None,
+            keeps_state=bool(self.schedule.beginnings),
             weight_bytes=sum(
                 array.nbytes
                 for symbol, array in self.tables.arrays.items()
@@ -185,6 +187,7 @@ class _Writing:
         scratch = self.schedule.scratch * self.schedule.unit
         pointers = 8 * len(self.schedule.outside)
         turn = 6 if self.schedule.order.turns else 0
+        turn += 2 * len(self.network.variables)
         return (
             -(-(STATE_BYTES + turn + 2 * counters + 4) // 8) * 8 + -(-scratch // 8) * 8 + pointers
         )
@@ -206,6 +209,8 @@ class _Writing:
         scratch = scratch if self.schedule.scratch else ""
         outside = self.interface.field()
         turn = "    uint16_t turn, place, round;\n" if self.schedule.order.turns else ""
+        variables = len(self.network.variables)
+        turn += f"    uint16_t oldest[{variables}];\n" if variables else ""
         text = f"""/* {comment(self.network.name)}: inference in {self.plan.arena_bytes} bytes. */
 #ifndef {capitals}_H
 #define {capitals}_H
@@ -233,10 +238,10 @@ typedef struct {{
 /* Begin with an arena of {capitals}_ARENA_ELEMENTS elements, which stays in use as long as the
    state. Each instance has an arena and a state of its own. */
 void {name}_init({name}_state *state, {name}_element *arena);
-
+{self.interface.kept_declared()}
 /* Work a frame. Tensors lie row by row, in a row column by column, the channels of a place side by
    side; tensors that are no feature maps as they are.{self._shifted()} */
-void {name}_run({self.interface.parameters()});
+void {name}_{self.interface.verb}({self.interface.parameters()});
 
 /* An output in the arena, by its number from 0 on, between a frame and the next
    one.{self._anywhere()} */
@@ -274,10 +279,16 @@ void {name}_profile_end(int stage);
         tables = self.schedule.text()
         wanted = self.tables.wanted | {"tensor", "input", "layer", "stage", "reader", "group"}
         wanted |= {"step", self._sweep(), "turns", "duplicate"}
+        kept = []
+        if self.schedule.beginnings:
+            wanted |= {"beginning", "variable", "joint"}
+            kept = ["begin_kept", "save_kept", "restore_kept"]
+            kept += ["take_rows_over"] if self.network.variables else []
+            wanted |= {"join_rows"} if self.schedule.joints else set()
         copies = ["give_copies"] if self.schedule.duplicates else []
         tiles = ["as_tile", "work_tiles"] if self.schedule.has_tiles else []
         wanted.update(tiles)
-        scheduler = used([self._advance(), "begin_group", *copies, *tiles], SCHEDULER)
+        scheduler = used([self._advance(), "begin_group", *copies, *tiles, *kept], SCHEDULER)
         shared, of_reals = self._of_reals()
         between = used(wanted, CONVERSIONS) if of_reals else []
         kernels = used(wanted | mentioned(scheduler) | shared, self._files())
@@ -324,6 +335,10 @@ void {name}_profile_end(int stage);
         has_reals = schedule.calls.has_reals
         vectors = VECTORS if schedule.calls.is_integer else ""
         lanes = LANES if has_reals or not schedule.calls.is_integer else ""
+        variables = len(self.network.variables)
+        forgets = "((void)0)"
+        if variables:
+            forgets = "memset((state)->oldest, 0, sizeof (state)->oldest)"
         return f"""#include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -355,6 +370,14 @@ typedef slot element;
 #define TURNS {len(schedule.order.turns)}
 #define DUPLICATES {schedule.duplicates}
 #define GIVE_COPIES(run) {"give_copies(run)" if schedule.duplicates else "((void)0)"}
+#define JOINTS {schedule.joints}
+#define JOINT_TABLE {"joints" if schedule.joints else "NULL"}
+{self._joins()}
+#define VARIABLES {variables}
+#define OLDEST(state) {"(state)->oldest" if variables else "NULL"}
+#define FORGET_OLDEST(state) {forgets}
+#define TAKE_OVER(state) {"take_rows_over(state)" if variables else "((void)0)"}
+#define BEGINNINGS {len(schedule.beginnings)}
 #define HAS_COPIES {int(schedule.has_copies)}
 #define HAS_TILES {int(schedule.has_tiles)}
 #define LEFT(view) {"((view)->left)" if schedule.has_tiles else "0"}
@@ -369,6 +392,17 @@ typedef slot element;
 #define PROFILE_BEGIN(stage) ((void)0)
 #define PROFILE_END(stage) ((void)0)
 #endif"""
+
+    def _joins(self) -> str:
+        """C that joins a ring and new rows to a window, for each kind of view."""
+        kinds = {"JOIN": "join_rows"}
+        if self.schedule.calls.has_reals:
+            kinds["JOIN_OF_REALS"] = as_real("join_rows")
+        return "\n".join(
+            f"#define {macro}(run, tensor, view) "
+            + (f"{function}(run, tensor, view)" if self.schedule.joints else "((void)0)")
+            for macro, function in kinds.items()
+        )
 
     def _as_tile(self) -> str:
         """C that makes a view of a strip the view of a tile, for each kind of view."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
-from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
+from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array, Model
 from planners.code.building import end_of_main
@@ -63,10 +63,10 @@ def _random_integers(generator: np.random.Generator, layer: Layer) -> Array:
 
 def vectors_of(model: Model, frames: Sequence[Frame]) -> tuple[TestVector, ...]:
     """Return the frames with what the whole network makes of them."""
-    found = []
+    found, states = [], first_states(model)
     for frame in frames:
-        outputs = run_layer_by_layer(model, frame)
-        leeway = leeways(model, frame, outputs)
+        outputs = run_layer_by_layer(model, frame, states)
+        leeway = {} if states else leeways(model, frame, outputs)
         found.append(TestVector(frame=frame, outputs=outputs, leeway=leeway))
     return tuple(found)
 
@@ -132,6 +132,8 @@ def _tested(written: Written, vectors: Sequence[TestVector], parameters: str) ->
         for ports, found in ((written.inputs, vector.frame), (written.outputs, vector.outputs)):
             arrays += [_array(port, number, found[port.layer]) for port in ports]
     checks = "\n".join(_check(written, number, one) for number, one in enumerate(vectors))
+    if written.keeps_state:
+        checks += _saving(written, vectors)
     results = "\n".join(
         f"static {port.kind} found_{port.parameter}[{port.elements}];" for port in written.outputs
     )
@@ -153,6 +155,27 @@ int {name}_test({parameters})
 {checks}
     return failed;
 }}"""
+
+
+def _saving(written: Written, vectors: Sequence[TestVector]) -> str:
+    """C that works the frames again from the beginning, each but the first from a saved state."""
+    name, capitals = written.name, written.name.upper()
+    again = f"""
+    {name}_reset(&state);
+"""
+    for number, vector in enumerate(vectors):
+        if number:
+            again += f"""    {name}_save(&state, saved);
+    memset(arena, 85, sizeof(*arena) * {capitals}_ARENA_ELEMENTS);
+    {name}_init(&state, arena);
+    {name}_restore(&state, saved);
+"""
+        again += f"{_check(written, number, vector)}\n"
+    return f"""
+    {{
+        static char saved[{capitals}_SAVED_BYTES];
+{again}    (void)saved;
+    }}"""
 
 
 def _test_of(port: Port, vector: TestVector) -> str:
@@ -220,7 +243,8 @@ def _shown(value: np.generic) -> str:
 def _run_of(written: Written, number: int) -> str:
     inputs = [f"{port.parameter}_{number}" for port in written.inputs]
     results = [f"found_{port.parameter}" for port in written.outputs]
-    return f"{written.name}_run({', '.join(['&state', *inputs, *results])});"
+    verb = "invoke" if written.keeps_state else "run"
+    return f"{written.name}_{verb}({', '.join(['&state', *inputs, *results])});"
 
 
 def _close(kind: str) -> str:

@@ -3,14 +3,46 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from typing import Protocol
 
 from csdf.search.evaluator import Evaluation
-from planners.fifo.event_graph import CriticalCycle, EventGraph, Subgraph
+from planners.fifo.design import Design
+from planners.fifo.event_graph import CriticalCycle
 
 Look = Callable[[], None]
 Depths = Sequence[int | None]
+
+
+class TimedPart(Protocol):
+    """Some layers of a design in some depths, and the cycles that hold them back; see Subgraph."""
+
+    simulated: int
+
+    def deadlock(self) -> CriticalCycle | None: ...  # noqa: D102
+
+    def cycle_above(self, period: Fraction, look: Look = ...) -> CriticalCycle | None: ...  # noqa: D102
+
+    def max_occupancy(self, number: int, period: Fraction) -> int: ...  # noqa: D102
+
+
+class TimedDesign(Protocol):
+    """A design that depths are asked of: an EventGraph, or one call of a design in HLS.
+
+    alone: periods of layers by themselves.
+    """
+
+    @property
+    def design(self) -> Design: ...  # noqa: D102
+
+    @property
+    def alone(self) -> dict[int, Fraction]: ...  # noqa: D102
+
+    def components(self, depths: Depths) -> list[list[int]]: ...  # noqa: D102
+
+    def restricted(self, layers: Iterable[int], depths: Depths) -> TimedPart: ...  # noqa: D102
+
 
 LATEST = 64  # answers of each kind that are compared with a new question
 
@@ -29,7 +61,7 @@ class DesignEvaluator:
 
     def __init__(
         self,
-        graph: EventGraph,
+        graph: TimedDesign,
         *,
         required: Fraction | None = None,
         only_live: bool = False,
@@ -160,7 +192,7 @@ def _is_within(less: Depths, more: Depths) -> bool:
     )
 
 
-def _slowest_cycle(part: Subgraph, period: Fraction, look: Look) -> CriticalCycle | None:
+def _slowest_cycle(part: TimedPart, period: Fraction, look: Look) -> CriticalCycle | None:
     """Return the slowest cycle with a period above a given one; None if there is none."""
     found = None
     while (slower := part.cycle_above(period, look)) is not None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates, parameter_bytes
+from csdf.arguments import Bytes, byte_count, public
 from csdf.model.shown import Shown
 from csdf.status import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
@@ -266,14 +267,16 @@ def _block(
     return Block(inner.peak, max(one.alignment for _, _, one in found), parts)
 
 
+@public
 def best_plan(
-    chain: TopologicalOrder, terms: Terms, memory: int, budget: Budget = None
+    chain: TopologicalOrder, terms: Terms, memory: Bytes, budget: Budget = None
 ) -> FusionAnswer:
     """Return the plan of least time whose arena fits the memory, in bytes, and the whole front.
 
     Exact over all groups and all choices of the terms, but for offsets that are not found. budget: a
     stop, or seconds; it ends the search with what was found by then, as Ctrl-C does.
     """
+    memory = byte_count(memory)
     found: list[Option] = []
     ended: Reason | None = None
     try:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from cnn2csdf.network import Layer
 from cnn2csdf.platforms import Platform
+from csdf.arguments import public
 from csdf.errors import InvalidPlan
 from csdf.search.pareto import improving
 from csdf.time_limit import Budget, stop_of
@@ -32,6 +33,7 @@ from planners.plan.plan import Mode, Stage, Tiles
 UP_TO_FIVE = tuple((down, across) for down in range(1, 6) for across in range(1, 6))
 
 
+@public
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """The accounting, and the choices that there are.

@@ -13,6 +13,7 @@ form runs on integers without end.
 | placement_ejection.search, put, lower | `placement_ejection` |
 | loop_nests.least_traffic | `loop_nests` |
 | event_times.advance, growth, trace | `event_times` |
+| stage_times.advance | `stage_times`; sets of places and processes have 62 bits |
 | convolution_direct, all; convolution_tiles.forwards_* | `windows` |
 | convolution_layers.pool_*, columns, rows | `windows` |
 | convolution_layers and convolution_tiles, the others | any arrays that fit into memory |
@@ -111,6 +112,15 @@ def loop_nests(lengths: Sequence[int], element_bytes: Sequence[int], room: int) 
     for length in lengths:
         most *= max(1, length)
     return max(most + 1, room)
+
+
+def stage_times(stages: Sequence[int], events: int) -> int:
+    """Return the largest number of `stage_times`. stages: of each process; events: with accesses.
+
+    A time is that of a path through the stages, each of which comes once, and through waits of at most
+    2 cycles, one for each event.
+    """
+    return sum(stages) + 2 * events + 2 * len(stages) + 2
 
 
 def event_times(frames: int, period: int, scale: int, longest: int, tokens: int) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from csdf.model.shown import Shown
 from csdf.status import Reason, Status, Why
 from csdf.units import bytes_in_words
 
@@ -72,6 +73,8 @@ class FitWhy(Why):
     TOO_SLOW = "the fastest method found takes {nanoseconds} ns, as the platform predicts"
     ENDS = "input and output alone take {least} bytes, whatever is planned"
     TOO_LARGE_BY_THEN = "{end}; the least found by then needs {least} bytes"
+    KEEPS_STATE = "layer by layer, on what stays between frames; the bytes of both together"
+    STATE_TOO_LARGE = "what stays between frames and a frame layer by layer need {least} bytes"
     TOO_LARGE = (
         "the least of layer by layer, row by row, line buffers and strips needs {least} bytes; "
         "nothing is proved of other methods"
@@ -91,21 +94,47 @@ class FitMethod:
     mac_ratio: Fraction
     nanoseconds: int | None
 
+    def __repr__(self) -> str:
+        work = f"{float(self.mac_ratio):.4g}x MACs"
+        return f"FitMethod({self.name}: {bytes_in_words(self.ram_bytes)} RAM, {work})"
+
     @property
     def ram_bytes(self) -> int:
         """Bytes of the arena."""
         return self.plan.arena_bytes
 
 
+class Hop(NamedTuple):
+    """A hop beside the whole window: its rows, the work of both, the RAM of the window.
+
+    window_ram: of the way with the fewest multiply-accumulates. hops_before: those without a result,
+    until the window is full.
+    """
+
+    rows: int
+    multiply_accumulates: int
+    window_multiply_accumulates: int
+    window_ram: int
+    hops_before: int
+
+
+class Alternative(NamedTuple):
+    """A question near one that was answered with no: its options, and the least RAM found for it."""
+
+    options: str
+    ram_bytes: int
+    fits: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fit:
+class Fit(Shown):
     """Whether a network fits, and how.
 
     methods: by growing RAM, each with fewer MACs than those before it; the plain ones are among them
     whatever they cost. lower_bound: no method, searched or not, needs less RAM: input and output lie
     whole. best: the method with the fewest MACs within the RAM, the fastest of those as far as times
     are predicted; None where none fits. flash_bytes: the parameters as a library stores them, with the
-    factors that rescale integers.
+    factors that rescale integers. alternatives: by growing RAM, where the answer is no.
     """
 
     network: str
@@ -119,6 +148,12 @@ class Fit:
     lower_bound: int
     status: Status
     reason: Reason
+    hop: Hop | None = None
+    alternatives: tuple[Alternative, ...] = ()
+
+    def __repr__(self) -> str:
+        shown = self.best or self.least
+        return f"Fit({self.network}: {self.status}, {shown!r}, {self.flash_bytes} bytes of flash)"
 
     @property
     def least(self) -> FitMethod:
@@ -128,15 +163,18 @@ class Fit:
     def to_json(self) -> dict[str, Any]:
         """Return the answer as a JSON value."""
         shown = self.best or self.least
+        nearby = [one._asdict() for one in self.alternatives]
         return {
             "network": self.network,
             "fits": {Status.FEASIBLE: True, Status.INFEASIBLE: False}.get(self.status),
             "ram_bytes": shown.ram_bytes,
+            **({"kept_bytes": kept} if (kept := shown.plan.kept_bytes) else {}),
             "flash_bytes": self.flash_bytes,
             "mac_ratio": str(shown.mac_ratio),
             "lower_bound_bytes": self.lower_bound,
             "status": str(self.status),
             "reason": str(self.reason),
+            **({} if self.hop is None else {"hop": self.hop._asdict()}),
             "input": self.input,
             "output_memory": self.output,
             "methods": [
@@ -148,6 +186,7 @@ class Fit:
                 }
                 for way in self.methods
             ],
+            **({"alternatives": nearby} if nearby else {}),
         }
 
 

@@ -10,20 +10,32 @@ A plan that was made before, as an answer to whether a network fits: checked, no
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
-from cnn2csdf.platforms import Platform
+from cnn2csdf.platforms import PLATFORMS, Platform
+from cnn2csdf.weights import Model
+from csdf.arguments import Bytes, Positive, byte_count, one_of, public
+from csdf.errors import InvalidArgument, InvalidNetwork
+from csdf.model.exact import Exact, exact
 from csdf.status import Status, Why, because
 from csdf.time_limit import Budget, stop_of
 from planners.memory.answer import (
     EXTERNAL,
+    INPUTS,
+    OUTPUT_MEMORIES,
     PLAIN,
     RESIDENT,
     ROWS,
+    SEARCHED,
     SEARCHED_FIRST,
+    WHOLE_LAYERS,
+    Alternative,
     Fit,
     FitMethod,
     FitWhy,
@@ -32,6 +44,7 @@ from planners.memory.order import topological_order
 from planners.memory.plain_plans import ends_of
 from planners.memory.search import WIDTHS, Finding
 from planners.memory.stages import StageTable
+from planners.memory.stateful import stateful_plan
 from planners.memory.times import PlanTimes
 from planners.plan.checker import require_carried_out
 from planners.plan.plan import Kind, StreamingPlan
@@ -39,23 +52,25 @@ from planners.plan.plan import Kind, StreamingPlan
 NEARLY_AS_FAST = Fraction(1, 100)  # no difference that a model of a platform can tell
 
 
+@public
 def fit(
-    network: Network,
+    network: Network | Model,
     *,
-    ram: int | None = None,
-    flash: int | None = None,
-    nanoseconds: Fraction | None = None,
-    element_bytes: int | None = None,
-    parameter_bytes: int | None = None,
+    ram: Bytes | None = None,
+    flash: Bytes | None = None,
+    nanoseconds: Exact | None = None,
+    element_bytes: Positive | None = None,
+    parameter_bytes: Positive | None = None,
     input: str = RESIDENT,  # noqa: A002 - the word of the command
     output: str = RESIDENT,
     searched: Sequence[str] = SEARCHED_FIRST,
-    labels: Sequence[int] = WIDTHS,
-    platform: Platform | None = None,
+    labels: Sequence[Positive] = WIDTHS,
+    platform: Platform | str | None = None,
     budget: Budget = None,
 ) -> Fit:
     """Return whether a network fits into some RAM and flash, and the best way to work it.
 
+    ram, flash: bytes, or texts such as "256kB". platform: or its name, of cnn2csdf.PLATFORMS.
     nanoseconds: of a frame, at most, as the platform predicts it. element_bytes: of all tensors and
     parameters; by default as the network says. parameter_bytes: of each parameter, if it
     is another. input: of INPUTS, output: of OUTPUT_MEMORIES; a network of several inputs has them
@@ -65,6 +80,35 @@ def fit(
     budget: a stop, or seconds; where it or Ctrl-C ends the search, the best way found by then
     stands, marked in the reason.
     """
+    if isinstance(network, Model):
+        network = network.network
+    ram = None if ram is None else byte_count(ram)
+    flash = None if flash is None else byte_count(flash)
+    nanoseconds = None if nanoseconds is None else exact(nanoseconds, "nanoseconds")
+    if nanoseconds is not None and nanoseconds <= 0:
+        raise InvalidArgument(f"fit: nanoseconds is {nanoseconds}; expected a time above 0")
+    if not labels:
+        raise InvalidArgument("fit: labels is empty; expected a number of labels at least")
+    one_of(input, INPUTS, "fit: input")
+    one_of(output, OUTPUT_MEMORIES, "fit: output")
+    for method in searched:
+        one_of(method, SEARCHED, "fit: searched")
+    if isinstance(platform, str):
+        one_of(platform, PLATFORMS, "fit: platform")
+        platform = PLATFORMS[platform]
+    if network.keeps_state:
+        return _stateful_fit(
+            network,
+            ram=ram,
+            flash=flash,
+            nanoseconds=nanoseconds,
+            element_bytes=element_bytes,
+            parameter_bytes=parameter_bytes or element_bytes,
+            input=input,
+            output=output,
+            platform=platform,
+            budget=budget,
+        )
     course = topological_order(network)
     is_streamed, external = ends_of(course, input, output)
     table = StageTable(network, element_bytes=element_bytes, outside=external)
@@ -125,6 +169,92 @@ def fit(
         status=status,
         reason=reason,
     )
+
+
+def _stateful_fit(
+    network: Network,
+    *,
+    ram: int | None,
+    flash: int | None,
+    nanoseconds: Fraction | None,
+    element_bytes: int | None,
+    parameter_bytes: int | None,
+    input: str,  # noqa: A002 - the word of the command
+    output: str,
+    platform: Platform | None,
+    budget: Budget,
+) -> Fit:
+    """Return the answer for a network that keeps a state: of the one way in which its frames work."""
+    if input == ROWS:
+        raise InvalidNetwork(
+            f"network {network.name!r} keeps a state, and a frame of it comes as a whole; leave out "
+            "the input by rows"
+        )
+    results = {name for one in network.outputs for name in one.inputs}
+    read = {name for one in network.layers if one not in network.outputs for name in one.inputs}
+    given = {one.name for one in network.inputs}
+    outside = given if input == EXTERNAL else set()
+    outside |= results - read - given if output == EXTERNAL else set()
+    found = stateful_plan(network, element_bytes=element_bytes, external=outside, budget=budget)
+    plan, time = found.plan, None
+    if platform is not None:
+        table = StageTable(network, element_bytes=element_bytes, outside=frozenset(outside))
+        time = PlanTimes(table, platform, parameter_bytes).of(plan)
+    way = FitMethod(name=WHOLE_LAYERS, plan=plan, mac_ratio=Fraction(1), nanoseconds=time)
+    needed = flash_bytes(network, parameter_bytes)
+    status, reason = Status.FEASIBLE, because(FitWhy.KEEPS_STATE)
+    if flash is not None and needed > flash:
+        status, reason = Status.INFEASIBLE, because(FitWhy.FLASH, needed=needed, flash=flash)
+    elif ram is not None and found.lower_bound > ram:
+        status, reason = Status.INFEASIBLE, because(FitWhy.STATE_TOO_LARGE, least=plan.arena_bytes)
+    elif ram is not None and plan.arena_bytes > ram:
+        status, reason = Status.UNKNOWN, because(FitWhy.STATE_TOO_LARGE, least=plan.arena_bytes)
+    elif nanoseconds is not None and (time or 0) > nanoseconds:
+        status, reason = Status.INFEASIBLE, because(FitWhy.TOO_SLOW, nanoseconds=time)
+    return Fit(
+        network=network.name,
+        input=input,
+        output=output,
+        ram=ram,
+        flash=flash,
+        flash_bytes=needed,
+        methods=(way,),
+        best=way if status is Status.FEASIBLE else None,
+        lower_bound=plan.kept_bytes,
+        status=status,
+        reason=reason,
+    )
+
+
+def with_alternatives(
+    network: Network, found: Fit, *, element_bytes: int | None, budget: Budget
+) -> Fit:
+    """Return an answer with what would need less RAM, where it is no: rows in, ends outside.
+
+    element_bytes: as it was asked. budget: of all searches; each looks at few plans.
+    """
+    if found.best is not None or found.hop is not None or network.keeps_state:
+        return found
+    stop, nearby = stop_of(budget), []
+    for source, result in product(dict.fromkeys((ROWS, found.input, EXTERNAL)), OUTPUT_MEMORIES):
+        changed = {"--input": (source, found.input), "--output-memory": (result, found.output)}
+        words = [f"{name} {new}" for name, (new, old) in changed.items() if new != old]
+        if not words or found.output == EXTERNAL != result:
+            continue
+        with suppress(InvalidNetwork):
+            other = fit(
+                network,
+                element_bytes=element_bytes,
+                input=source,
+                output=result,
+                labels=WIDTHS[:1],
+                budget=stop.part(share=0.4),
+            )
+            ram = other.least.ram_bytes
+            fits = found.ram is None or ram <= found.ram
+            if other.input == source and ram < found.least.ram_bytes:
+                nearby.append(Alternative(" ".join(words), ram, fits))
+    return replace(found, alternatives=tuple(sorted(nearby, key=lambda one: one.ram_bytes)))
 
 
 def _chosen(fitting: Sequence[FitMethod], *, is_limited: bool) -> FitMethod | None:

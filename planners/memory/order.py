@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Input, Output
+from csdf.arguments import public
 from csdf.errors import InvalidNetwork, counted
 
 
@@ -46,6 +47,10 @@ def topological_order(network: Network) -> TopologicalOrder:
 
     Raises InvalidNetwork where there is no layer between input and output.
     """
+    if network.keeps_state:
+        raise InvalidNetwork(
+            f"network {network.name!r} keeps a state from frame to frame; fit() plans it"
+        )
     first, *others = network.inputs
     layers = [
         first,
@@ -74,6 +79,7 @@ def topological_order(network: Network) -> TopologicalOrder:
     )
 
 
+@public
 def chain_of(network: Network) -> TopologicalOrder:
     """Return the order of a network with one input and one output, each layer of which is read.
 

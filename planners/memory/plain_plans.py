@@ -22,6 +22,7 @@ from cnn2csdf.lowering import Durations, lower
 from cnn2csdf.network import Network
 from cnn2csdf.operators import Output
 from cnn2csdf.parameters import parameter_bytes
+from csdf.arguments import Positive, public
 from csdf.model.shown import Shown
 from csdf.status import because
 from csdf.time_limit import ENDS, Budget, stop_of
@@ -34,33 +35,16 @@ from planners.memory.making import bounded_plan
 from planners.memory.moves import GroupWay, Move, Moves, collecting, made_by_rows
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.stages import StageTable
+from planners.memory.stateful import MOST_STEPS, BoundedPlan, stateful_plan
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.plan import Kind, Mode, Stage, StreamingPlan
 
 LABELS = 12  # at a separator, as the first search of csdf fit has
-MOST_STEPS = 60  # steps of the search for an arena; the same plan on every machine
 
 WHOLE_ARENA = "layer by layer, one arena"
 WHOLE_SEPARATE = "layer by layer, separate buffers"
 ROWS_ARENA = "row by row, one arena"
 ROWS_SEPARATE = "row by row, separate buffers"
-
-
-class BoundedPlan(NamedTuple):
-    """A plan, bytes that no offsets of its buffers are below, and bytes of separate buffers.
-
-    separate_bytes: each tensor has bytes of its own for the whole frame; row by row a ring buffer, with
-    room for the rows that a firing makes.
-    """
-
-    plan: StreamingPlan
-    lower_bound: int
-    separate_bytes: int
-
-    @property
-    def arena_bytes(self) -> int:
-        """Bytes of the arena."""
-        return self.plan.arena_bytes
 
 
 class Ends(NamedTuple):
@@ -111,10 +95,11 @@ def whole_tensors(
     return Problem(name=network.name, buffers=buffers)
 
 
+@public
 def whole_arena(
     network: Network,
     *,
-    element_bytes: int | None = None,
+    element_bytes: Positive | None = None,
     external: frozenset[str] = frozenset(),
     budget: Budget = None,
 ) -> MemoryPlan:
@@ -345,6 +330,7 @@ class MemoryComparison(Shown):
                 for name, one, time in plans
             },
             "pipelined_nanoseconds": self.pipelined,
+            **({"kept_bytes": kept} if (kept := self.plan().kept_bytes) else {}),
             "min": {
                 "method": self.least.title,
                 "buffer_bytes": self.least.buffers,
@@ -369,12 +355,13 @@ class MemoryComparison(Shown):
         ]
 
 
+@public
 def memory_comparison(
     network: Network,
     granularity: Granularity = BY_ROWS,
     durations: Callable[[Granularity], Durations | None] = lambda _: None,
     *,
-    element_bytes: int | None = None,
+    element_bytes: Positive | None = None,
     budget: Budget = None,
 ) -> MemoryComparison:
     """Return the network layer by layer, and row by row at the given granularity.
@@ -382,6 +369,8 @@ def memory_comparison(
     durations: by default a time unit a phase. element_bytes: of each element and parameter; by default
     those of the file. budget: a stop, or seconds, for the search for offsets of whole tensors.
     """
+    if network.keeps_state:
+        return _stateful_comparison(network, durations, element_bytes, budget)
     course = topological_order(network)
     ends = ends_of(course, ROWS, EXTERNAL)
     is_streamed = not course.results & {course.at(0), *course.others}
@@ -407,4 +396,24 @@ def memory_comparison(
         ),
         nanoseconds=(sum(works[0]), sum(works[1])),
         pipelined=max(works[1]),
+    )
+
+
+def _stateful_comparison(
+    network: Network,
+    durations: Callable[[Granularity], Durations | None],
+    element_bytes: int | None,
+    budget: Budget,
+) -> MemoryComparison:
+    """Return the one plan of a network that keeps a state: its frames work as a whole."""
+    found = stateful_plan(network, element_bytes=element_bytes, budget=budget)
+    graph = lower(network, WHOLE, durations=durations(WHOLE), element_bytes=element_bytes)
+    works = [sum(actor.durations) for actor in graph.actors]
+    return MemoryComparison(
+        network=network,
+        element_bytes=element_bytes,
+        whole=found,
+        rows=found,
+        nanoseconds=(sum(works), sum(works)),
+        pipelined=max(works),
     )

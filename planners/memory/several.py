@@ -6,7 +6,7 @@ Networks that work in turn in one array of bytes, as their plans say.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from typing import NamedTuple
@@ -16,8 +16,9 @@ import numpy as np
 from cnn2csdf.execution.layer_by_layer import checked_frame
 from cnn2csdf.network import Shape
 from cnn2csdf.weights import Array, Model
-from csdf.status import Status
-from planners.memory.answer import Fit
+from csdf.arguments import public
+from csdf.status import Status, because
+from planners.memory.answer import Fit, FitWhy
 from planners.plan.computing import ModelComputing
 from planners.plan.executor import Machine
 from planners.plan.plan import StreamingPlan
@@ -93,6 +94,50 @@ class Together:
         return Status.FEASIBLE, "the neediest network sets the RAM"
 
 
+def with_states_apart(fits: Sequence[Fit]) -> list[Fit]:
+    """Return the answers for networks in one arena, in which each that keeps a state has its own bytes.
+
+    What stays of all networks lies at the bottom; what passes, above it, shares bytes as before. Where
+    that takes more than the RAM, a network fits no longer.
+    """
+    if len(fits) < 2:
+        return list(fits)
+    ways = [one.best or one.least for one in fits]
+    tops = [top + -top % ALIGNMENT for top in (_top(way.plan) for way in ways)]
+    if not any(tops):
+        return list(fits)
+    found, base = [], 0
+    for one, way, top in zip(fits, ways, tops, strict=True):
+        moved = replace(way, plan=_moved(way.plan, base, sum(tops)))
+        base += top
+        best = None if one.best is None else moved
+        status, reason = one.status, one.reason
+        if best is not None and one.ram is not None and best.ram_bytes > one.ram:
+            best, status = None, Status.INFEASIBLE
+            reason = because(FitWhy.STATE_TOO_LARGE, least=moved.ram_bytes)
+        methods = tuple(moved if method is way else method for method in one.methods)
+        found.append(replace(one, methods=methods, best=best, status=status, reason=reason))
+    return found
+
+
+ALIGNMENT = 4  # bytes: of what networks keep, beside one another
+
+
+def _top(plan: StreamingPlan) -> int:
+    """Return the bytes from the first one to the last that stays."""
+    return max((one.offset + one.size for one in plan.buffers if one.stays), default=0)
+
+
+def _moved(plan: StreamingPlan, base: int, passing: int) -> StreamingPlan:
+    """The plan with what stays from byte `base` on, all else from byte `passing` on."""
+    shift = passing - _top(plan)
+    buffers = tuple(
+        replace(one, offset=one.offset + (base if one.stays else shift if one.size else 0))
+        for one in plan.buffers
+    )
+    return replace(plan, buffers=buffers, arena_bytes=max(plan.arena_bytes + shift, passing))
+
+
 Frame = Mapping[str, Array]
 Outputs = dict[str, Array]  # by output layer
 
@@ -129,6 +174,7 @@ class PlanRun(NamedTuple):
     high_water_bytes: int
 
 
+@public
 def run_plan(
     model: Model, plan: StreamingPlan, frame: Frame, memory: Array | None = None
 ) -> PlanRun:
@@ -146,6 +192,29 @@ def run_plan(
         for layer in model.network.outputs
     }
     return PlanRun(outputs, machine.arena.most)
+
+
+def run_frames(model: Model, plan: StreamingPlan, frames: Sequence[Frame]) -> list[PlanRun]:
+    """Return the outputs of frames one after the other, with what stays between them.
+
+    Behind each frame all other bytes are poisoned. Raises ExecutionError as `run_plan` does.
+    """
+    worked = worked_model(model, plan.rematerialised)
+    machine: Machine | None = None
+    found = []
+    for frame in frames:
+        computing = ModelComputing(worked, checked_frame(model.network, frame))
+        if machine is None:
+            machine = Machine(model.network, plan, computing)
+            machine.run()
+        else:
+            machine.next_frame(computing)
+        outputs = {
+            layer.name: _in_dims(machine.output(layer.inputs[0]), layer.shape)
+            for layer in model.network.outputs
+        }
+        found.append(PlanRun(outputs, machine.arena.most))
+    return found
 
 
 def _in_dims(rows: Array, shape: Shape) -> Array:

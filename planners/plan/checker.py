@@ -15,15 +15,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations, pairwise, product
+from itertools import combinations, pairwise, permutations, product
 
-from cnn2csdf.network import Network
+from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Convolution, FullyConnected, Input, Output
 from cnn2csdf.parameters import multiply_accumulates
+from cnn2csdf.rings import rings_of
+from csdf.arguments import public
 from csdf.errors import ExecutionError, InvalidPlan, counted
 from planners.plan.accumulators import has_wide_sums, sums_over_rows, works_by_channels
 from planners.plan.aliases import channels_of, is_reached
 from planners.plan.executor import Machine
+from planners.plan.kept import state_bytes
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
     Alias,
@@ -42,6 +45,7 @@ AGAIN = " again"  # behind the name of a layer: of its copy
 WITH_OTHERS = 2**27  # bytes of an arena that any network may have: larger ones may share it
 
 
+@public
 def require_carried_out(network: Network, plan: StreamingPlan) -> None:
     """Raise InvalidPlan, naming the layer or buffer, unless the plan works this network.
 
@@ -51,11 +55,13 @@ def require_carried_out(network: Network, plan: StreamingPlan) -> None:
     _require_same(network, worked)
     _Checked(worked, plan).require()
     require_apart([plan])
-    machine = Machine(network, plan)
     try:
+        machine = Machine(network, plan)
         machine.run()
         for layer in network.outputs:
             machine.output(layer.inputs[0])
+        if network.keeps_state:  # with what the first frame has left
+            machine.next_frame()
     except ExecutionError as error:
         raise InvalidPlan(f"the plan cannot be carried out: {error}") from None
 
@@ -85,11 +91,13 @@ class _Checked:
 
     def __init__(self, network: Network, plan: StreamingPlan) -> None:
         self._network, self._plan = network, plan
+        self._windows = rings_of(network)
         self._works = {
             layer.name: layer
             for layer in network.layers
-            if not isinstance(layer.operator, Input | Output)
+            if not isinstance(layer.operator, Input | Output) and layer.name not in self._windows
         }
+        self._variables = {previous.name for previous, _ in network.variables}
         self._inputs = {layer.name for layer in network.inputs}
         self._outputs = {layer.name: layer for layer in network.outputs}
         self._results = {source for layer in network.outputs for source in layer.inputs}
@@ -97,6 +105,14 @@ class _Checked:
         ends = {layer.name: layer for layer in network.inputs} | self._outputs
         self._worked = self._works | ends
         self._group_of: dict[str, int] = {}
+
+    def _sources(self, layer: Layer) -> list[str]:
+        """The tensors that a layer reads, of the window of a ring those that it is of."""
+        found: list[str] = []
+        for name in layer.inputs:
+            window = self._windows.get(name)
+            found += [name] if window is None else [window.previous, window.new]
+        return found
 
     def _height(self, tensor: str) -> int:
         return self._network.layer(tensor).shape.rows
@@ -114,6 +130,7 @@ class _Checked:
             self._require_buffer(buffer)
         for alias in self._plan.aliases:
             self._require_alias(alias)
+        self._require_kept()
         self._require_arena()
         self._require_whole()
         self._require_one_each()
@@ -122,6 +139,27 @@ class _Checked:
         self._require_orders()
         self._require_work()
         require_layouts(self._network, self._plan)
+
+    def _require_kept(self) -> None:
+        """Require one buffer in all groups for each variable, and for what each layer keeps."""
+        wanted = dict.fromkeys(self._variables, Kind.KEPT)
+        for layer in self._works.values():
+            if state_bytes(self._network, layer):
+                wanted[layer.name] = Kind.STATE
+        found = Counter((one.tensor, one.kind) for one in self._plan.buffers if one.stays)
+        for name, kind in wanted.items():
+            if found[name, kind] != 1:
+                raise InvalidPlan(
+                    f"{name!r} stays from frame to frame in {counted(found[name, kind], 'buffer')}; "
+                    "expected one"
+                )
+        for one in self._plan.buffers:
+            if not one.stays:
+                continue
+            if wanted.get(one.tensor) is not one.kind:
+                raise InvalidPlan(f"buffer {one.name!r} stays, but {one.tensor!r} does not")
+            if (one.begin, one.end) != (0, len(self._plan.groups)):
+                raise InvalidPlan(f"buffer {one.name!r} stays, but some groups do not have it")
 
     def _stages(self) -> Iterator[tuple[int, PlannedStage]]:
         for number, group in enumerate(self._plan.groups):
@@ -145,8 +183,9 @@ class _Checked:
                     )
                 if name in self._group_of:
                     raise InvalidPlan(f"{of} works layer {name!r} twice")
-                for source in known[name].inputs:
-                    if source not in self._group_of and source not in self._inputs:
+                for source in self._sources(known[name]):
+                    is_given = source in self._inputs or source in self._variables
+                    if source not in self._group_of and not is_given:
                         raise InvalidPlan(f"{of} works layer {name!r} before {source!r}")
                 self._group_of[name] = number
         for name in self._works:
@@ -277,7 +316,8 @@ class _Checked:
     def _require_buffer(self, buffer: StreamBuffer) -> None:
         """Its size is that of its rows, and it lies in the arena where it is no outside one."""
         named = f"buffer {buffer.name!r}"
-        if buffer.tensor not in {*self._works, *self._inputs, *self._outputs}:
+        known = {*self._works, *self._inputs, *self._outputs, *self._variables}
+        if buffer.tensor not in known:
             raise InvalidPlan(f"{named} holds tensor {buffer.tensor!r}, which the network has not")
         if buffer.end > len(self._plan.groups):
             raise InvalidPlan(f"{named} lives to group {buffer.end} of {len(self._plan.groups)}")
@@ -289,8 +329,10 @@ class _Checked:
             Kind.LINE: buffer.rows * shape.row_elements * unit,
             Kind.RING: buffer.rows * shape.row_elements * unit,
             Kind.ACCUMULATORS: shape.elements * ACCUMULATOR_BYTES,
+            Kind.KEPT: shape.elements * unit,
+            Kind.STATE: state_bytes(self._network, self._network.layer(buffer.tensor)),
         }
-        for name in buffer.readers if buffer.kind is not Kind.SCRATCH else ():
+        for name in buffer.readers if buffer.kind not in (Kind.SCRATCH, Kind.STATE) else ():
             if name not in self._network.consumers[buffer.tensor]:
                 raise InvalidPlan(f"{named}: layer {name!r} does not read {buffer.tensor!r}")
         if buffer.size != sizes.get(buffer.kind, buffer.size):
@@ -369,7 +411,7 @@ class _Checked:
         kept = {one.inputs[0] for name, one in self._outputs.items() if name not in going}
         wanted = kept | set(going) | (self._inputs - streamed_input - set(self._group_of))
         for name, number in self._group_of.items():
-            for source in self._worked[name].inputs:
+            for source in self._sources(self._worked[name]):
                 if self._group_of.get(source, number) != number or (
                     source in streamed_input and number > 0
                 ):
@@ -430,7 +472,7 @@ class _Checked:
             for number, group in enumerate(plan.groups)
             if plan.is_copied(number)
         }
-        made = dict.fromkeys(self._inputs, 0)
+        made = dict.fromkeys([*self._inputs, *self._variables], 0)
         made |= {planned.stage.result: number for number, planned in self._stages()}
         self._require_transfers(made)
         for buffer in plan.buffers:
@@ -519,7 +561,7 @@ class _Checked:
         ]
         hosts = {one.tensor: one.host for one in self._plan.aliases}
         for layer, group, inside in readers:
-            for source in layer.inputs:
+            for source in self._sources(layer):
                 if source in inside:
                     continue
                 host = hosts.get(source, source)
@@ -633,6 +675,15 @@ def require_apart(plans: Sequence[StreamingPlan]) -> None:
 
     plans: of networks in one arena, with offsets from its first byte. Compares all pairs.
     """
+    for plan, another in permutations(plans, 2):
+        for kept, taken in product(plan.buffers, another.buffers):
+            if kept.stays and taken.size and taken.kind is not Kind.EXTERNAL:
+                begin = max(kept.offset, taken.offset)
+                if begin < min(kept.offset + kept.size, taken.offset + taken.size):
+                    raise InvalidPlan(
+                        f"buffer {kept.name!r} of network {plan.network!r} stays between frames, but "
+                        f"{taken.name!r} of network {another.network!r} takes byte {begin}, too"
+                    )
     places = [(plan, number) for plan in plans for number in range(len(plan.groups))]
     for one, other in combinations(places, 2):
         words = {plan.groups[number].concurrent for plan, number in (one, other)}

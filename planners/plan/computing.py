@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.execution.layer_by_layer import Computation, Step, computation
+from cnn2csdf.execution.layer_by_layer import Computation, Step, computation, first_states
 from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Shape
 from cnn2csdf.part import HeldRows, Reader
@@ -41,7 +41,17 @@ class ModelComputing:
         found: Array = self._frame[name][row]
         return found
 
-    def region(self, layer: Layer, target: Region, inputs: Sequence[tuple[Region, Array]]) -> Array:
+    def first_states(self) -> dict[str, dict[str, Array]]:
+        """Return what layers keep, by role, before the first frame."""
+        return first_states(self._model)
+
+    def region(
+        self,
+        layer: Layer,
+        target: Region,
+        inputs: Sequence[tuple[Region, Array]],
+        kept: dict[str, Array] | None = None,
+    ) -> Array:
         """Return a region of a layer's output, (rows, columns, channels)."""
         network = self._model.network
         are_whole_rows = all(
@@ -53,7 +63,7 @@ class ModelComputing:
                 _Rows(network.layer(source).shape, region, array)
                 for source, (region, array) in zip(layer.inputs, inputs, strict=True)
             ]
-            found = computation(self._model, layer).rows(readers, *target.rows)
+            found = computation(self._model, layer).rows(readers, *target.rows, kept)
             return _placed(found)
         if layer.quantization is not None:
             return self._integers(layer, target, inputs)

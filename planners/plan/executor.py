@@ -15,6 +15,7 @@ Inputs of a firing stay until it has ended: a layer may write at any time while 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -22,10 +23,13 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
+from cnn2csdf.operators.moves import as_it_lies
+from cnn2csdf.rings import rings_of
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
 from planners.plan.firing import results_in_order
 from planners.plan.fused_stages import Sweep, TileWork
+from planners.plan.kept import TakeOver, state_bytes, take_overs
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
     Alias,
@@ -39,9 +43,17 @@ from planners.plan.plan import (
 from planners.plan.regions import Needs, Region
 from planners.plan.rematerialisation import worked_network
 from planners.plan.running_stage import RunningStage, rows_of_input, streamed_input_stage
-from planners.plan.shadow_arena import Computing, HeldTensor, MarkedArena
+from planners.plan.shadow_arena import (
+    NOTHING,
+    POISON,
+    Computing,
+    HeldTensor,
+    JoinedTensor,
+    MarkedArena,
+)
 
 SUMS = -2  # what bytes hold that are sums of the first group, one less for each further group
+STATES = -(2**40)  # what bytes hold that the first layer keeps, one less for each further layer
 
 
 class Machine:
@@ -66,7 +78,57 @@ class Machine:
         self.needs = Needs(self.network)
         self._aliases = {one.tensor: one for one in plan.aliases}
         self._whole: dict[str, HeldTensor] = {}
+        self._rings = rings_of(self.network)
+        self._begin_states()
         self.group = self.firings = 0  # where it stands; firings that have begun
+
+    def _begin_states(self) -> None:
+        """Put what stays from frame to frame into its buffers, as in the first frame."""
+        first = {} if self.computing is None else self.computing.first_states()
+        for layer in self.network.layers:
+            if isinstance(layer.operator, op.Previous):
+                tensor = self.held(layer.name, self._buffer(layer.name, Kind.KEPT, 0))
+                values = as_it_lies(first[layer.name]["value"]) if first else None
+                for row in range(layer.shape.rows):
+                    found = None if values is None else values.reshape(layer.shape.rows, -1)[row]
+                    self.put(tensor, row, found)
+            elif state_bytes(self.network, layer):
+                self.keep(layer, first.get(layer.name))
+
+    def keep(self, layer: Layer, states: dict[str, Array] | None) -> None:
+        """Write what a layer keeps for the next frame."""
+        buffer = self._buffer(layer.name, Kind.STATE, 0)
+        place = slice(buffer.offset, buffer.offset + buffer.size)
+        self.arena.held[place] = STATES - self.network.layers.index(layer)
+        if states is not None:
+            arrays = [np.ascontiguousarray(one).reshape(-1) for one in states.values()]
+            self.arena.memory[place] = np.concatenate([one.view(np.uint8) for one in arrays])
+        self.arena.most = max(self.arena.most, place.stop)
+
+    def kept(self, layer: Layer) -> dict[str, Array]:
+        """Return what a layer has kept. Raises ExecutionError where something else lies there."""
+        buffer = self._buffer(layer.name, Kind.STATE, 0)
+        place = slice(buffer.offset, buffer.offset + buffer.size)
+        if not np.all(self.arena.held[place] == STATES - self.network.layers.index(layer)):
+            raise ExecutionError(f"what {layer.name!r} keeps from frame to frame is overwritten")
+        memory, found = self.arena.memory[place].copy(), {}
+        for role, one in layer.operator.kept(self.network.input_shapes(layer)).items():
+            size = prod(one.dims) * one.element.bytes
+            found[role] = memory[:size].view(one.element.value).reshape(one.dims)
+            memory = memory[size:]
+        return found
+
+    def next_frame(self, computing: Computing | None = None) -> None:
+        """Forget all but what stays, and carry out all groups on another frame."""
+        self.computing = computing
+        stays = np.zeros(self.plan.all_bytes, bool)
+        for one in self.plan.buffers:
+            if one.stays:
+                stays[one.offset : one.offset + one.size] = True
+        self.arena.held[~stays[: len(self.arena.held)]] = NOTHING
+        self.arena.memory[: len(stays)][~stays] = POISON
+        self._whole = {}
+        self.run()
 
     def run(self) -> None:
         """Carry out all groups. Raises ExecutionError where the plan cannot be carried out."""
@@ -81,10 +143,36 @@ class Machine:
             for row in range(layer.shape.rows):
                 self.put(tensor, row, self._frame_row(layer.name, row))
             tensor.made = layer.shape.rows
+        for previous, _ in self.network.variables:
+            tensor = self.held(previous.name, self._buffer(previous.name, Kind.KEPT, 0))
+            tensor.made = previous.shape.rows
+            self._whole[previous.name] = tensor
+        taken = take_overs(self.network, self.plan)
         for number, group in enumerate(self.plan.groups):
             self.group = number
             self._whole |= transfer(self, group.transfers, number, self._whole)
+            self._join()
             _GroupRun(self, group, number).run()
+            self._join()
+            for one in taken:
+                if one.group == number:
+                    self._take_over(one)
+
+    def _join(self) -> None:
+        """Let the windows of rings be read of which all rows are there."""
+        for name, ring in self._rings.items():
+            if ring.new in self._whole and name not in self._whole:
+                pieces = self._whole[ring.previous], self._whole[ring.new]
+                layer = self.network.layer(name)
+                self._whole[name] = JoinedTensor(layer, self.arena.element_bytes(name), *pieces)
+
+    def _take_over(self, one: TakeOver) -> None:
+        """Make the last rows of a tensor those of a variable."""
+        source, variable = self._whole[one.source], self._whole[one.variable]
+        first = source.layer.shape.rows - variable.layer.shape.rows
+        rows = [self.get(source, row).copy() for row in range(first, source.layer.shape.rows)]
+        for row, values in enumerate(rows):
+            self.put(variable, row, values)
 
     def output(self, name: str) -> Array:
         """Return a tensor that lies whole, or of which all rows went out; (rows, columns, channels)."""
@@ -238,6 +326,8 @@ class _GroupRun:
                     stage = maker[lacking]
                 self.fire(stage)
         for name, tensor in self.tensors.items():
+            if isinstance(tensor, JoinedTensor):
+                continue
             if kept := [one for one in tensor.buffers if one.has_all_rows]:
                 self.machine._whole[name] = self.machine.held(name, *kept)
                 self.machine._whole[name].made = tensor.made
@@ -330,11 +420,19 @@ class _GroupRun:
             return
         layer = stage.layers[0]
         inputs = self.whole_rows(layer, stage.ranges[stage.fired])
-        found = None
+        found, keeps = None, state_bytes(machine.network, layer) > 0
+        if keeps:
+            machine.kept(layer)
         if computing is not None:
-            found = computing.region(layer, Region((first, end), (0, layer.shape.width)), inputs)
+            kept = machine.kept(layer) if keeps else None
+            region = Region((first, end), (0, layer.shape.width))
+            found = computing.region(layer, region, inputs, kept)
+            if kept is not None:
+                machine.keep(layer, kept)
         for row in range(first, end):
             machine.put(tensor, row, None if found is None else found[row - first])
+        if keeps:
+            machine.kept(layer)  # still there behind what was written
 
     def _streamed_row(self, stage: RunningStage, row: int) -> Array | None:
         machine = self.machine
@@ -471,6 +569,19 @@ def _is_in_place(
     layer: Layer, stage: RunningStage, result: HeldTensor, source: HeldTensor, made: Range
 ) -> bool:
     """Whether each element of the result lies where that of the source lies."""
+    is_whole = len(stage.layers) == 1 and made == (0, layer.shape.rows) and not layer.epilogue
+    if is_whole and isinstance(layer.operator, op.View):  # all lies where it did
+        return result.places(0) == [source.place(0, layer.name)]
+    if is_whole and isinstance(layer.operator, op.Conversion):
+        # One element after the other becomes none that is wider: those that follow lie further on.
+        types = source.layer.quantization, layer.quantization
+        return (
+            None not in types
+            and layer.element_bytes <= source.layer.element_bytes
+            and result.row_bytes <= source.row_bytes
+            and source.layer.shape == layer.shape
+            and result.places(0) == [source.place(0, layer.name)]
+        )
     return (
         len(stage.layers) == 1
         and isinstance(layer.operator, ELEMENT_BY_ELEMENT)

@@ -12,6 +12,10 @@ buffer of the group, at its bottom or at its top in turn; strips, and behind the
 firing, lie between the two. An aliased tensor (planners.plan.aliases) has its pixels where its host
 has them.
 
+A variable stays from frame to frame in a buffer that all groups have. The window of a ring
+(cnn2csdf.rings) has no buffer: its first rows lie there, the others where they are made. The group
+behind which nobody reads the window, or the variable, ends by taking over the rows for the next frame.
+
 Groups of one network, or of several in one arena, may work at the same time, on frames behind one
 another. A tensor between two such groups lies in two buffers: when both groups have finished their
 frames, one buffer is copied to the other.
@@ -133,6 +137,8 @@ class Kind(Enum):
     TILE_ROWS = "tile rows"  # rows of a tensor that the tiles below a tile need
     TILE_COLUMNS = "tile columns"  # columns of a tensor that the next tile needs
     SCRATCH = "scratch"  # what a layer may write while it computes
+    KEPT = "kept"  # all rows of a variable, from frame to frame
+    STATE = "state"  # what a layer itself keeps from frame to frame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,12 +173,17 @@ class StreamBuffer:
     @property
     def has_all_rows(self) -> bool:
         """Whether it holds the whole tensor."""
-        return self.kind in (Kind.WHOLE, Kind.EXTERNAL)
+        return self.kind in (Kind.WHOLE, Kind.EXTERNAL, Kind.KEPT)
+
+    @property
+    def stays(self) -> bool:
+        """Whether it holds its bytes from frame to frame."""
+        return self.kind in (Kind.KEPT, Kind.STATE)
 
     @property
     def has_rows(self) -> bool:
         """Whether it holds full rows of its tensor, for the layers that read it."""
-        return self.kind in (Kind.WHOLE, Kind.EXTERNAL, Kind.LINE, Kind.RING)
+        return self.has_all_rows or self.kind in (Kind.LINE, Kind.RING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,6 +290,11 @@ class StreamingPlan:
         return not self.groups[0].stages
 
     @property
+    def kept_bytes(self) -> int:
+        """Bytes of the arena that stay from frame to frame."""
+        return sum(one.size for one in self.buffers if one.stays)
+
+    @property
     def all_bytes(self) -> int:
         """Bytes of the arena and of what is outside."""
         ends = (one.offset + one.size for one in self.buffers if one.kind is Kind.EXTERNAL)
@@ -323,4 +339,5 @@ class StreamingPlan:
 
 def _order(buffer: StreamBuffer) -> int:
     """Whole tensors before lines, and lines before rings."""
-    return (Kind.EXTERNAL, Kind.WHOLE, Kind.LINE, Kind.RING).index(buffer.kind)
+    kinds = (Kind.EXTERNAL, Kind.KEPT, Kind.WHOLE, Kind.LINE, Kind.RING)
+    return kinds.index(buffer.kind)

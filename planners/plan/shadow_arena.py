@@ -231,6 +231,23 @@ class HeldTensor:
         return buffer.offset + self._within + row * self.row_bytes
 
 
+class JoinedTensor(HeldTensor):
+    """The window of a ring: its first rows lie where one tensor does, the others where another does."""
+
+    def __init__(self, layer: Layer, unit: int, first: HeldTensor, new: HeldTensor) -> None:
+        """Take both tensors, and the bytes of an element."""
+        alias = Alias(layer.name, layer.name)
+        super().__init__(layer, layer, alias, unit, first.buffer)
+        self._pieces = first, new
+        self.made = layer.shape.rows
+
+    def place(self, row: int, reader: str | None = None) -> int:
+        """Return the place of a row."""
+        first, new = self._pieces
+        kept = first.layer.shape.rows
+        return first.place(row, reader) if row < kept else new.place(row - kept, reader)
+
+
 class HeldStrip(NamedTuple):
     """Return the place of the columns of a strip during a firing."""
 
@@ -255,8 +272,20 @@ class Computing(Protocol):
     def frame_row(self, name: str, row: int) -> Array:
         """Return a row of an input, (columns, channels)."""
 
-    def region(self, layer: Layer, target: Region, inputs: Sequence[tuple[Region, Array]]) -> Array:
-        """Return a region of a layer's output, (rows, columns, channels), from those it needs."""
+    def first_states(self) -> dict[str, dict[str, Array]]:
+        """Return what layers keep, by role, before the first frame."""
+
+    def region(
+        self,
+        layer: Layer,
+        target: Region,
+        inputs: Sequence[tuple[Region, Array]],
+        kept: dict[str, Array] | None = None,
+    ) -> Array:
+        """Return a region of a layer's output, (rows, columns, channels), from those it needs.
+
+        kept: of a layer that keeps something from frame to frame, changed to what it keeps.
+        """
 
     def add_row(self, layer: Layer, row: int, values: Array, sums: Array) -> None:
         """Add a row of the input, (columns, channels), to the sums of a layer."""

@@ -36,6 +36,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from csdf.arguments import public
 from csdf.errors import InvalidPlan, UnreadableFile
 from csdf.io.csv_text import csv_text, unguarded
 from csdf.io.files import read_bytes, write_text
@@ -175,6 +176,7 @@ class Profile:
             seen.add(ends)
 
 
+@public
 def write_profile(path: str | os.PathLike[str], profile: Profile) -> None:
     """Write the table; an older file stays until the new one is whole."""
     write_text(path, profile_text(profile))
@@ -195,6 +197,7 @@ def profile_text(profile: Profile) -> str:
     return "".join(head) + csv_text(chain([COLUMNS], (list(row.values()) for row in rows)))
 
 
+@public
 def read_profile(path: str | os.PathLike[str]) -> Profile:
     """Return the profile that a file holds.
 

@@ -35,6 +35,7 @@ import numpy as np
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators import Input
 from cnn2csdf.weights import Array, Model, random_weights
+from csdf.arguments import public
 from csdf.errors import CsdfError, ExecutionError, GaveUp, InvalidPlan
 from csdf.time_limit import Budget, Progress, Stop, stop_of
 from planners.primitives.execution import (
@@ -95,6 +96,7 @@ class Effort:
                 raise InvalidPlan(f"{what} is {getattr(self, what)}; expected at least 1")
 
 
+@public
 def profile_network(
     network: Network, *, effort: Effort | None = None, budget: Budget = None
 ) -> Profile:

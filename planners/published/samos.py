@@ -16,6 +16,7 @@ from cnn2csdf.lowering import Durations, lower
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import parameter_bytes
 from csdf.analysis.bound_channels import with_capacities
+from csdf.arguments import Positive, public
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
 from csdf.model.shown import Shown
@@ -78,12 +79,13 @@ class NetworkMemory(Shown):
         return {name: getattr(self, name) for name in names}
 
 
+@public
 def network_memory(
     network: Network,
     granularity: Granularity,
     durations: Durations | None = None,
     *,
-    element_bytes: int | None = None,
+    element_bytes: Positive | None = None,
     budget: Budget = None,
 ) -> NetworkMemory:
     """Return what the network needs with the smallest buffers that let it run at all.

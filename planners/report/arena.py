@@ -14,7 +14,8 @@ from csdf.time_limit import Stop
 from csdf.units import bytes_in_words, percent
 from planners.memory.command.beside import in_words as fit_in_words
 from planners.memory.command.lifetimes import firings_and_lives
-from planners.memory.plain_plans import ROWS_ARENA, WHOLE_ARENA, BoundedPlan, MemoryComparison
+from planners.memory.plain_plans import ROWS_ARENA, WHOLE_ARENA, MemoryComparison
+from planners.memory.stateful import BoundedPlan
 from planners.report.subject import NetworkSubject
 
 

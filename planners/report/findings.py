@@ -11,7 +11,7 @@ from typing import NamedTuple
 from cnn2csdf.fixed_point.flash import and_in_flash
 from csdf.draw.report.sections import Contribution, Verdict
 from csdf.units import bytes_in_words, listed, percent, rounded_to
-from planners.memory.plain_plans import WHOLE_SEPARATE, Method, least_method, reduction
+from planners.memory.plain_plans import WHOLE_SEPARATE, Method, least_method
 
 NANOSECONDS = 10**9
 LARGEST = 5  # layers named
@@ -89,21 +89,22 @@ class NetworkFindings:
 
 
 def headline(findings: NetworkFindings) -> str:
-    """Return the one sentence to read first: the least of all methods."""
+    """Return the one sentence to read first: RAM and flash of the method with the least RAM."""
     least, whole = findings.least, findings.least_whole
     if least is None or whole is None:
         return f"{findings.name}: the memory was not found within the time limit."
-    saved = "no other method saves anything"
-    if least != whole:
-        saved = (
-            f"{percent(reduction(findings.methods))} less than {whole.title} "
-            f"({bytes_in_words(whole.total)})"
-        )
-    return (
-        f"{findings.name} takes {bytes_in_words(least.total)} with the smallest of these methods: "
-        f"{least.title}; {saved}. {bytes_in_words(least.parameters)} of that are parameters"
-        f"{_in_flash(findings)}."
-    )
+    saved = "no method without tiles or strips needs less"
+    if least != whole and least.buffers:
+        times = rounded_to(Fraction(whole.buffers, least.buffers), 3)
+        saved = f"{whole.title} takes {bytes_in_words(whole.buffers)} of RAM, {times} times as much"
+    ends = "" if least.is_whole else ", its input by rows and its output outside"
+    return f"{findings.name} needs {_needs(findings, least)} ({least.title}{ends}); {saved}."
+
+
+def _needs(findings: NetworkFindings, method: Method) -> str:
+    """Return the two numbers that a microcontroller has to have."""
+    flash = findings.parameters if findings.stored is None else findings.stored
+    return f"{bytes_in_words(method.buffers)} of RAM and {bytes_in_words(flash)} of flash"
 
 
 def _in_flash(findings: NetworkFindings) -> str:
@@ -120,10 +121,12 @@ def fits(findings: NetworkFindings) -> bool | None:
 
 
 def verdict(findings: NetworkFindings) -> Verdict | None:
-    """Return whether the network fits, and what is free; None where nothing was asked."""
+    """Return whether the network fits, and what is free; what it needs where no limit was given."""
     limit, least = findings.limit, findings.least
-    if limit is None or least is None:
+    if least is None:
         return None
+    if limit is None:
+        return Verdict(f"Needs {_needs(findings, least)}", least.title, "yes")
     spare = limit.room - least.buffers
     if spare >= 0:
         free = "" if limit.room == sys.maxsize else f"{bytes_in_words(spare)} free"
@@ -169,6 +172,13 @@ def fitting(findings: NetworkFindings) -> Iterator[str]:
 
 def facts(findings: NetworkFindings) -> Iterator[str]:
     """Yield where the memory is, and what rows cost."""
+    least = findings.least
+    if least is not None:
+        yield (
+            f"As the papers count, RAM and parameters together: {bytes_in_words(least.total)} with "
+            f"{least.title}, of which {bytes_in_words(least.parameters)} are parameters"
+            f"{_in_flash(findings)}."
+        )
     for one in findings.methods:
         if one.title == WHOLE_SEPARATE:
             yield (

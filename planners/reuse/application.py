@@ -36,6 +36,7 @@ from cnn2csdf.dtypes import Element
 from cnn2csdf.network import Network
 from cnn2csdf.readers.model_files import SUFFIXES, read_model
 from cnn2csdf.simplify import simplified
+from csdf.arguments import public
 from csdf.errors import CsdfError, InvalidNetwork, UnreadableFile, UnsupportedOperator
 from csdf.io.files import read_text
 from csdf.io.json_value import JsonValue
@@ -173,6 +174,7 @@ def _require_unique(what: str, names: Sequence[str]) -> None:
             raise InvalidNetwork(f"two {what}s are named {name!r}")
 
 
+@public
 def single_partition(network: Network, outside: frozenset[str] = frozenset()) -> Member:
     """Return the network as a member with a single partition of its own name."""
     partition = Partition(name=network.name, layers=_inside(network, outside))
@@ -220,6 +222,7 @@ def with_one_size(network: Network) -> Network:
     return replace(network, layers=layers)
 
 
+@public
 def read_application(path: str | os.PathLike[str]) -> Application:
     """Return the application of a file. Raises what parse_application raises."""
     return parse_application(read_text(path), os.fspath(path))
@@ -269,6 +272,8 @@ def _member(found: JsonValue, folder: PurePath) -> Member:
         model = read_model(source, repair=repair)
     except (UnreadableFile, UnsupportedOperator, InvalidNetwork) as error:
         raise type(error)(f"{found.where}: {error}") from None
+    if model.network.keeps_state:
+        raise UnsupportedOperator(f"{found.where}: {source} keeps a state from frame to frame")
     if _optional(found, "simplify", default=False).truth():
         model = simplified(model)
     name = _optional(found, "name", model.network.name).text()

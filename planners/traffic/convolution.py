@@ -13,6 +13,7 @@ from typing import NamedTuple
 from cnn2csdf import operators as op
 from cnn2csdf.geometry import ReceptiveField, Window
 from cnn2csdf.network import Layer, Network
+from csdf.arguments import public
 from csdf.errors import InvalidNetwork, counted
 
 Pair = tuple[int, int]  # along rows, along columns
@@ -149,6 +150,7 @@ def axes_of(convolution: Convolution) -> tuple[ReceptiveField, ReceptiveField]:
     return convolution.window.fields(inputs, outputs)
 
 
+@public
 def convolution_of(network: Network, layer: Layer) -> Convolution:
     """Return the loops of a convolution or a fully connected layer.
 

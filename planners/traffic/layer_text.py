@@ -8,6 +8,7 @@ from dataclasses import replace
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.network import Layer, Network
+from csdf.arguments import public
 from csdf.errors import InvalidNetwork
 
 FORM = "conv:56x56x64,64,3x3,stride=1,pad=1 (rows x columns x maps, filters, kernel)"
@@ -20,6 +21,7 @@ def is_layer_text(text: str) -> bool:
     return text.startswith(("conv:", "pool:"))
 
 
+@public
 def layers_from_text(text: str) -> Network:
     """Return a chain of convolutions and poolings.
 

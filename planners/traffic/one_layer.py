@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cnn2csdf.geometry import ReceptiveField
+from csdf.arguments import Bytes, Positive, byte_count, public
 from csdf.errors import GaveUp, InvalidPlan
 from csdf.kernels import compile as compiler
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
@@ -74,11 +75,12 @@ SLIDES: tuple[Pair, ...] = ((0, 0), (1, 0), (2, 0), (0, 1), (0, 2))
 Cuts = Callable[[int], tuple[Pair, ...]]  # the sizes of tiles of a loop, by its length
 
 
+@public
 def minimum_traffic(
     convolution: Convolution,
     *,
-    buffer_bytes: int,
-    element_bytes: int | ArrayBytes,
+    buffer_bytes: Bytes,
+    element_bytes: Positive | ArrayBytes,
     halo: Halo = Halo.CACHED,
     budget: Budget = None,
 ) -> LayerTraffic:
@@ -95,6 +97,7 @@ def minimum_traffic(
     Raises InvalidPlan if the buffer cannot hold one element of each array, GaveUp for a layer so
     large that even its tiles are too many to be listed.
     """
+    buffer_bytes = byte_count(buffer_bytes)
     sizes = array_bytes(element_bytes)
     if min(sizes) < 1 or sum(sizes) > buffer_bytes:
         of_each = " + ".join(map(str, sizes)) if sizes.uniform is None else sizes.uniform

@@ -11,7 +11,7 @@ from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.consistency import cycle_vector, repetition_vector
 from csdf.analysis.liveness import deadlock
 from csdf.analysis.throughput import throughput
-from csdf.errors import CsdfError, InvalidGraph
+from csdf.errors import CsdfError, InvalidArgument, InvalidGraph
 from csdf.generation import GraphShape, random_graph
 from csdf.mapping.model import Core, Mapping, Platform, StaticOrder
 from csdf.mapping.throughput import mapped_throughput
@@ -310,7 +310,7 @@ def test_what_cannot_be_merged_is_refused():
             merge_actors(apart, names)
     with pytest.raises(CsdfError, match="the graph deadlocks"):
         merge_actors(dead, ["a", "b"])
-    with pytest.raises(InvalidGraph, match="0 phases; at least 1"):
+    with pytest.raises(InvalidArgument, match="phases is 0; expected an integer of at least 1"):
         slower_graph(graph, 0)
     with pytest.raises(InvalidGraph, match="no actor 'z'"):
         faster_graph(graph, {"z": 1})

@@ -63,7 +63,7 @@ def test_what_is_below_the_least_value_is_refused():
 @pytest.mark.parametrize(
     ("weights", "said"),
     [({"a": -1}, "negative"), ({"a": 0}, "no duration depends"), ({"a": [1, 2]}, "2 weights"),
-     ({"x": 1}, "no actor 'x'"), ({"a": 0.5}, "not exact")],
+     ({"x": 1}, "no actor 'x'"), ({"a": 0.5}, "write a float as a text")],
 )  # fmt: skip
 def test_a_parameter_that_cannot_be_is_refused(weights, said):
     with pytest.raises(CsdfError, match=said):

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import pytest
 
+from csdf.analysis.capacity_steps import capacity_steps
 from csdf.analysis.parametric import added_time, added_to_phase, parametric_period
 from csdf.analysis.sensitivity import sensitivity
 from csdf.analysis.throughput import throughput
@@ -252,3 +253,17 @@ def all_longer(graph, time):
         graph,
         {(one.name, phase): time for one in graph.actors for phase in range(one.phases)},
     )
+
+
+def test_a_channel_that_is_named_like_a_space_is_not_one():
+    def steps_and_rows(other):
+        graph = GraphBuilder().actor("a", 5, overlap=False).actor("b", 4, overlap=False)
+        graph = graph.channel("a", 1, "b", 1, name="c", capacity=1)
+        graph = graph.channel("b", 1, "a", 1, name=other, initial_tokens=3).graph()
+        rows = sensitivity(graph).channels
+        cycle = throughput(graph).critical_cycle
+        steps = [(one.capacity, one.period) for one in capacity_steps(graph, "c").steps]
+        return steps, [(one.kind, one.period) for one in rows], cycle.capacities
+
+    assert steps_and_rows("c (space)") == steps_and_rows("d")
+    assert steps_and_rows("d")[2] == ("c",)

@@ -17,7 +17,10 @@ from csdf.errors import CsdfError
 ROOT = Path(__file__).parents[2]
 ALL = list(leaves())
 EACH = pytest.mark.parametrize("command", ALL, ids=lambda one: one.name)
-LONG = ("csdf plan primitives",)  # its examples time convolutions for a while
+LONG = (  # examples that time convolutions for a while, or run programs of others
+    "csdf plan primitives",
+    "csdf compare",
+)
 REQUIRED = {  # options that a command cannot do without
     "csdf latency": ["--source", "a", "--sink", "b"],
     "csdf plan fusion": ["--total-memory", "1MB"],

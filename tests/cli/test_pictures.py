@@ -47,3 +47,21 @@ def test_the_module_that_draws_is_loaded_on_demand():
 @pytest.mark.parametrize(("path", "suffix"), [("a.b/c.SVG", "svg"), ("plain", "")])
 def test_a_suffix_is_what_follows_the_last_dot_of_the_name(path, suffix):
     assert loading.suffix_of(path) == suffix
+
+
+@pytest.mark.parametrize(("column", "points"), [("ieee", 252), ("acm-wide", 504)])
+def test_a_picture_is_as_wide_as_a_column_of_a_paper(run, tmp_path, column, points):
+    path = tmp_path / "front.svg"
+    words = ("pareto", GRAPHS / "csdf_example.xml", "--plot", path, "--column", column)
+    assert run(*words)[0] == 0
+    assert f'width="{points}pt"' in path.read_text()  # 3.5 and 7 inches of 72 points each
+    assert run("pareto", GRAPHS / "csdf_example.xml", "--plot", path)[0] == 0
+    assert f'width="{points}pt"' not in path.read_text()
+
+
+def test_a_front_is_a_table_of_latex(run, tmp_path):
+    path = tmp_path / "front.tex"
+    assert run("pareto", GRAPHS / "csdf_example.xml", "--table", path)[0] == 0
+    rows = path.read_text().splitlines()
+    assert r"size (tokens) & period & alpha & beta \\" in rows
+    assert r"11 & $17$ & 5 & 6 \\" in rows

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 EXTRAS = (  # of pyproject.toml, as they are imported
-    *("onnx", "onnxruntime", "ortools", "yaml", "sympy", "dask", "distributed"),
+    *("onnx", "onnxruntime", "ortools", "yaml", "dask", "distributed"),
     *("hypothesis", "pytest", "jsonschema", "numba", "flatbuffers"),
 )
 BEGIN = f"""

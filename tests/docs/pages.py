@@ -114,18 +114,21 @@ class Reader:
                 exec(source, self.names)
 
 
-def is_installation(command):
-    """Whether a command is for the shell of a reader who begins."""
-    return command.startswith("pip install ")
+def installed(command):
+    """Return the installation with pip that a command begins with; empty where there is none."""
+    first = command.partition(" && ")[0]
+    return first if first.startswith("pip install ") else ""
 
 
 def printed_by(command):
     """The lines on a terminal after a command: remarks first, then the output.
 
-    Knows `csdf`, `cat`, `head`, `tail` and `printf`; behind them `| head -N`, `| tail -N`,
-    `| grep WORD`, `> FILE`, `; echo $?`.
+    Installs nothing and runs no tests. Knows `csdf`, `cat`, `head`, `tail` and `printf`; behind them
+    `| head -N`, `| tail -N`, `| grep WORD`, `> FILE`, `; echo $?`.
     """
-    if is_installation(command):
+    if installation := installed(command):
+        command = command.removeprefix(installation).removeprefix(" && ")
+    if command in ("", "pytest"):
         return ""
     command, _, report = command.partition("; echo ")
     command, _, file = command.partition(" > ")

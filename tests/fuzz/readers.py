@@ -5,6 +5,7 @@ import json
 import shutil
 import warnings
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from csdf.io.fifo_depths import folding_config, parse_depths
 from csdf.io.files import read_bytes
 from csdf.io.graph_files import read_graph
 from csdf.io.json_graph import graph_to_json
+from csdf.parameters.graph import read_parametric_graph
 from csdf.time_limit import Stop
 from figures.published.reuse_example import worked_example
 from planners.arena.command.main import read_problems
@@ -75,6 +77,13 @@ def _graph(path, random):
         return read_graph(
             path, assume_zero_times=random.random() < 0.2, buffer_sizes=random.random() < 0.3
         )
+
+
+def _parametric(path, random):
+    graph = read_parametric_graph(path, assume_zero_times=random.random() < 0.2)
+    sample = graph.sample()  # first: no rate is zero whatever the parameters are
+    import_module("csdf.parameters.consistency").symbolic_repetitions(graph)
+    return sample
 
 
 def _graph_texts():
@@ -350,6 +359,7 @@ def readers(folder):
     either = (mutant, json_mutant)
     return {
         "sdf3": Reader(".xml", lambda: _files("graphs/*.xml", "graphs/*/*.xml"), _graph),
+        "parametric": Reader(".xml", lambda: _files("parametric/*.xml"), _parametric),
         "graph json": Reader(".json", _graph_texts, _graph, either),
         "layer table": Reader(".csv", lambda: _files("networks/*.csv"), _graph),
         "preesm": Reader(".pi", _preesm(folder, "preesm/Algo/*.pi"), _preesm_graph),

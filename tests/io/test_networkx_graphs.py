@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from csdf import from_networkx, to_networkx
-from csdf.errors import InvalidGraph
+from csdf.errors import InvalidArgument, InvalidGraph
 from csdf.io.graph_files import read_graph
 from csdf.model.graph import Actor, Channel, Graph
 from tests.cli.running import GRAPHS
@@ -94,7 +94,7 @@ def test_a_wrong_edge_is_refused_by_name(edge, complaint):
 
 
 def test_a_wrong_graph_is_refused():
-    with pytest.raises(InvalidGraph, match="expected a DiGraph or a MultiDiGraph"):
+    with pytest.raises(InvalidArgument, match="expected a MultiDiGraph or a DiGraph"):
         from_networkx(nx.Graph())
     found = nx.MultiDiGraph()
     found.add_node(1, durations=1)
@@ -127,3 +127,14 @@ def test_a_plain_digraph_is_a_graph_too():
         ("b to a", (1, 1), (2,)),
     ]
     assert graph.channels[1].initial_tokens == 4
+
+
+def test_a_misspelt_attribute_of_an_edge_is_refused():
+    found = to_networkx(read_graph(GRAPHS / "csdf_example.xml"))
+    producer, consumer, key = next(iter(found.edges(keys=True)))
+    found.edges[producer, consumer, key]["inital_tokens"] = 3
+    with pytest.raises(InvalidGraph, match="attribute 'inital_tokens'; did you mean 'initial_to"):
+        from_networkx(found)
+    found.edges[producer, consumer, key].pop("inital_tokens")
+    found.edges[producer, consumer, key]["color"] = "red"
+    assert from_networkx(found) == read_graph(GRAPHS / "csdf_example.xml")

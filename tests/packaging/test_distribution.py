@@ -130,7 +130,7 @@ def test_the_metadata_says_what_an_installer_and_a_reader_need(wheel):
     assert found["Description-Content-Type"] == "text/markdown"
     versions = {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)}
     assert versions <= set(found.get_all("Classifier"))
-    extras = {"all", "cluster", "cnn", "cp", "docs", "sympy", "test", "yaml"}
+    extras = {"all", "cluster", "cnn", "cp", "docs", "test", "yaml"}
     assert set(found.get_all("Provides-Extra")) == extras
 
 

@@ -88,7 +88,7 @@ def test_an_expansion_beyond_its_limit_is_refused(monkeypatch):
 
 
 def test_unfolding_by_nothing_is_refused():
-    with pytest.raises(CsdfError, match="unfolding by 0; at least 1"):
+    with pytest.raises(CsdfError, match="factor is 0; expected an integer of at least 1"):
         unfold(DRAWN["plain, seed 0"], 0)
 
 

@@ -77,8 +77,8 @@ def test_no_size_is_faster_than_listed_by_more_than_the_gap(seed, gap):
 
 @pytest.mark.parametrize(
     ("wanted", "said"),
-    [({"points": 0}, "0 points"), ({"max_size": -1}, "max_size -1"), ({"gap": "-5%"}, "gap"),
-     ({"gap": 0.1}, "not exact"), ({"budget": -1}, "a stop after -1")],
+    [({"points": 0}, "points is 0"), ({"max_size": -1}, "max_size is -1"), ({"gap": "-5%"}, "gap"),
+     ({"gap": 0.1}, "write a float as a text"), ({"budget": -1}, "budget is -1")],
 )  # fmt: skip
 def test_an_extent_that_cannot_be_is_refused(wanted, said):
     with pytest.raises(CsdfError, match=said):

@@ -17,17 +17,21 @@ from cnn2csdf.lowering import Durations
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import uniform_bytes
 from cnn2csdf.readers.model_files import read_model
+from cnn2csdf.rings import with_states
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.cli.frame import output
 from csdf.cli.frame.output import remark
+from csdf.errors import InvalidNetwork, UnsupportedOperator
 from csdf.io.files import read_bytes
 
 
-def read(options: argparse.Namespace, *, with_weights: bool = False) -> Model:
-    """Return the model that the options name, simplified as they say."""
-    model = read_source(options.model, options, with_weights=with_weights)
+def read(
+    options: argparse.Namespace, *, with_weights: bool = False, knows_state: bool = False
+) -> Model:
+    """Return the model that the options name, simplified as they say; see read_source."""
+    model = read_source(options.model, options, with_weights=with_weights, knows_state=knows_state)
     if "element_bytes" in options and not options.is_element_given:
         options.element_bytes = _bytes_in_file(model.network, options)
     return model
@@ -51,8 +55,18 @@ def _bytes_in_file(network: Network, options: argparse.Namespace) -> int | None:
     return uniform
 
 
-def read_source(source: str, options: argparse.Namespace, *, with_weights: bool = False) -> Model:
-    """Return the model of a file or of the catalogue, read and simplified as the options say."""
+def read_source(
+    source: str,
+    options: argparse.Namespace,
+    *,
+    with_weights: bool = False,
+    knows_state: bool = False,
+) -> Model:
+    """Return the model of a file or of the catalogue, read and simplified as the options say.
+
+    Raises UnsupportedOperator for a network that keeps a state from frame to frame, unless the command
+    knows of states.
+    """
     with answers.working(f"reading {source}"):
         model = read_model(
             source,
@@ -60,6 +74,17 @@ def read_source(source: str, options: argparse.Namespace, *, with_weights: bool 
             with_weights=with_weights,
             repair=options.repair,
         )
+        if options.state:
+            try:
+                model = with_states(model, dict(options.state))
+            except InvalidNetwork as error:
+                raise InvalidNetwork(f"{source}: {error}") from None
+        if model.network.keeps_state and not knows_state:
+            raise UnsupportedOperator(
+                f"{source}: the network keeps a state from frame to frame, which {options.program} "
+                "does not know; csdf fit, csdf deploy, csdf cnn show, csdf cnn memory, csdf cnn "
+                "verify and csdf cnn convert do"
+            )
         return simplified(model, options.simplify)
 
 

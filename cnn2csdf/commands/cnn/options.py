@@ -62,8 +62,24 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         "output); default: all",
     )
     parser.add_argument(
+        "--state",
+        action="append",
+        type=_paired,
+        metavar="IN=OUT",
+        default=[],
+        help="an input that is what an output gave in the frame before, zeros in the first",
+    )
+    parser.add_argument(
         "--repair", action="store_true", help="recompute shapes of a JSON network that do not fit"
     )
+
+
+def _paired(text: str) -> tuple[str, str]:
+    """Two names with an equals sign between."""
+    given, sign, taken = text.partition("=")
+    if not (given and sign and taken):
+        raise argparse.ArgumentTypeError(f"{text!r}; expected IN=OUT, an input and an output")
+    return given, taken
 
 
 def add_granularity_options(parser: argparse.ArgumentParser, *, is_by_tensor: bool = True) -> None:

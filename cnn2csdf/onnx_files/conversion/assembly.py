@@ -90,6 +90,16 @@ class Assembly:
             )
         self._layers[tensor] = layer
 
+    def with_dims(self, node: Node, tensor: str, dims: Dims) -> str:
+        """Return a tensor that has these dims, the batch included, before a node."""
+        if self.shape(tensor).dims == dims:
+            return tensor
+        name = f"{tensor} for {node.name or node.outputs[0]}"
+        if name not in self._layers:
+            source = self._plain(tensor)
+            self._layers[name] = self.builder.add(op.Reshape(dims=dims), source, name=name)
+        return name
+
     def add_raised(
         self,
         node: Node,

@@ -137,7 +137,7 @@ ROLES = ((1, "matrix"), (2, "recurrent matrix"), (3, "bias"), (5, "state"), (6, 
 
 
 def recurrence(node: Node, assembly: Assembly) -> None:
-    """Add a recurrent layer for each output that is read: constant first states, no peepholes."""
+    """Add a recurrent layer for each output that is read: no peepholes."""
     tensor = assembly.dynamic(node, 0)
     kind = KINDS[node.op_type]
     # Raise UnsupportedOperator for a form other than the usual one.
@@ -158,9 +158,14 @@ def recurrence(node: Node, assembly: Assembly) -> None:
     lengths = assembly.integers(node, 4, "the lengths")
     if lengths is not None and set(lengths) != {dims[0]}:
         raise unsupported(node, "sequences shorter than the tensor are not supported")
-    weights = {}
+    weights, given, inputs = {}, [], [assembly.with_dims(node, tensor, dims)]
     for index, role in ROLES:
         if node.input(index) is not None and (role != "cell" or kind == "lstm"):
+            if role in ("state", "cell") and assembly.has(node.inputs[index]):
+                state = assembly.values.dims(node.inputs[index])
+                inputs.append(assembly.with_dims(node, node.inputs[index], state))
+                given.append(role)
+                continue
             numbers, _ = assembly.trained(node, index, f"the {role}")
             weights[role] = assembly.numbers(numbers)
     read = [one for one in node.outputs if one and assembly.is_read(one)]
@@ -176,9 +181,9 @@ def recurrence(node: Node, assembly: Assembly) -> None:
                 has_bias="bias" in weights,
                 has_state="state" in weights,
                 has_cell="cell" in weights,
+                given=tuple(given),
             )
             layer = Weighted(operator, weights)
-            whole = () if assembly.shape(tensor).dims == dims else (op.Reshape(dims=dims),)
             found = assembly.values.dims(output)
             ends = (op.Reshape(dims=found[1:]),) if found[0] == 1 and gives == "all" else ()
-            assembly.add(node, *whole, layer, *ends, output=output, name=name)
+            assembly.add(node, layer, *ends, inputs=inputs, output=output, name=name)

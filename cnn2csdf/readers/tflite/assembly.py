@@ -50,6 +50,7 @@ class Assembly:
         self.builder = NetworkBuilder(name)
         self.weights: dict[str, dict[str, Array]] = {}
         self._layers: dict[int, str] = {}  # number of a tensor: the layer that writes it
+        self._variables: dict[str, str] = {}  # the layer whose output a variable holds
 
     def add_inputs(self) -> None:
         """Add the layers where frames come in."""
@@ -60,6 +61,75 @@ class Assembly:
                 name=self.builder.free_name(tensor.name or "input"),
                 element=_element(tensor),
                 quantization=quantization_of(tensor),
+            )
+
+    def read_variable(self, node: Node) -> None:
+        """Let what a variable holds be read; add what it held before the frame, the first time."""
+        name = self._variable(node)
+        tensor, initial = self.output(node), self.graph.initial[name]
+        quantization = quantization_of(tensor)
+        self._require_alike(node, name, tensor)
+        if name not in self._variables:
+            value = initial.array()
+            dims = frame_dims(tensor)
+            if len(tensor.dims) == 4:
+                value = np.moveaxis(value[0], 2, 0)
+            value = np.ascontiguousarray(value.reshape(dims))
+            first = float(value.flat[0]) if value.size else 0.0
+            is_uniform = first.is_integer() and bool((value == value.flat[0]).all())
+            begin = int(first) if is_uniform else None
+            operator = op.Previous(dims=dims, variable=name, begin=begin)
+            layer = self.builder.add(
+                operator,
+                name=self.builder.free_name(tensor.name or name),
+                element=_element(tensor),
+                quantization=quantization,
+                stored=() if is_uniform else (Stored(role="initial", element=_element(tensor)),),
+            )
+            if not is_uniform:
+                self.weights[layer] = {"initial": value}
+            self._variables[name] = layer
+        self._layers[node.outputs[0]] = self._variables[name]
+
+    def assign_variable(self, node: Node) -> None:
+        """Let a variable hold another tensor from here on."""
+        name = self._variable(node)
+        self._require_alike(node, name, self.tensor(node, 1))
+        self._variables[name] = self.source(node, 1)
+
+    def _variable(self, node: Node) -> str:
+        handle = node.inputs[0] if node.inputs else -1
+        if handle not in self.graph.handles:
+            raise UnreadableFile(f"{node}: input 0 stands for no variable")
+        return self.graph.handles[handle]
+
+    def _require_alike(self, node: Node, name: str, tensor: Tensor) -> None:
+        """Raise UnsupportedOperator unless a tensor is stored as the first value of a variable."""
+        initial = self.graph.initial[name]
+        found, wanted = ((one.dims, one.element, quantization_of(one)) for one in (tensor, initial))
+        if found != wanted:
+            raise refusal(
+                node,
+                f"variable {name!r} begins as {initial.name!r} with other sizes, type or scale than "
+                f"{tensor.name!r}",
+            )
+
+    def add_variables(self) -> None:
+        """Add the layers that take what variables hold behind the frame."""
+        given = [
+            layer.name
+            for layer in self.builder.network().layers
+            if isinstance(layer.operator, op.Previous)
+        ]
+        for layer in given:
+            operator = self.builder.layer(layer).operator
+            assert isinstance(operator, op.Previous)
+            source = self.builder.layer(self._variables[operator.variable])
+            self.builder.add(
+                op.Next(variable=operator.variable),
+                source.name,
+                name=self.builder.free_name(f"{operator.variable} next"),
+                quantization=source.quantization,
             )
 
     def add_outputs(self) -> None:

@@ -1,4 +1,4 @@
-"""A TensorFlow Lite file as values: tensors and operators of its one graph.
+"""A TensorFlow Lite file as values: tensors and operators of its graph, first values of variables.
 
 Tables of a flatbuffer, where no offset may lead out of the file.
 
@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import isfinite, prod
 
 import numpy as np
@@ -72,7 +72,6 @@ NAMES = {  # numbers of BuiltinOperator
     161: "RIGHT_SHIFT", 203: "DILATE", 205: "REDUCE_WINDOW",
 }  # fmt: skip
 MOST_LINKS = 1024  # tensors that one operator reads or writes
-MOST_NAMES = 4  # of states in a refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,12 +141,17 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph:
-    """The graph of the file."""
+    """A graph of the file.
+
+    handles: names of variables, by the tensors that stand for them. initial: their first values.
+    """
 
     tensors: tuple[Tensor, ...]
     nodes: tuple[Node, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    handles: Mapping[int, str] = field(default_factory=dict)
+    initial: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 def parse_graph(content: bytes, known: Collection[str]) -> Graph:
@@ -157,71 +161,69 @@ def parse_graph(content: bytes, known: Collection[str]) -> Graph:
     file at once, and UnreadableFile for a file that is damaged.
     """
     model = root_record(content)
-    graphs = model.records(2)
-    _require_no_resource_variables(model, graphs)
-    if len(graphs) != 1:
-        raise UnreadableFile(f"has {len(graphs)} graphs; expected one")
+    records = model.records(2)
+    if not records:
+        raise UnreadableFile("has no graph")
     buffers = [buffer.vector(0, "u1") for buffer in model.records(4)]
-    tensors = tuple(_tensor(found, buffers) for found in graphs[0].records(0))
     kinds = [_kind(code) for code in model.records(1)]
-    nodes = tuple(_node(number, found, kinds) for number, found in enumerate(graphs[0].records(3)))
-    unknown = Counter(node.kind for node in nodes if node.kind not in known)
+    first, *others = (_graph(record, buffers, kinds) for record in records)
+    initial: dict[str, Tensor] = {}
+    for node in first.nodes:
+        if node.kind == "CALL_ONCE":
+            place = 0 if node.options is None else node.options.integer(0, "i")
+            if not 1 <= place < len(records):
+                raise UnreadableFile(f"{node} calls graph {place} of {len(records)}")
+            initial |= _initial_values(others[place - 1], place)
+    for node in first.nodes:
+        if node.kind == "VAR_HANDLE" and first.handles[node.outputs[0]] not in initial:
+            raise UnsupportedOperator(
+                f"{node}: no CALL_ONCE gives variable {first.handles[node.outputs[0]]!r} a first value"
+            )
+    if len(records) > 1 and not initial:
+        raise UnreadableFile(f"has {len(records)} graphs; expected one")
+    unknown = Counter(node.kind for node in first.nodes if node.kind not in known)
     if unknown:
-        first = {node.kind: node.number for node in reversed(nodes)}
+        numbers = {node.kind: node.number for node in reversed(first.nodes)}
         listed = ", ".join(
-            f"{kind} ({count}x, {'first ' if count > 1 else ''}operator {first[kind]})"
+            f"{kind} ({count}x, {'first ' if count > 1 else ''}operator {numbers[kind]})"
             for kind, count in sorted(unknown.items())
         )
         raise UnsupportedOperator(f"operators that are not supported: {listed}")
+    return replace(first, initial=initial)
+
+
+def _graph(record: Record, buffers: Sequence[NDArray[np.generic]], kinds: Sequence[str]) -> Graph:
+    nodes = tuple(_node(number, found, kinds) for number, found in enumerate(record.records(3)))
     graph = Graph(
-        tensors=tensors,
+        tensors=tuple(_tensor(found, buffers) for found in record.records(0)),
         nodes=nodes,
-        inputs=graphs[0].integers(1),
-        outputs=graphs[0].integers(2),
+        inputs=record.integers(1),
+        outputs=record.integers(2),
+        handles={
+            node.outputs[0]: "/".join(filter(None, map(node.options.text, (0, 1))))
+            for node in nodes
+            if node.kind == "VAR_HANDLE" and node.options is not None
+        },
     )
     _require_tensors(graph)
-    _require_no_variable_tensors(graph)
     return graph
 
 
-def _require_no_resource_variables(model: Record, graphs: Sequence[Record]) -> None:
-    kinds = [_kind(code) for code in model.records(1)]
-    kept: dict[str, str] = {}  # name of a variable: how a refusal calls it
-    for graph in graphs:
-        for number, node in enumerate(graph.records(3)):
-            code, options = node.integer(0, "I"), node.record(4)
-            if code < len(kinds) and kinds[code] == "VAR_HANDLE" and options is not None:
-                name = options.text(1)
-                kept.setdefault(name, f"operator {number} (VAR_HANDLE) in variable {name!r}")
-    if kept:
-        raise UnsupportedOperator(_state_refusal(list(kept.values())))
-
-
-def _require_no_variable_tensors(graph: Graph) -> None:
-    kept = []
+def _initial_values(graph: Graph, number: int) -> dict[str, Tensor]:
+    """The constants that a graph assigns to variables, by their names; it does nothing else."""
+    found = {}
     for node in graph.nodes:
-        names = [
-            repr(graph.tensors[number].name) if graph.tensors[number].name else str(number)
-            for number in node.inputs
-            if number != -1 and graph.tensors[number].is_variable
-        ]
-        if names:
-            kept.append(f"{node} in tensor {' and '.join(names)}")
-    if kept:
-        raise UnsupportedOperator(
-            f"{_state_refusal(kept)}; or, where the program resets the state before each invocation, "
-            f"clear is_variable of these tensors in the file"
-        )
-
-
-def _state_refusal(kept: Sequence[str]) -> str:
-    """Return why a state that is kept is refused: it would be lost with the first invocation."""
-    more = f" and {len(kept) - MOST_NAMES} more" if len(kept) > MOST_NAMES else ""
-    return (
-        f"a state that is kept from invocation to invocation is not supported: "
-        f"{', '.join(kept[:MOST_NAMES])}{more}; export the network with its state as an input and an "
-        f"output"
-    )
+        if node.kind == "VAR_HANDLE":
+            continue
+        if node.kind != "ASSIGN_VARIABLE" or len(node.inputs) != 2:
+            raise UnsupportedOperator(
+                f"graph {number}, {node}: a graph that CALL_ONCE runs only assigns constants"
+            )
+        handle, value = node.inputs
+        if handle not in graph.handles or not graph.tensors[value].is_constant:
+            raise UnsupportedOperator(f"graph {number}, {node}: expected a variable and a constant")
+        found[graph.handles[handle]] = graph.tensors[value]
+    return found
 
 
 def _kind(code: Record) -> str:
@@ -256,7 +258,8 @@ def _node(number: int, found: Record, kinds: Sequence[str]) -> Node:
     code, inputs, outputs = found.integer(0, "I"), found.vector(1, "i4"), found.vector(2, "i4")
     if code >= len(kinds):
         raise UnreadableFile(f"operator {number} is of kind {code} of {len(kinds)}")
-    if max(inputs.size, outputs.size) > MOST_LINKS or not outputs.size:
+    writes_none = kinds[code] in ("CALL_ONCE", "ASSIGN_VARIABLE")
+    if max(inputs.size, outputs.size) > MOST_LINKS or not (outputs.size or writes_none):
         raise UnreadableFile(
             f"operator {number} reads {inputs.size} tensors and writes {outputs.size}"
         )

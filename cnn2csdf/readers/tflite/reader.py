@@ -2,10 +2,8 @@
 
 Which function turns which operator of TensorFlow Lite into layers.
 
-Recurrent operators of a TensorFlow Lite graph as layers; each frame begins with a state of zero.
-
-A file whose state is kept from invocation to invocation does not come here: `parse_graph` refuses
-its variable tensors.
+Recurrent operators of a TensorFlow Lite graph as layers: where their states are variable tensors, they
+stay from invocation to invocation; otherwise each frame begins with a state of zero.
 
 Functions of elements, reductions and conversions of a TensorFlow Lite graph as layers.
 """
@@ -27,6 +25,7 @@ from cnn2csdf.readers.tflite.assembly import Assembly, Trained, quantization_of,
 from cnn2csdf.readers.tflite.model_file import Graph, Node, parse_graph
 from cnn2csdf.readers.tflite.moves import reshape_steps
 from cnn2csdf.readers.tflite.options import fused_behind, options_of, our_axis, require_centred
+from cnn2csdf.rings import with_rings
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, UnreadableFile, UnsupportedOperator
 
@@ -57,7 +56,13 @@ def lstm(node: Node, assembly: Assembly) -> None:
         _require(node, assembly, FIRST_MATRIX + place, (units, dims[2]), gate)
         _require(node, assembly, FIRST_RECURRENT + place, (units, units), gate)
         _require(node, assembly, FIRST_BIAS + place, (units,), gate)
+    if is_kept(node, assembly, HIDDEN) != is_kept(node, assembly, CELL):
+        raise refusal(
+            node, "one of hidden state and cells stays from invocation to invocation only"
+        )
     if quantization_of(assembly.tensor(node, 0)) is None:
+        if is_kept(node, assembly, HIDDEN):
+            raise refusal(node, "a state of real numbers that stays from invocation to invocation")
         # As the LSTM of ONNX: gates one behind another, a sequence of its own as second axis.
         frames = assembly.shape(node, 0).dims[0]
         places = [CELL_GATES.index(gate) for gate in ONNX_ORDER]
@@ -81,6 +86,11 @@ def lstm(node: Node, assembly: Assembly) -> None:
         )
     else:
         _add_quantized(node, assembly, units)
+
+
+def is_kept(node: Node, assembly: Assembly, index: int) -> bool:
+    """Whether a state stays from invocation to invocation: it is a variable tensor."""
+    return assembly.has(node, index) and assembly.tensor(node, index).is_variable
 
 
 def _require_at_rest(node: Node, assembly: Assembly, index: int) -> None:
@@ -118,6 +128,7 @@ def _add_quantized(node: Node, assembly: Assembly, units: int) -> None:
         units=units,
         cell_scale=cell.scale,
         clip=int(min(clip / cell.scale, 2**15 - 1)) if clip > 0 else None,
+        keeps=hidden.zero_point if is_kept(node, assembly, HIDDEN) else None,
     )
     trained = []
     for place, gate in enumerate(CELL_GATES):
@@ -157,7 +168,13 @@ def svdf(node: Node, assembly: Assembly) -> None:
     if not assembly.has(node, 3):
         raise refusal(node, "without a bias")
     units = len(matrix) // rank
-    operator = op.QuantizedSvdf(units=units, rank=rank, places=filters.shape[1], state=state)
+    operator = op.QuantizedSvdf(
+        units=units,
+        rank=rank,
+        places=filters.shape[1],
+        state=state,
+        keeps=is_kept(node, assembly, SVDF_STATE),
+    )
     bias = assembly.constant(node, 3)
     if bias.shape != (units,):
         raise UnreadableFile(f"{node}: biases of shape {bias.shape} for {units} units")
@@ -295,9 +312,11 @@ def parse_tflite(content: bytes, name: str, *, with_weights: bool = False) -> Mo
         assembly = Assembly(graph, os.path.basename(name).removesuffix(".tflite") or "network")
         assembly.add_inputs()
         _add_layers(graph, assembly)
+        assembly.add_variables()
         assembly.add_outputs()
         network = with_shared_names(assembly.builder.network())
-        return Model(network=network, weights=assembly.weights if with_weights else None)
+        weights = assembly.weights if with_weights else None
+        return with_rings(Model(network=network, weights=weights))
     except (UnreadableFile, UnsupportedOperator, InvalidNetwork) as error:
         raise type(error)(f"{name}: {error}") from None
 
@@ -324,9 +343,27 @@ def _add_layers(graph: Graph, assembly: Assembly) -> None:
         raise UnsupportedOperator("; ".join(refusals))
 
 
+def nothing(node: Node, assembly: Assembly) -> None:
+    """Add no layer: what the node says was read with the graph."""
+
+
+def read_variable(node: Node, assembly: Assembly) -> None:
+    """Read what a variable holds."""
+    assembly.read_variable(node)
+
+
+def assign_variable(node: Node, assembly: Assembly) -> None:
+    """Let a variable hold another tensor."""
+    assembly.assign_variable(node)
+
+
 CONVERTERS: Mapping[str, Callable[[Node, Assembly], None]] = {
     "ABS": partial(activation, function="abs"),
     "ADD": partial(elementwise, function="add"),
+    "ASSIGN_VARIABLE": assign_variable,
+    "CALL_ONCE": nothing,
+    "READ_VARIABLE": read_variable,
+    "VAR_HANDLE": nothing,
     "ARG_MAX": partial(extreme_place, function="max"),
     "ARG_MIN": partial(extreme_place, function="min"),
     "AVERAGE_POOL_2D": partial(windows.pooling, function="average"),

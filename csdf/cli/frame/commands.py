@@ -38,6 +38,7 @@ ROOT = Listing(
         "schedule",
         "latency",
         "sensitivity",
+        "compare",
         "map",
         "scenarios",
         "convert",

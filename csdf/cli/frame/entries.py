@@ -25,6 +25,7 @@ HOME = os.path.abspath(os.path.join(__file__, *[os.pardir] * 4))  # the folder o
 COMMANDS = "csdf.commands"
 REPORT_SUBJECTS = "csdf.report_subjects"
 REPORT_SECTIONS = "csdf.report_sections"
+METHODS = "csdf.methods"
 
 
 class Entry(NamedTuple):
@@ -71,6 +72,15 @@ def loaded(entry: Entry) -> ModuleType:
         raise CsdfError(
             f"{entry.module} of {entry.distribution} cannot be imported: {error}"
         ) from None
+
+
+def method(name: str) -> ModuleType:
+    """Return the module of a method of another package. Raises CsdfError, naming those there are."""
+    known = every(METHODS)
+    if name not in known:
+        listed = ", ".join(known) or "none is installed"
+        raise CsdfError(f"there is no method {name!r}; methods of other packages: {listed}")
+    return loaded(known[name])
 
 
 def purpose(entry: Entry) -> str:

@@ -20,6 +20,7 @@ from csdf.cli.frame import entries
 from csdf.cli.frame.commands import ROOT, Found, below, find, listing_of
 from csdf.cli.frame.output import ANSWERED, FAULT, NO, UNKNOWN, UNUSABLE, remark
 from csdf.cli.frame.streams import Answers, Remarks, own_streams
+from csdf.draw.column import in_column
 from csdf.errors import CsdfError, Deadlocked, GaveUp, InconsistentGraph
 
 MOST_DIGITS = 100_000  # of a number in an answer; Python's own limit is too low for huge rates
@@ -99,7 +100,8 @@ def _done(module: ModuleType, words: Sequence[str]) -> int:
         parser.check(options)
     if isinstance(work, str):
         work = entries.loaded(entries.Entry(parser.prog, work, entries.PROJECT)).work
-    return int(work(options))
+    with in_column(getattr(options, "column", None)):
+        return int(work(options))
 
 
 def _without_command(found: Found) -> int:

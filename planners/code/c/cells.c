@@ -77,25 +77,53 @@ static void give_cells(const cells *p, int32_t sums[][BLOCK], element *kept, ele
     }
 }
 
+/* A frame. before: what the LSTM gave before it; NULL for nothing. */
+static void recur_frame(const cells *p, const element *from, const element *before, element *kept,
+                       element *to)
+{
+    int32_t first, g;
+    for (first = 0; first < p->units; first += BLOCK) {
+        int32_t block = smaller(BLOCK, p->units - first), sums[4][BLOCK];
+        for (g = 0; g < 4; g++) {
+            sum_gate(p, &p->gates[g], from, before, first, block, sums[g]);
+        }
+        give_cells(p, sums, kept, to, first, block);
+    }
+}
+
 static void recur_in_integers(const run *r, const layer *l, range rows, range columns)
 {
     const cells *p = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);
     const element *from = row_at(&in, 0), *before = NULL;
     element *to = row_at(&out, 0);
-    int32_t frame, first, g;
+    int32_t frame;
     memset(r->scratch, 0, (size_t)p->units * 2);
     for (frame = 0; frame < p->frames; frame++) {
-        for (first = 0; first < p->units; first += BLOCK) {
-            int32_t block = smaller(BLOCK, p->units - first), sums[4][BLOCK];
-            for (g = 0; g < 4; g++) {
-                sum_gate(p, &p->gates[g], from, before, first, block, sums[g]);
-            }
-            give_cells(p, sums, r->scratch, to, first, block);
-        }
+        recur_frame(p, from, before, r->scratch, to);
         before = to;
         from += p->elements;
         to += p->units;
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* From where the frame or row before ended: what was given last, then the cells. */
+static void recur_from_kept(const run *r, const layer *l, range rows, range columns)
+{
+    const cells *p = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    element *kept = r->arena + l->strip_offset;
+    int32_t frame, y;
+    for (y = rows.first; y < rows.end; y++) {
+        const element *from = row_at(&in, y);
+        element *to = row_at(&out, y);
+        for (frame = 0; frame < p->frames; frame++) {
+            recur_frame(p, from, kept, kept + p->units, to);
+            copy_elements(kept, to, p->units);
+            from += p->elements;
+            to += p->units;
+        }
     }
     finish_region(l, &out, rows, columns);
 }
@@ -144,4 +172,99 @@ static void filter_in_time(const run *r, const layer *l, range rows, range colum
         }
     }
     finish_region(l, &out, rows, columns);
+}
+
+/* As filtering, of all places in time: those before the newest stay from frame to frame, those of a
+   feature from the oldest on, in elements or in twice as many. */
+typedef struct {
+    filtering of;
+    int32_t places, is_wide;
+} filtering_kept;
+
+static int32_t place_of(const filtering_kept *p, const element *kept, int32_t place)
+{
+    return p->is_wide ? cell_of(kept, place) : kept[place];
+}
+
+/* What a feature adds up over time; its newest place becomes the last that stays. */
+static int64_t sum_in_time(const filtering_kept *p, element *kept, const int16_t *with, int32_t newest)
+{
+    int32_t place, stays = p->places - 1, unit = p->is_wide ? 2 : 1, zero = p->of.zero_kept;
+    int64_t sum = (int64_t)with[stays] * newest;
+    for (place = 0; place < stays; place++) {
+        sum += (int64_t)with[place] * (place_of(p, kept, place) - zero);
+    }
+    if (stays) {
+        copy_elements(kept, kept + unit, (stays - 1) * unit);
+        if (p->is_wide) {
+            keep_cell(kept, stays - 1, newest + zero);
+        } else {
+            kept[stays - 1] = (element)(newest + zero);
+        }
+    }
+    return sum;
+}
+
+static void filter_from_kept(const run *r, const layer *l, range rows, range columns)
+{
+    const filtering_kept *k = l->parameters;
+    const filtering *p = &k->of;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    const element *from = row_at(&in, 0);
+    element *to = row_at(&out, 0), *kept = r->arena + l->strip_offset;
+    int64_t sum = 0;
+    int32_t first, i, count = p->units * p->rank;
+    for (first = 0; first < count; first += BLOCK) {
+        int32_t block = smaller(BLOCK, count - first), sums[BLOCK];
+        begin_sums(sums, NULL, 0, block);
+        add_row(sums, from, p->zero_in, p->matrix + first * p->elements, p->elements, block,
+                   p->elements);
+        for (i = 0; i < block; i++) {
+            int32_t unit = (first + i) / p->rank, feature = first + i;
+            sum += sum_in_time(k, kept + feature * (k->places - 1) * (k->is_wide ? 2 : 1),
+                               p->last + feature * k->places, kept_of(p, sums[i]));
+            if ((feature + 1) % p->rank == 0) {
+                sum += p->bias[unit];
+                to[unit] = stored(rescaled((int32_t)sum, p->out_multiplier, p->out_exponent) +
+                                  p->zero_out);
+                sum = 0;
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* weights: place by place in time, the oldest first, unit by unit, value by value. */
+typedef struct {
+    int32_t units, places, count;
+    const trained *weights;
+    scaling to;
+} matrix_in_time;
+
+/* The result that this input ends; the input is added to the sums of all later ones, which stay. */
+static void add_in_time(const run *r, const layer *l, range rows, range columns)
+{
+    const matrix_in_time *m = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    const element *values = row_at(&in, 0);
+    element *kept = r->arena + l->strip_offset, *place = row_at(&out, 0);
+    int32_t later, unit, i, stays = m->places - 1;
+    (void)rows;
+    (void)columns;
+    for (later = 0; later <= stays; later++) {
+        const trained *with = m->weights + (stays - later) * m->units * m->count;
+        for (unit = 0; unit < m->units; unit++) {
+            int32_t sum = later < stays ? load(kept, later * m->units + unit) : 0;
+            for (i = 0; i < m->count; i++) {
+                sum += (values[i] - m->to.zero_in) * *with++;
+            }
+            if (later) {
+                store(kept, (later - 1) * m->units + unit, sum);
+            } else {
+                total all = (m->to.bias ? m->to.bias[unit] : 0) + sum;
+                store_sums(place + unit, &all, &m->to, unit, 1);
+            }
+        }
+    }
+    finish(l, place, m->units, 0, 0);
 }

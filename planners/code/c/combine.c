@@ -350,6 +350,7 @@ typedef struct {
     int32_t is_backward[2];
     const element *matrix, *recurrent, *bias, *state, *cell;
     element limit;
+    int32_t inputs[2]; /* of state and cell, where they come in; 0 where not */
 } recurrence;
 
 /* What a gate adds up, by rows of the matrices: of the input with its bias, of the state with its. */
@@ -408,6 +409,18 @@ static void recur_once(const recurrence *p, const view *in, int32_t direction, i
     }
 }
 
+/* What a state, or a cell, begins with. */
+static element first_state(const run *r, const layer *l, int32_t input, const element *values,
+                           const int32_t *at)
+{
+    const recurrence *p = l->parameters;
+    if (input) {
+        view in = input_view(r, l, input);
+        return row_at(&in, at[1])[column_at(&in, at[2]) + at[0]];
+    }
+    return values ? values[(at[0] * p->sequences + at[1]) * p->units + at[2]] : 0;
+}
+
 static void recur(const run *r, const layer *l, range rows, range columns)
 {
     const recurrence *p = l->parameters;
@@ -418,10 +431,13 @@ static void recur(const run *r, const layer *l, range rows, range columns)
     int32_t d, s, step, u;
     for (d = 0; d < p->directions; d++) {
         for (s = first; s < end; s++) {
-            int32_t begin = (d * p->sequences + s) * p->units;
             for (u = 0; u < p->units; u++) {
-                hidden[u] = p->state ? p->state[begin + u] : 0;
-                cell[u] = p->cell ? p->cell[begin + u] : 0;
+                int32_t at[3];
+                at[0] = d;
+                at[1] = s;
+                at[2] = u;
+                hidden[u] = first_state(r, l, p->inputs[0], p->state, at);
+                cell[u] = first_state(r, l, p->inputs[1], p->cell, at);
             }
             for (step = 0; step < p->frames; step++) {
                 int32_t frame = p->is_backward[d] ? p->frames - 1 - step : step;

@@ -89,6 +89,19 @@ typedef struct {
     const int32_t *kept;
 } tiling;
 
+/* A variable: where its rows lie, those for the next frame, and the group behind which they are taken
+   over. */
+typedef struct {
+    const tensor *kept, *made;
+    int32_t group;
+} variable;
+
+/* What stays from frame to frame begins with some numbers, so many times. */
+typedef struct {
+    int32_t offset, length, times;
+    const slot *numbers;
+} beginning;
+
 /* Firings that follow one another, so many times: stages from a place of the order on. */
 typedef struct {
     int32_t first, length, times;
@@ -98,6 +111,13 @@ typedef struct {
 typedef struct {
     const tensor *of, *to;
 } duplicate;
+
+/* The window of a ring of rows: its first rows are those of the ring, from the oldest on, the others
+   lie where they are made. */
+typedef struct {
+    const tensor *window, *made;
+    int32_t variable;
+} joint;
 
 enum { ARRIVING, BY_ROWS, INTO_SUMS, BY_CHANNELS, BY_PARTS, COPIED, BY_TILES };
 
@@ -117,6 +137,8 @@ typedef struct run {
     int32_t part;           /* of the channels */
     batch read, made;
     slot *scratch; /* of the state, for what a layer keeps while it works */
+    const joint *joints;
+    const uint16_t *oldest; /* of the state: the place of the oldest row of each variable */
 } run;
 
 /* Where rows and columns of a tensor lie, in elements: rows from `origin` on and columns from `left`
@@ -177,6 +199,19 @@ static range rows_of(const rule *r, range wanted, int32_t limit)
     return found;
 }
 
+static void join_rows(const run *r, const tensor *t, view *v)
+{
+    int32_t number;
+    for (number = 0; number < JOINTS; number++) {
+        const joint *j = &r->joints[number];
+        if (j->window == t) {
+            v->origin = -(int32_t)r->oldest[j->variable];
+            v->staged = (element *)(void *)BASE(r, j->made);
+            v->staged_from = t->rows;
+        }
+    }
+}
+
 static view tensor_view(const run *r, const tensor *t)
 {
     view found;
@@ -191,6 +226,7 @@ static view tensor_view(const run *r, const tensor *t)
     found.columns = 0;
     found.width = t->width;
     found.channels = t->channels / SLOTS;
+    JOIN(r, t, &found);
     return found;
 }
 

@@ -311,12 +311,14 @@ static void sum_fully(const run *r, const layer *l, range rows, range columns)
         take_zeros(sums, &p, &m->to, block);
 #endif
         weights += count * block;
-        for (i = 0; !is_last && i < block; i++) {
+        for (i = 0; i < block; i++) {
             store(kept, done + i, (int32_t)sums[i]);
         }
-        if (is_last) {
-            store_sums(place + done, sums, &m->to, done, block);
-        }
+    }
+    /* Only now: the result may lie over the row. */
+    for (done = 0; is_last && done < m->units; done++) {
+        total sum = load(kept, done);
+        store_sums(place + done, &sum, &m->to, done, 1);
     }
     if (is_last) {
         finish(l, place, m->units, 0, 0);

@@ -389,3 +389,15 @@ static const element *operand_at(const operand *o, const view *in, int32_t y, in
     }
     return o->column ? from + column_at(in, x) : from;
 }
+
+/* The elements as they lie, which the result is only another view of. */
+static void view_elements(const run *r, const layer *l, range rows, range columns)
+{
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, height = l->inputs[0].source->height, size = row_elements(&in);
+    element *to = row_at(&out, 0);
+    for (y = 0; y < height; y++) {
+        copy_elements(to + y * size, row_at(&in, y), size);
+    }
+    finish_region(l, &out, rows, columns);
+}

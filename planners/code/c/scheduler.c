@@ -233,6 +233,8 @@ static void fire(instance *state, int32_t number, const element *row)
     r.outside = OUTSIDE(state);
     r.part = 0;
     r.scratch = SCRATCH(state);
+    r.joints = JOINT_TABLE;
+    r.oldest = OLDEST(state);
     r.stage = s;
     r.ranges = found;
     r.firing = firing;
@@ -264,6 +266,64 @@ static void fire(instance *state, int32_t number, const element *row)
     set_staged(state, &r, own_bottom);
 }
 
+/* Behind the last readers of variables: make the rows for the next frame theirs. */
+static void take_rows_over(instance *state)
+{
+    int32_t number;
+    for (number = 0; number < VARIABLES; number++) {
+        const variable *v = &variables[number];
+        if (v->group == state->group) {
+            uint16_t *oldest = &state->oldest[number];
+            int32_t rows = v->kept->height, fresh = smaller(v->made->height, rows), row;
+            const element *from = BASE(state, v->made);
+            from += (v->made->height - fresh) * v->made->stride;
+            for (row = 0; row < fresh; row++) {
+                copy_elements(BASE(state, v->kept) + (*oldest + row) % rows * v->kept->stride,
+                              from + row * v->made->stride, v->kept->stride);
+            }
+            *oldest = (uint16_t)((*oldest + fresh) % rows);
+        }
+    }
+}
+
+/* What stays from frame to frame, as before the first frame. */
+static void begin_kept(instance *state)
+{
+    int32_t number, time;
+    for (number = 0; number < BEGINNINGS; number++) {
+        const beginning *b = &beginnings[number];
+        for (time = 0; time < b->times; time++) {
+            memcpy(state->arena + b->offset + time * b->length, b->numbers,
+                   (size_t)b->length * sizeof *b->numbers);
+        }
+    }
+    FORGET_OLDEST(state);
+}
+
+/* Copy what stays from the arena to other memory. */
+static void save_kept(const slot *arena, char *to)
+{
+    int32_t number;
+    for (number = 0; number < BEGINNINGS; number++) {
+        const beginning *b = &beginnings[number];
+        size_t bytes = (size_t)b->length * (size_t)b->times * sizeof *arena;
+        memcpy(to, arena + b->offset, bytes);
+        to += bytes;
+    }
+}
+
+/* Copy what stays back into the arena. */
+static void restore_kept(slot *arena, const char *from)
+{
+    int32_t number;
+    for (number = 0; number < BEGINNINGS; number++) {
+        const beginning *b = &beginnings[number];
+        size_t bytes = (size_t)b->length * (size_t)b->times * sizeof *arena;
+        memcpy(arena + b->offset, from, bytes);
+        from += bytes;
+    }
+}
+
 static void begin_group(instance *state)
 {
     memset(state->fired, 0, sizeof state->fired);
@@ -292,6 +352,7 @@ static int advance(instance *state, const element *row)
                 row = NULL;
             }
         }
+        TAKE_OVER(state);
         state->group++;
         begin_group(state);
     }
@@ -308,6 +369,7 @@ static int advance_in_order(instance *state, const element *row)
             return 0;
         }
         while (number >= groups[state->group].first_stage + groups[state->group].stages) {
+            TAKE_OVER(state);
             state->group++;
             memset(state->fired, 0, sizeof state->fired);
         }
@@ -325,6 +387,9 @@ static int advance_in_order(instance *state, const element *row)
             state->turn++;
         }
     }
-    state->group = GROUPS;
+    while (state->group < GROUPS) {
+        TAKE_OVER(state);
+        state->group++;
+    }
     return 1;
 }

@@ -25,7 +25,13 @@ from cnn2csdf.fixed_point.functions import (
     softmax_multiplier,
 )
 from cnn2csdf.integers import multiplier, quantized
-from cnn2csdf.operators.recurrences import CELL_GATES, GATE_POWER, SHORT, sum_multiplier
+from cnn2csdf.operators.recurrences import (
+    CELL_GATES,
+    GATE_POWER,
+    SHORT,
+    sum_multiplier,
+    svdf_ratio,
+)
 from cnn2csdf.weights import Array
 from planners.code.c_text import NULL
 from planners.code.calls.layers import (
@@ -311,7 +317,8 @@ def _lstm(one: Described, operator: op.QuantizedLstm) -> Call:
         raise one.refusal(f"of quantised integers with cells of the scale {operator.cell_scale}")
     factor, half, shift = power_steps(power)
     table = one.computed("curve", sigmoid_table().astype(np.int32))
-    frames, elements = one.inputs[0].dims
+    frames, elements = operator.sequence(one.inputs[0])
+    frames = 1 if one.inputs[0].is_map else frames  # of a row
     limit = SHORT if operator.clip is None else operator.clip
     one.tables.wanted.update(("gate", "curve"))
     ratios = [  # of what a cell keeps, adds and gives
@@ -320,7 +327,7 @@ def _lstm(one: Described, operator: op.QuantizedLstm) -> Call:
         multiplier(2.0 ** (2 * GATE_POWER) / result.scale),
     ]
     return one.call(
-        "recur_in_integers",
+        "recur_in_integers" if operator.keeps is None else "recur_from_kept",
         "cells",
         [_gate(one, gate, given, result) for gate in CELL_GATES],
         (table, factor, half, shift, 1),
@@ -351,18 +358,33 @@ def _svdf(one: Described, operator: op.QuantizedSvdf) -> Call:
     if one.inputs[0].is_map or not result.is_fixed_point or filters is None:
         raise one.refusal("of quantised integers that are a map, or rescaled in single precision")
     limits = np.iinfo(state.element.value)
-    scale = stored_types(one, "matrix").scale
-    return one.call(
-        "filter_in_time",
-        "filtering",
+    keeps = bool(operator.kept(one.inputs))
+    places = one.weights["filters"] if keeps else one.weights["filters"][:, -1]
+    fields = (
         one.symbol("matrix", one.weights["matrix"]),
-        one.symbol("filters", one.weights["filters"][:, -1].astype(np.int16)),
+        one.symbol("filters", places.astype(np.int16)),
         one.symbol("bias", one.weights["bias"].astype(np.int32)),
         *(operator.units, operator.rank, one.inputs[0].elements),
         *(given.zero_point, state.zero_point, result.zero_point, limits.min, limits.max),
-        *multiplier(given.scale * scale / state.scale),
-        *multiplier(state.scale * filters.scale / result.scale),
+        *multiplier(svdf_ratio(given, stored_types(one, "matrix"), state)),
+        *multiplier(svdf_ratio(state, filters, result)),
     )
+    if not keeps:
+        return one.call("filter_in_time", "filtering", *fields)
+    one.tables.wanted.add("filtering")
+    is_wide = state.element is Element.INT16
+    return one.call("filter_from_kept", "filtering_kept", fields, operator.places, is_wide)
+
+
+def _streamed_product(one: Described, operator: op.StreamedProduct) -> Call:
+    """A product with the inputs of several frames, as sums that stay."""
+    types = stored_types(one, "matrix")
+    if _is_short(one) or types.zero_point or result_types(one).element is not Element.INT8:
+        raise one.refusal("of other integers than int8 without a zero point of the matrix")
+    matrix = one.weights["matrix"].reshape(operator.units, operator.places, -1).swapaxes(0, 1)
+    sizes = operator.units, operator.places, one.inputs[0].elements
+    weights = one.symbol("matrix", np.ascontiguousarray(matrix))
+    return one.call("add_in_time", "matrix_in_time", *sizes, weights, scaling(one, "matrix"))
 
 
 _CALLS: dict[type, Callable[[Described, Any], Call]] = {
@@ -380,4 +402,5 @@ _CALLS: dict[type, Callable[[Described, Any], Call]] = {
     op.QuantizedSvdf: _svdf,
     op.Reduction: _reduction,
     op.Softmax: _softmax,
+    op.StreamedProduct: _streamed_product,
 }

@@ -236,6 +236,9 @@ def _choice(one: Described, operator: op.Choice) -> Call:
     return one.call("choose", "combining", "first_of_two", len(fields), 0, each)
 
 
+STATES = ("state", "cell")
+
+
 def _recurrence(one: Described, operator: op.Recurrence) -> Call:
     frames, sequences, elements = one.inputs[0].dims
     senses = [int(sense < 0) for sense in DIRECTIONS[operator.direction]]
@@ -251,6 +254,7 @@ def _recurrence(one: Described, operator: op.Recurrence) -> Call:
         one.optional("state") if operator.has_state else None,
         one.optional("cell") if operator.has_cell else None,
         float("inf") if operator.cell_limit is None else float(operator.cell_limit),
+        [operator.given.index(role) + 1 if role in operator.given else 0 for role in STATES],
     )
 
 
@@ -259,7 +263,7 @@ def scratch_elements(operator: op.Operator) -> int:
     match operator:
         case op.Recurrence(kind=kind, units=units):
             return units * (2 + GATES[kind])
-        case op.QuantizedLstm(units=units):
+        case op.QuantizedLstm(units=units, keeps=None):
             return units * CELL_BYTES
     return 0
 

@@ -124,6 +124,7 @@ MOVES: dict[type, Callable[[Described, Any], Call]] = {
         one, operator.axis, one.layer.shape.dims[operator.axis], None
     ),
     op.Reshape: lambda one, _: _moving(one, (one.layer.shape.elements,), (1,)),
+    op.View: lambda one, _: one.call("view_elements"),
     op.Resize: _resize,
     op.Slice: _slice,
     op.SpaceToDepth: _space_to_depth,

@@ -18,6 +18,7 @@ from cnn2csdf.commands.cnn.chosen import with_weights
 from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.platforms import PLATFORMS, USUAL_PLATFORM
 from cnn2csdf.quantized_layers import stores_integers
+from cnn2csdf.streams import as_stream
 from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.cli.frame.long_work import stop_after
@@ -32,7 +33,9 @@ from planners.code.parts import source
 from planners.code.sources import Written, library_sources
 from planners.code.vectors import Frame, shared_test
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
-from planners.memory.fit import fit, fit_of
+from planners.memory.command.answer import alternatives
+from planners.memory.fit import fit, fit_of, with_alternatives
+from planners.memory.several import with_states_apart
 from planners.plan.plan import StreamingPlan
 from planners.plan.text import plans_for, worked_part
 
@@ -57,8 +60,21 @@ def work(options: argparse.Namespace) -> int:
         found = _checked(model, plans[number], options) if plans else _fitted(model, options)
         if found.best is None or found.status != Status.FEASIBLE:
             print(f"csdf deploy: {found.network}: {found.status}: {found.reason}", file=sys.stderr)
+            for line in alternatives(found):
+                print(line, file=sys.stderr)
             return answers.UNKNOWN if found.status == Status.UNKNOWN else answers.NO
         planned.append(Planned(model, found, found.best))
+    if not plans:
+        apart = with_states_apart([one.fit for one in planned])
+        for fit_apart in apart:
+            if fit_apart.best is None:
+                print(f"csdf deploy: {fit_apart.network}: {fit_apart.reason}", file=sys.stderr)
+                return answers.NO
+        planned = [
+            Planned(one.model, found, found.best)
+            for one, found in zip(planned, apart, strict=True)
+            if found.best is not None
+        ]
     stored = sum(one.fit.flash_bytes for one in planned)
     if options.flash is not None and stored > options.flash:
         print(
@@ -97,7 +113,9 @@ class Told(NamedTuple):
 
 
 def _model(source: str, options: argparse.Namespace) -> Model:
-    model = chosen.read_source(source, options, with_weights=True)
+    model = chosen.read_source(source, options, with_weights=True, knows_state=True)
+    if options.hop is not None:
+        model = as_stream(model, options.hop)
     if model.weights is None and any(
         layer.quantization is not None for layer in model.network.layers
     ):
@@ -125,18 +143,20 @@ def _checked(model: Model, plan: StreamingPlan, options: argparse.Namespace) -> 
 
 
 def _fitted(model: Model, options: argparse.Namespace) -> Fit:
-    is_real = not stores_integers(model.network)
-    return fit(
+    stop = stop_after(options.time_limit, f"{model.network.name}: line buffers and strips")
+    size = None if stores_integers(model.network) else REAL_BYTES
+    found = fit(
         model.network,
-        element_bytes=REAL_BYTES if is_real else None,
+        element_bytes=size,
         ram=options.ram,
         flash=options.flash,
         input=options.input or RESIDENT,
         output=options.output_memory or RESIDENT,
         searched=SEARCHED,
         platform=PLATFORMS[USUAL_PLATFORM],  # so that it takes what csdf fit shows
-        budget=stop_after(options.time_limit, f"{model.network.name}: line buffers and strips"),
+        budget=stop,
     )
+    return with_alternatives(model.network, found, element_bytes=size, budget=stop)
 
 
 def _single(one: Planned, options: argparse.Namespace) -> Told:

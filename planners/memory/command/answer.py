@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from cnn2csdf.execution.compare import Difference, difference, random_frames, worst_of
-from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
+from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
 from cnn2csdf.network import Network
 from cnn2csdf.quantized_layers import stores_integers
 from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.status import Status
 from csdf.units import bytes_in_words, nanoseconds_in_words, time_in_words
-from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, Fit, FitMethod
+from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, Fit, FitMethod, Hop
 from planners.memory.fit import GIVEN
-from planners.memory.several import Together, run_plan
+from planners.memory.several import Together, run_frames
 from planners.plan.plan import StreamingPlan
 
 HEADER = ("method", "RAM", "MACs", "predicted")
@@ -48,6 +48,7 @@ def remark_on_elements(
                 break
 
 
+FRAMES = 50  # of a network that keeps a state
 TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
 
 
@@ -75,15 +76,20 @@ class Check(NamedTuple):
 
 
 def verified(model: Model, plan: StreamingPlan, seed: int) -> Check:
-    """Run a plan in its arena on a random frame, and the network as a whole."""
-    (frame,) = random_frames(model.network, 1, seed)
+    """Run a plan in its arena on a random frame, and the network as a whole; on several of a state."""
+    count = FRAMES if model.network.keeps_state else 1
+    frames = random_frames(model.network, count, seed)
     begin = time.perf_counter()
     with answers.working(f"running {model.network.name} in {plan.arena_bytes} bytes"):
-        run = run_plan(model, plan, frame)
+        runs = run_frames(model, plan, frames)
         seconds = time.perf_counter() - begin
-        wanted = run_layer_by_layer(model, frame)
-    found = [{name: difference(run.outputs[name], wanted[name]) for name in wanted}]
-    return Check(worst_of(found), run.high_water_bytes, seconds)
+        states = first_states(model)
+        wanted = [run_layer_by_layer(model, frame, states) for frame in frames]
+    found = [
+        {name: difference(run.outputs[name], one[name]) for name in one}
+        for run, one in zip(runs, wanted, strict=True)
+    ]
+    return Check(worst_of(found), runs[-1].high_water_bytes, seconds)
 
 
 def as_text(all_of: Together, checks: Sequence[Check], seconds: float) -> str:
@@ -92,6 +98,9 @@ def as_text(all_of: Together, checks: Sequence[Check], seconds: float) -> str:
     fits = all_of.fits
     for one in fits:
         lines += [_headline(one), *_table(one), f"  reason   {one.reason}", _counted(one)]
+        if one.hop is not None:
+            lines.append(_hop(one.hop))
+        lines += alternatives(one)
     if len(fits) > 1:
         lines += _together(all_of)
     for one, check in zip(fits, checks, strict=False):
@@ -104,10 +113,20 @@ def as_text(all_of: Together, checks: Sequence[Check], seconds: float) -> str:
     return answers.one_text([*lines, f"  time     {time_in_words(seconds)}"])
 
 
+def alternatives(one: Fit) -> list[str]:
+    """Return a line for each question nearby that needs less RAM, the least first."""
+    begins = ["  instead  ", *(["           "] * len(one.alternatives))]
+    return [
+        f"{begin}{other.options}: {bytes_in_words(other.ram_bytes)} of RAM"
+        + (", fits" if other.fits else "")
+        for begin, other in zip(begins, one.alternatives, strict=False)
+    ]
+
+
 def _headline(one: Fit) -> str:
     way = one.best or one.least
     figures = (
-        f"{bytes_in_words(way.ram_bytes)} of RAM, {float(way.mac_ratio):.4g}x MACs, "
+        f"{bytes_in_words(way.ram_bytes)} of RAM{_kept(way.plan)}, {float(way.mac_ratio):.4g}x MACs, "
         f"{bytes_in_words(one.flash_bytes)} of flash"
     )
     if one.ram is None and one.status == Status.FEASIBLE:
@@ -124,6 +143,24 @@ def _headline(one: Fit) -> str:
         )
     words = "the plan takes" if way.name == GIVEN else "the smallest found is"
     return f"{one.network}: {verdict}: {words} {figures}"
+
+
+def _hop(one: Hop) -> str:
+    """Return what a hop takes beside the whole window."""
+    part = one.multiply_accumulates / max(one.window_multiply_accumulates, 1)
+    return (
+        f"  hop      {answers.counted(one.rows, 'row')}: {one.multiply_accumulates:,} "
+        f"multiply-accumulates, {part:.3g} of the window's {one.window_multiply_accumulates:,}, which "
+        f"takes {bytes_in_words(one.window_ram)}; the window is full behind "
+        f"{answers.counted(one.hops_before + 1, 'hop')}"
+    )
+
+
+def _kept(plan: StreamingPlan) -> str:
+    """Return how many bytes stay from frame to frame, of a network that keeps any."""
+    if not plan.kept_bytes:
+        return ""
+    return f", of which {bytes_in_words(plan.kept_bytes)} stay between frames"
 
 
 def _counted(one: Fit) -> str:

@@ -79,8 +79,14 @@ WHERE_INPUTS_ARE = {
 
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
-    """Add --ram, --flash, --input and --output-memory."""
+    """Add --ram, --flash, --hop, --input and --output-memory."""
     add_limit_options(parser)
+    parser.add_argument(
+        "--hop",
+        type=answers.positive,
+        metavar="N",
+        help="new rows of a window that slides: a frame is a hop, and what later ones need stays",
+    )
     parser.add_argument(
         "--input",
         choices=INPUTS,

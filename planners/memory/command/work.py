@@ -6,6 +6,7 @@ import argparse
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -13,16 +14,18 @@ from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.chosen import with_weights
 from cnn2csdf.network import Network
+from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.platforms import NANOSECONDS, PLATFORMS
+from cnn2csdf.streams import as_stream, first_result
 from csdf.cli import answers, loading
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError, InvalidPlan
 from csdf.status import Status
-from planners.memory.answer import RESIDENT, SEARCHED, Fit
+from planners.memory.answer import RESIDENT, SEARCHED, Fit, Hop
 from planners.memory.command.answer import Check, as_json, as_text, remark_on_elements, verified
-from planners.memory.fit import fit, fit_of
-from planners.memory.several import Together
+from planners.memory.fit import fit, fit_of, with_alternatives
+from planners.memory.several import Together, with_states_apart
 from planners.plan.plan import StreamingPlan
 from planners.plan.text import format_plans, plans_for, worked_part
 
@@ -45,6 +48,8 @@ def work(options: argparse.Namespace) -> int:
     if options.plan is None:
         shared.remark_on_platform("csdf fit", options)
     fits = [one.fit for one in found]
+    if options.plan is None:
+        fits = with_states_apart(fits)
     all_of = Together(fits=tuple(fits), flash=options.flash, longest=_longest(options))
     checks = [one.check for one in found if one.check is not None]
     if options.json:
@@ -53,7 +58,8 @@ def work(options: argparse.Namespace) -> int:
         print(as_text(all_of, checks, seconds))
     if options.output:
         _write(options.output, fits)
-        plans = [(one.network, (one.fit.best or one.fit.least).plan) for one in found]
+        shown = [(fit.best or fit.least).plan for fit in fits]
+        plans = [(one.network, plan) for one, plan in zip(found, shown, strict=True)]
         remark_on_elements("csdf fit", options.output, plans)
     if options.plot:
         _draw(options, found)
@@ -93,17 +99,34 @@ def _longest(options: argparse.Namespace) -> Fraction | None:
 def _fitted(source: str, plan: StreamingPlan | None, options: argparse.Namespace) -> Fitted:
     options.model = source
     options.element_bytes = options.element_bytes if options.is_element_given else None
-    model = chosen.read_source(source, options, with_weights=options.verify)
+    model = chosen.read_source(source, options, with_weights=options.verify, knows_state=True)
+    window = model.network
+    if options.hop is not None:
+        model = as_stream(model, options.hop)
     if plan is not None:
         model = worked_part(model, plan)
         found = _checked(model.network, plan, options)
     else:
         found = _searched(model.network, options)
+    if options.hop is not None:
+        found = replace(found, hop=_beside_window(model.network, window, options))
     if not options.verify:
         return Fitted(model.network, found, None)
     known = with_weights("csdf fit", model, options.seed)
     check = verified(known, (found.best or found.least).plan, options.seed)
     return Fitted(model.network, found, check)
+
+
+def _beside_window(network: Network, window: Network, options: argparse.Namespace) -> Hop:
+    """Return the work of a hop, and work and RAM of the whole window with the fewest MACs."""
+    works = [
+        sum(multiply_accumulates(one, of.input_shapes(one)) for one in of.layers)
+        for of in (network, window)
+    ]
+    stop = stop_after(options.time_limit, f"{options.model}: the whole window")
+    whole = fit(window, element_bytes=options.element_bytes, searched=(), budget=stop)
+    before = first_result(window, options.hop)
+    return Hop(options.hop, works[0], works[1], (whole.best or whole.least).ram_bytes, before)
 
 
 def _checked(network: Network, plan: StreamingPlan, options: argparse.Namespace) -> Fit:
@@ -115,7 +138,8 @@ def _checked(network: Network, plan: StreamingPlan, options: argparse.Namespace)
 
 
 def _searched(network: Network, options: argparse.Namespace) -> Fit:
-    return fit(
+    stop = stop_after(options.time_limit, f"{options.model}: line buffers and strips")
+    found = fit(
         network,
         ram=options.ram,
         flash=options.flash,
@@ -126,8 +150,9 @@ def _searched(network: Network, options: argparse.Namespace) -> Fit:
         output=options.output_memory or RESIDENT,
         searched=SEARCHED,
         platform=PLATFORMS[options.platform],
-        budget=stop_after(options.time_limit, f"{options.model}: line buffers and strips"),
+        budget=stop,
     )
+    return with_alternatives(network, found, element_bytes=options.element_bytes, budget=stop)
 
 
 def _write(path: str, fits: Sequence[Fit]) -> None:

@@ -110,12 +110,13 @@ def work(options: argparse.Namespace) -> int:
             front = trade_off(problem, constraint.objective, stop)
         except ENDS:
             front = None
+    run = _measured_run(model, selection, options) if options.run and selection else None
     report = Report(
         network=network,
         machine=profile.machine,
         constraint=constraint,
         answer=answer,
-        run=_measured_run(model, selection, options) if options.run and selection else None,
+        run=run,
         baselines=() if front is None else _baselines(problem, constraint, front, stop),
         pairs=pairs,
         shows_front=options.front,
@@ -129,7 +130,7 @@ def work(options: argparse.Namespace) -> int:
         output.write(PROGRAM, options.output, format_plans([plan]))
     if options.plot and front is not None:
         _plot(options.plot, report, front)
-    if report.run is not None and not report.run.is_equal:
+    if run is not None and not run.is_equal:
         return answers.NO
     if selection is None or answer.status == Status.FEASIBLE:
         output.remark(PROGRAM, f"{answer.status}: {answer.reason}")

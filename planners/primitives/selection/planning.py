@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from cnn2csdf.network import Network
+from csdf.arguments import public
 from csdf.errors import InvalidPlan
 from csdf.status import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Budget, reason_of, stop_of
@@ -42,6 +43,7 @@ class SelectionWhy(Why):
     LEAST_UNKNOWN = "nothing is within the limit; the least that would do was not found in time"
 
 
+@public
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraint:
     """Least time within a memory in bytes, or least memory within a time; else least time."""
@@ -82,6 +84,7 @@ class SelectionAnswer:
     front: TradeOff | None = None
 
 
+@public
 def best_selection(
     problem: SelectionProblem, constraint: Constraint, budget: Budget = None
 ) -> SelectionAnswer:

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from cnn2csdf.network import Connection, Network
+from csdf.arguments import public
 from csdf.errors import InvalidPlan
 from csdf.model.shown import Shown
 from planners.arena.problem import loads
@@ -200,6 +201,7 @@ class Selection(Shown):
         return [one.to_json() for one in self.chosen]
 
 
+@public
 def selection_problem(network: Network, profile: Profile) -> SelectionProblem:
     """Return the choices for a network, as they were profiled.
 

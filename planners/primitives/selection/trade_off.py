@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from csdf.arguments import public
 from csdf.errors import InvalidPlan
 from csdf.model.shown import Shown
 from csdf.time_limit import Budget, stop_of
@@ -146,6 +147,7 @@ class TradeOff(Shown):
         return self.to_json()
 
 
+@public
 def trade_off(problem: SelectionProblem, objective: Objective, budget: Budget = None) -> TradeOff:
     """Return the complete front. budget: looked at before each combination; ends it by GaveUp."""
     stop = stop_of(budget)

@@ -6,8 +6,9 @@ from cnn2csdf.granularity import ROWS
 from planners.arena.allocation import plan_arena
 from planners.memory.order import topological_order
 from planners.memory.ordered import GroupInOrder, PartsInOrder, Ring, in_order
-from planners.memory.plain_plans import MOST_STEPS, layer_by_layer, row_by_row
+from planners.memory.plain_plans import layer_by_layer, row_by_row
 from planners.memory.stages import StageTable
+from planners.memory.stateful import MOST_STEPS
 from planners.reuse.application import Application, single_partition, with_one_size
 from planners.reuse.evaluation import Costs, Evaluator
 from planners.reuse.placement import tensor_places

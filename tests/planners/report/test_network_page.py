@@ -55,8 +55,8 @@ def test_a_network_has_its_memory_and_its_layers():
     page = network_page(NETWORK)
     assert page.problems == []
     summary = page.texts["summary"]
-    assert f"net takes 380 B with the smallest of these methods: {ROWS_ARENA}" in summary
-    assert f"57.8% less than {WHOLE_SEPARATE} (900 B)" in summary  # 520 of 900
+    assert f"net needs 80 B of RAM and 300 B of flash ({ROWS_ARENA}, its input by rows" in summary
+    assert f"{WHOLE_SEPARATE} takes 600 B of RAM, 7.5 times as much" in summary  # 600 / 80
     assert "at most 25.00% above the smallest arena" in page.texts["memory"]  # 80 against 64
     assert "conv 3x3" in page.texts["layers"]
 
@@ -78,9 +78,9 @@ def test_a_memory_that_was_not_found_is_said_so_and_has_no_section():
 def test_a_network_that_rows_do_not_help_is_not_said_to_save_anything():
     methods = (*METHODS, Method(WHOLE_ARENA, 70, 70, 300))
     summary = network_page(replace(NETWORK, methods=methods)).texts["summary"]
-    assert "370 B with the smallest of these methods: layer by layer, one arena" in summary
-    assert "no other method saves anything" in summary
-    assert "less than" not in summary.partition("As a pipeline")[0]
+    assert "net needs 70 B of RAM and 300 B of flash (layer by layer, one arena)" in summary
+    assert "no method without tiles or strips needs less" in summary
+    assert "times as much" not in summary.partition("As a pipeline")[0]
 
 
 @pytest.mark.parametrize(

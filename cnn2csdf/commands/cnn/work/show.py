@@ -37,7 +37,7 @@ def work(options: argparse.Namespace) -> int:
             lines += [f"  {name:<{width}}  {note}" for name, note in readers[reader].items()]
         answers.show({"readers": readers, "general": GENERAL}, lines, options)
         return answers.ANSWERED
-    network = chosen.read(options).network
+    network = chosen.read(options, knows_state=True).network
     rows = _rows(network, options.element_bytes, has_scales=options.scales)
     found = _as_json(network, rows, options.element_bytes)
     sizes = f"{answers.counted(options.element_bytes or 0, 'byte')} each (--element-bytes)"
@@ -80,6 +80,13 @@ def _quantization(layer: Layer) -> dict[str, Any]:
     }
 
 
+def _kept(total: dict[str, Any]) -> str:
+    """Return the bytes that stay from frame to frame, in words."""
+    names = [row["layer"] for row in total["layers"] if row["operator"] == "previous"]
+    rings = f"; variables: {answers.counted(len(names), 'tensor')}" if names else ""
+    return f"state: {bytes_in_words(total['kept_bytes'])} stay between frames{rings}"
+
+
 def _scales_in_words(quantization: dict[str, Any]) -> str:
     """Return the value of a step and the integer of zero; of several scales the extremes."""
     said = []
@@ -105,6 +112,7 @@ def _as_json(
         "flash_bytes": flash_bytes(network, element_bytes),
         "multiply_accumulates": sum(row["multiply_accumulates"] for row in rows),
         "largest_output_bytes": max(row["output_bytes"] for row in rows),
+        **({"kept_bytes": network.kept_bytes(element_bytes)} if network.keeps_state else {}),
     }
 
 
@@ -136,5 +144,6 @@ def _lines(total: dict[str, Any], sizes: str) -> list[str]:
         f"{total['parameters']:,} parameters ({stored}), "
         f"{total['multiply_accumulates']:,} multiply-accumulates, "
         f"largest output {bytes_in_words(total['largest_output_bytes'])}",
+        *([_kept(total)] if "kept_bytes" in total else []),
         f"sizes: {sizes}" + (f"; {again:,} more uses of shared parameters" if again else ""),
     ]

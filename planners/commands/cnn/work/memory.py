@@ -112,7 +112,7 @@ def work(options: argparse.Namespace) -> int:
 def _answered(model: str, options: argparse.Namespace) -> AnsweredNetwork:
     begin = time.perf_counter()
     options.model = model
-    network = chosen.read(options).network
+    network = chosen.read(options, knows_state=True).network
     durations = chosen.durations_of(network, options)
     if options.whole_durations:
         whole = chosen.durations_table(options.whole_durations)
@@ -129,7 +129,7 @@ def _answered(model: str, options: argparse.Namespace) -> AnsweredNetwork:
         [network],
         stop,
         element_bytes=options.element_bytes,
-        is_streamed=True,
+        is_streamed=not network.keeps_state,
         platform=shared.platform_of(options),
     )
     return AnsweredNetwork(comparison, beside, time.perf_counter() - begin)
@@ -155,6 +155,11 @@ def _as_text(rows: Sequence[AnsweredNetwork]) -> str:
             )
         )
         found = row.comparison
+        if kept := found.plan().kept_bytes:
+            words = bytes_in_words(kept)
+            notes.append(
+                f"{row.name}: {words} of the buffers stay between frames, which come as a whole"
+            )
         stored = flash_bytes(found.network, found.element_bytes)
         if stored != found.parameters:
             parameters = bytes_in_words(found.parameters)

@@ -1,0 +1,31 @@
+"""Tensors that stay from one frame to the next, by the names of their variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cnn2csdf.operators.moves import Input, Output
+from cnn2csdf.shape import Dims, Shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Previous(Input):
+    """The numbers that a variable holds when a frame begins.
+
+    begin: each number of the first frame, as it is stored; None where they differ: then they are
+    parameters.
+    """
+
+    variable: str
+    begin: int | None = 0
+
+    def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
+        return {} if self.begin is not None else {"initial": self.dims}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Next(Output):
+    """The numbers that a variable holds behind a frame: as many of the last rows as it has."""
+
+    variable: str

@@ -1,0 +1,458 @@
+"""Variables as rings of rows: what a window needs of earlier frames, and nothing else.
+
+Files keep the rows of a window in a variable, join new rows to it, and cut off what the next frame
+needs. As a ring, a variable has the rows that the next frame needs of the channels that a layer
+reads; joining and cutting move nothing:
+
+    window = previous rows, then new ones; next = the last rows of the window
+
+Variables of other forms stay whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from cnn2csdf import operators as op
+from cnn2csdf.arrays import Array
+from cnn2csdf.dtypes import Element, Quantization
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.operators import Next, Previous
+from cnn2csdf.operators.moves import as_it_lies, in_dims
+from cnn2csdf.part import HeldRows, Part
+from cnn2csdf.shape import Shape
+from cnn2csdf.weights import Model
+from csdf.errors import InvalidNetwork
+
+ROWS, CHANNELS = 1, 0  # axes
+
+
+class Ring(NamedTuple):
+    """A window of rows by the names of layers: those kept from frames before, and new ones."""
+
+    previous: str
+    new: str
+    window: str
+    following: str
+
+
+def rings_of(network: Network) -> dict[str, Ring]:
+    """Return the rings, by the layers that join their rows."""
+    consumers, found = network.consumers, {}
+    for previous, following in network.variables:
+        window = network.layer(following.inputs[0])
+        if (
+            window.operator == op.Concatenation(axis=ROWS)
+            and not window.epilogue
+            and window.shape.is_map
+            and len(window.inputs) == 2
+            and window.inputs[0] == previous.name != window.inputs[1]
+            and consumers[previous.name] == (window.name,)
+            and not isinstance(network.layer(window.inputs[1]).operator, Previous)
+            and len({network.layer(one).quantization for one in (*window.inputs, window.name)}) == 1
+        ):
+            names = previous.name, window.inputs[1], window.name, following.name
+            found[window.name] = Ring(*names)
+    return found
+
+
+def with_rings(model: Model) -> Model:
+    """Return the model in which variables are rings wherever they can be."""
+    if not model.network.keeps_state:
+        return model
+    while (found := _improved(model)) is not None:
+        model = found
+    model = with_views(_with_sequences_by_rows(model))
+    while (found := _streamed(model)) is not None:
+        model = found
+    return _with_copies(model)
+
+
+def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
+    """Return the model with inputs as variables: an output of a frame is the input of the next.
+
+    pairs: outputs by inputs. A variable begins with zeros. Raises InvalidNetwork, naming what is there,
+    for an input or output that the network has not, and for two of different shapes or types.
+    """
+    network = model.network
+    inputs = {one.name: one for one in network.inputs}
+    outputs = {one.name: one for one in network.outputs}
+    changed = {}
+    for given, taken in pairs.items():
+        taken = taken if taken in outputs else f"{taken} output"
+        for name, known, what in ((given, inputs, "input"), (taken, outputs, "output")):
+            if name not in known:
+                listed = ", ".join(map(repr, known))
+                raise InvalidNetwork(f"state {given!r}: there is no {what} {name!r}, only {listed}")
+        source, end = inputs[given], outputs[taken]
+        sizes = [[size for size in one.shape.dims if size > 1] for one in (source, end)]
+        if sizes[0] != sizes[1] or source.quantization != end.quantization:
+            raise InvalidNetwork(
+                f"state {given!r}: the input is {source.shape}, the output {taken!r} is {end.shape}; "
+                "expected the same shape and type"
+            )
+        begin = 0 if source.quantization is None else source.quantization.zero_point
+        operator = Previous(dims=source.shape.dims, variable=given, begin=begin)
+        changed[given] = replace(source, operator=operator)
+        changed[taken] = replace(end, operator=Next(variable=given), shape=source.shape)
+    if changed and len(inputs) == len(pairs):
+        raise InvalidNetwork("every input is a state; expected one that comes with each frame")
+    layers: list[Layer] = []
+    for layer in network.layers:
+        layer = changed.get(layer.name, layer)
+        if isinstance(layer.operator, Next) and layer.name in changed:
+            made = network.layer(layer.inputs[0])
+            if made.shape != layer.shape:
+                name = f"{layer.name} reshape"
+                reshape = op.Reshape(dims=layer.shape.dims)
+                layers.append(replace(layer, name=name, operator=reshape))
+                layer = replace(layer, inputs=(name,))
+        layers.append(layer)
+    return with_rings(replace(model, network=replace(network, layers=tuple(layers))))
+
+
+def _with_copies(model: Model) -> Model:
+    """The model in which no output or other variable takes a variable or window that is taken over."""
+    network = model.network
+    rings = rings_of(network)
+    given = {previous.name for previous, _ in network.variables} | set(rings)
+    layers: list[Layer] = []
+    for layer in network.layers:
+        source = layer.inputs[0] if layer.inputs else ""
+        own = source in rings and rings[source].following == layer.name
+        if isinstance(layer.operator, op.Output) and source in given and not own:
+            shown = network.layer(source)
+            view = op.View(dims=shown.shape.dims)
+            name = f"{source} for {layer.name}"
+            layers.append(
+                replace(shown, name=name, operator=view, inputs=(source,), epilogue=(), stored=())
+            )
+            layer = replace(layer, inputs=(name,))
+        layers.append(layer)
+    return replace(model, network=replace(network, layers=tuple(layers)))
+
+
+def _improved(model: Model) -> Model | None:
+    """The model with one variable a step further; None where none goes further."""
+    network = model.network
+    consumers = network.consumers
+    for previous, following in network.variables:
+        source = network.layer(following.inputs[0])
+        if _first_row(source) is not None and previous.shape.is_map:
+            shape = network.layer(source.inputs[0]).shape
+            return _changed(model, [replace(following, inputs=source.inputs, shape=shape)])
+        readers = [network.layer(name) for name in consumers[previous.name]]
+        first = min((_first_row(one) or 0 for one in readers), default=0)
+        if first:
+            return _changed(model, [_without_rows(previous, first), *_earlier(readers, first)])
+    for ring in rings_of(network).values():
+        names = [name for name in consumers[ring.window] if name != ring.following]
+        readers = [network.layer(name) for name in names]
+        previous = network.layer(ring.previous)
+        first = min((_first_row(one) or 0 for one in readers), default=0)
+        if 0 < first < previous.shape.rows:
+            window = network.layer(ring.window)
+            shape = _with_rows(window.shape, window.shape.rows - first)
+            shorter = [_without_rows(previous, first), replace(window, shape=shape)]
+            taking = replace(network.layer(ring.following), shape=shape)
+            return _changed(model, [*shorter, *_earlier(readers, first), taking])
+        if _are_parts(readers):
+            return _split(model, ring, readers)
+    return None
+
+
+def _first_row(layer: Layer) -> int | None:
+    """The row from which on a layer takes all rows of what it reads; None where it is another."""
+    match layer.operator:
+        case op.Slice(axis=1, start=start, step=1) if layer.shape.is_map and not layer.epilogue:
+            return start
+    return None
+
+
+def _with_rows(shape: Shape, rows: int) -> Shape:
+    return Shape(dims=(shape.dims[0], rows, shape.dims[2]))
+
+
+def _without_rows(previous: Layer, first: int) -> Layer:
+    """A variable without its oldest rows."""
+    assert isinstance(previous.operator, Previous)
+    shape = _with_rows(previous.shape, previous.shape.rows - first)
+    return replace(previous, operator=replace(previous.operator, dims=shape.dims), shape=shape)
+
+
+def _earlier(readers: Sequence[Layer], first: int) -> list[Layer]:
+    """Slices of a tensor that has lost its first rows."""
+    found = []
+    for one in readers:
+        assert isinstance(one.operator, op.Slice)
+        start, stop = one.operator.start - first, one.operator.stop - first
+        operator = replace(one.operator, start=start, stop=stop) if start else op.Identity()
+        found.append(replace(one, operator=operator))
+    return found
+
+
+def _are_parts(readers: Sequence[Layer]) -> bool:
+    """Whether layers take parts of the channels that have none in common."""
+    spans = []
+    for one in readers:
+        match one.operator:
+            case op.Slice(axis=0, start=start, stop=stop, step=1) if not one.epilogue:
+                spans.append((start, stop))
+            case _:
+                return False
+    spans.sort()
+    return bool(spans) and all(one[1] <= other[0] for one, other in pairwise(spans))
+
+
+def _split(model: Model, ring: Ring, readers: Sequence[Layer]) -> Model:
+    """Give each reader of some channels a ring of its own, of the channels that it reads."""
+    network, made, ends = model.network, [], []
+    weights = None if model.weights is None else dict(model.weights)
+    previous, window = network.layer(ring.previous), network.layer(ring.window)
+    following, new = network.layer(ring.following), network.layer(ring.new)
+    for number, reader in enumerate(readers):
+        assert isinstance(reader.operator, op.Slice)
+        assert isinstance(previous.operator, Previous)
+        channels = slice(reader.operator.start, reader.operator.stop)
+        dims = (reader.shape.dims[0], *previous.shape.dims[1:])
+        variable = f"{previous.operator.variable}, part {number}"
+        operator = replace(previous.operator, dims=dims, variable=variable)
+        old = replace(
+            previous,
+            name=f"{previous.name}, part {number}",
+            operator=operator,
+            shape=Shape(dims=dims),
+        )
+        part = Shape(dims=(dims[0], *new.shape.dims[1:]))
+        fresh = replace(
+            new,
+            name=f"{new.name}, part {number} of {window.name}",
+            operator=reader.operator,
+            inputs=(new.name,),
+            shape=part,
+            epilogue=(),
+            stored=(),
+        )
+        joined = replace(
+            window, name=reader.name, inputs=(old.name, fresh.name), shape=reader.shape
+        )
+        made += [old, fresh, joined]
+        end = replace(
+            following,
+            name=f"{following.name}, part {number}",
+            operator=Next(variable=variable),
+            inputs=(joined.name,),
+            shape=joined.shape,
+        )
+        ends.append(end)
+        if weights is not None and previous.operator.begin is None:
+            weights[old.name] = {"initial": weights[previous.name]["initial"][channels]}
+    taken = {previous.name, following.name, *(one.name for one in readers)}
+    layers: list[Layer] = []
+    for layer in network.layers:
+        if layer.name == window.name:
+            layers += made
+        elif layer.name not in taken:
+            layers.append(layer)
+    return Model(network=Network(name=network.name, layers=(*layers, *ends)), weights=weights)
+
+
+def _changed(model: Model, changed: Sequence[Layer]) -> Model:
+    """The model with other layers of the same names, without moves that do nothing or are unread."""
+    by_name = {one.name: one for one in changed}
+    layers = [by_name.get(one.name, one) for one in model.network.layers]
+    weights = None if model.weights is None else dict(model.weights)
+    for one in changed:
+        if isinstance(one.operator, Previous) and one.operator.begin is None and weights:
+            initial = weights[one.name]["initial"]
+            weights[one.name] = {"initial": initial[:, initial.shape[1] - one.shape.rows :]}
+    instead = {
+        one.name: one.inputs[0]
+        for one in layers
+        if one.name in by_name and one.operator == op.Identity()
+    }
+    read = {instead.get(name, name) for one in layers for name in one.inputs}
+    left = [
+        replace(one, inputs=tuple(instead.get(name, name) for name in one.inputs))
+        for one in layers
+        if one.name not in instead and (one.name in read or not isinstance(one.operator, op.Slice))
+    ]
+    return Model(network=Network(name=model.network.name, layers=tuple(left)), weights=weights)
+
+
+def with_views(model: Model) -> Model:
+    """The model in which moves that leave elements where they lie are views, or gone.
+
+    Views of an input are the input itself; a fully connected layer reads what a view shows.
+    """
+    weights = None if model.weights is None else dict(model.weights)
+    layers: dict[str, Layer] = {}
+    places: dict[str, tuple[str, Array]] = {}  # of a move: its source, and where its elements lie
+    same: dict[str, str] = {}  # of a layer that does nothing: the one that it reads
+    for layer in model.network.layers:
+        layer = replace(layer, inputs=tuple(same.get(one, one) for one in layer.inputs))
+        if isinstance(layer.operator, op.Identity) and not layer.epilogue:
+            before = layers[layer.inputs[0]]
+            if (before.quantization, before.element) == (layer.quantization, layer.element):
+                same[layer.name] = before.name
+                continue
+        if isinstance(layer.operator, MOVES) and not layer.epilogue:
+            source = layer.inputs[0]
+            before = layers[source]
+            if before.quantization == layer.quantization and before.element == layer.element:
+                first, elements = places.get(source, (source, np.arange(before.shape.elements)))
+                moved = layer.operator.computed(_part(in_dims(elements, before.shape.dims), layer))
+                lying = as_it_lies(moved).reshape(-1)
+                places[layer.name] = first, lying
+                if np.array_equal(lying, np.arange(lying.size)):
+                    if layer.shape == layers[first].shape:
+                        same[layer.name] = first
+                        continue
+                    shown = op.View(dims=layer.shape.dims)
+                    layer = replace(layer, operator=shown, inputs=(first,))
+        elif isinstance(layer.operator, op.FullyConnected) and isinstance(
+            layers[layer.inputs[0]].operator, op.View
+        ):
+            view = layers[layer.inputs[0]]
+            seen = layers[view.inputs[0]]
+            if weights is not None:
+                found = dict(weights[layer.name])
+                numbers = np.arange(view.shape.elements).reshape(view.shape.dims)
+                order = in_dims(as_it_lies(numbers).reshape(-1), seen.shape.dims).reshape(-1)
+                found["matrix"] = np.ascontiguousarray(found["matrix"][:, order])
+                weights[layer.name] = found
+            layer = replace(layer, inputs=(seen.name,))
+        layers[layer.name] = layer
+    network = Network(name=model.network.name, layers=tuple(layers.values()))
+    return _without_unread_moves(Model(network=network, weights=weights))
+
+
+def _with_sequences_by_rows(model: Model) -> Model:
+    """The model in which LSTMs that keep their states read and make sequences as maps of one column.
+
+    So they work row by row.
+    """
+    layers: list[Layer] = []
+    for layer in model.network.layers:
+        operator, shape = layer.operator, layer.shape
+        if (
+            isinstance(operator, op.QuantizedLstm)
+            and operator.keeps is not None
+            and len(shape.dims) == 2
+            and shape.dims[0] > 1
+            and not layer.epilogue
+        ):
+            source = model.network.layer(layer.inputs[0])
+            frames, elements = source.shape.dims
+            given, made = (Shape(dims=(size, frames, 1)) for size in (elements, shape.dims[1]))
+            view = op.View(dims=given.dims)
+            names = f"{layer.name} by rows", f"{layer.name} rows"
+            before = replace(
+                source, name=names[0], operator=view, inputs=(source.name,), shape=given
+            )
+            layers.append(replace(before, epilogue=(), stored=()))
+            layers.append(replace(layer, name=names[1], inputs=names[:1], shape=made))
+            back = op.View(dims=shape.dims)
+            layer = replace(layer, operator=back, inputs=names[1:], stored=())
+        layers.append(layer)
+    if len(layers) == len(model.network.layers):
+        return model
+    weights = None if model.weights is None else dict(model.weights)
+    if weights is not None:
+        for layer in layers:
+            if isinstance(layer.operator, op.QuantizedLstm) and layer.name not in weights:
+                weights[layer.name] = weights.pop(layer.name.removesuffix(" rows"))
+    return Model(network=Network(name=model.network.name, layers=tuple(layers)), weights=weights)
+
+
+MOVES = (op.Reshape, op.Transpose, op.View)
+
+
+def _part(tensor: Array, layer: Layer) -> Part:
+    held = HeldRows(shape=Shape(dims=tensor.shape), array=tensor)
+    return Part((held,), {}, layer.shape, 0, layer.shape.rows)
+
+
+def _without_unread_moves(model: Model) -> Model:
+    """The model without moves that nobody reads, and with inputs as their only reader views them."""
+    layers = list(model.network.layers)
+    while True:
+        read = {name for one in layers for name in one.inputs}
+        left = [one for one in layers if one.name in read or not isinstance(one.operator, MOVES)]
+        if len(left) == len(layers):
+            break
+        layers = left
+    network = Network(name=model.network.name, layers=tuple(layers))
+    consumers, viewed = network.consumers, {}
+    for layer in network.inputs:
+        readers = consumers[layer.name]
+        view = network.layer(readers[0]) if len(readers) == 1 else layer
+        if isinstance(view.operator, op.View):
+            viewed[view.name] = layer.name
+            operator = op.Input(dims=view.shape.dims)
+            place = layers.index(layer)
+            layers[place] = replace(layer, operator=operator, shape=view.shape)
+    left = [
+        replace(one, inputs=tuple(viewed.get(name, name) for name in one.inputs))
+        for one in layers
+        if one.name not in viewed
+    ]
+    return replace(model, network=Network(name=network.name, layers=tuple(left)))
+
+
+def _are_bytes(*found: Quantization | None) -> bool:
+    """Whether all are of int8 in fixed point."""
+    return all(
+        one is not None and one.element is Element.INT8 and one.is_fixed_point for one in found
+    )
+
+
+def _streamed(model: Model) -> Model | None:
+    """The model in which one more fully connected layer keeps sums instead of rows; None without.
+
+    The sums take less bytes than the rows, which begin at their zero point, and add nothing then.
+    """
+    network = model.network
+    consumers = network.consumers
+    for ring in rings_of(network).values():
+        names = [name for name in consumers[ring.window] if name != ring.following]
+        layer, new = network.layer(names[0]), network.layer(ring.new)
+        previous, window = network.layer(ring.previous), network.layer(ring.window)
+        assert isinstance(previous.operator, Previous)
+        types = new.quantization
+        if (
+            len(names) > 1
+            or type(layer.operator) is not op.FullyConnected
+            or new.shape.rows > 1
+            or types is None
+            or not _are_bytes(types, layer.quantization)
+            or not _are_bytes(layer.stored_as("matrix").quantization)
+            or (layer.stored_as("matrix").quantization or types).zero_point
+            or previous.operator.begin != types.zero_point
+            or 4 * layer.operator.units >= new.shape.row_elements
+        ):
+            continue
+        operator = op.StreamedProduct(
+            units=layer.operator.units,
+            has_bias=layer.operator.has_bias,
+            places=window.shape.rows,
+        )
+        weights = None if model.weights is None else dict(model.weights)
+        if weights is not None:
+            found = dict(weights[layer.name])
+            order = as_it_lies(np.arange(window.shape.elements).reshape(window.shape.dims))
+            found["matrix"] = np.ascontiguousarray(found["matrix"][:, order.reshape(-1)])
+            weights[layer.name] = found
+        gone = (ring.previous, ring.window, ring.following)
+        layers = tuple(
+            replace(one, operator=operator, inputs=(new.name,)) if one is layer else one
+            for one in network.layers
+            if one.name not in gone
+        )
+        return Model(network=Network(name=network.name, layers=layers), weights=weights)
+    return None

@@ -1,0 +1,266 @@
+"""From windows to streams: a network over a window that slides becomes one that takes new rows only.
+
+The window of a network without a state slides by a hop of some rows. Layers that look at rows through
+windows of their own, and pad none, give the same rows in the next window, further up: so a frame is a
+hop, each such layer computes the rows that are new, and what later layers need of earlier rows stays
+in rings (cnn2csdf.rings). A layer that needs all rows works on the whole window. From the frame on in
+which the window is full, the results are those of the network on that window.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from cnn2csdf import operators as op
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.operators import Input, Next, Output, Previous
+from cnn2csdf.rings import with_rings, with_views
+from cnn2csdf.shape import Shape
+from cnn2csdf.weights import Model
+from csdf.errors import InvalidNetwork, counted
+
+SHOWN = 4  # layers that a refusal names
+
+
+class Sliding(NamedTuple):
+    """The rows of a tensor that are new in a hop; the layer that makes them."""
+
+    layer: str
+    new: int
+
+
+def as_stream(model: Model, hop: int) -> Model:
+    """Return the network whose frames are a hop of new rows of the window of a network.
+
+    The inputs have `hop` rows. What is there before the first frame are zeros, also behind each layer:
+    results count from the frame on in which as many rows have come as the window has. Raises
+    InvalidNetwork, naming the layers, where rows of a window are padded, or where a hop is no whole
+    number of rows of some layer.
+    """
+    if model.network.keeps_state:
+        raise InvalidNetwork(
+            f"network {model.network.name!r} keeps a state already: its frames are hops; leave out the "
+            "hop"
+        )
+    return _Streaming(_with_maps(with_views(model)), hop).model()
+
+
+def first_result(network: Network, hop: int) -> int:
+    """Return how many frames come before the first result: the window fills. network: of the window."""
+    found = _with_maps(with_views(Model(network=network))).network
+    return -(-max(layer.shape.rows for layer in found.inputs) // hop) - 1
+
+
+def _with_maps(model: Model) -> Model:
+    """Return the model whose inputs are maps where they only get axes of size one to become maps."""
+    network = model.network
+    consumers, instead = network.consumers, {}
+    for layer in network.inputs:
+        readers = consumers[layer.name]
+        maps = network.layer(readers[0]) if len(readers) == 1 else layer
+        sizes = [[size for size in one.shape.dims if size > 1] for one in (layer, maps)]
+        if isinstance(maps.operator, op.Reshape) and maps.shape.is_map and sizes[0] == sizes[1]:
+            operator = Input(dims=maps.shape.dims)
+            instead[maps.name] = replace(layer, operator=operator, shape=maps.shape)
+    given = {one.name: one for one in instead.values()}
+    layers = tuple(
+        replace(
+            given.get(one.name, one),
+            inputs=tuple(instead[name].name if name in instead else name for name in one.inputs),
+        )
+        for one in network.layers
+        if one.name not in instead
+    )
+    return replace(model, network=replace(network, layers=layers))
+
+
+class _Streaming:
+    """A network of windows on its way to one of hops."""
+
+    def __init__(self, model: Model, hop: int) -> None:
+        self._model, self._network, self._hop = model, model.network, hop
+        self._layers: list[Layer] = []
+        self._ends: list[Layer] = []
+        self._sliding: dict[str, Sliding] = {}  # by layers of the network
+        self._weights = None if model.weights is None else dict(model.weights)
+        self._windows: dict[tuple[str, int], str] = {}
+        self._names = {layer.name for layer in self._network.layers}
+
+    def model(self) -> Model:
+        """Return the model of hops."""
+        self._require_no_padding()
+        for layer in self._network.layers:
+            if isinstance(layer.operator, Input):
+                self._add_input(layer)
+            elif (new := self._new_rows(layer)) is not None:
+                self._add_sliding(layer, new)
+            else:
+                inputs = tuple(self._whole(name) for name in layer.inputs)
+                self._layers.append(replace(layer, inputs=inputs))
+        network = Network(name=self._network.name, layers=(*self._layers, *self._ends))
+        return with_rings(Model(network=network, weights=self._weights))
+
+    def _require_no_padding(self) -> None:
+        padded = []
+        for layer in self._network.layers:
+            match layer.operator:
+                case op.Convolution(window=window) | op.Pooling(window=window) if (
+                    layer.shape.is_map and layer.shape.rows > 1
+                ):
+                    top, _, bottom, _ = window.padding
+                    if top or bottom or window.overhang[0]:
+                        padded.append(repr(layer.name))
+        if padded:
+            more = f" and {len(padded) - SHOWN} more" if len(padded) > SHOWN else ""
+            raise InvalidNetwork(
+                f"network {self._network.name!r}: rows are padded at the ends of the window in "
+                f"{counted(len(padded), 'layer')} ({', '.join(padded[:SHOWN])}{more}), so rows change "
+                "as the window slides; train the network without padding along the time "
+                "(padding='valid'), or leave out the hop"
+            )
+
+    def _add_input(self, layer: Layer) -> None:
+        if not layer.shape.is_map or not 1 <= self._hop < layer.shape.rows:
+            raise InvalidNetwork(
+                f"input {layer.name!r} is {layer.shape}; a hop of {counted(self._hop, 'row')} needs "
+                "channels x rows x columns, with more rows than the hop"
+            )
+        shape = _with_rows(layer.shape, self._hop)
+        self._layers.append(replace(layer, operator=Input(dims=shape.dims), shape=shape))
+        self._sliding[layer.name] = Sliding(layer.name, self._hop)
+
+    def _new_rows(self, layer: Layer) -> int | None:
+        """New rows of what a layer makes in a hop; None where it needs or makes all at once."""
+        if isinstance(layer.operator, Output) or not layer.shape.is_map or layer.shape.rows == 1:
+            return None
+        found = [self._sliding.get(name) for name in layer.inputs]
+        if not found or None in found:
+            return None
+        before = {one.new for one in found if one is not None}
+        if len(before) > 1:
+            return None
+        new, stride = before.pop(), 1
+        match layer.operator:
+            case op.Convolution(window=window) | op.Pooling(window=window):
+                stride = window.stride[0]
+            case op.Slice(axis=1, step=step):
+                stride = step
+            case op.Slice() | op.Concatenation() if layer.operator.axis == 1:
+                return None
+            case op.Elementwise(constant=tuple(dims)) if len(dims) == 3 and dims[1] > 1:
+                return None
+            case op.Slice() | op.Concatenation() | op.Elementwise() | op.Conversion():
+                pass
+            case op.Activation() | op.BatchNormalization() | op.Identity():
+                pass
+            case _:
+                return None
+        if any(self._network.layer(name).shape.rows < new for name in layer.inputs):
+            return None
+        if new % stride:
+            raise InvalidNetwork(
+                f"layer {layer.name!r} goes {stride} rows at a time, and {counted(new, 'row')} of what "
+                f"it reads are new in a hop of {self._hop}; give a multiple of all strides"
+            )
+        rows = new // stride
+        return rows if rows < layer.shape.rows else None
+
+    def _add_sliding(self, layer: Layer, new: int) -> None:
+        """Add the layer for its new rows, on the rows that these need."""
+        operator, inputs = layer.operator, []
+        for name in layer.inputs:
+            first, end = 0, 0
+            source = self._network.layer(name)
+            match operator:
+                case op.Convolution(window=window) | op.Pooling(window=window):
+                    axis = window.rows
+                    first, end = axis.covered((layer.shape.rows - new, layer.shape.rows))
+                case op.Slice(axis=1, start=start, step=step):
+                    first = start + (layer.shape.rows - new) * step
+                    end = start + (layer.shape.rows - 1) * step + 1
+                case _:
+                    first, end = layer.shape.rows - new, layer.shape.rows
+            inputs.append(self._rows(source, first, end))
+        if isinstance(operator, op.Slice) and operator.axis == 1:
+            rows = (new - 1) * operator.step + 1
+            operator = op.Slice(axis=1, start=0, stop=rows, step=operator.step)
+        shape = _with_rows(layer.shape, new)
+        self._layers.append(replace(layer, operator=operator, inputs=tuple(inputs), shape=shape))
+        self._sliding[layer.name] = Sliding(layer.name, new)
+
+    def _whole(self, name: str) -> str:
+        """The layer that has all rows of a tensor."""
+        if name not in self._sliding:
+            return name
+        layer = self._network.layer(name)
+        return self._rows(layer, 0, layer.shape.rows)
+
+    def _rows(self, source: Layer, first: int, end: int) -> str:
+        """The layer that has some rows of the window of a tensor."""
+        new, height = self._sliding[source.name].new, source.shape.rows
+        kept = height - new - first
+        if kept <= 0:
+            return self._cut(source.name, source, -kept, end - first, new)
+        key = (source.name, kept)
+        if key not in self._windows:
+            self._windows[key] = self._joined(source, kept)
+        return self._cut(self._windows[key], source, 0, end - first, kept + new)
+
+    def _cut(self, name: str, source: Layer, first: int, rows: int, there: int) -> str:
+        if (first, rows) == (0, there):
+            return name
+        self._layers.append(
+            replace(
+                source,
+                name=self._free(f"{source.name} rows {first} to {first + rows}"),
+                operator=op.Slice(axis=1, start=first, stop=first + rows),
+                inputs=(name,),
+                shape=_with_rows(source.shape, rows),
+                epilogue=(),
+                stored=(),
+            )
+        )
+        return self._layers[-1].name
+
+    def _joined(self, source: Layer, kept: int) -> str:
+        """Add the ring that has some rows of frames before and those of this one."""
+        new = self._sliding[source.name].new
+        variable = self._free(f"{source.name} kept")
+        begin = 0 if source.quantization is None else source.quantization.zero_point
+        old = _with_rows(source.shape, kept)
+        bare = replace(source, epilogue=(), stored=())
+        previous = replace(
+            bare,
+            name=variable,
+            operator=Previous(dims=old.dims, variable=variable, begin=begin),
+            inputs=(),
+            shape=old,
+        )
+        window = replace(
+            bare,
+            name=self._free(f"{source.name} window"),
+            operator=op.Concatenation(axis=1),
+            inputs=(variable, source.name),
+            shape=_with_rows(source.shape, kept + new),
+        )
+        self._layers += [previous, window]
+        self._ends.append(
+            replace(
+                window,
+                name=self._free(f"{variable} next"),
+                operator=Next(variable=variable),
+                inputs=(window.name,),
+            )
+        )
+        return window.name
+
+    def _free(self, name: str) -> str:
+        while name in self._names:
+            name += "'"
+        self._names.add(name)
+        return name
+
+
+def _with_rows(shape: Shape, rows: int) -> Shape:
+    return Shape(dims=(shape.dims[0], rows, shape.dims[2]))

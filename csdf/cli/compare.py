@@ -1,0 +1,271 @@
+"""`csdf compare`: our answers beside those of SDF3, Kiter, or a method of your own."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+from csdf.cli import answers, parsers
+from csdf.cli.frame import entries, output
+from csdf.cli.frame.long_work import stop_after
+from csdf.cli.frame.output import remark
+from csdf.cli.options import concurrency
+from csdf.comparison.comparison import AGREES, DIFFERS, NO_ANSWER, NOT_ASKED, Verdict, compare
+from csdf.comparison.methods import ABOVE, compare_method
+from csdf.comparison.tools import QUESTIONS, Program, kiter, sdf3
+from csdf.errors import CsdfError, GaveUp, UnreadableFile
+from csdf.io.files import suffix_of
+from csdf.io.latex import booktabs, escaped
+from csdf.model.graph import Graph
+from csdf.time_limit import Stop
+from csdf.units import time_in_words
+
+SECONDS = 20.0  # for an answer
+INITIAL = re.compile(
+    r"""\b(?:rate|time)\s*=\s*["'][^"'<]*;"""
+)  # phases that the reader has gone through
+QUESTION_WORDS = {
+    "repetitions": "vector",
+    "throughput": "throughput",
+    "mcm": "MCM",
+    "front": "front",
+}
+MARKS = {
+    AGREES: "=",
+    ABOVE: r"$\geq$",
+    DIFFERS: r"$\neq$",
+    NO_ANSWER: "--",
+    NOT_ASKED: "",
+}  # in LaTeX
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        "csdf compare",
+        "Runs SDF3 and Kiter, where they are found, on the same graphs, undoes their conventions, and "
+        "says where they agree with csdf and where they differ: repetition vector, throughput, maximum "
+        "cycle mean, storage front. Reasons of differences are experiments with the tool itself.",
+        "csdf compare models/graphs/*.xml --sdf3 sdf3/build/release/Linux/bin --kiter kiter",
+        work=work,
+        notes="Exit code 1 says that there is a difference. A tool that crashes or takes too long has "
+        "no answer; that is no difference.",
+    )
+    parser.add_argument(
+        "file",
+        nargs="*",
+        metavar="FILE",
+        help=f"{parsers.GRAPH_HELP}; default: the graphs of `csdf examples`",
+    )
+    parser.add_argument(
+        "--sdf3",
+        metavar="FOLDER",
+        help="of sdf3analysis-sdf and sdf3analysis-csdf; default: $SDF3_BIN, or the path",
+    )
+    parser.add_argument(
+        "--kiter", metavar="PROGRAM", help="the program kiter; default: $KITER_BIN, or the path"
+    )
+    parser.add_argument(
+        "--method",
+        action="append",
+        metavar="NAME",
+        default=[],
+        help="a method of another package (entry point csdf.methods): its answers are judged and stand "
+        "beside those of csdf; tools then only where they are named",
+    )
+    parser.add_argument(
+        "--questions",
+        type=_questions,
+        metavar="A,B,..",
+        default=QUESTIONS,
+        help=f"of {', '.join(QUESTIONS)}; default: all",
+    )
+    parsers.add_time_limit(parser, "for each answer of a tool, and of csdf", SECONDS)
+    parsers.add_json_option(parser)
+    parsers.add_table_option(parser, "a row for each graph")
+    concurrency.add_concurrency(parser)
+    answers.add_reading_options(parser)
+    return parser
+
+
+def _questions(text: str) -> tuple[str, ...]:
+    found = tuple(text.split(","))
+    for one in found:
+        if one not in QUESTIONS:
+            raise answers.unfit(one, f"one of {', '.join(QUESTIONS)}")
+    return found
+
+
+def work(options: argparse.Namespace) -> int:
+    """Compare the graphs one by one; return 1 for a difference."""
+    for path in options.file:
+        if not os.path.exists(path):
+            raise UnreadableFile(f"{path}: there is no such file")
+    programs = _programs(options)
+    methods = {name: entries.method(name) for name in options.method}
+    names = [*(one.name for one in programs), *methods]
+    found: dict[str, list[Verdict]] = {}
+    code = answers.ANSWERED
+    stop = stop_after(None)
+    width = max(map(len, names))
+    files = options.file or _examples()
+    try:
+        for path in files:
+            try:
+                rows = found.setdefault(path, [])
+                for one in _compared(path, programs, methods, options, stop):
+                    rows.append(one)
+                    if not options.json:
+                        print(
+                            answers.one_text(_lines(path, one, width, is_first=len(rows) == 1)),
+                            flush=True,
+                        )
+            except GaveUp:
+                raise
+            except CsdfError as error:
+                remark(options.program, str(error))
+                code = answers.UNUSABLE
+    except (GaveUp, KeyboardInterrupt):
+        code = answers.UNKNOWN
+        remark(options.program, "interrupted; what was compared by then is shown")
+    verdicts = [one for rows in found.values() for one in rows]
+    listed = [{"file": path, **one.to_json()} for path, rows in found.items() for one in rows]
+    answers.show({"verdicts": listed, "summary": _counts(verdicts)}, _summary(verdicts), options)
+    if options.table:
+        output.write(options.program, options.table, _table(found))
+    is_different = any(one.verdict == DIFFERS for one in verdicts)
+    return max(code, answers.NO) if is_different else code
+
+
+def _examples() -> list[str]:
+    """The graphs of the examples, for a command without a file."""
+    from csdf.cli.about.examples import examples_folder  # where no file is named
+
+    return [str(path) for path in sorted(examples_folder().joinpath("graphs").glob("*.xml"))]
+
+
+def _programs(options: argparse.Namespace) -> list[Program]:
+    is_asked = not options.method  # with a method only tools that are named
+    places = {
+        sdf3: options.sdf3 or (os.environ.get("SDF3_BIN") if is_asked else None),
+        kiter: options.kiter or (os.environ.get("KITER_BIN") if is_asked else None),
+    }
+    wanted = [find(place) for find, place in places.items() if place or is_asked]
+    found = [one for one in wanted if one is not None]
+    if not found and not options.method:
+        raise CsdfError(
+            "neither SDF3 nor Kiter is found; say where with --sdf3 FOLDER or --kiter PROGRAM"
+        )
+    return found
+
+
+def _compared(
+    path: str,
+    programs: Sequence[Program],
+    methods: Mapping[str, ModuleType],
+    options: argparse.Namespace,
+    stop: Stop,
+) -> Iterator[Verdict]:
+    given = answers.read(path, options)
+    graph = concurrency.limited(given, options)
+    yield from compare(
+        graph, path if _is_same(path, given, graph, options) else None, programs,
+        questions=options.questions, seconds=options.time_limit, stop=stop,
+    )  # fmt: skip
+    for name, method in methods.items():
+        yield from compare_method(name, method, graph, seconds=options.time_limit, stop=stop)
+
+
+def _is_same(path: str, given: Graph, graph: Graph, options: argparse.Namespace) -> bool:
+    """Whether the tools may read the file itself: it says all of the graph, and nothing else."""
+    is_bounded = any(channel.capacity is not None for channel in graph.channels)
+    is_changed = given != graph or bool(options.set) or INITIAL.search(graph.origin or "")
+    return suffix_of(path) == ".xml" and not is_bounded and not is_changed
+
+
+def _lines(path: str, one: Verdict, width: int, *, is_first: bool) -> Iterator[str]:
+    if is_first:
+        yield f"{path}: {one.graph}"
+    what = f"  {one.tool:<{width}}  {_word(one.question):<10}  {one.verdict}"
+    if one.verdict == DIFFERS:
+        yield f"{what}: csdf {one.ours}; {one.tool} {one.theirs}"
+        yield f"  {'':<{width}}  {'':<10}  {one.reason or 'open: no reason is known'}"
+        return
+    said = f"{what}: {one.ours}" if one.verdict == AGREES and one.ours else what
+    if one.verdict == ABOVE:
+        said = f"{what}: {one.theirs}, csdf {one.ours}"
+    yield f"{said}; {one.reason}" if one.reason else said
+
+
+def _word(question: str) -> str:
+    return QUESTION_WORDS.get(question, question)
+
+
+def _counts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
+    """For each tool and question how many verdicts there are of each kind."""
+    found: dict[tuple[str, str], Counter[str]] = {}
+    theirs: dict[tuple[str, str], float] = {}
+    ours: dict[tuple[str, str], float] = {}
+    for one in verdicts:
+        key = (one.tool, one.question)
+        found.setdefault(key, Counter())[one.verdict] += 1
+        found[key]["open"] += one.is_open
+        if one.verdict not in (NO_ANSWER, NOT_ASKED):
+            theirs[key] = theirs.get(key, 0.0) + one.seconds
+            ours[key] = ours.get(key, 0.0) + one.own_seconds
+    return [
+        {
+            "tool": tool, "question": question, "agrees": counts[AGREES], "differs": counts[DIFFERS],
+            "open": counts["open"], "valid": counts[ABOVE], "no_answer": counts[NO_ANSWER],
+            "not_asked": counts[NOT_ASKED],
+            "seconds": round(theirs.get((tool, question), 0.0), 6),
+            "own_seconds": round(ours.get((tool, question), 0.0), 6),
+        }
+        for (tool, question), counts in found.items()
+    ]  # fmt: skip
+
+
+def _summary(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    for one in _counts(verdicts):
+        is_open = f" ({one['open']} open)" if one["open"] else ""
+        valid = f"{one['valid']} valid, " if one["valid"] else ""
+        yield (
+            f"{one['tool']}, {_word(one['question'])}: {one['agrees']} agree, "
+            f"{valid}{one['differs']} differ{is_open}, {one['no_answer']} without an answer, "
+            f"{one['not_asked']} not asked{_times(one)}"
+        )
+
+
+def _times(one: Mapping[str, Any]) -> str:
+    """The seconds of both, for the answers that were compared."""
+    if not one["agrees"] + one["valid"] + one["differs"]:
+        return ""
+    return f"; {time_in_words(one['seconds'])}, csdf {time_in_words(one['own_seconds'])}"
+
+
+def _table(
+    found: dict[str, list[Verdict]],
+) -> str:
+    every = [one for verdicts in found.values() for one in verdicts]
+    asked = list(dict.fromkeys((one.tool, one.question) for one in every))
+    heads = ["graph", *(f"{escaped(name)} {_word(question)}" for name, question in asked)]
+    rows = []
+    for path, verdicts in found.items():
+        known = {(one.tool, one.question): one for one in verdicts}
+        name = verdicts[0].graph if verdicts else os.path.basename(path)
+        rows.append(
+            [escaped(name), *(MARKS[known[key].verdict] if key in known else "" for key in asked)]
+        )
+    remarks = [
+        f"{one.graph}, {one.tool}, {one.question}: csdf {one.ours}; {one.tool} {one.theirs}; "
+        f"{one.reason or 'open'}"
+        for verdicts in found.values()
+        for one in verdicts
+        if one.verdict == DIFFERS
+    ]
+    return booktabs(heads, rows, texts=range(len(heads)), remarks=remarks)

@@ -1,0 +1,273 @@
+"""Answers of `csdf analyze` about graphs with parameters: formulas, and all values of a range."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from csdf.cli import answers, loading, parsers
+from csdf.cli.frame import output, terminal
+from csdf.cli.frame.long_work import limited, telling
+from csdf.cli.options import concurrency
+from csdf.errors import CsdfError, UnreadableFile
+from csdf.io.latex import booktabs, escaped
+from csdf.model.graph import Graph
+from csdf.parameters.consistency import SymbolicRepetitions, symbolic_repetitions
+from csdf.parameters.graph import ParametricGraph
+from csdf.parameters.sweep import Instance, Sweep, sweep
+from csdf.status import Status
+
+SHOWN = 64  # most values listed; JSON and CSV have all
+NAMES = 12  # most actors on a line
+FUNCTIONS = {"Min": "min", "Max": "max", "ceiling": "ceil"}  # of SymPy, as they are written here
+
+
+def work(options: argparse.Namespace) -> int:
+    """Print what is known of all values of the parameters, and at those that are set."""
+    if len(options.file) > 1:
+        options.refuse("--symbolic and ranges of --set are for one file")
+    if options.method != "auto":
+        options.refuse("--method is for one value of each parameter")
+    (path,) = options.file
+    values = answers.set_values(options)
+    if options.plot and sum(len(listed) > 1 for listed in values.values()) != 1:
+        options.refuse("--plot needs several values of one parameter, such as --set n=1..64")
+    graph = answers.read_parametric(path, options)
+    if not graph.parameters:
+        raise CsdfError(f"{path}: has no parameters; every number in it is given")
+    try:
+        repetitions = symbolic_repetitions(graph)
+    except CsdfError as error:
+        raise UnreadableFile(f"{path}: {error}") from None
+    found = repetitions if options.symbolic else None
+    swept = None
+    if values or _has_line(graph):
+        swept = _swept(graph, values, repetitions, options)
+    shown = {} if found is None else {"symbolic": found.to_json()}
+    if swept is not None and values:
+        shown |= swept.to_json()
+    elif swept is not None and swept.segments:
+        shown["segments"] = [one.to_json() for one in swept.segments]
+    head = {"graph": graph.name, "parameters": list(graph.parameters)}
+    if options.csv:
+        print(_as_csv(swept) if swept is not None and values else "", end="")
+    else:
+        answers.show(head | shown, _lines(graph, found, swept, has_values=bool(values)), options)
+    about = swept if values else None
+    loading.plot(options, "csdf.draw.charts", "sweep_picture", about)
+    if options.table:
+        text = _value_table(about) if about is not None else _vector_table(graph, found)
+        output.write(options.program, options.table, text)
+    return _exit_code(found, about)
+
+
+def _has_line(graph: ParametricGraph) -> bool:
+    """Whether the period is known as a function of the only parameter without any value."""
+    return len(graph.parameters) == 1 and graph.is_only_in_durations(graph.parameters[0])
+
+
+def _swept(
+    graph: ParametricGraph,
+    values: Mapping[str, Sequence[Fraction]],
+    repetitions: SymbolicRepetitions,
+    options: argparse.Namespace,
+) -> Sweep:
+    seconds = options.time_limit
+    with limited(parsers.SEARCH_SECONDS if seconds is None else seconds) as stop:
+        asked = values
+        if not values:
+            sample, _ = graph.sample()
+            asked = {name: (value, value + 1) for name, value in sample.items()}
+        missing = [name for name in graph.parameters if name not in asked]
+        unknown = [name for name in asked if name not in graph.parameters]
+        if missing or unknown:
+            graph.at({name: listed[0] for name, listed in asked.items()})
+
+        def changed(instance: Graph) -> tuple[Graph, Sequence[str]]:
+            limited_one = concurrency.limited(instance, options)
+            return limited_one, concurrency.added_loops(instance, limited_one)
+
+        rest = telling(stop, f"analysing {graph.name}")
+        return sweep(
+            graph, asked, change=changed, with_storage=bool(values), repetitions=repetitions,
+            budget=rest,
+        )  # fmt: skip
+
+
+def _exit_code(found: SymbolicRepetitions | None, swept: Sweep | None) -> int:
+    """0 for an answer; 1 where no value has a period; 2 where none is valid; 3 where it is unknown."""
+    if swept is None:
+        return answers.NO if found is not None and found.is_never else answers.ANSWERED
+    kinds = {one.answer for one in swept.instances}
+    if "period" in kinds or not kinds:
+        return answers.ANSWERED if swept.is_complete else answers.UNKNOWN
+    if "unknown" in kinds:
+        return answers.UNKNOWN
+    return answers.UNUSABLE if kinds == {"invalid"} else answers.NO
+
+
+def _varied(swept: Sweep) -> list[str]:
+    return [
+        name for name in swept.parameters if len({one.values[name] for one in swept.instances}) > 1
+    ]
+
+
+def written(expression: object) -> str:
+    """Return an expression of SymPy as it would be written in a graph."""
+    return re.sub("|".join(FUNCTIONS), lambda one: FUNCTIONS[one[0]], str(expression))
+
+
+def _lines(
+    graph: ParametricGraph,
+    found: SymbolicRepetitions | None,
+    swept: Sweep | None,
+    *,
+    has_values: bool,
+) -> Iterator[str]:
+    names = f"{answers.counted(len(graph.parameters), 'parameter')} {', '.join(graph.parameters)}"
+    rows: list[tuple[str, str]] = []
+    if found is not None:
+        rows += _symbolic_rows(found)
+    if swept is not None and swept.segments:
+        rows += _segment_rows(swept)
+    yield from answers.table(f"{graph.name}: {names}", rows)
+    if swept is not None and has_values:
+        yield from _value_lines(swept)
+
+
+def _symbolic_rows(found: SymbolicRepetitions) -> list[tuple[str, str]]:
+    firings = [f"{name} {written(value)}" for name, value in found.repetition_vector.items()]
+    rows = [("repetitions", answers.some(firings, NAMES))]
+    divisors = [written(one) for one in found.divisors if one != "1"]
+    rows += [("divided by" if not place else "", one) for place, one in enumerate(divisors)]
+    if found.is_never:
+        closing = found.conditions[-1]
+        made, taken = written(closing.produced), written(closing.consumed)
+        rows.append(("consistent", f"no, at no values: channel {closing.channel}"))
+        rows.append(("", f"gets {made} tokens in an iteration, and loses {taken}"))
+    elif not found.conditions:
+        rows.append(("consistent", "yes, at all values"))
+    for place, one in enumerate(() if found.is_never else found.conditions):
+        rows.append(
+            ("consistent" if not place else "", f"if {written(one.text)} (channel {one.channel})")
+        )
+    return rows
+
+
+def _segment_rows(swept: Sweep) -> list[tuple[str, str]]:
+    """The period as a function of a parameter of durations, for all of its values."""
+    (name,) = _varied(swept)
+    rows: list[tuple[str, str]] = []
+    for one in swept.segments:
+        slope, base = one.slope, one.period(0)
+        line = " + ".join(
+            [*([f"{slope}*{name}"] if slope else []), *([str(base)] if base or not slope else [])]
+        )
+        end = "" if one.end is None else f" <= {one.end}"
+        rows.append(
+            (
+                "period" if not rows else "",
+                f"{line.replace('+ -', '- ')} for {one.start} <= {name}{end}",
+            )
+        )
+    return rows
+
+
+def _value_lines(swept: Sweep) -> Iterator[str]:
+    table = [[*swept.parameters, "firings", "period", "least storage", ""]]
+    table += [
+        [
+            *(str(one.values[name]) for name in swept.parameters),
+            "" if one.firings is None else str(one.firings),
+            answers.number(one.period) if one.period is not None else one.answer,
+            _storage(one), one.reason,
+        ]
+        for one in swept.instances[:SHOWN]
+    ]  # fmt: skip
+    numbers = len(swept.parameters)
+    yield from terminal.aligned(table, texts=(numbers + 1, numbers + 3), indent="  ")
+    if len(swept.instances) > SHOWN:
+        rest = answers.counted(len(swept.instances) - SHOWN, "value")
+        yield f"  and {rest} more; --json and --csv have all"
+    yield from _other_answers(swept)
+    formulas = {"period": "period", "storage": "least storage"}
+    for key, what in formulas.items():
+        formula = swept.formulas.get(key)
+        if formula is None or (key == "period" and swept.segments):
+            continue
+        times = f" * {written(formula.divisor[0])}" if formula.divisor else ""
+        yield f"{what}{times}, a formula that holds at each of these values:"
+        for piece in formula.pieces:
+            yield f"  {piece.text} for {piece.where}"
+    if not swept.is_complete:
+        yield "INCOMPLETE: the time limit, or Ctrl-C, came before the last answer"
+
+
+def _other_answers(swept: Sweep) -> Iterator[str]:
+    """Lines that say where there is no period, as ranges of the parameter that varies."""
+    varied = _varied(swept)
+    if len(varied) != 1:
+        return
+    (name,) = varied
+    ranges: dict[str, list[list[str]]] = {}
+    before = ""
+    for one in swept.instances:
+        value = str(one.values[name])
+        if one.answer != before and one.answer != "period":
+            ranges.setdefault(one.answer, []).append([value, value])
+        elif one.answer != "period":
+            ranges[one.answer][-1][1] = value
+        before = one.answer
+    for answer, found in ranges.items():
+        listed = [first if first == last else f"{first}..{last}" for first, last in found]
+        yield f"{answer} at {name} = {answers.some(listed, NAMES)}"
+
+
+def _storage(one: Instance) -> str:
+    found = one.storage
+    if found is None:
+        return ""
+    if found.status is Status.OPTIMAL:
+        return str(one.size)
+    return f"{found.lower_bound}..{one.size if one.size is not None else ''}"
+
+
+def _as_csv(swept: Sweep) -> str:
+    from csdf.io.csv_text import csv_text  # for tables alone
+
+    heads: list[object] = [*swept.parameters, "answer", "firings", "period", "storage", "reason"]
+    rows = [
+        [*one.values.values(), one.answer, one.firings, one.period, one.size, one.reason]
+        for one in swept.instances
+    ]
+    return csv_text([heads, *rows])
+
+
+def _value_table(swept: Sweep) -> str:
+    heads = [*(f"${name}$" for name in swept.parameters), "period", "least storage"]
+    rows = [
+        [
+            *(f"${one.values[name]}$" for name in swept.parameters),
+            f"${one.period}$" if one.period is not None else escaped(one.answer),
+            escaped(_storage(one).replace("..", "--")),
+        ]
+        for one in swept.instances
+    ]
+    remarks = [
+        f"{swept.name}: {name} = {' '.join(one.latex.split())}"
+        for name, one in swept.formulas.items()
+    ]
+    return booktabs(heads, rows, texts=(), remarks=remarks)
+
+
+def _vector_table(graph: ParametricGraph, found: SymbolicRepetitions | None) -> str:
+    if found is None:
+        raise CsdfError("--table needs --symbolic, or several values of --set")
+    told: dict[str, Any] = found.latex
+    rows = [[escaped(name), f"${value}$"] for name, value in told["repetition_vector"].items()]
+    remarks = [graph.name, *(f"divided by {one}" for one in told["divisors"] if one != "1")]
+    remarks += [f"if {one}" for one in told["conditions"]]
+    return booktabs(["actor", "firings in an iteration"], rows, texts=(0, 1), remarks=remarks)

@@ -1,0 +1,492 @@
+"""Our answers beside those of another tool: whether they agree, and why not.
+
+A reason is an experiment, where there is one: the tool is asked again about a graph that lacks the
+suspected cause, and both agree there; or about our own storage distribution, and its own throughput
+analysis says what ours says. Without such a proof a difference is listed as open.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from csdf.analysis.bound_channels import unlimited_actors, with_capacities, without_auto_concurrency
+from csdf.analysis.consistency import repetition_vector
+from csdf.analysis.throughput import throughput
+from csdf.comparison.tools import (
+    FRONT,
+    MCM,
+    QUESTIONS,
+    REPETITIONS,
+    THROUGHPUT,
+    UNREAD,
+    Clock,
+    Inconsistent,
+    NoAnswer,
+    Program,
+    Speed,
+    Stored,
+)
+from csdf.errors import CsdfError, GaveUp, InconsistentGraph, InvalidGraph, counted
+from csdf.io.graph_files import write_graph
+from csdf.model.graph import Graph
+from csdf.model.shown import Shown
+from csdf.search.pareto import ParetoFront
+from csdf.search.trade_off import pareto_front
+from csdf.time_limit import Stop
+
+DIGITS = Fraction(1, 100_000)  # a number of six digits is known to within this part of itself
+AGREES, DIFFERS, NO_ANSWER, NOT_ASKED = "agrees", "differs", "no answer", "not asked"
+VERDICTS = (AGREES, DIFFERS, NO_ANSWER, NOT_ASKED)
+TRIED = 4  # points of a front that a tool is asked about by themselves
+SHOWN = 3  # points of a front that are named
+SHORT = 5.0  # seconds for an experiment, at most
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict(Shown):
+    """The answer of a tool to a question, beside ours. reason: of a difference, or a remark.
+
+    A difference without a reason is open. seconds: of the tool, its start included; own_seconds: ours.
+    """
+
+    graph: str
+    tool: str
+    question: str
+    verdict: str
+    ours: str = ""
+    theirs: str = ""
+    reason: str = ""
+    seconds: float = 0.0
+    own_seconds: float = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is a difference without a known reason."""
+        return self.verdict == DIFFERS and not self.reason
+
+
+class Ours:
+    """Our own answers about a graph, each computed when it is first asked for."""
+
+    def __init__(self, graph: Graph, stop: Stop, seconds: float) -> None:
+        self.graph = graph
+        self._stop, self._seconds = stop, seconds
+        self._front: ParetoFront | None = None
+        self._speed: Fraction | str | None = ""
+        self.seconds: dict[str, float] = {}  # by questions
+        begin = time.perf_counter()
+        try:
+            self.repetitions: dict[str, int] | None = repetition_vector(graph)
+        except InconsistentGraph:
+            self.repetitions = None
+        self.seconds[REPETITIONS] = time.perf_counter() - begin
+
+    @property
+    def speed(self) -> Fraction | None:
+        """The throughput: 0 for a deadlock, None for no limit. Raises GaveUp."""
+        if isinstance(self._speed, str):
+            begin = time.perf_counter()
+            self._speed = throughput(self.graph, budget=self._limited()).throughput
+            self.seconds[THROUGHPUT] = self.seconds[MCM] = time.perf_counter() - begin
+        return self._speed
+
+    @property
+    def front(self) -> ParetoFront:
+        """The front; perhaps not complete."""
+        if self._front is None:
+            begin = time.perf_counter()
+            self._front = pareto_front(self.graph, budget=self._limited())
+            self.seconds[FRONT] = time.perf_counter() - begin
+        return self._front
+
+    def _limited(self) -> Stop:
+        self._stop.look()
+        return Stop(self._seconds)
+
+
+def compare(
+    graph: Graph,
+    path: str | None,
+    programs: Sequence[Program],
+    *,
+    questions: Sequence[str] = QUESTIONS,
+    seconds: float = 20.0,
+    stop: Stop | None = None,
+) -> Iterator[Verdict]:
+    """Yield what each program says about each question, beside our answer.
+
+    path: the file that the programs read; None where the graph has to be written for them, with
+    capacities as channels of free space. seconds: for each answer, theirs and ours.
+    """
+    ours = Ours(graph, stop or Stop(), seconds)
+    with tempfile.TemporaryDirectory() as folder:
+        plain = os.path.join(folder, "graph.xml")
+        write_graph(plain, replace(graph, origin=None), capacities="reverse")
+        for program in programs:
+            for question in questions:
+                if question == MCM and program.mcm is None:
+                    continue
+                one = _Comparison(program, question, ours, folder, seconds)
+                yield one.verdict(path or plain, plain)
+
+
+class _Comparison:
+    """The comparison of one program in one question about one graph."""
+
+    def __init__(
+        self, program: Program, question: str, ours: Ours, folder: str, seconds: float
+    ) -> None:
+        self.program, self.question, self.ours = program, question, ours
+        self.graph = ours.graph
+        self._folder, self._seconds = folder, seconds
+        self._clock = Clock()
+        self._kind = ours.graph.kind
+
+    def verdict(self, path: str, plain: str) -> Verdict:
+        """Return the verdict, with the reason of a difference where it can be found.
+
+        plain: the graph written anew, for a tool that does not read the file.
+        """
+        if path != plain:
+            self._kind = _kind_of(self.graph)
+            found = self._verdict(path, is_plain=False)
+            if found.verdict != NO_ANSWER or UNREAD not in found.reason:
+                return found
+            self._kind = self.graph.kind
+            found = self._verdict(plain, is_plain=True)
+            remark = "it does not read the file, only the graph written anew"
+            return replace(found, reason=f"{found.reason}; {remark}" if found.reason else remark)
+        return self._verdict(path, is_plain=True)
+
+    def _verdict(self, path: str, *, is_plain: bool) -> Verdict:
+        refusal = self._refusal()
+        if refusal is not None:
+            return self._told(NOT_ASKED, reason=refusal)
+        try:
+            answer = {
+                REPETITIONS: self._repetitions, THROUGHPUT: self._throughput,
+                MCM: self._mcm, FRONT: self._front,
+            }[self.question]  # fmt: skip
+            found = answer(path)
+        except GaveUp as end:
+            return self._told(NOT_ASKED, reason=f"no answer of ours: {end.reason}")
+        except Inconsistent as error:
+            agrees = self.ours.repetitions is None
+            ours = "inconsistent" if agrees else self._own_words()
+            found = self._told(
+                AGREES if agrees else DIFFERS, ours, "inconsistent", str(error) * agrees
+            )
+        except NoAnswer as error:
+            found = self._told(NO_ANSWER, reason=str(error))
+        if found.verdict == DIFFERS and not found.reason:
+            found = replace(found, reason=self._reason(found, is_plain=is_plain))
+        own = self.ours.seconds.get(self.question, 0.0)
+        spent = self._clock.seconds or 0.0
+        return replace(found, seconds=round(spent, 6), own_seconds=round(own, 6))
+
+    def _refusal(self) -> str | None:
+        """Why the question is not asked."""
+        known = self.ours.repetitions
+        if known is None:
+            return None if self.question == REPETITIONS else "the graph is inconsistent"
+        refusal = self.program.asks(self.question, self.graph, known)
+        if refusal is None and self.question == FRONT:
+            if any(channel.capacity is not None for channel in self.graph.channels):
+                return "its channels have capacities"
+        return refusal
+
+    def _told(self, verdict: str, ours: str = "", theirs: str = "", reason: str = "") -> Verdict:
+        return Verdict(
+            graph=self.graph.name, tool=self.program.name, question=self.question, verdict=verdict,
+            ours=ours, theirs=theirs, reason=reason,
+        )  # fmt: skip
+
+    def _own_words(self) -> str:
+        known = self.ours.repetitions
+        return "" if known is None else f"consistent, {sum(known.values())} firings"
+
+    def _ask(
+        self, question: str, path: str, kind: str | None = None, seconds: float | None = None
+    ) -> str:
+        limit = self._seconds if seconds is None else seconds
+        return self._clock.timed(self.program, question, kind or self._kind, path, limit)
+
+    def _factor(self, graph: Graph) -> Fraction:
+        return self.program.factor(graph, repetition_vector(graph))
+
+    def _repetitions(self, path: str) -> Verdict:
+        known = self.ours.repetitions
+        factor = Fraction(1) if known is None else self.program.factor(self.graph, known)
+        theirs = self.program.repetitions(self._ask(REPETITIONS, path), self.graph, factor)
+        if known is None:
+            return self._told(DIFFERS, "inconsistent", _vector(theirs))
+        if theirs == known:
+            note = f"its vector is {factor} times the least one" if factor != 1 else ""
+            return self._told(AGREES, self._own_words(), reason=note)
+        wrong = {name: count for name, count in known.items() if theirs.get(name) != count}
+        shown = {name: theirs.get(name, 0) for name in wrong}
+        return self._told(DIFFERS, _vector(wrong), _vector(shown))
+
+    def _throughput(self, path: str) -> Verdict:
+        ours = self.ours.speed
+        theirs = self.program.throughput(self._ask(THROUGHPUT, path), self._factor(self.graph))
+        is_equal = _equal_speeds(ours, theirs.value)
+        note = ""
+        factor = self._factor(self.graph)
+        if is_equal and factor != 1 and ours:
+            note = f"it prints {theirs.printed}, {factor} times less"
+        return self._told(
+            AGREES if is_equal else DIFFERS, _speed(ours), _speed(theirs.value, theirs), note
+        )
+
+    def _mcm(self, path: str) -> Verdict:
+        speed = self.ours.speed
+        if not speed:
+            said = "deadlocks" if speed == 0 else "has no limit"
+            return self._told(NOT_ASKED, reason=f"the graph {said}")
+        theirs = (self.program.mcm or _no_mcm)(self._ask(MCM, path))
+        is_equal = _equal(1 / speed, theirs)
+        return self._told(AGREES if is_equal else DIFFERS, str(1 / speed), _decimal(theirs))
+
+    def _front(self, path: str) -> Verdict:
+        if self.ours.speed is None:
+            return self._told(NOT_ASKED, reason="nothing limits the graph, so its front has no end")
+        if self.ours.speed == 0:
+            return self._told(NOT_ASKED, reason="the graph deadlocks, whatever its capacities are")
+        front = self.ours.front
+        if not front.is_complete and not front.points:
+            return self._told(NOT_ASKED, reason=f"our front has no point yet: {front.reason}")
+        ours = [
+            Stored(one.size, one.throughput or Fraction(0), one.capacities) for one in front.points
+        ]
+        theirs = self.program.front(self._ask(FRONT, path), self.graph, self._factor(self.graph))
+        theirs = [one for one in theirs if one.speed > 0]
+        note = ""
+        if not front.is_complete:
+            theirs = [one for one in theirs if one.size < front.lower_bound]
+            note = f"as far as size {front.lower_bound - 1}, where our front ends"
+        missed, better = _gaps(ours, theirs), _gaps(theirs, ours)
+        points = counted(len(ours), "point")
+        if not missed and not better:
+            extra = len(theirs) - len(_dominant(theirs))
+            if extra:
+                more = f"it lists {counted(extra, 'point')} more that are dominated, to six digits"
+                note = f"{note}; {more}" if note else more
+            return self._told(AGREES, points, reason=note)
+        shown_ours = [one for one in ours if one in missed or one.size in {b.size for b in better}]
+        return self._told(
+            DIFFERS, _points(missed or shown_ours), _points(better or _at_sizes(theirs, missed)),
+            self._front_reason(missed, better),
+        )  # fmt: skip
+
+    def _front_reason(self, missed: Sequence[Stored], better: Sequence[Stored]) -> str:
+        """Ask the tool about single distributions; empty where that explains nothing."""
+        if better:
+            for one in better[:TRIED]:
+                own = self._own_speed_of(one)
+                if own is None or _equal_speeds(own, one.speed):
+                    return ""
+                said = self._their_speed_at(one.capacities or {})
+                if said is not None and _equal_speeds(said.value, own):
+                    return (
+                        f"its own throughput analysis gives {_speed(own)} for its distribution "
+                        f"of size {one.size}, as ours"
+                    )
+            return ""
+        confirmed = []
+        for one in missed[:TRIED]:
+            said = self._their_speed_at(one.capacities or {})
+            if said is None or not _equal_speeds(said.value, one.speed):
+                return ""
+            confirmed.append(str(one.size))
+        sizes = " and ".join(confirmed[:2])
+        return (
+            f"it misses {counted(len(missed), 'point')}: its own throughput analysis confirms our "
+            f"distributions, such as of size {sizes}"
+        )
+
+    def _own_speed_of(self, point: Stored) -> Fraction | None:
+        if point.capacities is None:
+            return None
+        names = {channel.name for channel in self.graph.channels if not channel.is_self_loop}
+        capacities = {name: size for name, size in point.capacities.items() if name in names}
+        try:
+            return throughput(with_capacities(self.graph, capacities), budget=SHORT).throughput
+        except (GaveUp, InvalidGraph):
+            return None
+
+    def _their_speed_at(self, capacities: Mapping[str, int]) -> Speed | None:
+        """The throughput that the tool's own analysis gives our graph in these capacities."""
+        names = {channel.name for channel in self.graph.channels if not channel.is_self_loop}
+        within = {name: size for name, size in capacities.items() if name in names}
+        return self._their_speed(with_capacities(self.graph, within))
+
+    def _their_speed(self, graph: Graph) -> Speed | None:
+        path = os.path.join(self._folder, "experiment.xml")
+        try:
+            write_graph(path, replace(graph, origin=None), capacities="reverse")
+            said = self._ask(THROUGHPUT, path, graph.kind, min(SHORT, self._seconds))
+            return self.program.throughput(said, self._factor(graph))
+        except (NoAnswer, Inconsistent):
+            return None
+
+    def _reason(self, found: Verdict, *, is_plain: bool) -> str:
+        """Why the answers differ, by the size of the numbers or an experiment; empty where unknown."""
+        largest = self._largest()
+        if largest > self.program.limit:
+            bits = self.program.limit.bit_length() + 1
+            return f"its numbers have {bits} bits, and this graph needs {_shortened(largest)}"
+        if self.question == REPETITIONS:
+            return ""
+        if found.theirs.endswith("(inf)") and self.question == THROUGHPUT:
+            speed = self.ours.speed
+            if speed == 0:
+                return "it prints inf for a deadlock"
+            without = _without_self_loops(self.graph)
+            with suppress(CsdfError):
+                if throughput(without, budget=SHORT).throughput is None:
+                    return "it prints inf where only self-loops limit the graph"
+        for words, changed in self._experiments(is_plain=is_plain):
+            with suppress(CsdfError):
+                if self._agree_on(changed):
+                    return words
+        return ""
+
+    def _largest(self) -> int:
+        """The largest number that an analysis has to hold: of firings, tokens or time."""
+        known = self.ours.repetitions or {}
+        factor = self.program.factor(self.graph, known) if known else Fraction(1)
+        numbers = [int(count * factor) for count in known.values()]
+        for channel in self.graph.channels:
+            firings = known.get(channel.producer, 1) // len(channel.production)
+            numbers.append(int(firings * sum(channel.production) * factor))
+            numbers.append(channel.initial_tokens)
+        return max(numbers, default=0)
+
+    def _experiments(self, *, is_plain: bool) -> Iterator[tuple[str, Graph]]:
+        graph = self.graph
+        if not is_plain:
+            yield "it reads the file otherwise: about the graph written anew both agree", graph
+        if graph.time_unit != 1:
+            finer = replace(graph, time_unit=Fraction(1), origin=None)
+            yield "it cuts times to integers: in a finer unit both agree", finer
+        if unlimited_actors(graph):
+            yield (
+                "firings of one actor that overlap: one at a time both agree",
+                without_auto_concurrency(graph),
+            )
+        if any(0 in actor.durations for actor in graph.actors):
+            timed = tuple(
+                replace(one, durations=tuple(max(1, time) for time in one.durations), processors=())
+                for one in graph.actors
+            )
+            yield (
+                "firings that take no time: with one time unit each both agree",
+                replace(graph, actors=timed, origin=None),
+            )
+
+    def _agree_on(self, graph: Graph) -> bool:
+        """Whether both agree about another graph, in the same question."""
+        other = Ours(graph, Stop(), min(SHORT, self._seconds))
+        path = os.path.join(self._folder, "changed.xml")
+        write_graph(path, replace(graph, origin=None), capacities="reverse")
+        seconds = min(SHORT, self._seconds)
+        trial = _Comparison(self.program, self.question, other, self._folder, seconds)
+        trial._clock = self._clock
+        question: dict[str, Callable[[str], Verdict]] = {
+            THROUGHPUT: trial._throughput, MCM: trial._mcm, FRONT: trial._front,
+        }  # fmt: skip
+        return question[self.question](path).verdict == AGREES
+
+
+def _kind_of(graph: Graph) -> str:
+    """The type that the file of a graph says; its actors may have one phase in a file of type csdf."""
+    found = re.search(r"""<sdf3\b[^>]*\btype\s*=\s*["'](\w+)""", graph.origin or "")
+    return graph.kind if found is None else found[1]
+
+
+def _no_mcm(_text: str) -> Fraction:
+    raise NoAnswer("it has no maximum cycle mean")
+
+
+def _without_self_loops(graph: Graph) -> Graph:
+    channels = tuple(one for one in graph.channels if not one.is_self_loop)
+    return replace(graph, channels=channels, origin=None)
+
+
+def _equal(ours: Fraction, theirs: Fraction) -> bool:
+    return abs(ours - theirs) <= abs(ours) * DIGITS
+
+
+def _equal_speeds(ours: Fraction | None, theirs: Fraction | None) -> bool:
+    if ours is None or theirs is None:
+        return ours is theirs
+    return _equal(ours, theirs)
+
+
+def _dominant(points: Sequence[Stored]) -> list[Stored]:
+    """The points that no other improves on, by size; equal to six digits is no improvement."""
+    kept: list[Stored] = []
+    for one in sorted(points, key=lambda point: (point.size, -point.speed)):
+        if not kept or one.speed > kept[-1].speed * (1 + DIGITS):
+            kept.append(one)
+    return kept
+
+
+def _gaps(points: Sequence[Stored], others: Sequence[Stored]) -> list[Stored]:
+    """The points of one front whose throughput the other reaches with no such size."""
+    best = sorted(others, key=lambda one: one.size)
+    found, at, fastest = [], 0, Fraction(0)
+    for one in sorted(points, key=lambda one: one.size):
+        while at < len(best) and best[at].size <= one.size:
+            fastest = max(fastest, best[at].speed)
+            at += 1
+        if one.speed > fastest and not _equal(one.speed, fastest):
+            found.append(one)
+    return found
+
+
+def _at_sizes(points: Sequence[Stored], wanted: Sequence[Stored]) -> list[Stored]:
+    """The next points of a front from the sizes of these points on."""
+    found = []
+    for one in wanted[:SHOWN]:
+        enough = [p for p in points if p.speed > one.speed or _equal(one.speed, p.speed)]
+        found += [min(enough, key=lambda p: p.size)] if enough else []
+    return list({(one.size, one.speed): one for one in found}.values())
+
+
+def _points(points: Sequence[Stored]) -> str:
+    listed = [f"{one.size} at {_decimal(one.speed)}" for one in points[:SHOWN]]
+    more = f" and {len(points) - SHOWN} more" if len(points) > SHOWN else ""
+    return (", ".join(listed) + more) or "no point"
+
+
+def _decimal(value: Fraction) -> str:
+    try:
+        return f"{float(value):.6g}"
+    except OverflowError:
+        return str(value)
+
+
+def _speed(value: Fraction | None, said: Speed | None = None) -> str:
+    printed = f" ({said.printed})" if said is not None and said.is_vague else ""
+    if value is None:
+        return f"no limit{printed}"
+    return "deadlock" if value == 0 else _decimal(value)
+
+
+def _vector(counts: Mapping[str, Any]) -> str:
+    listed = [f"{name} {count}" for name, count in list(counts.items())[:SHOWN]]
+    return ", ".join(listed) + (" .." if len(counts) > SHOWN else "")
+
+
+def _shortened(number: int) -> str:
+    return str(number) if number < 10**12 else f"about 10^{len(str(number)) - 1}"

@@ -1,0 +1,288 @@
+"""SDF3 (release of 2009) and Kiter as programs: what they are asked, and what they say in our terms.
+
+Their conventions are undone here. Throughput of a cyclo-static graph in SDF3 is divided by a factor;
+sizes of storage distributions count its self-loops, and here they do not; 2.14748e+09 stands for no
+limit. Kiter prints `inf` for no limit, for a deadlock, and where its analysis failed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import import_module
+from importlib.util import find_spec
+from math import gcd, lcm
+from typing import NamedTuple
+
+from csdf.analysis.bound_channels import is_single_firing_loop
+from csdf.errors import CsdfError
+from csdf.model.exact import MalformedText, rational
+from csdf.model.graph import Graph
+
+REPETITIONS, THROUGHPUT, MCM, FRONT = "repetitions", "throughput", "mcm", "front"
+QUESTIONS = (REPETITIONS, THROUGHPUT, MCM, FRONT)
+MOST_BYTES = 8 * 2**30  # of memory for a program
+MOST_EXPANDED = 3_000  # firings of an iteration, where a program makes a node of each
+UNREAD = "it prints no answer"
+NO_LIMIT = "2.14748e+09"  # the largest integer of 32 bits, as SDF3 prints it
+
+
+class NoAnswer(CsdfError):
+    """A program crashed, took too long, or printed something else."""
+
+
+class Inconsistent(CsdfError):
+    """A program says that a graph is inconsistent."""
+
+
+class Speed(NamedTuple):
+    """A throughput, in iterations per time unit; None for no limit.
+
+    printed: as the program prints it. is_vague: where that means several things.
+    """
+
+    value: Fraction | None
+    printed: str
+    is_vague: bool = False
+
+
+class Stored(NamedTuple):
+    """A point of a front: size without self-loops, throughput, and capacities where they are known."""
+
+    size: int
+    speed: Fraction
+    capacities: Mapping[str, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A program that answers questions about files. limit: the largest integer that it holds."""
+
+    name: str
+    limit: int
+    command: Callable[[str, str, str], Sequence[str] | None]
+    repetitions: Callable[[str, Graph, Fraction], dict[str, int]]
+    throughput: Callable[[str, Fraction], Speed]
+    mcm: Callable[[str], Fraction] | None
+    front: Callable[[str, Graph, Fraction], list[Stored]]
+    factor: Callable[[Graph, Mapping[str, int]], Fraction]
+
+    def asks(self, question: str, graph: Graph, repetitions: Mapping[str, int]) -> str | None:
+        """Return why a question is not asked; None where it is."""
+        if question != MCM:
+            return None
+        if self.mcm is None or graph.kind != "sdf":
+            return "it has no maximum cycle mean of cyclo-static graphs"
+        firings = sum(repetitions.values())
+        return None if firings <= MOST_EXPANDED else f"it makes a node of each of {firings} firings"
+
+    def answer(self, question: str, kind: str, path: str, seconds: float) -> str:
+        """Return what the program prints. Raises NoAnswer, Inconsistent."""
+        words = self.command(question, kind, path)
+        if words is None:
+            raise NoAnswer(f"there is no program for graphs of type {kind}")
+        return printed(words, seconds)
+
+
+def printed(words: Sequence[str], seconds: float) -> str:
+    """Return the standard output of a program. Raises NoAnswer, Inconsistent."""
+    try:
+        ran = subprocess.run(
+            words, capture_output=True, text=True, timeout=seconds, check=False, errors="replace",
+            stdin=subprocess.DEVNULL, preexec_fn=_limit_memory if os.name == "posix" else None,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise NoAnswer(f"no answer within {seconds:g} s") from None
+    except OSError as error:
+        raise NoAnswer(f"{words[0]} cannot be run: {error.strerror}") from None
+    said = re.sub(r"\x1b\[[0-9;]*m", "", ran.stderr)
+    if "inconsistent graph" in said:
+        raise Inconsistent("it says that the graph is inconsistent")
+    if ran.returncode < 0:
+        raise NoAnswer(f"killed by signal {-ran.returncode}")
+    if not ran.stdout.strip():
+        last = next(
+            (line.strip() for line in reversed(said.splitlines()) if line.strip()), "nothing"
+        )
+        raise NoAnswer(f"{UNREAD}; it says: {last[:80]}")
+    return ran.stdout
+
+
+def _limit_memory() -> None:
+    """Limit the memory of a program that begins, on systems that can."""
+    if find_spec("resource") is not None:
+        resource = import_module("resource")
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+
+
+def sdf3(folder: str | None) -> Program | None:
+    """Return SDF3 in a folder, or on the path; None where it is not.
+
+    The folder holds sdf3analysis-sdf and sdf3analysis-csdf; or build/release/Linux/bin within it does.
+    Raises CsdfError for a folder without them.
+    """
+    names = ("sdf3analysis-sdf", "sdf3analysis-csdf")
+    places = [""] if folder is None else [folder, os.path.join(folder, "build/release/Linux/bin")]
+    for place in places:
+        found = {name: shutil.which(os.path.join(place, name) if place else name) for name in names}
+        if any(found.values()):
+            break
+    else:
+        if folder is None:
+            return None
+        raise CsdfError(f"--sdf3 {folder}: neither {names[0]} nor {names[1]} is there")
+
+    def command(question: str, kind: str, path: str) -> Sequence[str] | None:
+        program = found[f"sdf3analysis-{kind}"]
+        algorithms = {REPETITIONS: "repetition_vector", FRONT: "buffersize"}
+        algorithm = algorithms.get(question, question)
+        return None if program is None else [program, "--graph", path, "--algo", algorithm]
+
+    return Program(
+        name="SDF3", limit=2**31 - 1, command=command, factor=_sdf3_factor,
+        repetitions=_sdf3_repetitions, throughput=_sdf3_throughput, mcm=_sdf3_mcm, front=_sdf3_front,
+    )  # fmt: skip
+
+
+def _sdf3_factor(graph: Graph, repetitions: Mapping[str, int]) -> Fraction:
+    """By how much SDF3 exceeds the least repetition vector of a cyclo-static graph.
+
+    It scales by the least common multiple of the lengths of all rate lists; what the firings have in
+    common with it is not divided out.
+    """
+    if graph.kind == "sdf":
+        return Fraction(1)
+    return Fraction(lcm(*(actor.phases for actor in graph.actors)), gcd(*repetitions.values()))
+
+
+def _sdf3_repetitions(text: str, _graph: Graph, factor: Fraction) -> dict[str, int]:
+    found = {name: int(count) for name, count in re.findall(r"\[(.*)\] = (-?\d+)", text)}
+    if not found:
+        raise NoAnswer(f"no vector in {text[:60]!r}")
+    if not any(found.values()):
+        raise Inconsistent("all its repetitions are 0: the graph is inconsistent")
+    whole = {name: Fraction(count) / factor for name, count in found.items()}
+    return {name: int(one) if one.denominator == 1 else found[name] for name, one in whole.items()}
+
+
+def _sdf3_throughput(text: str, factor: Fraction) -> Speed:
+    said = _first(r"thr\(.*\) = (\S+)", text)
+    if said == NO_LIMIT:
+        return Speed(None, said)
+    return Speed(_number(said) * factor, said)
+
+
+def _sdf3_mcm(text: str) -> Fraction:
+    return _number(_first(r"MCM\(.*\) = (\S+)", text))
+
+
+_POINT = re.compile(r"thr='([^']*)' sz='(-?\d+)'>\s*<distribution>(.*?)</distribution>", re.DOTALL)
+
+
+def _sdf3_front(text: str, graph: Graph, factor: Fraction) -> list[Stored]:
+    loops = {channel.name for channel in graph.channels if channel.is_self_loop}
+    points = []
+    for speed, _, stored in _POINT.findall(text):
+        sizes = {
+            name: int(size) for name, size in re.findall(r"<ch name='([^']*)' sz='(-?\d+)'", stored)
+        }
+        size = sum(one for name, one in sizes.items() if name not in loops)
+        points.append(Stored(size, _number(speed) * factor, sizes))
+    if not points:
+        raise NoAnswer(f"no distribution in {text[:60]!r}")
+    return points
+
+
+def kiter(program: str | None) -> Program | None:
+    """Return Kiter, the given program or the one on the path; None where it is not.
+
+    Raises CsdfError for a program that is not there.
+    """
+    found = shutil.which("kiter" if program is None else program)
+    if found is None and program is not None:
+        found = shutil.which(os.path.join(program, "kiter"))
+        if found is None:
+            raise CsdfError(f"--kiter {program}: there is no such program")
+    if found is None:
+        return None
+    path_of_it = found
+
+    def command(question: str, _kind: str, path: str) -> Sequence[str]:
+        algorithms = {
+            REPETITIONS: "PrintInfos", THROUGHPUT: "KPeriodicThroughput",
+            FRONT: "ThroughputBufferingDSE",
+        }  # fmt: skip
+        return [path_of_it, "-f", path, "-a", algorithms[question]]
+
+    return Program(
+        name="Kiter", limit=2**63 - 1, command=command, factor=lambda *_: Fraction(1),
+        repetitions=_kiter_repetitions, throughput=_kiter_throughput, mcm=None, front=_kiter_front,
+    )  # fmt: skip
+
+
+_TASK = re.compile(r"^ +(\S+) \( +\d+\) +\d+ +\d+ +\S+ +(\d+) +\d+ +-?\d+ *$", re.MULTILINE)
+
+
+def _kiter_repetitions(text: str, _graph: Graph, _factor: Fraction) -> dict[str, int]:
+    found = {name: int(count) for name, count in _TASK.findall(text)}
+    if not found:
+        raise Inconsistent("it lists no tasks: its analysis calls the graph inconsistent")
+    return found
+
+
+def _kiter_throughput(text: str, _factor: Fraction) -> Speed:
+    said = _first(r"Throughput is\s+(\S+)", text)
+    return Speed(None, said, is_vague=True) if said == "inf" else Speed(_number(said), said)
+
+
+def _kiter_front(text: str, graph: Graph, _factor: Fraction) -> list[Stored]:
+    # Self-loops that only forbid overlap are left out of its lists, all others are in them.
+    loops = {channel.name for channel in graph.channels if channel.is_self_loop}
+    plain = {channel.name for channel in graph.channels if is_single_firing_loop(channel)}
+    counted = [channel.name for channel in graph.channels if channel.name not in plain]
+    points = []
+    for size, speed, listed in re.findall(r'^(\d+);([^;]+);"([^"]*)"', text, re.MULTILINE):
+        sizes = [int(one) for one in listed.split(",") if one]
+        known = dict(zip(counted, sizes, strict=True)) if len(sizes) == len(counted) else None
+        if speed == "inf":
+            raise NoAnswer("its front has the throughput inf")
+        extra = sum(one for name, one in (known or {}).items() if name in loops)
+        points.append(Stored(int(size) - extra, _number(speed), known))
+    if not points:
+        raise NoAnswer("it lists no distribution")
+    return points
+
+
+def _first(pattern: str, text: str) -> str:
+    found = re.search(pattern, text)
+    if found is None:
+        raise NoAnswer(f"nothing like {pattern!r} in {text[:60]!r}")
+    return found[1]
+
+
+def _number(text: str) -> Fraction:
+    try:
+        return rational(text)
+    except MalformedText:
+        raise NoAnswer(f"it prints {text!r} for a number") from None
+
+
+class Clock:
+    """Seconds that a program took for its first answer; experiments behind it do not count."""
+
+    def __init__(self) -> None:
+        self.seconds: float | None = None
+
+    def timed(self, program: Program, question: str, kind: str, path: str, limit: float) -> str:
+        """Return what a program prints."""
+        begin = time.perf_counter()
+        try:
+            return program.answer(question, kind, path, limit)
+        finally:
+            self.seconds = self.seconds or time.perf_counter() - begin

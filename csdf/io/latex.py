@@ -1,0 +1,40 @@
+"""Tables of LaTeX, for documents that load the package booktabs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+ESCAPES = str.maketrans(
+    {sign: f"\\{sign}" for sign in "{}$&#%_"}
+    | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}"}
+)
+
+
+def escaped(text: str) -> str:
+    """Return a text that stands for itself in LaTeX; breaks of lines are spaces."""
+    return " ".join(text.translate(ESCAPES).split())
+
+
+def booktabs(
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    texts: Iterable[int] = (0,),
+    remarks: Iterable[str] = (),
+) -> str:
+    """Return a tabular; heads and cells are LaTeX already.
+
+    texts: the columns that stand at the left, all others at the right. remarks: comments above it.
+    """
+    left = set(texts)
+    columns = "".join("l" if place in left else "r" for place in range(len(heads)))
+    comments = [f"% {' '.join(one.split())}" for one in remarks]
+    lines = [" & ".join(row) + r" \\" for row in (heads, *rows)]
+    return "\n".join(
+        [
+            *comments, "% In a LaTeX document with \\usepackage{booktabs}: \\input this file.",
+            rf"\begin{{tabular}}{{{columns}}}", r"\toprule", lines[0], r"\midrule", *lines[1:],
+            r"\bottomrule", r"\end{tabular}", "",
+        ]
+    )  # fmt: skip

@@ -1,0 +1,309 @@
+"""Piecewise rational functions through exact values: the simplest formula of a list of numbers.
+
+A formula was checked at every value that it is about, and says nothing beyond its range. Pieces are
+intervals, or the values in an interval with one remainder: sizes of buffers depend on greatest common
+divisors, and so on remainders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from importlib import import_module
+from math import comb, gcd, inf, lcm
+from typing import Any
+
+from csdf.errors import CsdfError
+from csdf.model.shown import Shown
+
+MOST_FITTED = 500  # values through which a formula is laid; the work grows faster than they do
+MODULI = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12)  # by whose remainders a formula may differ
+# Degrees of numerator and denominator, simple ones first. With more of them most sequences of some
+# dozens of numbers would have a formula, of as many coefficients as there are numbers.
+DEGREES = ((0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1), (2, 1))
+SHARE = 2  # a formula has at most one coefficient or end for every so many values
+Polynomial = tuple[Fraction, ...]  # coefficients, that of the constant first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece(Shown):
+    """A rational function on an arithmetic progression: first, first + step, .. last."""
+
+    JSON = ("first", "last", "step", "numerator", "denominator", "text")
+
+    parameter: str
+    first: int
+    last: int
+    step: int
+    numerator: Polynomial
+    denominator: Polynomial
+
+    def value(self, number: int | Fraction) -> Fraction:
+        """Return the value of the function."""
+        return _value(self.numerator, number) / _value(self.denominator, number)
+
+    @property
+    def text(self) -> str:
+        """The function in a line."""
+        return _function(self, _polynomial_text, "{}/({})")
+
+    @property
+    def latex(self) -> str:
+        """The function as a formula of LaTeX."""
+        return _function(self, _polynomial_latex, r"\frac{{{}}}{{{}}}")
+
+    @property
+    def where(self) -> str:
+        """The values at which it holds."""
+        name = self.parameter
+        if self.first == self.last:
+            return f"{name} = {self.first}"
+        every = "" if self.step == 1 else f", {name} mod {self.step} = {self.first % self.step}"
+        return f"{self.first} <= {name} <= {self.last}{every}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Formula(Shown):
+    """A piecewise function of one parameter that was computed at every value of its range.
+
+    divisor: by what each value of it is divided, such as `gcd(n, 6)`, in words and in LaTeX;
+    divisors: its values, none where there is no divisor.
+    """
+
+    JSON = ("text", "pieces", "divisor", "latex")
+
+    parameter: str
+    pieces: tuple[Piece, ...]
+    divisor: tuple[str, str] | None = None
+    divisors: Mapping[int, Fraction] = field(default_factory=dict)
+
+    def value(self, number: int) -> Fraction:
+        """Return the value at an integer in the range. Raises CsdfError elsewhere."""
+        for one in self.pieces:
+            if one.first <= number <= one.last and (number - one.first) % one.step == 0:
+                return one.value(number) / self.divisors.get(number, Fraction(1))
+        raise CsdfError(f"{self.parameter} = {number} is not in the range of the formula")
+
+    @property
+    def text(self) -> str:
+        """The function in a line."""
+        under = f", divided by {self.divisor[0]}" if self.divisor else ""
+        return "; ".join(f"{one.text} for {one.where}" for one in self.pieces) + under
+
+    @property
+    def latex(self) -> str:
+        """The function as a formula of LaTeX."""
+        rows = [rf"{one.latex} & \text{{for }} {_where_latex(one)}" for one in self.pieces]
+        under = rf"\frac{{1}}{{{self.divisor[1]}}} " if self.divisor else ""
+        return under + "\\begin{cases}\n" + " \\\\\n".join(rows) + "\n\\end{cases}"
+
+    def to_sympy(self) -> Any:
+        """Return the function as a Piecewise of SymPy, before it is divided by the divisor."""
+        sympy = import_module("sympy")  # slow to import, and needed for this alone
+        symbol = sympy.Symbol(self.parameter, integer=True)
+
+        def of(row: Polynomial) -> Any:
+            return sum(
+                (
+                    sympy.Rational(one.numerator, one.denominator) * symbol**power
+                    for power, one in enumerate(row)
+                ),
+                sympy.Integer(0),
+            )
+
+        def where(piece: Piece) -> Any:
+            bounds = (symbol >= piece.first, symbol <= piece.last)
+            if piece.step == 1:
+                return sympy.And(*bounds)
+            return sympy.And(*bounds, sympy.Eq(symbol % piece.step, piece.first % piece.step))
+
+        pieces = ((of(one.numerator) / of(one.denominator), where(one)) for one in self.pieces)
+        return sympy.Piecewise(*pieces)
+
+
+def cost(formula: Formula | None) -> float:
+    """Return the number of coefficients and ends of a formula; without bound where there is none."""
+    return (
+        inf if formula is None else sum(map(_cost, formula.pieces)) + (formula.divisor is not None)
+    )
+
+
+def piecewise(
+    parameter: str, numbers: Sequence[int], values: Sequence[Fraction | None]
+) -> Formula | None:
+    """Return the simplest piecewise rational function through all values that are known.
+
+    Simple is what has few coefficients and ends; None where that is more than half of the values, so
+    that a list would say it as well. numbers: in equal steps.
+    """
+    best: list[Piece] | None = None
+    most = sum(one is not None for one in values) // SHARE
+    for degrees in DEGREES:
+        for modulus in MODULI if not degrees[1] else MODULI[:4]:
+            pieces: list[Piece] = []
+            for remainder in range(modulus):
+                points = list(zip(numbers, values, strict=True))[remainder::modulus]
+                pieces += _pieces(parameter, points, degrees, most)
+                total = sum(map(_cost, pieces))
+                if total > most:
+                    break
+            else:
+                if pieces and (best is None or total < sum(map(_cost, best))):
+                    best, most = pieces, total
+    if best is None:
+        return None
+    return Formula(
+        parameter=parameter, pieces=tuple(sorted(best, key=lambda one: (one.first, one.last)))
+    )
+
+
+def _cost(piece: Piece) -> int:
+    points = (piece.last - piece.first) // piece.step + 1
+    return 1 + min(points, len(piece.numerator) + len(piece.denominator) - 1)
+
+
+def _pieces(
+    parameter: str,
+    points: Sequence[tuple[int, Fraction | None]],
+    degrees: tuple[int, int],
+    most: int,
+) -> Iterator[Piece]:
+    """The longest pieces one after the other; at most so many."""
+    at, step = 0, points[1][0] - points[0][0] if len(points) > 1 else 1
+    for _ in range(most + 1):
+        while at < len(points) and points[at][1] is None:
+            at += 1
+        if at == len(points):
+            return
+        end = at
+        while end < len(points) and points[end][1] is not None:
+            end += 1
+        run = [(number, value) for number, value in points[at:end] if value is not None]
+        numerator, denominator, length = _longest(run, degrees)
+        first, last = run[0][0], run[length - 1][0]
+        yield Piece(
+            parameter=parameter, first=first, last=last, step=step if length > 1 else 1,
+            numerator=numerator, denominator=denominator,
+        )  # fmt: skip
+        at += length
+
+
+def _longest(
+    run: Sequence[tuple[int, Fraction]], degrees: tuple[int, int]
+) -> tuple[Polynomial, Polynomial, int]:
+    """The function of these degrees through the most points from the first on, and their number."""
+    size = sum(degrees) + 1
+    is_one = len(run) > size and (degrees[1] > 0 or _is_polynomial(run[: size + 1]))
+    found = _through(run[:size], degrees) if is_one else None
+    length = 0
+    if found is not None:
+        numerator, denominator = found
+        for number, value in run:
+            below = _value(denominator, number)
+            if not below or _value(numerator, number) != value * below:
+                break
+            length += 1
+    if found is None or length <= size:  # a list says as much
+        return (run[0][1],), (Fraction(1),), 1
+    return numerator, denominator, length
+
+
+def _is_polynomial(points: Sequence[tuple[int, Fraction]]) -> bool:
+    """Whether the last difference of values in equal steps is zero."""
+    degree = len(points) - 1
+    return not sum((-1) ** at * comb(degree, at) * value for at, (_, value) in enumerate(points))
+
+
+def _through(
+    points: Sequence[tuple[int, Fraction]], degrees: tuple[int, int]
+) -> tuple[Polynomial, Polynomial] | None:
+    """The function numerator / denominator through the points, with integer coefficients."""
+    above, below = degrees
+    rows = [
+        [Fraction(n) ** power for power in range(above + 1)]
+        + [-value * Fraction(n) ** power for power in range(below + 1)]
+        for n, value in points
+    ]
+    solution = _null_vector(rows, above + below + 2)
+    denominator = solution[above + 1 :]
+    if not any(denominator):
+        return None
+    scale = lcm(*(one.denominator for one in solution))
+    shared = gcd(*(int(one * scale) for one in solution))
+    leading = next(one for one in reversed(denominator) if one)
+    factor = Fraction(scale, shared) * (1 if leading > 0 else -1)
+    scaled = [one * factor for one in solution]
+    return tuple(scaled[: above + 1]), tuple(scaled[above + 1 :])
+
+
+def _null_vector(rows: list[list[Fraction]], width: int) -> list[Fraction]:
+    """A vector that is not zero and orthogonal to all rows, which are fewer than its entries."""
+    pivots: list[int] = []
+    for column in range(width):
+        done = len(pivots)
+        chosen = next((at for at in range(done, len(rows)) if rows[at][column]), None)
+        if chosen is None:
+            continue
+        rows[done], rows[chosen] = rows[chosen], rows[done]
+        head = rows[done][column]
+        rows[done] = [one / head for one in rows[done]]
+        for at, row in enumerate(rows):
+            if at != done and row[column]:
+                factor = row[column]
+                rows[at] = [a - factor * b for a, b in zip(row, rows[done], strict=True)]
+        pivots.append(column)
+    free = next(column for column in range(width) if column not in pivots)
+    solution = [Fraction(0)] * width
+    solution[free] = Fraction(1)
+    for row, column in zip(rows, pivots, strict=False):
+        solution[column] = -row[free]
+    return solution
+
+
+def _value(coefficients: Polynomial, number: int | Fraction) -> Fraction:
+    return sum(
+        (one * Fraction(number) ** power for power, one in enumerate(coefficients)), Fraction(0)
+    )
+
+
+def _function(piece: Piece, told: Callable[[str, Polynomial], str], quotient: str) -> str:
+    """The function as a text, in brackets where it needs them."""
+    above, below = told(piece.parameter, piece.numerator), told(piece.parameter, piece.denominator)
+    if below == "1":
+        return above
+    if quotient.startswith("\\"):
+        return quotient.format(above, below)
+    return "/".join(f"({one})" if " " in one else one for one in (above, below))
+
+
+def _terms(name: str, coefficients: Polynomial, power_form: str, times: str) -> str:
+    text = ""
+    for power, one in reversed(list(enumerate(coefficients))):
+        if not one:
+            continue
+        variable = "" if not power else name if power == 1 else power_form.format(name, power)
+        size = str(abs(one)) if abs(one) != 1 or not power else ""
+        sign = (" - " if one < 0 else " + ") if text else "-" if one < 0 else ""
+        text += sign + size + (times if size and variable else "") + variable
+    return text or "0"
+
+
+def _polynomial_text(name: str, coefficients: Polynomial) -> str:
+    return _terms(name, coefficients, "{}**{}", "*")
+
+
+def _polynomial_latex(name: str, coefficients: Polynomial) -> str:
+    return _terms(name, coefficients, "{}^{{{}}}", " ")
+
+
+def _where_latex(piece: Piece) -> str:
+    name = piece.parameter
+    if piece.first == piece.last:
+        return f"{name} = {piece.first}"
+    every = (
+        ""
+        if piece.step == 1
+        else rf",\ {name} \equiv {piece.first % piece.step} \pmod{{{piece.step}}}"
+    )
+    return rf"{piece.first} \le {name} \le {piece.last}{every}"

@@ -1,0 +1,504 @@
+"""Graphs whose rates, tokens, sizes and durations are expressions in parameters, and their instances.
+
+A file is kept as a text with gaps, one for each expression. With the gaps filled by numbers it is a
+file like any other, and its own reader makes the instance: what is checked there is checked here, too,
+with the same lines in its messages.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import import_module
+from itertools import product
+from math import lcm
+from typing import Any
+
+from csdf.arguments import public
+from csdf.errors import CsdfError, UnreadableFile, counted
+from csdf.io import files, json_graph
+from csdf.io.json_value import JsonValue
+from csdf.model.exact import Exact, MalformedText, exact, natural, rational
+from csdf.model.expression import Expression, has_names
+from csdf.model.graph import FORMAT, VERSION, Graph
+from csdf.names import meant
+
+Term = Fraction | Expression  # a number, or what it depends on
+Terms = tuple[Term, ...]
+Values = Mapping[str, Fraction]  # of the parameters
+
+PROBES = (1, 2, 3, 4, 5, 6, 8, 12)  # values of a parameter that an unknown graph is tried with
+MOST_PROBES = 40
+MOST_PHASES = 100_000  # of an actor; each of its terms is looked at by itself
+NUMBERS = ("production", "consumption", "release")
+NO_EXPRESSIONS = (".csv", ".pi", ".scenario")  # suffixes of other formats of graphs
+SCALARS = ("initial_tokens", "capacity", "token_size")
+
+_ATTRIBUTE = re.compile(
+    r"""<!--.*?-->|\b(?:rate|time|initialTokens|sz|size|capacity|release)\s*=\s*("[^"<]*"|'[^'<]*')""",
+    re.DOTALL,
+)
+_GAP = re.compile("@([0-9]+)@")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParametricChannel:
+    """A channel of a graph with parameters, as far as its rates."""
+
+    name: str
+    producer: str
+    consumer: str
+    production: Terms
+    consumption: Terms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParametricGraph:
+    """Actors and channels whose numbers may be expressions in parameters.
+
+    actors: their durations in the units of the user. others: the expressions that are neither rates
+    nor durations. `at` gives the graph at values of the parameters.
+    """
+
+    name: str
+    actors: Mapping[str, Terms]
+    channels: tuple[ParametricChannel, ...]
+    others: tuple[Expression, ...]
+    _filled: Callable[[Values], Graph]
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of all parameters, in the order of the alphabet."""
+        return tuple(sorted({name for one in self._expressions for name in one.names}))
+
+    def is_only_in_durations(self, parameter: str) -> bool:
+        """Whether nothing but durations depends on a parameter."""
+        elsewhere = [*self.others, *_expressions_of(self._rates)]
+        return not any(parameter in one.names for one in elsewhere)
+
+    def at(self, values: Mapping[str, Exact] | None = None, **more: Exact) -> Graph:
+        """Return the graph at exact values, one for each parameter.
+
+        Raises CsdfError for a parameter without a value and for an unknown one; UnreadableFile where
+        an expression has no value that may stand in its place, such as a negative rate.
+        """
+        given = {
+            name: exact(value, f"parameter {name!r}:")
+            for name, value in {**(values or {}), **more}.items()
+        }
+        known = self.parameters
+        for name in given:
+            if name not in known:
+                listed = ", ".join(known) or "none"
+                raise CsdfError(
+                    f"graph {self.name!r} has no parameter {name!r}{meant(name, known)}; "
+                    f"it has {listed}"
+                )
+        missing = [name for name in known if name not in given]
+        if missing:
+            raise CsdfError(
+                f"graph {self.name!r} has the {counted(len(known), 'parameter')} {', '.join(known)}; "
+                f"{', '.join(missing)} without a value"
+            )
+        return self._filled(given)
+
+    def sample(self) -> tuple[dict[str, Fraction], Graph]:
+        """Return small values at which all numbers are in order, and the graph there.
+
+        Raises UnreadableFile with what is wrong at the first values, where none will do.
+        """
+        first: CsdfError | None = None
+        tried = product(PROBES, repeat=len(self.parameters))
+        for _, numbers in zip(range(MOST_PROBES), sorted_by_sum(tried), strict=False):
+            values = {
+                name: Fraction(value) for name, value in zip(self.parameters, numbers, strict=True)
+            }
+            try:
+                return values, self.at(values)
+            except CsdfError as error:
+                first = first or error
+        raise first or CsdfError(f"graph {self.name!r} has no values to be tried with")
+
+    @property
+    def _rates(self) -> Iterator[Terms]:
+        return (rates for one in self.channels for rates in (one.production, one.consumption))
+
+    @property
+    def _expressions(self) -> list[Expression]:
+        return [*self.others, *_expressions_of([*self._rates, *self.actors.values()])]
+
+
+def sorted_by_sum(tried: Iterable[tuple[int, ...]]) -> Iterable[tuple[int, ...]]:
+    """Return combinations of small numbers, equal ones and small ones first, as far as they are few."""
+    combinations = [one for _, one in zip(range(MOST_PROBES), tried, strict=False)]
+    return sorted(combinations, key=lambda one: (len(set(one)), sum(one)))
+
+
+@public
+def read_parametric_graph(
+    path: str | os.PathLike[str],
+    *,
+    assume_zero_times: bool = False,
+    buffer_sizes: bool | None = None,
+    most: int = files.LARGEST_FILE_BYTES,
+) -> ParametricGraph:
+    """Return the graph of an SDF3 (.xml) or JSON (.json) file with expressions for numbers.
+
+    Expressions stand in XML in the attributes rate, time, initialTokens, sz, size, capacity and
+    release, in JSON as texts in the place of numbers. In XML `2*n` is two times n, while `2*3` still
+    stands for 3,3. The options are those of `read_graph`. Raises UnreadableFile.
+    """
+    name = os.fspath(path)
+    if files.suffix_of(name) in NO_EXPRESSIONS:
+        raise UnreadableFile(f"{name}: expressions are read in SDF3 XML (.xml) and JSON (.json)")
+    content = files.read_bytes(path, most)
+    if files.suffix_of(name) == ".json" or content.lstrip()[:1] == b"{":
+        return _from_json(files.decoded(content, name), name)
+    options = {"assume_zero_times": assume_zero_times, "buffer_sizes": buffer_sizes, "most": most}
+    return _from_xml(content, name, options)
+
+
+def parameters_of_file(path: str | os.PathLike[str], most: int) -> tuple[str, ...]:
+    """Return the parameters of a file that its reader has refused; none where it has other faults."""
+    try:
+        return read_parametric_graph(path, most=most).parameters
+    except CsdfError:
+        return ()
+
+
+class _Gaps:
+    """Collects the expressions of a text; each is kept once."""
+
+    def __init__(self) -> None:
+        self.listed: list[Expression] = []
+        self._numbers: dict[str, int] = {}
+
+    def mark(self, text: str) -> str:
+        """Return what stands for an expression. Raises MalformedText."""
+        found = Expression(text)
+        number = self._numbers.setdefault(found.text, len(self.listed))
+        if number == len(self.listed):
+            self.listed.append(found)
+        return f"@{number}@"
+
+    def term(self, text: str) -> Term:
+        """Return the number or the expression that an entry is. Raises MalformedText."""
+        gap = _GAP.fullmatch(text.strip())
+        return rational(text) if gap is None else self.listed[int(gap[1])]
+
+
+def _from_xml(content: bytes, name: str, options: Mapping[str, Any]) -> ParametricGraph:
+    source = import_module("csdf.io.sdf3.source")
+    actor_texts = import_module("csdf.io.sdf3.actors")
+    reader = import_module("csdf.io.sdf3.reader")
+    text = source.open_document(content, name, options["most"]).text
+    text = re.sub(r"\A\s*<\?xml[^>]*\?>", lambda found: "\n" * found[0].count("\n"), text)
+    gaps = _Gaps()
+    pattern = _ATTRIBUTE.sub(lambda found: _with_gaps(found, gaps, text, name), text)
+    document = source.open_document(pattern.encode(), name, options["most"])
+    zero = bool(options["assume_zero_times"])
+    texts = actor_texts.read_actor_texts(document, assume_zero_times=zero)
+    channels = reader.read_channel_texts(document, texts)
+
+    def terms(element: Any, what: str, sequence: str, phases: int) -> Terms:
+        if phases > MOST_PHASES:
+            limit = f"a graph with parameters has at most {MOST_PHASES} of an actor"
+            raise document.refusal(element, f"{what}: {phases} phases; {limit}")
+        try:
+            return _sequence(sequence, phases, gaps)
+        except MalformedText as error:
+            raise document.refusal(element, f"{what} {error}") from None
+
+    times = {}
+    for actor, found in texts.items():
+        marked = [one.is_default for one in found.processors]
+        chosen = actor_texts.chosen_processor(marked)
+        sequence = "0" if chosen is None else found.processors[chosen].sequence
+        times[actor] = terms(found.element, f"actor {actor!r}: time", sequence, found.phases)
+    listed = []
+    for one in channels.values():
+        made, taken = (
+            terms(one.element, f"channel {one.name!r}: rate", port.sequence, end.phases)
+            for port, end in ((one.source, one.producer), (one.destination, one.consumer))
+        )
+        ends = {"producer": one.producer.name, "consumer": one.consumer.name}
+        listed.append(ParametricChannel(name=one.name, production=made, consumption=taken, **ends))
+    shown_ones = {*_expressions_of(times.values())}
+    shown_ones.update(
+        _expressions_of([rates for one in listed for rates in (one.production, one.consumption)])
+    )
+
+    def filled(values: Values) -> Graph:
+        found = _fill(pattern, gaps, values, name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return reader.parse_sdf3(found.encode(), name, **options)  # type: ignore[no-any-return]
+
+    return ParametricGraph(
+        name=import_module("csdf.io.sdf3.document").graph_name(document),
+        actors=times, channels=tuple(listed), _filled=filled,
+        others=tuple(one for one in gaps.listed if one not in shown_ones),
+    )  # fmt: skip
+
+
+def _with_gaps(found: re.Match[str], gaps: _Gaps, text: str, name: str) -> str:
+    """An attribute with a gap for each of its expressions."""
+    if found[1] is None or not has_names(found[1]):
+        return found[0]
+    quote, value = found[1][0], found[1][1:-1]
+    head = found[0][: -len(found[1])]
+    try:
+        parts = [
+            sign if sign in (",", ";") else gaps.mark(sign) if has_names(sign) else sign
+            for sign in _entries(value)
+        ]
+    except MalformedText as error:
+        line = text.count("\n", 0, found.start()) + 1
+        raise UnreadableFile(f"{name}:{line}: {head.strip(' =')} {error}") from None
+    return f"{head}{quote}{''.join(parts)}{quote}"
+
+
+def _entries(value: str) -> list[str]:
+    """The entries of a list and the signs between them; commas within brackets are no such signs."""
+    found, depth = [""], 0
+    for sign in value:
+        depth += (sign == "(") - (sign == ")")
+        if sign in ",;" and depth == 0:
+            found += [sign, ""]
+        else:
+            found[-1] += sign
+    return found
+
+
+def _sequence(text: str, phases: int, gaps: _Gaps) -> Terms:
+    """The numbers and expressions of each phase; numbers may have a count before them."""
+    found: list[Term] = []
+    for entry in text.split(","):
+        count, star, value = entry.partition("*")
+        found += [gaps.term(value if star else entry)] * (natural(count) if star else 1)
+    return tuple(found) * (phases // len(found))
+
+
+def _expressions_of(lists: Iterable[Terms]) -> list[Expression]:
+    return [one for terms in lists for one in terms if isinstance(one, Expression)]
+
+
+def _fill(pattern: str, gaps: _Gaps, values: Values, name: str) -> str:
+    """The text with numbers for its gaps; each stands in the line of its expression."""
+    known: dict[int, str] = {}
+
+    def number(gap: re.Match[str]) -> str:
+        place = int(gap[1])
+        if place not in known:
+            try:
+                known[place] = str(gaps.listed[place].value(values))
+            except MalformedText as error:
+                line = pattern.count("\n", 0, gap.start()) + 1
+                raise UnreadableFile(f"{name}:{line}: {error}") from None
+        return known[place]
+
+    return _GAP.sub(number, pattern)
+
+
+def _from_json(text: str, name: str) -> ParametricGraph:
+    document = JsonValue.parse(text, name)
+    if document["format"].text() != FORMAT:
+        raise document["format"].refusal(f"expected {FORMAT!r}")
+    unit = document["time_unit"].fraction()
+    gaps = _Gaps()
+    actors = {
+        one["name"].text(): tuple(
+            _scaled(_term(entry, gaps), unit, gaps) for entry in one["durations"].items()
+        )
+        for one in document["actors"].items()
+    }
+    others: list[Term] = []
+    channels = []
+    for one in document["channels"].items():
+        production, consumption = (
+            tuple(_term(entry, gaps) for entry in one[key].items()) for key in NUMBERS[:2]
+        )
+        others += [_term(one[key], gaps) for key in SCALARS if not one[key].is_null]
+        if not one["release"].is_null:
+            others += [_term(entry, gaps) for entry in one["release"].items()]
+        channels.append(
+            ParametricChannel(
+                name=one["name"].text(), producer=one["producer"].text(),
+                consumer=one["consumer"].text(), production=production, consumption=consumption,
+            )
+        )  # fmt: skip
+    return ParametricGraph(
+        name=document["name"].text(), actors=actors, channels=tuple(channels),
+        others=tuple(_expressions_of([tuple(others)])),
+        _filled=lambda values: _filled_json(document, values),
+    )  # fmt: skip
+
+
+def _term(entry: JsonValue, gaps: _Gaps) -> Term:
+    if not isinstance(entry.value, str):
+        return Fraction(entry.natural())
+    try:
+        found = gaps.term(gaps.mark(entry.value))
+        return found if isinstance(found, Fraction) or found.names else found.value({})
+    except MalformedText as error:
+        raise entry.refusal(f"expected a number or an expression: {error}") from None
+
+
+def _scaled(term: Term, unit: Fraction, gaps: _Gaps) -> Term:
+    """A duration in the units of the user."""
+    if isinstance(term, Fraction):
+        return term * unit
+    return (
+        term
+        if unit == 1
+        else gaps.term(gaps.mark(f"({term.text}) * {unit.numerator} / {unit.denominator}"))
+    )
+
+
+def _filled_json(document: JsonValue, values: Values) -> Graph:
+    """The graph of a JSON document with numbers in the place of expressions."""
+    actors = []
+    times: list[list[Fraction]] = []
+    for one in document["actors"].items():
+        times.append([_number(entry, values) for entry in one["durations"].items()])
+        actors.append(one)
+    scale = lcm(*(time.denominator for row in times for time in row))
+    whole = dict(document.value)
+    whole["time_unit"] = str(document["time_unit"].fraction() / scale)
+    whole["actors"] = [
+        one.value
+        | {"durations": [int(time * scale) for time in row]}
+        | ({"processors": _finer(one["processors"], scale)} if scale > 1 else {})
+        for one, row in zip(actors, times, strict=True)
+    ]
+    whole["channels"] = []
+    for one in document["channels"].items():
+        found = dict(one.value)
+        for key in NUMBERS:
+            if not one[key].is_null:
+                found[key] = [_whole(entry, values) for entry in one[key].items()]
+        for key in SCALARS:
+            if not one[key].is_null:
+                found[key] = _whole(one[key], values)
+        whole["channels"].append(found)
+    return JsonValue(whole, document.file, "").built(Graph, json_graph.SHAPES)
+
+
+def _finer(processors: JsonValue, scale: int) -> list[Any]:
+    return [
+        one.value | {"durations": [time * scale for time in one["durations"].naturals()]}
+        for one in processors.items()
+    ]
+
+
+def _number(entry: JsonValue, values: Values) -> Fraction:
+    if not isinstance(entry.value, str):
+        return Fraction(entry.natural())
+    try:
+        found = Expression(entry.value).value(values)
+    except MalformedText as error:
+        raise entry.refusal(f"expected an expression with a value: {error}") from None
+    if found < 0:
+        raise entry.refusal(f"its value is {found}; expected 0 or more")
+    return found
+
+
+def _whole(entry: JsonValue, values: Values) -> int:
+    found = _number(entry, values)
+    if found.denominator != 1:
+        raise entry.refusal(f"its value is {found}; expected an integer")
+    return int(found)
+
+
+Number = Exact  # an integer, a fraction, or a text with a number or an expression
+
+
+class ParametricBuilder:
+    """Collects actors and channels with expressions; `graph()` returns the graph with parameters.
+
+    As with GraphBuilder a single time or rate stands for all phases, and a shorter list repeats.
+    """
+
+    def __init__(self, name: str = "graph") -> None:
+        self._name = name
+        self._actors: dict[str, list[Any]] = {}
+        self._channels: list[dict[str, Any]] = []
+
+    def actor(
+        self, name: str, times: Number | Sequence[Number], *, overlap: bool = True
+    ) -> ParametricBuilder:
+        """Add an actor with the duration of each of its phases; see GraphBuilder.actor."""
+        if name in self._actors:
+            raise CsdfError(f"two actors are named {name!r}")
+        self._actors[name] = _listed(times)
+        if not overlap:
+            self.channel(name, 1, name, 1, initial_tokens=1, name=f"{name} self-loop")
+        return self
+
+    def channel(
+        self,
+        producer: str,
+        production: Number | Sequence[Number],
+        consumer: str,
+        consumption: Number | Sequence[Number],
+        *,
+        initial_tokens: Number = 0,
+        capacity: Number | None = None,
+        token_size: Number | None = None,
+        name: str | None = None,
+    ) -> ParametricBuilder:
+        """Add a channel; without a name it is called after its actors."""
+        wanted = title = name or f"{producer} to {consumer}"
+        taken = {one["name"] for one in self._channels}
+        number = 2
+        while name is None and title in taken:
+            title, number = f"{wanted} {number}", number + 1
+        self._channels.append(
+            {
+                "name": title, "producer": producer, "consumer": consumer,
+                "production": _listed(production), "consumption": _listed(consumption),
+                "initial_tokens": _plain(initial_tokens), "capacity": _plain(capacity),
+                "release": None, "token_size": _plain(token_size),
+            }
+        )  # fmt: skip
+        return self
+
+    def graph(self) -> ParametricGraph:
+        """Return the graph with parameters. Raises UnreadableFile naming what is wrong."""
+        phases = {name: len(times) for name, times in self._actors.items()}
+        ends = (("producer", "production"), ("consumer", "consumption"))
+        for one in self._channels:
+            for end, rates in ends:
+                phases[one[end]] = lcm(phases.get(one[end], 1), len(one[rates]))
+        channels = [
+            one | {rates: one[rates] * (phases[one[end]] // len(one[rates])) for end, rates in ends}
+            for one in self._channels
+        ]
+        actors = [
+            {"name": name, "durations": times * (phases[name] // len(times)), "processors": []}
+            for name, times in self._actors.items()
+        ]
+        document = {
+            "format": FORMAT, "version": VERSION, "name": self._name, "time_unit": "1",
+            "throughput_constraint": None, "actors": actors, "channels": channels, "origin": None,
+        }  # fmt: skip
+        return _from_json(json.dumps(document), f"graph {self._name!r}")
+
+
+def _listed(values: Any) -> list[Any]:
+    is_list = isinstance(values, Sequence) and not isinstance(values, str)
+    found = [_plain(one) for one in values] if is_list else [_plain(values)]
+    if not found:
+        raise CsdfError("a list of rates or durations is empty; give at least one")
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        raise CsdfError(f"{value!r} is not exact; write it as text")
+    return str(value) if isinstance(value, Fraction) else value

@@ -1,0 +1,337 @@
+"""A graph with parameters at many values: period, least storage, deadlock, and formulas of them.
+
+Every value in the range is computed by itself, exactly. A formula is looked for afterwards and holds at
+all of them, so its proof is the list; it says nothing beyond its range. Where one parameter stands in
+durations alone, and they grow with it linearly, the period between any two values is known from
+`csdf.analysis.parametric`, and the range may be as long as one likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise, product
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from csdf.analysis.consistency import repetition_vector
+from csdf.analysis.parametric import LinearSegment, Parameter, parametric_period
+from csdf.analysis.throughput import throughput
+from csdf.arguments import public
+from csdf.errors import CsdfError, Deadlocked, GaveUp, InconsistentGraph
+from csdf.model.expression import Expression
+from csdf.model.graph import Graph
+from csdf.model.shown import Shown, Tabular
+from csdf.parameters.formula import MOST_FITTED, Formula, cost, piecewise
+from csdf.parameters.graph import ParametricGraph
+from csdf.search.pareto import SmallestStorage
+from csdf.search.trade_off import smallest_storage
+from csdf.search.variables import SearchSpace
+from csdf.status import Status
+from csdf.time_limit import ENDS, Budget, Progress, Stop, stop_of
+
+if TYPE_CHECKING:
+    from csdf.parameters.consistency import SymbolicRepetitions
+
+MOST_VALUES = 20_000  # of all parameters together
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance(Shown):
+    """A graph with parameters at one value of each.
+
+    answer: `period`, `deadlock`, `inconsistent`, `invalid` where an expression has no value that may
+    stand in its place, or `unknown`; reason: of the last three. storage: the least without deadlock.
+    """
+
+    values: Mapping[str, Fraction]
+    answer: str
+    reason: str = ""
+    firings: int | None = None
+    period: Fraction | None = None
+    storage: SmallestStorage | None = None
+
+    @property
+    def size(self) -> int | None:
+        """Of the least storage; None where it is not known."""
+        found = self.storage
+        return None if found is None or found.point is None else found.point.size
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the instance as a JSON value."""
+        found = self.storage
+        return {
+            "values": {name: str(value) for name, value in self.values.items()},
+            "answer": self.answer,
+            "reason": self.reason or None,
+            "firings_per_iteration": self.firings,
+            "period": None if self.period is None else str(self.period),
+            "storage": self.size,
+            "storage_lower_bound": None if found is None else found.lower_bound,
+            "storage_status": None if found is None else str(found.status),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep(Tabular):
+    """A graph with parameters at all given values.
+
+    formulas: of the period and of the least storage, each where there is one. segments: the period as
+    a function of a parameter that stands in durations alone. is_complete: whether every instance
+    has its answer.
+    """
+
+    JSON = ("graph=name", "parameters", "instances", "formulas", "segments", "complete")
+    FLOATS = ("period",)
+
+    name: str
+    parameters: tuple[str, ...]
+    instances: tuple[Instance, ...]
+    formulas: Mapping[str, Formula]
+    segments: tuple[LinearSegment, ...] = ()
+    is_complete: bool
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return an exact row for each instance."""
+        return [
+            {
+                **dict(one.values), "answer": one.answer, "firings": one.firings, "period": one.period,
+                "storage": one.size,
+            }
+            for one in self.instances
+        ]  # fmt: skip
+
+
+@public
+def sweep(
+    graph: ParametricGraph,
+    values: Mapping[str, Sequence[Fraction]],
+    *,
+    change: Callable[[Graph], tuple[Graph, Sequence[str]]] = lambda graph: (graph, ()),
+    with_storage: bool = True,
+    repetitions: SymbolicRepetitions | None = None,
+    budget: Budget = None,
+) -> Sweep:
+    """Return the graph at all combinations of the values of its parameters.
+
+    change: of each instance, such as self-loops that limit auto-concurrency; it returns also the
+    channels that are no storage. repetitions: of the graph, as expressions; with these a period may be
+    a formula divided by the divisor of the repetition vector. Periods come first, then storage, with
+    what is left of the budget.
+    """
+    wanted = prod(map(len, values.values()))
+    if wanted > MOST_VALUES:
+        raise CsdfError(f"{wanted} combinations of values; at most {MOST_VALUES}")
+    stop = stop_of(budget)
+    names = graph.parameters
+    combinations = [
+        dict(zip(names, one, strict=True)) for one in product(*(values[name] for name in names))
+    ]
+    analyses = _Analyses(graph, change)
+    found: list[Instance] = []
+    segments: tuple[LinearSegment, ...] = ()
+    is_complete = True
+    varied = [name for name in names if len(values[name]) > 1]
+    try:
+        if len(varied) == 1:
+            segments = analyses.segments(varied[0], combinations, stop)
+        for number, one in enumerate(combinations):
+            stop.look(Progress(done=number, total=wanted))
+            found.append(analyses.instance(one, segments, varied, stop))
+        for number, instance in enumerate(found if with_storage else ()):
+            stop.look(Progress(done=number, total=wanted))
+            storage = analyses.storage(instance, stop.part(share=max(1 / (wanted - number), 0.01)))
+            found[number] = replace(instance, storage=storage)
+    except ENDS:
+        is_complete = False
+    is_complete = is_complete and all(
+        one.answer != "unknown" and (one.storage is None or one.storage.status is Status.OPTIMAL)
+        for one in found
+    )
+    try:
+        formulas = _formulas(varied, found, repetitions)
+    except ENDS:  # the time was over when the last value was known
+        formulas = {}
+    return Sweep(
+        name=graph.name, parameters=names, instances=tuple(found), is_complete=is_complete,
+        formulas=formulas, segments=segments,
+    )  # fmt: skip
+
+
+class _Analyses:
+    """Answers about instances; storage is known again where only durations differ."""
+
+    def __init__(
+        self, graph: ParametricGraph, change: Callable[[Graph], tuple[Graph, Sequence[str]]]
+    ) -> None:
+        self._graph, self._change = graph, change
+        self._known: dict[Graph, SmallestStorage] = {}
+
+    def instance(
+        self,
+        values: Mapping[str, Fraction],
+        segments: Sequence[LinearSegment],
+        varied: Sequence[str],
+        stop: Stop,
+    ) -> Instance:
+        """Return the instance with its period, without storage."""
+        try:
+            graph, _ = self._change(self._graph.at(values))
+            firings = sum(repetition_vector(graph).values())
+        except InconsistentGraph as error:
+            return Instance(values=values, answer="inconsistent", reason=str(error))
+        except CsdfError as error:
+            return Instance(values=values, answer="invalid", reason=str(error))
+        if segments:
+            number = values[varied[0]]
+            one = next(one for one in reversed(segments) if one.start <= number)
+            return Instance(
+                values=values, answer="period", firings=firings, period=one.period(number)
+            )
+        try:
+            period = throughput(graph, budget=stop).period
+        except GaveUp as end:
+            stop.end_whole(end.reason)
+            return Instance(
+                values=values, answer="unknown", reason=str(end.reason), firings=firings
+            )
+        answer = "deadlock" if period is None else "period"
+        return Instance(values=values, answer=answer, firings=firings, period=period)
+
+    def storage(self, instance: Instance, stop: Stop) -> SmallestStorage | None:
+        """Return the least storage without deadlock; None where the graph does not run."""
+        if instance.answer not in ("period", "unknown"):
+            return None
+        graph, loops = self._change(self._graph.at(instance.values))
+        actors = tuple(
+            replace(one, durations=(1,) * one.phases, processors=()) for one in graph.actors
+        )
+        untimed = replace(graph, actors=actors, origin=None, time_unit=Fraction(1))
+        known = self._known.get(untimed)
+        if known is None:
+            known = smallest_storage(untimed, SearchSpace(excluded=list(loops)), budget=stop)
+            if known.status is Status.OPTIMAL:
+                self._known = {untimed: known}
+        return known
+
+    def segments(
+        self, parameter: str, combinations: Sequence[Mapping[str, Fraction]], stop: Stop
+    ) -> tuple[LinearSegment, ...]:
+        """Return the period as a function of a parameter of durations alone; else nothing."""
+        fixed = combinations[0]
+        lines = {}
+        if not self._graph.is_only_in_durations(parameter):
+            return ()
+        for actor, terms in self._graph.actors.items():
+            found = [_linear(one, parameter, fixed) for one in terms]
+            rows = [one for one in found if one is not None and one[1] >= 0]
+            if len(rows) < len(terms):
+                return ()
+            if any(slope for _, slope in rows):
+                lines[actor] = rows
+        try:
+            graph, _ = self._change(self._graph.at(fixed))
+            return parametric_period(
+                graph,
+                Parameter(
+                    name=parameter,
+                    weights={
+                        actor: tuple(slope for _, slope in rows) for actor, rows in lines.items()
+                    },
+                    nominal=fixed[parameter],
+                    minimum=max(
+                        -base / slope for rows in lines.values() for base, slope in rows if slope
+                    ),
+                ),
+                budget=stop,
+            ).segments
+        except (Deadlocked, InconsistentGraph):
+            return ()
+        except GaveUp as end:
+            stop.end_whole(end.reason)
+            return ()
+        except CsdfError:
+            return ()
+
+
+Line = tuple[Fraction, Fraction]  # the value at zero, and the slope
+
+
+class _NotLinear(Exception):
+    """An expression is no linear function of the parameter."""
+
+
+def _linear(
+    term: Fraction | Expression, parameter: str, fixed: Mapping[str, Fraction]
+) -> Line | None:
+    """A term as a linear function of the parameter, all others being fixed; None where it is none."""
+    if isinstance(term, Fraction):
+        return term, Fraction(0)
+    values: dict[str, Any] = {name: (value, Fraction(0)) for name, value in fixed.items()}
+    values[parameter] = (Fraction(0), Fraction(1))
+    try:
+        found: Line = term.computed(values, lambda number: (number, Fraction(0)), _applied)
+    except (_NotLinear, ZeroDivisionError, CsdfError):
+        return None
+    return found
+
+
+def _applied(operator: str, operands: list[Line]) -> Line:
+    if len(operands) == 1 and operator == "-":
+        return -operands[0][0], -operands[0][1]
+    if operator in "+-" and len(operands) == 2:
+        sign = 1 if operator == "+" else -1
+        (base, slope), (other, more) = operands
+        return base + sign * other, slope + sign * more
+    if not any(slope for _, slope in operands):
+        numbers = {f"x{place}": base for place, (base, _) in enumerate(operands)}
+        call = f"{operator}({', '.join(numbers)})" if operator.isalpha() else operator.join(numbers)
+        return Expression(call).value(numbers), Fraction(0)
+    if operator == "*" and not (operands[0][1] and operands[1][1]):
+        (base, slope), (other, more) = operands
+        return base * other, base * more + slope * other
+    if operator == "/" and not operands[1][1]:
+        return operands[0][0] / operands[1][0], operands[0][1] / operands[1][0]
+    raise _NotLinear
+
+
+def _formulas(
+    varied: Sequence[str], found: Sequence[Instance], repetitions: SymbolicRepetitions | None
+) -> dict[str, Formula]:
+    """The formulas of what was computed, where one parameter goes through a range in equal steps."""
+    if len(varied) != 1 or len(found) < 4 or len(found) > MOST_FITTED:
+        return {}
+    name = varied[0]
+    numbers = [one.values[name] for one in found]
+    step = numbers[1] - numbers[0]
+    is_even = all(after - before == step for before, after in pairwise(numbers))
+    if not is_even or step <= 0 or any(one.denominator != 1 for one in numbers):
+        return {}
+    sizes = [
+        Fraction(one.size)
+        if one.storage and one.size and one.storage.status is Status.OPTIMAL
+        else None
+        for one in found
+    ]
+    places = [int(one) for one in numbers]
+    periods = [one.period for one in found]
+    formulas = {
+        "period": piecewise(name, places, periods),
+        "storage": piecewise(name, places, sizes),
+    }
+    if repetitions is not None and len(repetitions.cycles) == 1:
+        by = {
+            place: repetitions.divisor_at(one.values)
+            for place, one in zip(places, found, strict=True)
+            if one.period is not None
+        }
+        scaled = [
+            None if period is None else period * by[place]
+            for place, period in zip(places, periods, strict=True)
+        ]
+        whole = piecewise(name, places, scaled)
+        if whole is not None and cost(whole) + 1 < cost(formulas["period"]):
+            words = repetitions.divisors[0], repetitions.latex["divisors"][0]
+            formulas["period"] = replace(whole, divisor=words, divisors=by)
+    return {what: one for what, one in formulas.items() if one is not None}

@@ -1,0 +1,144 @@
+"""`csdf fifo hls`: cycles, deadlocks and smallest FIFO depths of a Vitis HLS dataflow design."""
+
+from __future__ import annotations
+
+import argparse
+
+from csdf.cli import answers, parsers
+
+PROGRAM = "csdf fifo hls"
+SECONDS = 10.0  # time limit of a search
+TRACE_SECONDS = 60.0
+OBJECTIVES = ("bits", "elements", "bram", "lut")
+STORAGES = ("srl", "lutram", "bram", "uram")
+FULL_SKEW = "full"
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parsers.new_parser(
+        PROGRAM,
+        "Cycles, deadlocks and the smallest FIFO depths of a Vitis HLS DATAFLOW design, from its C++ "
+        "and the report of one C synthesis. The source is compiled and run, with its test bench, to "
+        "trace its accesses of FIFOs; intervals and depths of pipelines come from the report. No tool "
+        "of the vendor is needed. By default the smallest depths for the fewest cycles.",
+        "csdf fifo hls models/fifo/hls_branch/branch.cpp --report models/fifo/hls_branch/csynth.xml",
+        "csdf fifo hls models/fifo/hls_branch/branch.cpp --report models/fifo/hls_branch --front "
+        "--objective bram",
+        work="planners.fifo.command.hls_work",
+        notes="THE SOURCE IS COMPILED AND RUN on this machine, in a folder of its own that is removed, "
+        "with limits of time and memory, as far as the operating system keeps them: run only what you "
+        "trust. Lanes of an array of streams may be read later than the report says, by up to the "
+        "depth of their reader: depths are found for the most, --skew says it better, --schedule "
+        "reads it. A file .csv in place of the source has one access in a line: "
+        "process,loop,iteration,fifo,read|write,stage.",
+    )
+    parser.add_argument(
+        "source",
+        metavar="FILE",
+        nargs="+",
+        help="C++ of the design (.cpp), or a table of accesses (.csv)",
+    )
+    parser.add_argument(
+        "--report",
+        metavar="PATH",
+        help="csynth.xml, or a folder with it or with <module>_csynth.xml of all modules; or .xml.gz",
+    )
+    parser.add_argument(
+        "--testbench", metavar="TB.cpp", nargs="+", default=None,
+        help="test bench whose main calls the top function; default: the function is called with zeros",
+    )  # fmt: skip
+    parser.add_argument("--top", metavar="NAME", help="top function; default: that of the report")
+    parser.add_argument(
+        "-I",
+        dest="include",
+        metavar="FOLDER",
+        action="append",
+        default=[],
+        help="folder of headers",
+    )
+    parser.add_argument(
+        "-D", dest="defines", metavar="NAME=VALUE", action="append", default=[], help="macro"
+    )
+    parser.add_argument(
+        "--compiler", metavar="PROGRAM", help="g++ or clang++; default: the first found"
+    )
+    parser.add_argument(
+        "--runs", metavar="TB.cpp", nargs="+", default=[],
+        help="more test benches, one a run: the depths suffice for all of them",
+    )  # fmt: skip
+    goal = parser.add_mutually_exclusive_group()
+    goal.add_argument(
+        "--cycles", type=answers.positive, metavar="N", help="at most so many cycles for a call"
+    )
+    goal.add_argument(
+        "--deadlock-free", action="store_true", help="the smallest memory without deadlock"
+    )
+    goal.add_argument(
+        "--front", action="store_true", help="the trade-off of the objective and the cycles"
+    )
+    parser.add_argument(
+        "--objective",
+        choices=OBJECTIVES,
+        default="bits",
+        help="what is to be small: bits, elements, block RAMs of 18 kbit (none up to 1024 bits), or "
+        "LUTs of shift registers; default: bits",
+    )
+    parser.add_argument(
+        "--storage",
+        choices=STORAGES,
+        help="all FIFOs as this kind of BIND_STORAGE; default: as in the source, else by their depths",
+    )
+    parser.add_argument(
+        "--skew",
+        type=_skew,
+        metavar="N",
+        default=None,
+        help="stages by which a lane is read later at most, or `full`: as many as its reader has; "
+        "default: full",
+    )
+    parser.add_argument(
+        "--schedule", metavar="FOLDER", help="*.verbose.sched.rpt of Vitis, in .autopilot/db"
+    )
+    parser.add_argument(
+        "--separate",
+        action="store_true",
+        help="a depth for each FIFO, not one for each array of them",
+    )
+    parser.add_argument(
+        "--in-place", action="store_true", help="write the pragmas of the depths into the source"
+    )
+    parser.add_argument(
+        "--tcl",
+        type=parsers.output_file(),
+        metavar="FILE",
+        help="write set_directive_stream of the depths",
+    )
+    parser.add_argument(
+        "--csdf",
+        type=parsers.output_file("xml", "json"),
+        metavar="FILE",
+        help="write the design, with these depths, as a CSDF graph: .xml or .json",
+    )
+    parsers.add_time_limit(parser, "for each search; then the best by then", SECONDS)
+    parser.add_argument(
+        "--trace-time",
+        type=answers.seconds,
+        metavar="TIME",
+        default=TRACE_SECONDS,
+        help=f"for each run of the source; default: {TRACE_SECONDS:g}s",
+    )
+    parser.add_argument(
+        "--trace-memory", type=answers.size, metavar="SIZE", default=2 * 10**9,
+        help="for each run of the source; default: 2GB",
+    )  # fmt: skip
+    parsers.add_json_option(parser)
+    parsers.add_output_option(
+        parser, "copy of the source with the pragmas of the depths, or the depths alone (.json)"
+    )
+    return parser
+
+
+def _skew(text: str) -> int | None:
+    """The skew; None for the most."""
+    return None if text == FULL_SKEW else answers.from_zero(text)

@@ -1,0 +1,200 @@
+"""Accesses of FIFOs in a table, for designs of other tools: process, loop, iteration, FIFO, stage.
+
+A file has a line `process,loop,iteration,fifo,read|write,stage` for each access, in the order of the
+program. Lines that begin with # say what the columns do not:
+
+    # loop PROCESS LOOP interval=1 depth=12
+    # fifo NAME bits=32 depth=16
+
+The stage of an access is counted from the begin of its iteration. Iterations of a loop begin an
+interval apart, and a loop 2 stages after the last one before it. Without a line for its loop the stage
+is counted from the begin of the process.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from csdf.errors import InvalidGraph, UnreadableFile
+from csdf.io.files import read_text
+from planners.fifo.hls.pipelines import (
+    LOOP_GAP,
+    Event,
+    Item,
+    StagedDesign,
+    StagedFifo,
+    StagedProcess,
+)
+from planners.kernels.stage_times import READ, WRITE
+
+COLUMNS = ("process", "loop", "iteration", "fifo", "read|write", "stage")
+MOST = 10**12  # of a number in the file
+
+
+@dataclass(slots=True)
+class _Process:
+    line: int
+    events: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    base: int = 0  # of the loop at hand
+    loop: str = ""
+    last: int = 0
+
+
+def read_accesses(file: Path) -> StagedDesign:
+    """Return the design of a table of accesses. Raises UnreadableFile, InvalidGraph."""
+    text = read_text(file)
+    loops: dict[tuple[str, str], tuple[int, int]] = {}
+    widths: dict[str, dict[str, int]] = {}
+    processes: dict[str, _Process] = {}
+    fifos: dict[str, int] = {}
+    lines: dict[str, int] = {}
+    ends: dict[tuple[int, int], tuple[str, int]] = {}
+    for number, row in enumerate(csv.reader(text.splitlines()), 1):
+        where = f"{file}:{number}"
+        if not row or not "".join(row).strip():
+            continue
+        if row[0].lstrip().startswith("#"):
+            _remark(",".join(row), where, loops, widths)
+            continue
+        cells = [one.strip() for one in row]
+        if tuple(cells) == COLUMNS:
+            continue
+        if len(cells) != len(COLUMNS):
+            raise UnreadableFile(
+                f"{where}: {len(cells)} columns; expected {len(COLUMNS)}: {','.join(COLUMNS)}"
+            )
+        name, loop, iteration, fifo, what, stage = cells
+        if what not in ("read", "write"):
+            raise UnreadableFile(f"{where}: access {what!r}; expected read or write")
+        kind = WRITE if what == "write" else READ
+        process = processes.setdefault(name, _Process(line=number))
+        place = fifos.setdefault(fifo, len(fifos))
+        lines.setdefault(fifo, number)
+        other, first = ends.setdefault((place, kind), (name, number))
+        if other != name:
+            raise InvalidGraph(
+                f"{where}: process {name!r} {what}s FIFO {fifo!r}, but {other!r} does so in line "
+                f"{first}; a FIFO has one writer and one reader"
+            )
+        if loop != process.loop:
+            process.loop = loop
+            is_first = not process.events
+            process.base = 0 if is_first else process.last + LOOP_GAP
+        at = _natural(stage, where, "stage")
+        if (name, loop) in loops:
+            interval, depth = loops[name, loop]
+            begin = process.base + _natural(iteration, where, "iteration") * interval
+            at += begin
+            process.last = max(process.last, begin + depth - 1, at)
+        else:
+            process.last = max(process.last, at)
+        process.events.setdefault(at, []).append((place, kind))
+    if not processes:
+        raise UnreadableFile(f"{file}: no access in it; expected lines {','.join(COLUMNS)}")
+    return _design(file, processes, fifos, lines, widths)
+
+
+def _remark(
+    text: str,
+    where: str,
+    loops: dict[tuple[str, str], tuple[int, int]],
+    widths: dict[str, dict[str, int]],
+) -> None:
+    words = text.lstrip("# \t").split()
+    if len(words) < 2 or words[0] not in ("loop", "fifo"):
+        return  # a remark for people
+    names = words[1:3] if words[0] == "loop" else words[1:2]
+    numbers: dict[str, int] = {}
+    for word in words[1 + len(names) :]:
+        found = re.fullmatch(r"(interval|depth|bits)=(\d+)", word)
+        if found is None or not 0 < int(found[2]) <= MOST:
+            raise UnreadableFile(
+                f"{where}: {word!r}; expected interval=N, depth=N or bits=N, with N from 1 on"
+            )
+        numbers[found[1]] = int(found[2])
+    if words[0] == "fifo":
+        widths[names[0]] = numbers
+        return
+    if len(names) < 2 or "interval" not in numbers or "depth" not in numbers:
+        raise UnreadableFile(f"{where}: expected # loop PROCESS LOOP interval=N depth=N")
+    loops[names[0], names[1]] = numbers["interval"], numbers["depth"]
+
+
+def _natural(text: str, where: str, what: str) -> int:
+    if not text.isdigit() or int(text) > MOST:
+        raise UnreadableFile(f"{where}: {what} {text!r}; expected a whole number from 0 to {MOST}")
+    return int(text)
+
+
+def _design(
+    file: Path,
+    processes: dict[str, _Process],
+    fifos: dict[str, int],
+    lines: dict[str, int],
+    widths: dict[str, dict[str, int]],
+) -> StagedDesign:
+    written = [0] * len(fifos)
+    read = [0] * len(fifos)
+    ends: list[dict[int, int]] = [{} for _ in fifos]
+    staged = []
+    for place, (name, process) in enumerate(processes.items()):
+        items: list[Item] = []
+        here = 0
+        for stage in sorted(process.events):
+            items.append(stage - here)
+            here = stage
+            accesses = process.events[stage]
+            for fifo, kind in accesses:
+                counts = written if kind == WRITE else read
+                counts[fifo] += 1
+                ends[fifo][kind] = place
+            if len(set(accesses)) < len(accesses):
+                raise InvalidGraph(
+                    f"{file}:{process.line}: process {name!r} has two accesses of a FIFO in stage "
+                    f"{stage}; a FIFO is read and written once in a cycle"
+                )
+            items.append(Event(tuple(accesses)))
+        staged.append(
+            StagedProcess(
+                name=name,
+                module=name,
+                file=str(file),
+                line=process.line,
+                tracks=(tuple(one for one in items if one != 0),),
+                stages=process.last,
+            )
+        )
+    found = []
+    for name, fifo in fifos.items():
+        if read[fifo] > written[fifo]:
+            raise InvalidGraph(
+                f"{file}:{lines[name]}: FIFO {name!r}: {read[fifo]} words are read, but only "
+                f"{written[fifo]} are written; the reader never ends"
+            )
+        own = widths.get(name, {})
+        found.append(
+            StagedFifo(
+                name=name,
+                group=name.split("[")[0],
+                bits=own.get("bits", 32),
+                depth=own.get("depth", 2),
+                kind="",
+                line=lines[name],
+                words=written[fifo],
+                writer=ends[fifo][WRITE],
+                reader=ends[fifo].get(READ, ends[fifo][WRITE]),
+            )
+        )
+    assumed = tuple(
+        f"{name}: 32 bits, as no line # fifo says its width" for name in fifos if name not in widths
+    )
+    return StagedDesign(
+        name=file.stem,
+        file=str(file),
+        fifos=tuple(found),
+        processes=tuple(staged),
+        assumptions=assumed,
+    )

@@ -1,0 +1,188 @@
+"""The answer of `csdf fifo hls`: cycles, what limits them, deadlocks, and smallest depths.
+
+Lanes may be read later than the report says (skew). Cycles in given depths are told for no skew, as far
+as the skew that is assumed matters beside it; depths are found for the skew that is assumed, so that
+they suffice for all that is less. Several runs are traces of one design for several inputs: the depths
+found suffice for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from csdf.errors import InvalidGraph
+from csdf.status import Status
+from csdf.time_limit import Stop
+from planners.fifo.design import LEAST_DEPTH
+from planners.fifo.hls.call import CallModel, Outcome
+from planners.fifo.hls.critical import Limit, limit
+from planners.fifo.hls.depths import CallSizing, fewest_cycles, front, sized, total_cost
+from planners.fifo.hls.pipelines import Skew, StagedDesign
+
+MOST_TRIED = 50_000_000  # stages of the calls that look for depths that are not needed
+Staging = Callable[[Skew], StagedDesign]  # the design for a skew
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """Depths to compare with: without skew, and with the skew that is assumed.
+
+    deadlocks_from: the least skew with a deadlock; None if there is none up to the assumed one.
+    """
+
+    depths: tuple[int, ...]
+    outcome: Outcome
+    assumed: Outcome
+    deadlocks_from: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallStudy:
+    """The answer for one design; of several runs, for the first, but the sizing is for all.
+
+    least: what no depths are faster than. sizing: the depths found; plain: those without skew, where
+    one was assumed. points: of the front, and whether they are all. idle: places never full in the
+    depths of the source. unneeded: places whose depth in the source could be 2 without a change.
+    """
+
+    model: CallModel
+    skew: Skew
+    largest_skew: int
+    least: Outcome
+    given: Tried
+    shallow: Tried
+    limit: Limit | None
+    sizing: CallSizing | None
+    plain: CallSizing | None
+    points: tuple[CallSizing, ...] = ()
+    is_complete: bool = False
+    idle: tuple[int, ...] = ()
+    unneeded: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """The goal of the depths: full rate unless cycles are given, or only no deadlock."""
+
+    cycles: int | None = None
+    only_live: bool = False
+    has_front: bool = False
+    objective: str = "bits"
+    skew: Skew = None
+    is_grouped: bool = True
+    storage: str = ""
+
+
+def study(runs: Sequence[Staging], question: Question, stops: Callable[[], Stop]) -> CallStudy:
+    """Return the answer. runs: the design as traced in each run."""
+    models = [_Models(one, question) for one in runs]
+    first = models[0]
+    model, nominal = first.at(question.skew), first.at(0)
+    for other in models[1:]:
+        if other.at(0).names != nominal.names:
+            raise InvalidGraph("the runs have different FIFOs; they have to be of one design")
+    look = stops().look
+    least = fewest_cycles(nominal, look)
+    given, shallow = nominal.given, (LEAST_DEPTH,) * len(nominal.members)
+    tried = _tried(first, given, question.skew, has_path=True)
+    why = tried.outcome
+    points: tuple[CallSizing, ...] = ()
+    is_complete = False
+    sizing = plain = None
+    if question.has_front:
+        found, is_complete = front(model, objective=question.objective, stop=stops())
+        points = tuple(found)
+    else:
+        sizing = _for_all([one.at(question.skew) for one in models], question, stops)
+        if question.skew != 0 and nominal.design.largest_skew and sizing.depths:
+            plain = _for_all([one.at(0) for one in models], question, stops)
+    unneeded = []
+    if why.cycles is not None and nominal.events * len(given) <= MOST_TRIED:
+        for place, depth in enumerate(given):
+            if depth > LEAST_DEPTH:
+                trial = (*given[:place], LEAST_DEPTH, *given[place + 1 :])
+                cycles = nominal.outcome(trial, limit=why.cycles).cycles
+                if cycles is not None and cycles <= why.cycles:
+                    unneeded.append(place)
+    return CallStudy(
+        model=model, skew=question.skew, largest_skew=nominal.design.largest_skew, least=least,
+        given=tried, shallow=_tried(first, shallow, question.skew),
+        limit=None if why.cycles is None else limit(nominal, why), sizing=sizing, plain=plain,
+        points=points, is_complete=is_complete,
+        idle=tuple(one for one in range(len(given)) if one not in why.full),
+        unneeded=tuple(unneeded),
+    )  # fmt: skip
+
+
+class _Models:
+    """The models of one run by their skew."""
+
+    def __init__(self, staging: Staging, question: Question) -> None:
+        self._staging, self._question = staging, question
+        self._found: dict[Skew, CallModel] = {}
+
+    def at(self, skew: Skew) -> CallModel:
+        """Return the model for a skew; without lanes it makes no difference."""
+        if skew not in self._found:
+            design = self._staging(skew)
+            if storage := self._question.storage:
+                fifos = tuple(replace(one, kind=storage) for one in design.fifos)
+                design = replace(design, fifos=fifos)
+            self._found[skew] = CallModel(design, is_grouped=self._question.is_grouped)
+        return self._found[skew]
+
+
+def _tried(
+    models: _Models, depths: tuple[int, ...], skew: Skew, *, has_path: bool = False
+) -> Tried:
+    nominal = models.at(0)
+    outcome = nominal.outcome(depths, has_path=has_path)
+    largest = nominal.design.largest_skew
+    assumed = models.at(skew).outcome(depths)
+    first = 0 if outcome.cycles is None else None
+    if outcome.cycles is not None and assumed.cycles is None:
+        low, high = 0, largest if skew is None else min(skew, largest)
+        while high - low > 1:  # more skew is never faster
+            middle = (low + high) // 2
+            if models.at(middle).outcome(depths).cycles is None:
+                high = middle
+            else:
+                low = middle
+        first = high
+    return Tried(depths=depths, outcome=outcome, assumed=assumed, deadlocks_from=first)
+
+
+def _for_all(
+    models: Sequence[CallModel], question: Question, stops: Callable[[], Stop]
+) -> CallSizing:
+    """Depths for the question in every run: for each place the largest that a run needs."""
+    found = [_for_one(model, question, stops()) for model in models]
+    best = found[0]
+    if len(found) == 1 or any(not one.depths for one in found):
+        return next((one for one in found if not one.depths), best)
+    depths = tuple(max(row) for row in zip(*(one.depths for one in found), strict=True))
+    cost = total_cost(models[0], depths, question.objective)
+    bound = max(one.lower_bound for one in found)
+    outcomes = [model.outcome(depths) for model in models]
+    is_enough = all(
+        outcome.cycles is not None and (one.goal is None or outcome.cycles <= one.goal)
+        for outcome, one in zip(outcomes, found, strict=True)
+    )
+    status = Status.OPTIMAL if cost <= bound else Status.FEASIBLE
+    return replace(
+        best, depths=depths, cost=cost, lower_bound=min(bound, cost), cycles=outcomes[0].cycles,
+        status=status if is_enough else Status.UNKNOWN,
+        evaluations=sum(one.evaluations for one in found),
+    )  # fmt: skip
+
+
+def _for_one(model: CallModel, question: Question, stop: Stop) -> CallSizing:
+    if question.only_live:
+        return sized(model, None, objective=question.objective, stop=stop)
+    if question.cycles is not None:
+        return sized(model, question.cycles, objective=question.objective, stop=stop)
+    least = fewest_cycles(model, stop.look)
+    if least.cycles is None:  # no depths help
+        return sized(model, None, objective=question.objective, stop=stop)
+    return sized(model, least.cycles, objective=question.objective, stop=stop, is_full_rate=True)

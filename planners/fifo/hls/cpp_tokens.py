@@ -1,0 +1,293 @@
+"""C++ as tokens: conditions of the preprocessor, pragmas of HLS, brackets, declarations."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+TOKEN = re.compile(
+    r"""
+    (?P<space>[ \t\r\f\v]+|\\\r?\n|//(?:\\\r?\n|[^\n])*|/\*.*?\*/)
+  | (?P<newline>\n)
+  | (?P<directive>\#(?:\\\r?\n|/\*.*?\*/|[^\n])*)
+  | (?P<string>(?:u8|[uUL])?R"(?P<mark>[^()\s\\]*)\(.*?\)(?P=mark)"|(?:u8|[uUL])?"(?:\\.|[^"\\\n])*")
+  | (?P<char>(?:u8|[uUL])?'(?:\\.|[^'\\\n])+')
+  | (?P<word>[A-Za-z_$][\w$]*)
+  | (?P<number>\.?\d(?:[eEpP][+-]|'(?=\w)|[\w.])*)
+  | (?P<sign>::|->|\+\+|--|<<=|>>=|[-+*/%&|^=!<>]=|&&|\|\||.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+HLS = re.compile(r"(?:#\s*pragma\s+)?HLS\s+(\w+)(.*)", re.DOTALL | re.IGNORECASE)
+OPEN = {"(": ")", "[": "]", "{": "}"}
+NOT_DECLARED = frozenset(
+    [
+        "return",
+        "delete",
+        "goto",
+        "using",
+        "typedef",
+        "break",
+        "continue",
+        "throw",
+        "static_assert",
+        "case",
+        "default",
+        "new",
+        "else",
+        "if",
+        "for",
+        "while",
+        "do",
+        "switch",
+        "try",
+        "catch",
+        "sizeof",
+        "template",
+        "friend",
+        "operator",
+        "this",
+        "namespace",
+    ]
+)
+BUILT_IN = frozenset(("unsigned", "signed", "long", "short", "int", "char", "double", "const"))
+BEFORE_TYPES = frozenset(
+    [
+        "static",
+        "const",
+        "constexpr",
+        "hls_thread_local",
+        "thread_local",
+        "volatile",
+        "register",
+        "inline",
+        "extern",
+        "mutable",
+    ]
+)
+
+
+class Token(NamedTuple):
+    """A token: its kind, text, and where it begins in the file."""
+
+    kind: str
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        """The place after its last character."""
+        return self.start + len(self.text)
+
+
+class Pragma(NamedTuple):
+    """`#pragma HLS name key=value flag ...`, all in lower case but the values."""
+
+    name: str
+    settings: Mapping[str, str]
+    flags: frozenset[str]
+    line: int
+
+
+class Source:
+    """A file with its tokens and the insertions that were decided."""
+
+    def __init__(self, path: Path, text: str, number: int, *, is_bench: bool) -> None:
+        self.path, self.text, self.number, self.is_bench = path, text, number, is_bench
+        self._lines = [0, *(m.end() for m in re.finditer("\n", text))]
+        self.insertions: list[tuple[int, int, str]] = []
+        self.tokens: list[Token] = []
+
+    def line(self, at: int) -> int:
+        """The line of a place, from 1."""
+        return bisect_right(self._lines, at)
+
+    def insert(self, at: int, text: str, rank: int = 0) -> None:
+        """Insert before the character `at`; at the same place in the order of rank, then of calls."""
+        self.insertions.append((at, rank, text))
+
+    def instrumented(self) -> str:
+        """The text with its insertions."""
+        pieces, last = [], 0
+        for at, _, text in sorted(self.insertions, key=lambda one: one[:2]):
+            pieces += [self.text[last:at], text]
+            last = at
+        return "".join([*pieces, self.text[last:]])
+
+
+class Conditions:
+    """Decides `#if` as far as the macros are known: those given, and those the sources define."""
+
+    def __init__(self, defines: Iterable[str]) -> None:
+        self.macros = {}
+        for one in defines:
+            name, _, value = one.partition("=")
+            self.macros[name] = value or "1"
+
+    def define(self, directive: str) -> None:
+        """Note a #define or #undef."""
+        if found := re.match(r"#\s*define\s+(\w+)(\([^)]*\))?\s*(.*)", directive, re.DOTALL):
+            self.macros[found[1]] = "" if found[2] else found[3].strip()
+        elif found := re.match(r"#\s*undef\s+(\w+)", directive):
+            self.macros.pop(found[1], None)
+
+    def holds(self, condition: str) -> bool:
+        """Whether a condition holds; what is not known counts as 0."""
+        text = re.sub(r"/\*.*?\*/|//.*", " ", condition, flags=re.DOTALL).replace("\\\n", " ")
+        text = re.sub(
+            r"defined\s*(?:\(\s*(\w+)\s*\)|(\w+))",
+            lambda m: str(int((m[1] or m[2]) in self.macros)),
+            text,
+        )
+        for _ in range(8):
+            text, changed = re.subn(
+                r"\b[A-Za-z_]\w*", lambda m: f"({self.macros.get(m[0]) or 0})", text
+            )
+            if not changed:
+                break
+        text = re.sub(r"\b(0[xX][\da-fA-F]+|\d+)[uUlL]*\b", lambda m: str(c_integer(m[1])), text)
+        text = text.replace("&&", " and ").replace("||", " or ")
+        text = re.sub(r"!(?!=)", " not ", text).replace("/", "//")
+        if (
+            not re.fullmatch(r"(?:[\d\s()+*%<>=!-]|//|and|or|not)*", text)
+            or len(text) > 2000
+            or "**" in text
+            or "<<" in text
+            or re.search(r"[\d)]\s*\(|\)\s*\d", text)
+        ):
+            return False
+        try:
+            return bool(eval(text, {"__builtins__": {}}))
+        except (SyntaxError, TypeError, ValueError, ArithmeticError, MemoryError, RecursionError):
+            return False
+
+
+def c_integer(text: str) -> int:
+    """The value of an integer as C writes it: decimal, octal or hexadecimal."""
+    if text[:2] in ("0x", "0X"):
+        return int(text, 16)
+    return int(text, 8) if re.fullmatch("0[0-7]+", text) else int(text)
+
+
+def pragma_of(text: str, line: int) -> Pragma | None:
+    """Read `#pragma HLS ...`, or what stands in _Pragma; None for other pragmas."""
+    text = re.sub(r"/\*.*?\*/|//.*", " ", text.replace("\\\n", " "), flags=re.DOTALL)
+    found = HLS.match(text.strip())
+    if not found:
+        return None
+    settings: dict[str, str] = {}
+    flags = set()
+    last = ""
+    for word in re.sub(r"\s*=\s*", "=", found[2]).split():
+        name, equals, value = word.partition("=")
+        if equals and re.fullmatch(r"\w+", name):
+            last = name.lower()
+            settings[last] = value
+        elif last and (re.match(r"[-+*/%)]", word) or re.search(r"[-+*/%(]$", settings[last])):
+            settings[last] += word
+        else:
+            flags.add(word.lower())
+    return Pragma(found[1].lower(), settings, frozenset(flags), line)
+
+
+def after(tokens: Sequence[Token], i: int) -> int:
+    """The place after the bracket that closes the one at i; after i, if none opens there."""
+    if i >= len(tokens) or tokens[i].text not in OPEN:
+        return i + 1
+    depth = 0
+    for k in range(i, len(tokens)):
+        if tokens[k].text in OPEN and tokens[k].kind == "sign":
+            depth += 1
+        elif tokens[k].text in (")", "]", "}") and tokens[k].kind == "sign":
+            depth -= 1
+            if depth == 0:
+                return k + 1
+    return len(tokens)
+
+
+def split(tokens: Sequence[Token], first: int, end: int) -> tuple[tuple[Token, ...], ...]:
+    """Split at the commas outside brackets, those of templates included."""
+    parts: list[tuple[Token, ...]] = []
+    start = i = first
+    angles = 0
+    while i < end:
+        text = tokens[i].text
+        if text in OPEN:
+            i = after(tokens, i)
+            continue
+        if text == "<" and tokens[i - 1].kind == "word":
+            angles += 1
+        elif text == ">" and angles:
+            angles -= 1
+        elif text == ">>" and angles:
+            angles = max(0, angles - 2)
+        elif text == "," and not angles:
+            parts.append(tuple(tokens[start:i]))
+            start = i + 1
+        i += 1
+    if start < end:
+        parts.append(tuple(tokens[start:end]))
+    return tuple(parts)
+
+
+def qualified(tokens: Sequence[Token], i: int) -> int:
+    """The place after a name with its scopes and template arguments, from i; i if there is none."""
+    while i < len(tokens) and (tokens[i].kind == "word" or tokens[i].text == "::"):
+        if tokens[i].text == "::":
+            i += 1
+            continue
+        i += 1
+        if i < len(tokens) and tokens[i].text == "<":
+            depth, k = 0, i
+            while k < len(tokens):
+                text = tokens[k].text
+                if text in OPEN:
+                    k = after(tokens, k)
+                    continue
+                depth += (text == "<") - (text == ">") - 2 * (text == ">>")
+                k += 1
+                if depth <= 0 or text in (";", "}"):
+                    break
+            if depth > 0 or tokens[k - 1].text not in (">", ">>"):
+                return i
+            i = k
+        if i >= len(tokens) or tokens[i].text != "::":
+            return i
+    return i
+
+
+def declared(tokens: Sequence[Token]) -> Iterator[tuple[Token, Sequence[Token]]]:
+    """The variables that a statement declares, each with the tokens after its name."""
+    i = 0
+    while i < len(tokens) and tokens[i].text in BEFORE_TYPES:
+        i += 1
+    if i >= len(tokens) or tokens[i].kind != "word" or tokens[i].text in NOT_DECLARED:
+        return
+    if tokens[i].text in ("struct", "class", "typename", "enum"):
+        i += 1
+    end = qualified(tokens, i)
+    while end < len(tokens) - 1 and (
+        tokens[end].text in BUILT_IN
+        or (tokens[end].kind == "word" and tokens[end + 1].kind == "word")
+    ):
+        end += 1  # unsigned long x; unsigned int* x; T const x
+    for part in split(tokens, end, len(tokens)):
+        k = 0
+        while k < len(part) and part[k].text in (
+            "*",
+            "&",
+            "&&",
+            "const",
+            "__restrict__",
+            "__restrict",
+        ):
+            k += 1
+        if k >= len(part) or part[k].kind != "word" or part[k].text in NOT_DECLARED:
+            return
+        rest = part[k + 1 :]
+        if rest and rest[0].text not in ("[", "(", "{", "=", ":"):
+            return
+        yield part[k], rest

@@ -1,0 +1,120 @@
+"""Limits of a call in the words of the source: its longest path, the cycle on it, deadlocks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from planners.fifo.hls.call import ROOM, CallModel, Outcome, Waited
+
+MOST_STEPS = 64  # of a cycle on the longest path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A process waits for a FIFO, or for the end of another process where `fifo` is None."""
+
+    process: int
+    fifo: int | None
+    is_writing: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """Cycles of the longest path by process.
+
+    shares: cycles on the path by process, the most first. repeated: the waits that repeat most on it,
+    in the order of time, and in how many cycles they come again; empty if none repeat.
+    is_whole: whether the whole path was kept, or only its end.
+    """
+
+    shares: tuple[tuple[int, int], ...]
+    repeated: tuple[Step, ...]
+    repeats_after: int | None
+    is_whole: bool
+
+
+def limit(model: CallModel, outcome: Outcome) -> Limit:
+    """Return where the cycles of a call go; the outcome has its path."""
+    cycles = outcome.cycles or 0
+    path = tuple(reversed(outcome.path))
+    shares: Counter[int] = Counter()
+    ends = [one.time for one in path[1:]] + [cycles]
+    for one, end in zip(path, ends, strict=True):
+        shares[one.process] += end - one.time
+    is_whole = not path or len(path) < ROOM
+    if path and is_whole:
+        first = _before(model, path[0])
+        shares[first] += path[0].time
+    if not path:
+        process = max(outcome.processes, key=lambda one: model.design.processes[one].stages)
+        shares[process] = cycles
+    repeated, after = _repeated(model, path)
+    return Limit(
+        shares=tuple(shares.most_common()),
+        repeated=repeated,
+        repeats_after=after,
+        is_whole=is_whole,
+    )
+
+
+def _before(model: CallModel, wait: Waited) -> int:
+    """The process that a wait waits for."""
+    if wait.fifo is None:
+        after = model.design.processes[wait.process].after
+        return max(after) if after else wait.process
+    fifo = model.design.fifos[wait.fifo]
+    return fifo.reader if wait.is_writing else fifo.writer
+
+
+def _repeated(model: CallModel, path: tuple[Waited, ...]) -> tuple[tuple[Step, ...], int | None]:
+    """The waits between the two latest visits of the wait that comes most often."""
+    keys = [
+        (one.process, None if one.fifo is None else model.place_of[one.fifo], one.is_writing)
+        for one in path
+    ]
+    if not keys:
+        return (), None
+    key, count = Counter(keys).most_common(1)[0]
+    if count < 3:
+        return (), None
+    places = [number for number, one in enumerate(keys) if one == key]
+    middle = len(places) // 2
+    first, last = places[middle - 1], places[middle]
+    steps = [
+        Step(process=one.process, fifo=one.fifo, is_writing=one.is_writing)
+        for one in path[first:last][:MOST_STEPS]
+    ]
+    return tuple(steps), path[last].time - path[first].time
+
+
+def in_words(
+    model: CallModel,
+    depths: tuple[int, ...],
+    step: Step,
+    file: str,
+    *,
+    is_skewed: bool = False,
+) -> str:
+    """Say which process waits for which FIFO, with their lines.
+
+    is_skewed: lanes of an array are read in different stages, so one is full while another is empty.
+    """
+    process = model.design.processes[step.process]
+    name = f"{process.name} ({file}:{process.line})"
+    if step.fifo is None:
+        before = ", ".join(model.design.processes[one].name for one in process.after)
+        return f"{name} waits for the end of {before}, which writes an array that it reads"
+    fifo = model.design.fifos[step.fifo]
+    place = model.place_of[step.fifo]
+    depth, what = depths[place], fifo.name
+    if is_skewed and len(model.members[place]) > 1:
+        what = f"a lane of {fifo.group} that is read {'late' if step.is_writing else 'early'}"
+    if step.is_writing:
+        other = model.design.processes[fifo.reader].name
+        return (
+            f"{name} waits to write {what} (line {fifo.line}), which is full with {depth} words, "
+            f"until {other} reads"
+        )
+    other = model.design.processes[fifo.writer].name
+    return f"{name} waits to read {what} (line {fifo.line}), which is empty, until {other} writes"

@@ -1,0 +1,674 @@
+"""A traced design in the stages of its pipelines: which FIFOs each process reads and writes in which.
+
+The trace says what each iteration of each loop does, the report of synthesis which loops are pipelined,
+with which initiation interval and depth. Iteration i of a loop that begins in stage b takes the stages
+from b + i * interval on, as many as the loop is deep. The rules, inferred from the cycles of RTL
+simulations of Vitis HLS 2023.2 (docs/fifo.md names the evidence of each):
+
+- a loop begins 2 stages after the last of the loop before it in the same process;
+- a FIFO that every iteration reads, or that a loop reads which is no nest, is read in stage 1, others
+  in stage 2; a FIFO is written in the last stage; no access is beyond the last stage;
+- further accesses of the same FIFO in one iteration come one per cycle; the last write is in the last
+  stage, and reads go on from the first;
+- a process begins when those that write its arrays have ended.
+
+Lanes, the FIFOs of one array of streams that one iteration reads, may be read some stages later than
+this, which the report does not say. `skew` is how many at most: a word is then needed in the first of
+these stages, and its place is free after the last: no schedule in between is slower.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
+
+from csdf.errors import InvalidGraph
+from planners.fifo.design import LEAST_DEPTH
+from planners.fifo.hls.synthesis_report import ReportedLoop, SynthesisReport
+from planners.fifo.hls.trace import Access, Iteration, Loop, Repeat, Trace, TracedProcess
+from planners.kernels.stage_times import NEED, READ, RELEASE, WRITE
+
+LOOP_GAP = 2  # stages from the last of a loop to the first of the next one
+UNCONDITIONAL, GUARDED = 1, 2  # stages of reads
+
+
+class Event(NamedTuple):
+    """Accesses of one stage: FIFOs and kinds as of the kernel."""
+
+    accesses: tuple[tuple[int, int], ...]
+
+
+class Again(NamedTuple):
+    """Items of a track, so many times."""
+
+    times: int
+    items: tuple[Item, ...]
+
+
+Body = Sequence[Iteration | Repeat]  # of the trace
+Key = tuple[str, int, str]  # a loop of the source: label, line and function
+Item = int | Event | Again  # a number: so many stages later
+Track = tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedFifo:
+    """A FIFO: its array of streams, bits of a word, depth in the source, who writes and reads it.
+
+    kind: of its memory, where the source says it. line: of its declaration.
+    """
+
+    name: str
+    group: str
+    bits: int
+    depth: int
+    kind: str
+    line: int
+    words: int
+    writer: int
+    reader: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedProcess:
+    """A process as tracks of accesses; stages: the last. after: processes that end before it begins."""
+
+    name: str
+    module: str
+    file: str
+    line: int
+    tracks: tuple[Track, ...]
+    stages: int
+    after: tuple[int, ...] = ()
+    loops: tuple[str, ...] = ()  # in words: "loop4_loop5: interval 1, depth 30, 256 iterations"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedDesign:
+    """Processes and FIFOs of one call of the top function."""
+
+    name: str
+    file: str
+    fifos: tuple[StagedFifo, ...]
+    processes: tuple[StagedProcess, ...]
+    assumptions: tuple[str, ...] = ()
+    largest_skew: int = 0
+
+
+Skew = int | None  # stages; None for as many as the reader of each lane has
+
+
+def staged(
+    trace: Trace,
+    report: SynthesisReport,
+    skew: Skew = 0,
+    skews: Mapping[str, int] | None = None,
+) -> StagedDesign:
+    """Return the design in stages. skews: by module, where a schedule says how far lanes are apart.
+
+    Raises InvalidGraph where report and trace are not of the same design.
+    """
+    builders = [
+        _Builder(trace, report, process, module, skew, skews or {})
+        for process, module in _processes(trace, report)
+    ]
+    owner: dict[int, int] = {}
+    for number, builder in enumerate(builders):
+        for process in builder.numbers:
+            owner[process] = number
+    after: list[set[int]] = [set() for _ in builders]
+    for array in trace.arrays:
+        for reader in array.readers:
+            for writer in array.writers:
+                if owner[writer] < owner[reader]:
+                    after[owner[reader]].add(owner[writer])
+    processes = []
+    for number, builder in enumerate(builders):
+        tracks, last = builder.tracks()
+        processes.append(
+            StagedProcess(
+                name=builder.name,
+                module=builder.module,
+                file=str(trace.file),
+                line=builder.process.line,
+                tracks=tracks,
+                stages=last,
+                after=tuple(sorted(after[number])),
+                loops=tuple(builder.loops),
+            )
+        )
+    assumptions = tuple(dict.fromkeys(note for one in builders for note in one.assumptions))
+    return StagedDesign(
+        name=trace.top,
+        file=str(trace.file),
+        fifos=_fifos(trace, processes),
+        processes=tuple(processes),
+        assumptions=assumptions,
+        largest_skew=max((one.largest_skew for one in builders), default=0),
+    )
+
+
+def counted_accesses(track: Track) -> dict[tuple[int, int], int]:
+    """Return how often a track has each access."""
+    found: dict[tuple[int, int], int] = {}
+    for item in track:
+        if isinstance(item, Event):
+            for access in item.accesses:
+                found[access] = found.get(access, 0) + 1
+        elif isinstance(item, Again):
+            for access, times in counted_accesses(item.items).items():
+                found[access] = found.get(access, 0) + item.times * times
+    return found
+
+
+def _fifos(trace: Trace, processes: Sequence[StagedProcess]) -> tuple[StagedFifo, ...]:
+    """The FIFOs with their ends. Raises InvalidGraph for one with two writers or two readers."""
+    ends: list[dict[bool, dict[int, int]]] = [{True: {}, False: {}} for _ in trace.fifos]
+    for number, process in enumerate(processes):
+        for track in process.tracks:
+            for (number_of, kind), times in counted_accesses(track).items():
+                if kind != RELEASE:
+                    side = ends[number_of][kind == WRITE]
+                    side[number] = side.get(number, 0) + times
+    found = []
+    for fifo, sides in zip(trace.fifos, ends, strict=True):
+        for is_write, side in sides.items():
+            if len(side) > 1:
+                names = ", ".join(processes[one].name for one in side)
+                raise InvalidGraph(
+                    f"{trace.file}:{fifo.line}: FIFO {fifo.name!r} is "
+                    f"{'written' if is_write else 'read'} by {len(side)} processes ({names}); "
+                    "a FIFO of a dataflow region has one"
+                )
+        written, read = sum(sides[True].values()), sum(sides[False].values())
+        if read > written:
+            raise InvalidGraph(
+                f"{trace.file}:{fifo.line}: FIFO {fifo.name!r}: {read} words are read, but only "
+                f"{written} are written in one call; the reader never ends"
+            )
+        writer = next(iter(sides[True]), next(iter(sides[False]), 0))
+        found.append(
+            StagedFifo(
+                name=fifo.name,
+                group=fifo.group,
+                bits=fifo.bits,
+                depth=max(1, fifo.depth or LEAST_DEPTH),
+                kind=fifo.kind,
+                line=fifo.line,
+                words=written,
+                writer=writer,
+                reader=next(iter(sides[False]), writer),
+            )
+        )
+    return tuple(found)
+
+
+def _processes(
+    trace: Trace, report: SynthesisReport
+) -> Iterator[tuple[tuple[tuple[int, TracedProcess], ...], str]]:
+    """Yield the processes of the design with their modules; loops that Vitis joins are one process."""
+    modules = list(report.loops)
+    groups: list[tuple[list[tuple[int, TracedProcess]], str]] = []
+    for number, process in enumerate(trace.processes):
+        name = re.escape(process.name)
+        is_loop = _is_loop(process)
+        if is_loop:
+            pattern = rf"(?:.*_)?Loop_{_loop_name(process)}_proc\d*"
+        else:
+            pattern = rf"(?:{re.escape(trace.top)}_)?{name}(?:_.*)?"
+        exact = [one for one in modules if one == process.name]
+        found = exact or sorted(
+            (one for one in modules if re.fullmatch(pattern, one) and "_Pipeline_" not in one),
+            key=len,
+        )
+        if not found and is_loop and groups and _is_joined(process, groups[-1], report):
+            groups[-1][0].append((number, process))
+            continue
+        if not found:
+            starts = [one.split("_Pipeline_")[0] for one in modules if re.match(pattern, one)]
+            found = [one for one in starts if re.fullmatch(pattern, one)]
+        if not found:
+            raise InvalidGraph(
+                f"{report.file}: no module for process {process.name!r} ({trace.file}:{process.line}); "
+                f"it has {_some(modules)}. Is it the report of another design, or is --top another one?"
+            )
+        groups.append(([(number, process)], found[0]))
+    for members, module in groups:
+        yield tuple(members), module
+
+
+def _is_loop(process: TracedProcess) -> bool:
+    """Whether a process is a loop of the region, not a call."""
+    first = process.body[0] if len(process.body) == 1 else None
+    return isinstance(first, Loop) and first.line == process.line
+
+
+def _loop_name(process: TracedProcess) -> str:
+    """The pattern of the name that a report gives the loop of a process."""
+    first = process.body[0]
+    label = first.label if isinstance(first, Loop) else ""
+    return re.escape(label) if label else rf"VITIS_LOOP_{process.line}_\d+"
+
+
+def _is_joined(
+    process: TracedProcess,
+    group: tuple[list[tuple[int, TracedProcess]], str],
+    report: SynthesisReport,
+) -> bool:
+    """Whether the module of the loops before holds the loop of this process, too."""
+    return _is_loop(group[0][0][1]) and any(
+        re.match(rf"{_loop_name(process)}(_|$)", loop.tag)
+        for module, loops in report.loops.items()
+        if module == group[1] or module.startswith(f"{group[1]}_Pipeline_")
+        for loop in loops
+    )
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+@dataclass(slots=True)
+class _Pipeline:
+    """A pipelined loop of the trace: where its accesses are in an iteration.
+
+    offsets: by FIFO, kind and number of the access in its iteration; ranks: of all offsets in use.
+    """
+
+    loop: Key
+    reported: ReportedLoop
+    is_nest: bool
+    offsets: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    ranks: list[int] = field(default_factory=list)
+    iterations: list[tuple[Access, ...]] = field(default_factory=list)
+
+
+class _Builder:
+    """The tracks of one process."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        report: SynthesisReport,
+        members: tuple[tuple[int, TracedProcess], ...],
+        module: str,
+        skew: Skew,
+        skews: Mapping[str, int],
+    ) -> None:
+        self._trace, self._report, self.module = trace, report, module
+        self.numbers = [number for number, _ in members]
+        self.process = members[0][1]
+        self.name = self.process.name
+        self.file = trace.file
+        self._bodies: list[Body] = [(process.body,) for _, process in members]
+        self._skew, self._skews = skew, skews
+        self.assumptions: list[str] = []
+        self.loops: list[str] = []
+        self.largest_skew = 0
+        self._reported = [
+            loop
+            for name, loops in report.loops.items()
+            if name == module or name.startswith(f"{module}_")
+            for loop in loops
+        ]
+        self._pipelines: dict[Key, _Pipeline | None] = {}  # by loop that begins the nest
+        self._items: dict[tuple[int, int], tuple[tuple[Item, ...], int]] = {}
+        self._kept: list[object] = []  # so that identities stay those of their objects
+        self._straight = _Pipeline(
+            loop=("", 0, ""), is_nest=False,
+            reported=ReportedLoop(
+                module=module, tag="", interval=1, trips=None,
+                depth=report.latencies.get(module, 1) + 1 if not self._reported else 1,
+            ),
+        )  # fmt: skip
+
+    def tracks(self) -> tuple[tuple[Track, ...], int]:
+        """Return the tracks of the process and its last stage."""
+        for body in self._bodies:
+            self._find(body)
+        found = [self._straight, *filter(None, self._pipelines.values())]
+        for pipeline in found:
+            self._place(pipeline)
+        ranks = max(len(one.ranks) for one in found)
+        tracks, total = [], 0
+        for rank in range(ranks):
+            items: list[Item] = []
+            for body in self._bodies:
+                items += self._sequence(body, rank)[0]
+            track, total = _joined(items)
+            if any(not isinstance(one, int) for one in track):
+                tracks.append(track)
+        if not ranks:
+            total = self._sequence_length()
+        return tuple(tracks), max(0, total - LOOP_GAP)
+
+    def _sequence_length(self) -> int:
+        return sum(_length(self._sequence(body, 0)[0]) for body in self._bodies)
+
+    # Which loops are pipelines.
+
+    def _find(self, repeats: Body) -> None:
+        """Find the pipelined loops of a body, and what their iterations do."""
+        for iteration in _iterations(repeats):
+            loose = tuple(one for one in iteration if isinstance(one, Access))
+            if loose:
+                self._straight.iterations.append(loose)
+            for item in iteration:
+                if isinstance(item, Access):
+                    continue
+                if _key(item) not in self._pipelines:
+                    self._pipelines[_key(item)] = self._pipeline(item)
+                pipeline = self._pipelines[_key(item)]
+                if pipeline is None:
+                    self._find(item.iterations)
+                else:
+                    pipeline.iterations += (one for one, _ in self._inner(item, pipeline.loop))
+
+    def _pipeline(self, run: Loop) -> _Pipeline | None:
+        """The pipelined loop whose nest this loop begins; None if it only holds others."""
+        for reported in self._reported:
+            if (matched := self._matched(run, reported.tag)) is None:
+                continue
+            loop, labels = matched
+            pipeline = _Pipeline(loop=loop, reported=reported, is_nest=labels > 1)
+            traced = self._trips(run, loop)
+            if reported.trips is not None and traced != reported.trips:
+                line = run.line
+                raise InvalidGraph(
+                    f"{self._report.file}: loop {reported.tag!r} of {reported.module!r} has "
+                    f"{reported.trips} iterations, but {traced} in {self.file}:{line}; "
+                    "the report is of another design, or of another version of it"
+                )
+            self.loops.append(
+                f"{reported.tag}: interval {reported.interval}, depth {reported.depth}, {traced} "
+                "iterations"
+            )
+            return pipeline
+        if not any(
+            isinstance(item, Loop)
+            for iteration in _iterations(run.iterations)
+            for item in iteration
+        ):
+            has_access = any(iteration for iteration in _iterations(run.iterations))
+            if has_access and self._reported:
+                label = run.label or f"VITIS_LOOP_{run.line}_{run.number}"
+                raise InvalidGraph(
+                    f"{self._report.file}: no loop for {label!r} of process {self.name!r} "
+                    f"({self.file}:{run.line}); {self.module!r} has "
+                    f"{_some([one.tag for one in self._reported])}"
+                )
+        return None
+
+    def _matched(self, run: Loop, rest: str, labels: int = 0) -> tuple[Key, int] | None:
+        """The loop that the tag of a nest ends with, and how many loops the tag names.
+
+        None if it is not the tag of a nest from this loop on.
+        """
+        label = run.label
+        if not label:
+            unnamed = re.match(rf"VITIS_LOOP_{run.line}_\d+", rest)
+            label = unnamed[0] if unnamed else "?"
+        if rest == label:
+            return _key(run), labels + 1
+        if rest.startswith(f"{label}_"):
+            rest, labels = rest[len(label) + 1 :], labels + 1
+        elif run.trips != 1:  # a loop of one iteration is not in the tag
+            return None
+        children = {
+            _key(item): item
+            for iteration in _iterations(run.iterations)
+            for item in iteration
+            if isinstance(item, Loop)
+        }
+        found = (self._matched(child, rest, labels) for child in children.values())
+        return next((one for one in found if one is not None), None)
+
+    def _trips(self, run: Loop, loop: Key) -> int:
+        """Iterations of a loop within one execution of a loop around it."""
+        return sum(times for _, times in self._inner(run, loop))
+
+    def _inner(self, run: Loop, loop: Key) -> Iterator[tuple[tuple[Access, ...], int]]:
+        """Yield what iterations of the pipelined loop do, each kind once, and how often."""
+        found: dict[int, int] = {}
+        kept: dict[int, Iteration] = {}
+        pending: list[tuple[Loop, int]] = [(run, 1)]
+        # Equal executions are one object, so each is opened once, with how often it comes.
+        counts: dict[int, int] = {}
+        order: list[Loop] = []
+
+        def walk(one: Loop, times: int) -> None:
+            if _key(one) == loop:
+                for iteration, count in _counted(one.iterations):
+                    found[id(iteration)] = found.get(id(iteration), 0) + times * count
+                    kept[id(iteration)] = iteration
+                return
+            for iteration, count in _counted(one.iterations):
+                for item in iteration:
+                    if isinstance(item, Loop):
+                        if id(item) not in counts:
+                            counts[id(item)] = 0
+                            order.append(item)
+                        counts[id(item)] += times * count
+
+        walk(*pending[0])
+        place = 0
+        while place < len(order):
+            one = order[place]
+            place += 1
+            walk(one, counts[id(one)])
+        for key, times in found.items():
+            yield tuple(_accesses(kept[key])), times
+
+    def _place(self, pipeline: _Pipeline) -> None:
+        """Choose the stages of all accesses of a pipelined loop."""
+        last = pipeline.reported.depth - 1
+        counts = [
+            Counter((one.fifo, one.is_write) for one in accesses)
+            for accesses in pipeline.iterations
+        ]
+        most = {key: max(one[key] for one in counts) for key in dict.fromkeys(chain(*counts))}
+        lanes: dict[str, int] = {}
+        for fifo, writes in most:
+            if not writes:
+                group = self._trace.fifos[fifo].group
+                lanes[group] = lanes.get(group, 0) + 1
+        for (fifo, writes), count in most.items():
+            if writes:
+                for number in range(count):
+                    stage = max(0, last - (count - 1 - number))
+                    pipeline.offsets[fifo, WRITE, number] = stage
+                continue
+            is_always = min(one[fifo, writes] for one in counts) == count
+            first = UNCONDITIONAL if is_always or not pipeline.is_nest else GUARDED
+            first = min(first, last)
+            later = 0
+            if lanes[self._trace.fifos[fifo].group] > 1:
+                room = min(last - first, self._skews.get(pipeline.reported.module, last))
+                self.largest_skew = max(self.largest_skew, room)
+                later = room if self._skew is None else min(self._skew, room)
+            for number in range(count):
+                if later:
+                    pipeline.offsets[fifo, NEED, number] = first + number
+                    pipeline.offsets[fifo, RELEASE, number] = first + number + later
+                else:
+                    pipeline.offsets[fifo, READ, number] = first + number
+        pipeline.ranks = sorted(set(pipeline.offsets.values()))
+
+    # The items of a track.
+
+    def _sequence(self, repeats: Body, rank: int) -> tuple[tuple[Item, ...], int]:
+        """The items of a body that is no pipeline, one after the other."""
+        key = id(repeats), rank
+        if key not in self._items:
+            self._kept.append(repeats)
+            items: list[Item] = []
+            for part in repeats:
+                if isinstance(part, Repeat):
+                    items.append(Again(part.count, self._sequence(part.pattern, rank)[0]))
+                else:
+                    items += self._straight_on(part, rank)
+            self._items[key] = _joined(items)
+        return self._items[key]
+
+    def _straight_on(self, iteration: Iteration, rank: int) -> tuple[Item, ...]:
+        items: list[Item] = []
+        loose: list[Access] = []
+        for item in (*iteration, None):
+            if isinstance(item, Access):
+                loose.append(item)
+                continue
+            if loose:
+                depth = self._straight.reported.depth
+                items += self._step(self._straight, tuple(loose), rank, depth + 1)
+                loose = []
+            if item is None:
+                continue
+            pipeline = self._pipelines[_key(item)]
+            items += (
+                self._pipelined(item, pipeline, rank)
+                if pipeline is not None
+                else self._sequence(item.iterations, rank)[0]
+            )
+        return tuple(items)
+
+    def _pipelined(self, run: Loop, pipeline: _Pipeline, rank: int) -> tuple[Item, ...]:
+        """The items of a pipelined loop and of the gap behind it."""
+        depth, interval = pipeline.reported.depth, pipeline.reported.interval
+        offset = pipeline.ranks[rank] if rank < len(pipeline.ranks) else 0
+        trips = self._trips(run, pipeline.loop)
+        behind = depth - 1 + LOOP_GAP - interval - offset
+        return (offset, *self._nested(run, pipeline, rank)[0], behind) if trips else ()
+
+    def _nested(self, run: Loop, pipeline: _Pipeline, rank: int) -> tuple[tuple[Item, ...], int]:
+        key = id(run), rank
+        if key not in self._items:
+            self._kept.append(run)
+            self._items[key] = _joined(
+                list(
+                    self._parts(
+                        run.iterations, pipeline, rank, is_pipelined=_key(run) == pipeline.loop
+                    )
+                )
+            )
+        return self._items[key]
+
+    def _parts(
+        self, repeats: Body, pipeline: _Pipeline, rank: int, *, is_pipelined: bool
+    ) -> Iterator[Item]:
+        for part in repeats:
+            if isinstance(part, Repeat):
+                yield Again(
+                    part.count,
+                    tuple(self._parts(part.pattern, pipeline, rank, is_pipelined=is_pipelined)),
+                )
+            elif is_pipelined:
+                accesses = tuple(_accesses(part))
+                yield from self._step(pipeline, accesses, rank, pipeline.reported.interval)
+            else:
+                for item in part:
+                    if isinstance(item, Loop):
+                        yield from self._nested(item, pipeline, rank)[0]
+                    else:  # of an outer loop of the nest: in the stage of the iteration that follows
+                        yield from self._step(pipeline, (item,), rank, 0)
+
+    def _step(
+        self, pipeline: _Pipeline, accesses: tuple[Access, ...], rank: int, stages: int
+    ) -> tuple[Item, ...]:
+        """The accesses of an iteration in the stage of a track, and the way to the next one."""
+        if rank >= len(pipeline.ranks):
+            return (stages,)
+        offset = pipeline.ranks[rank]
+        numbers: dict[tuple[int, bool], int] = {}
+        event = []
+        for access in accesses:
+            key = access.fifo, access.is_write
+            number = numbers[key] = numbers.get(key, -1) + 1
+            for kind in (WRITE,) if access.is_write else (READ, NEED, RELEASE):
+                if pipeline.offsets.get((access.fifo, kind, number)) == offset:
+                    event.append((access.fifo, kind))
+        if len(set(event)) < len(
+            event
+        ):  # more in an iteration than its stages: one after the other
+            return (*(Event((one,)) for one in event), stages)
+        return (Event(tuple(event)), stages) if event else (stages,)
+
+
+def _counted(body: Body, times: int = 1) -> Iterator[tuple[Iteration, int]]:
+    """Yield the iterations, each as often as it is written, with how often it comes."""
+    for part in body:
+        if isinstance(part, Repeat):
+            yield from _counted(part.pattern, times * part.count)
+        else:
+            yield part, times
+
+
+def _iterations(body: Body) -> list[Iteration]:
+    """All different iterations."""
+    return list({id(one): one for one, _ in _counted(body)}.values())
+
+
+def _key(loop: Loop) -> Key:
+    return loop.label, loop.line, loop.function
+
+
+def _accesses(iteration: Iteration) -> Iterator[Access]:
+    """All accesses of an iteration, inner loops unrolled."""
+    for item in iteration:
+        if isinstance(item, Loop):
+            yield from _unrolled(item.iterations)
+        else:
+            yield item
+
+
+def _unrolled(body: Body) -> Iterator[Access]:
+    for part in body:
+        if isinstance(part, Repeat):
+            for _ in range(part.count):
+                yield from _unrolled(part.pattern)
+        else:
+            yield from _accesses(part)
+
+
+def _length(items: Sequence[Item]) -> int:
+    """How many stages items take."""
+    total = 0
+    for item in items:
+        if isinstance(item, int):
+            total += item
+        elif isinstance(item, Again):
+            total += item.times * _length(item.items)
+    return total
+
+
+def _joined(items: Sequence[Item]) -> tuple[Track, int]:
+    """Items with nothing that could be shorter, and how many stages they take."""
+    found: list[Item] = []
+    total = 0
+
+    def add(item: Item) -> None:
+        before = found[-1] if found else None
+        if isinstance(item, int) and isinstance(before, int):
+            item += before
+            found.pop()
+        if item != 0:
+            found.append(item)
+
+    for item in items:
+        if isinstance(item, Again):
+            inner, length = _joined(item.items)
+            total += item.times * length
+            if all(isinstance(one, int) for one in inner):
+                add(item.times * length)
+            elif item.times == 1:
+                for one in inner:
+                    add(one)
+            else:
+                add(Again(item.times, inner))
+        else:
+            total += item if isinstance(item, int) else 0
+            add(item)
+    return tuple(found), total

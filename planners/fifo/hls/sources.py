@@ -1,0 +1,412 @@
+"""C++ sources of a dataflow design: functions, regions, and who writes and reads the variables of one.
+
+Both branches of an `#if` stay in the text; the tokens of the one that C simulation takes are followed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from planners.fifo.hls.cpp_tokens import (
+    OPEN,
+    TOKEN,
+    Conditions,
+    Pragma,
+    Source,
+    Token,
+    after,
+    declared,
+    qualified,
+    split,
+)
+
+INCLUDE = re.compile(r'#\s*include\s*(["<])([^">]+)[">]')
+
+
+@dataclass(slots=True, kw_only=True)
+class LoopText:
+    """A loop statement; number counts the loops of its function that have no label, from 1."""
+
+    label: str
+    line: int
+    file: int
+    function: str
+    number: int
+    pragmas: list[Pragma] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True)
+class Site:
+    """A statement that starts a process: a call, or a loop in the region."""
+
+    name: str
+    kind: str  # call, loop, task, top
+    line: int
+    file: int
+    region: int
+    tokens: Sequence[Token] = ()
+    start: int = 0
+    end: int = 0
+    is_replicated: bool = False
+    indices: tuple[str, ...] = ()  # counters of the unrolled loops around it
+    is_inline: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Function:
+    """A function that is defined in the sources: its parameters and body as tokens."""
+
+    name: str
+    parameters: tuple[tuple[Token, ...], ...]
+    body: tuple[int, int]  # the numbers of its braces in `tokens`
+    tokens: Sequence[Token]
+    file: int
+    line: int
+    is_constant: bool
+    is_template: bool
+    scope: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Variable:
+    """A variable of a region that is no stream: an array, or a scalar."""
+
+    name: str
+    line: int
+    region: int
+    is_array: bool
+    at: int
+
+
+class Design:
+    """All sources of a design: functions, regions, processes, loops; and the insertions for a trace."""
+
+    def __init__(
+        self, *, folders: Sequence[Path], shipped: frozenset[str], defines: Iterable[str]
+    ) -> None:
+        self.top: Function | None = None
+        self.sources: dict[Path, Source] = {}
+        self.functions: dict[str, list[Function]] = {}
+        self.loops: list[LoopText] = [LoopText(label="", line=0, file=0, function="", number=0)]
+        self.sites: list[Site] = []
+        self.regions: list[tuple[Function, int]] = []
+        self.variables: list[Variable] = []
+        self.stream_types = {"stream", "streams", "stream_of_blocks", "round_robin", "load_balance"}
+        self.global_streams: list[tuple[str, int, int]] = []
+        self.included: set[Path] = set()
+        self.task_names: set[str] = set()
+        self.unbalanced: list[tuple[int, int, str]] = []  # source, line, bracket
+        self._folders, self._shipped = folders, shipped
+        self._conditions = Conditions(defines)
+        self._directions: dict[tuple[str, int], str] = {}
+        self._users: dict[int, dict[str, tuple[tuple[int, ...], tuple[int, ...]]]] = {}
+
+    # -- reading --------------------------------------------------------------------------------------
+
+    def read(self, path: Path, text: str, *, is_bench: bool = False) -> Source:
+        """Take in a source and the user's headers that it includes; a test bench is only copied."""
+        source = Source(path, text, len(self.sources), is_bench=is_bench)
+        self.sources[path] = source
+        open_conditions: list[tuple[bool, bool, bool]] = []  # active before, active now, taken
+        is_active = True
+        for found in TOKEN.finditer(text):
+            kind = found.lastgroup or ""
+            if kind in ("space", "newline", "mark"):
+                if kind != "mark":
+                    continue
+                kind = "string"
+            if kind == "directive":
+                is_active = self._direct(source, found, open_conditions, is_active=is_active)
+            elif is_active:
+                source.tokens.append(Token(kind, found[0], found.start()))
+        return source
+
+    def _direct(
+        self,
+        source: Source,
+        found: re.Match[str],
+        opened: list[tuple[bool, bool, bool]],
+        *,
+        is_active: bool,
+    ) -> bool:
+        """Follow a directive; return whether what comes after it is compiled."""
+        text = found[0].replace("\\\n", " ")
+        name, _, rest = text[1:].strip().partition(" ")
+        word = re.match(r"\w*", text[1:].strip())
+        name = word[0] if word else ""
+        rest = text[1:].strip()[len(name) :]
+        if name in ("if", "ifdef", "ifndef"):
+            holds = (
+                self._conditions.holds(rest)
+                if name == "if"
+                else (rest.split() or [""])[0] in self._conditions.macros
+            )
+            holds = holds != (name == "ifndef")
+            opened.append((is_active, is_active and holds, holds))
+            return is_active and holds
+        if name in ("elif", "else") and opened:
+            before, _, taken = opened[-1]
+            holds = not taken and (name == "else" or self._conditions.holds(rest))
+            opened[-1] = (before, before and holds, taken or holds)
+            return before and holds
+        if name == "endif" and opened:
+            return opened.pop()[0]
+        if not is_active:
+            return False
+        if name in ("define", "undef"):
+            self._conditions.define(found[0])
+        elif name == "include":
+            self._include(source, text)
+        elif name == "pragma":
+            source.tokens.append(Token("pragma", found[0], found.start()))
+        return True
+
+    def _include(self, source: Source, text: str) -> None:
+        found = INCLUDE.match(text)
+        if not found or found[2] in self._shipped:
+            return
+        folders = ([source.path.parent] if found[1] == '"' else []) + list(self._folders)
+        for folder in folders:
+            path = (folder / found[2]).resolve()
+            if path.is_file():
+                self.included.add(path)
+                if path not in self.sources:
+                    self.read(path, path.read_text(encoding="utf-8", errors="surrogateescape"))
+                return
+
+    # -- scopes ---------------------------------------------------------------------------------------
+
+    def find_functions(self) -> None:
+        """Find all functions that are defined, and the names of types that are streams."""
+        for source in self.sources.values():
+            for i, token in enumerate(source.tokens):
+                if token.text in ("typedef", "using"):
+                    statement = [t.text for t in source.tokens[i : i + 40]]
+                    statement = statement[: statement.index(";")] if ";" in statement else []
+                    if self.stream_types.intersection(statement):
+                        name = statement[1] if token.text == "using" else statement[-1]
+                        if token.text == "typedef" or "=" in statement:
+                            self.stream_types.add(name)
+            if not source.is_bench and self._is_balanced(source):
+                self._scope(source, 0, "")
+
+    def _is_balanced(self, source: Source) -> bool:
+        """Whether all brackets of a source are closed; the first that is not is noted."""
+        opened: list[Token] = []
+        for token in source.tokens:
+            if token.kind == "sign" and token.text in OPEN:
+                opened.append(token)
+            elif token.kind == "sign" and token.text in (")", "]", "}"):
+                if not opened or OPEN[opened[-1].text] != token.text:
+                    opened.append(token)
+                    break
+                opened.pop()
+        if opened:
+            self.unbalanced.append((source.number, source.line(opened[-1].start), opened[-1].text))
+        return not opened
+
+    def _scope(self, source: Source, i: int, scope: str) -> int:
+        """Read a namespace, a class or a file from its first token; return the place after it."""
+        tokens = source.tokens
+        head = i
+        while i < len(tokens):
+            text = tokens[i].text
+            if text == "}":
+                return i + 1
+            if text in "([":
+                i = after(tokens, i)
+                continue
+            if text == ";":
+                self._global(source, head, i, scope)
+                head = i + 1
+            elif text == ":" and tokens[i - 1].text in ("public", "private", "protected"):
+                head = i + 1
+            elif text == "{":
+                i = self._braces(source, head, i, scope)
+                if i < len(tokens) and tokens[i - 1].text == "}" and self._ends_head:
+                    head = i
+                continue
+            i += 1
+        return i
+
+    _ends_head = True
+
+    def _braces(self, source: Source, head: int, i: int, scope: str) -> int:
+        """Classify a brace by what stands before it; return the place after its end."""
+        tokens = source.tokens
+        words = [t for t in tokens[head:i] if t.kind != "pragma"]
+        texts = [t.text for t in words]
+        self._ends_head = True
+        has_call = "(" in texts
+        if "namespace" in texts[:2] or (texts[:1] == ["extern"] and len(texts) == 2):
+            return self._scope(
+                source, i + 1, "" if "extern" in texts else "::".join([scope, texts[-1]])
+            )
+        start = head
+        while start < i and tokens[start].text == "template":
+            start = max(qualified(tokens, start), start + 1)
+        before = [t.text for t in tokens[start:i]]
+        before = before[: before.index("(")] if "(" in before else before
+        is_value = "=" in before and "operator" not in before
+        opening = next(
+            (
+                k
+                for k in range(start, i)
+                if tokens[k].text == "("
+                and not (k and tokens[k - 1].text in ("__attribute__", "alignas"))
+            ),
+            None,
+        )
+        if has_call and opening is not None and not is_value:
+            close = after(tokens, opening)
+            name = tokens[opening - 1]
+            end = after(tokens, i)
+            if name.kind == "word":
+                function = Function(
+                    name=name.text,
+                    parameters=split(tokens, opening + 1, close - 1),
+                    body=(i, end - 1),
+                    tokens=tokens,
+                    file=source.number,
+                    line=source.line(name.start),
+                    is_constant="constexpr" in texts or "consteval" in texts,
+                    is_template=texts[:1] == ["template"],
+                    scope=scope,
+                )
+                self.functions.setdefault(name.text, []).append(function)
+            return end
+        if (
+            {"class", "struct", "union"}.intersection(texts)
+            and not is_value
+            and "enum" not in texts
+        ):
+            self._ends_head = False
+            return self._scope(source, i + 1, scope + "::class")
+        self._ends_head = False
+        return after(tokens, i)
+
+    def _global(self, source: Source, head: int, i: int, scope: str) -> None:
+        tokens = source.tokens[head:i]
+        if scope.endswith("class") or not self.stream_types.intersection(t.text for t in tokens):
+            return
+        for name, _ in declared(tokens):
+            self.global_streams.append(
+                (scope + "::" + name.text, source.number, source.line(name.start))
+            )
+
+    # -- what the text says ----------------------------------------------------------------------------
+
+    def tops(self) -> list[Function]:
+        """The functions with a region, or tasks, that no other function of the sources calls."""
+        called: set[str] = set()
+        found = []
+        for functions in self.functions.values():
+            for function in functions:
+                first, last = function.body
+                texts = [t.text for t in function.tokens[first:last]]
+                called.update(t for t in texts if t != function.name)
+                is_region = any(
+                    t.kind == "pragma" and re.search(r"HLS\s+DATAFLOW", t.text, re.IGNORECASE)
+                    for t in function.tokens[first:last]
+                )
+                if is_region or "invoke" in texts or "hls_thread_local" in texts:
+                    found.append(function)
+        return [one for one in found if one.name not in called] or found
+
+    def users(self, variable: Variable) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The numbers of the sites that write a variable of a region, and of those that read it."""
+        if variable.name not in self._users.setdefault(variable.region, {}):
+            writers, readers = [], []
+            for number, site in enumerate(self.sites, 2):
+                if site.region == variable.region:
+                    how = self._usage(site.tokens, variable.name, 0)
+                    writers += [number] if "w" in how else []
+                    readers += [number] if "r" in how else []
+            self._users[variable.region][variable.name] = tuple(writers), tuple(readers)
+        return self._users[variable.region][variable.name]
+
+    def _usage(self, tokens: Sequence[Token], name: str, depth: int) -> str:
+        """How tokens use a variable: some of r and w."""
+        found = set()
+        calls: list[tuple[str, int]] = []
+        stored_to = 0  # up to here stands the address of what is written, as in *(x + i) = 1
+        for i, token in enumerate(tokens):
+            text = token.text
+            before = tokens[i - 1].text if i else ""
+            if text in OPEN and token.kind == "sign":
+                calls.append((self._callee(tokens, i) if text == "(" else "", 0))
+                close = after(tokens, i)
+                if before == "*" and close < len(tokens) and tokens[close].text == "=":
+                    stored_to = close
+            elif text in (")", "]", "}") and calls:
+                calls.pop()
+            elif text == "," and calls:
+                calls[-1] = calls[-1][0], calls[-1][1] + 1
+            elif text == name and token.kind == "word" and before not in (".", "->"):
+                k = i + 1
+                while k < len(tokens) and tokens[k].text in ("[", ".", "->"):
+                    k = after(tokens, k) if tokens[k].text == "[" else k + 2
+                    if k < len(tokens) and tokens[k].text == "(":
+                        k = after(tokens, k)
+                following = tokens[k].text if k < len(tokens) else ""
+                callee, place = calls[-1] if calls else ("", 0)
+                behind = tokens[k + 1].text if k + 1 < len(tokens) else ""
+                is_stepped = before == "*" and following in ("++", "--") and behind == "="
+                if following == "=" or i < stored_to or is_stepped:
+                    found.add("w")
+                elif (
+                    following in ("++", "--")
+                    or before in ("++", "--")
+                    or re.fullmatch(r"(?:[-+*/%&|^]|<<|>>)=", following)
+                ):
+                    found.update("rw")
+                elif callee in self.functions:
+                    found.update(self._direction(callee, place, depth))
+                elif (
+                    (
+                        callee in ("memcpy", "memset", "memmove", "copy")
+                        and place == (2 if callee == "copy" else 0)
+                    )
+                    or (callee.startswith(("read", "try_read")) and place == 0)
+                    or (before == ">" and i > 1 and tokens[i - 2].text == ">")
+                ):
+                    found.add("w")
+                else:
+                    found.add("r")
+        return "".join(sorted(found))
+
+    def _callee(self, tokens: Sequence[Token], i: int) -> str:
+        """The name before an opening parenthesis, template arguments passed over."""
+        k = i - 1
+        if k >= 0 and tokens[k].text == ">":
+            depth = 0
+            while k >= 0:
+                depth += (tokens[k].text == ">") - (tokens[k].text == "<")
+                k -= 1
+                if depth == 0:
+                    break
+        return tokens[k].text if k >= 0 and tokens[k].kind == "word" else ""
+
+    def _direction(self, name: str, place: int, depth: int) -> str:
+        """How a function uses its parameter at `place`."""
+        key = name, place
+        if key not in self._directions:
+            self._directions[key] = ""  # where it calls itself
+            how: set[str] = set()
+            for function in self.functions[name]:
+                if place < len(function.parameters) and depth < 32:
+                    parameter = function.parameters[place]
+                    texts = {t.text for t in parameter}
+                    names = [t.text for t, _ in declared(parameter)]
+                    if texts.isdisjoint("*&[") or not names:
+                        how.add("r")
+                    else:
+                        first, last = function.body
+                        how.update(
+                            self._usage(function.tokens[first : last + 1], names[0], depth + 1)
+                        )
+            self._directions[key] = "".join(sorted(how))
+        return self._directions[key]

@@ -1,0 +1,152 @@
+"""Reports of C synthesis by Vitis HLS: loops with their initiation intervals and depths.
+
+A report is csynth.xml of the whole design, or a file <module>_csynth.xml for each module in one folder;
+each may be packed by gzip. The tag of a loop is its flattened nest, label after label: loop10_loop11.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from xml.etree import ElementTree
+
+from csdf.errors import InvalidGraph, UnreadableFile
+
+WHOLE = "csynth.xml"
+ENDS = ("_csynth.xml", "_csynth.xml.gz")  # of the report of one module
+MOST_BYTES = 1 << 30  # of a report, unpacked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedLoop:
+    """A loop of a module: initiation interval, depth in stages, iterations where they are fixed.
+
+    A loop that is not pipelined has the latency of an iteration as both.
+    """
+
+    module: str
+    tag: str
+    interval: int
+    depth: int
+    trips: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SynthesisReport:
+    """Loops and latencies by module, and the clock."""
+
+    file: Path
+    top: str
+    loops: dict[str, tuple[ReportedLoop, ...]]
+    latencies: dict[str, int]
+    clock_ns: Fraction | None
+
+
+def read_report(path: Path) -> SynthesisReport:
+    """Return the report in a file, or in a folder: the whole one, or those of all modules.
+
+    A folder may be that of the solution: its reports are in syn/report. Raises UnreadableFile.
+    """
+    files = _files(path)
+    loops: dict[str, tuple[ReportedLoop, ...]] = {}
+    latencies: dict[str, int] = {}
+    top, clock = "", None
+    for file in files:
+        root = _parsed(file)
+        name = root.findtext("UserAssignments/TopModelName") or ""
+        modules = root.findall("ModuleInformation/Module")
+        if modules or len(files) == 1:
+            top = name
+        period = root.findtext("UserAssignments/TargetClockPeriod")
+        clock = Fraction(period) if period else clock
+        for module in modules or [root]:
+            own = module.findtext("Name") or name
+            found = module.find("PerformanceEstimates/SummaryOfLoopLatency")
+            loops[own] = () if found is None else tuple(_loops(own, found, file))
+            latency = module.findtext(
+                "PerformanceEstimates/SummaryOfOverallLatency/Worst-caseLatency"
+            )
+            if latency and latency.isdigit():
+                latencies[own] = int(latency)
+    if not any(loops.values()):
+        raise UnreadableFile(
+            f"{path}: no loop with a latency in it; give csynth.xml of a Vitis HLS synthesis, or the "
+            "folder with <module>_csynth.xml of all modules"
+        )
+    return SynthesisReport(file=path, top=top, loops=loops, latencies=latencies, clock_ns=clock)
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.exists():
+        raise UnreadableFile(f"{path}: there is no such file or folder; --report names csynth.xml")
+    if path.is_file():
+        return [path]
+    for folder in (path, path / "syn" / "report", path / "report"):
+        for name in (WHOLE, f"{WHOLE}.gz"):
+            if (folder / name).is_file():
+                return [folder / name]
+        found = sorted(one for one in folder.glob("*") if one.name.endswith(ENDS))
+        if found:
+            return found
+    raise UnreadableFile(
+        f"{path}: neither {WHOLE} nor <module>_csynth.xml in this folder (packed by gzip or not); "
+        "they are in syn/report of the solution"
+    )
+
+
+def _parsed(file: Path) -> ElementTree.Element:
+    try:
+        raw = file.read_bytes()
+        if raw[:2] == b"\x1f\x8b":
+            unpacker = zlib.decompressobj(wbits=31)
+            raw = unpacker.decompress(raw, MOST_BYTES)
+            if unpacker.unconsumed_tail:
+                raise UnreadableFile(f"{file}: more than {MOST_BYTES} bytes when unpacked")
+        if b"<!ENTITY" in raw:
+            raise UnreadableFile(f"{file}: it defines entities, which no report of Vitis HLS does")
+        root = ElementTree.fromstring(raw)
+    except (OSError, zlib.error, gzip.BadGzipFile, ElementTree.ParseError) as error:
+        raise UnreadableFile(f"{file}: not a synthesis report: {error}") from error
+    if root.tag != "profile":
+        raise UnreadableFile(
+            f"{file}: its root is <{root.tag}>, but that of a synthesis report is <profile>"
+        )
+    return root
+
+
+def _loops(module: str, parent: ElementTree.Element, file: Path) -> Iterator[ReportedLoop]:
+    """All loops below an element; those that hold others are not pipelined, and are left out."""
+    for loop in parent:
+        inner = list(_loops(module, loop, file))
+        yield from inner
+        if inner or (loop.find("TripCount") is None and loop.find("PipelineII") is None):
+            continue
+        name = loop.findtext("Name") or loop.tag
+        interval = _number(loop, ("PipelineII", "IterationLatency"))
+        depth = _number(loop, ("PipelineDepth", "IterationLatency"))
+        if interval is None or depth is None:
+            continue
+        if interval < 1 or depth < 1:
+            raise InvalidGraph(
+                f"{file}: loop {name!r} of {module!r} has interval {interval} and depth {depth}; "
+                "both are 1 at least"
+            )
+        trips = _number(loop, ("TripCount",))
+        yield ReportedLoop(module=module, tag=name, interval=interval, depth=depth, trips=trips)
+
+
+def _number(loop: ElementTree.Element, names: tuple[str, ...]) -> int | None:
+    """The first of these numbers that is there; None where it is a range or unknown."""
+    for name in names:
+        element = loop.find(name)
+        if element is None:
+            continue
+        text = (element.findtext("range/max") or element.text or "").strip()
+        if text.isdigit() and len(text) < 16:
+            is_range = element.find("range") is not None
+            return None if is_range and name == "TripCount" else int(text)
+    return None

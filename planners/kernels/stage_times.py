@@ -1,0 +1,650 @@
+"""Times of the stages in which pipelined processes read and write FIFOs: one call of a whole design.
+
+A process goes through its stages in order, one cycle each at least. What it does in one stage happens
+at once, in the first cycle in which all of it can: a word that is read was written at least `latency`
+cycles before, and a word that is written has the place of a word that was read a cycle before.
+
+The accesses of a process are tracks: each is a program of nested loops whose positions are stages, so
+memory does not depend on how often a loop runs. A process takes the nearest stage of its tracks. It
+runs until a word or a place has no time yet; the process at the other end of the FIFO goes on then.
+The times are the least of a (max, +) system (Baccelli, Cohen, Olsder, Quadrat, Synchronization and
+Linearity, 1992), so the order in which processes are looked at changes nothing.
+
+Where a state comes back (the same places in all programs, and the same times but for a shift), what
+happened in between is skipped as often as all loops allow: steady parts cost no time, as in a
+self-timed execution. A snapshot is kept for twice as long each time (Brent's method).
+
+Each time carries what it came from: sets, of 62 bits, of the FIFOs whose place was waited for, of the
+FIFOs in memory whose word was waited for, and of the processes on the longest path.
+"""
+
+from __future__ import annotations
+
+EVENT, BEGIN, END, STOP = 0, 1, 2, 3  # operations of a track
+READ, NEED, RELEASE, WRITE = 0, 1, 2, 3  # kinds of access; READ is NEED and RELEASE in one stage
+DONE, STUCK, PAUSED, LATE = 0, 1, 2, 3
+FAR = 2**60  # the stage of a track that has ended
+NOWHERE = -1
+
+
+class Programs:
+    """The processes of a design and their FIFOs: P processes, T tracks, F FIFOs.
+
+    track_start: (P + 1,) the tracks of each process; first: (T,) the first operation of each.
+    operation, gap, argument: of each operation, how many stages it comes after the one before, and the
+    set of an EVENT, the count of a BEGIN, the place of the BEGIN of an END.
+    set_start: where the accesses of each set begin; fifo, kind: of each access; in a set a FIFO comes
+    once for each kind. stages: (P,) the last stage. after_start, after: (P + 1,) and the processes
+    that have to end first. writer, reader: (F,) processes. process_bit, space_bit, memory_bit: sets
+    of one, by process and by FIFO.
+    """
+
+    def __init__(
+        self, track_start, first, operation, gap, argument, set_start, fifo, kind, stages,
+        after_start, after, writer, reader, process_bit, space_bit, memory_bit,
+    ):  # fmt: skip
+        """Keep these arrays."""
+        self.track_start = track_start
+        self.first = first
+        self.operation = operation
+        self.gap = gap
+        self.argument = argument
+        self.set_start = set_start
+        self.fifo = fifo
+        self.kind = kind
+        self.stages = stages
+        self.after_start = after_start
+        self.after = after
+        self.writer = writer
+        self.reader = reader
+        self.process_bit = process_bit
+        self.space_bit = space_bit
+        self.memory_bit = memory_bit
+
+
+class Fifos:
+    """Depths, and what passed each FIFO.
+
+    is_bounded: (F,) whether a write may wait; latency: (F,) cycles from a write to its read. ring,
+    size: (F,) the places of the FIFO in the arrays of times; size is the depth where it is bounded.
+    written, needed, released: (F,) words so far; *_at: (F,) the same, round the ring.
+    write_time, read_time, and *_space, *_memory, *_process, *_record: what is known of each word.
+    was_full: (F,) whether a write came later for lack of a place.
+    """
+
+    def __init__(
+        self, is_bounded, latency, ring, size, counts, write_time, write_space, write_memory,
+        write_process, write_record, read_time, read_space, read_memory, read_process, read_record,
+    ):  # fmt: skip
+        """Keep these arrays; counts: seven arrays of zeros for each FIFO."""
+        self.is_bounded = is_bounded
+        self.latency = latency
+        self.ring = ring
+        self.size = size
+        self.written = counts[0]
+        self.needed = counts[1]
+        self.released = counts[2]
+        self.written_at = counts[3]
+        self.needed_at = counts[4]
+        self.released_at = counts[5]
+        self.was_full = counts[6]
+        self.write_time = write_time
+        self.write_space = write_space
+        self.write_memory = write_memory
+        self.write_process = write_process
+        self.write_record = write_record
+        self.read_time = read_time
+        self.read_space = read_space
+        self.read_memory = read_memory
+        self.read_process = read_process
+        self.read_record = read_record
+
+
+class Records:
+    """The last waits that decided a time: the process, its time, the access, and the wait before.
+
+    room: how many are kept, 0 for none; each lies at its number modulo the room.
+    """
+
+    def __init__(self, room, process, time, fifo, kind, before):
+        """Keep these arrays."""
+        self.room = room
+        self.process = process
+        self.time = time
+        self.fifo = fifo
+        self.kind = kind
+        self.before = before
+        self.count = 0
+
+
+class Snapshot:
+    """The state after an event of one process, kept until it comes back or its window ends.
+
+    Of the FIFOs only those that come first in the arrays of times are kept; words that pass others make
+    states different.
+
+    is_on: whether states are compared at all. The arrays are copies of those of Run and Fifos by
+    name; entered, entered_then: (operations,) how often each loop began, so far and then.
+    """
+
+    def __init__(
+        self, is_on, time, stage, end, is_started, space, memory, process, blocked, is_queued, queue,
+        pc, position, pending, counter, entered, entered_then, written, needed, released, written_at,
+        released_at, write_time, write_space, write_memory, write_process, read_time, read_space,
+        read_memory, read_process,
+    ):  # fmt: skip
+        """Keep these arrays; nothing is taken yet."""
+        self.is_on = is_on
+        self.time = time
+        self.stage = stage
+        self.end = end
+        self.is_started = is_started
+        self.space = space
+        self.memory = memory
+        self.process = process
+        self.blocked = blocked
+        self.is_queued = is_queued
+        self.queue = queue
+        self.pc = pc
+        self.position = position
+        self.pending = pending
+        self.counter = counter
+        self.entered = entered
+        self.entered_then = entered_then
+        self.written = written
+        self.needed = needed
+        self.released = released
+        self.written_at = written_at
+        self.released_at = released_at
+        self.write_time = write_time
+        self.write_space = write_space
+        self.write_memory = write_memory
+        self.write_process = write_process
+        self.read_time = read_time
+        self.read_space = read_space
+        self.read_memory = read_memory
+        self.read_process = read_process
+        self.anchor = NOWHERE
+        self.anchor_pc = NOWHERE
+        self.taken_at = 0
+        self.waiting = 0
+        # In events, which take some 16 times as long as to keep a number.
+        kept = (
+            8 * len(write_time) + 2 * len(counter) + 3 * len(pc) + 5 * len(written) + 10 * len(time)
+        )
+        self.least_window = max(16, kept // 16)
+        self.window = self.least_window
+        self.skipped = 0
+
+
+class Run:
+    """Progress of the processes.
+
+    time, stage: (P,) of the last stage with an access; end: (P,) the last cycle, NOWHERE before it is
+    known. space, memory, process, record: (P,) what the time came from. blocked, blocked_kind: (P,) the
+    FIFO waited for, or NOWHERE. pc, position, pending: (T,) next operation, its stage, its set;
+    counter: of each BEGIN. queue, is_queued: (P,) processes that can go on. limit: cycles; late: a
+    process that will end after them.
+    """
+
+    def __init__(
+        self, time, stage, end, is_started, space, memory, process, record, blocked, blocked_kind,
+        pc, position, pending, counter, queue, is_queued,
+    ):  # fmt: skip
+        """Keep these arrays; all processes are to be looked at."""
+        self.time = time
+        self.stage = stage
+        self.end = end
+        self.is_started = is_started
+        self.space = space
+        self.memory = memory
+        self.process = process
+        self.record = record
+        self.blocked = blocked
+        self.blocked_kind = blocked_kind
+        self.pc = pc
+        self.position = position
+        self.pending = pending
+        self.counter = counter
+        self.queue = queue
+        self.is_queued = is_queued
+        self.head = 0
+        self.waiting = 0
+        self.finished = 0
+        self.events = 0
+        self.limit = FAR
+        self.late = NOWHERE
+
+
+def advance(programs, fifos, records, snapshot, run, fuel):
+    """Go on; return DONE, STUCK if no process can, or PAUSED after so many stages.
+
+    LATE: process `run.late` will end after the limit, whatever happens from here.
+    """
+    processes = len(run.time)
+    goal = run.events + fuel
+    while run.waiting > 0:
+        process = run.queue[run.head]
+        run.head = (run.head + 1) % processes
+        run.waiting -= 1
+        run.is_queued[process] = 0
+        if run.is_started[process] == 0 and (start(programs, records, snapshot, run, process) == 0):
+            continue
+        proceed(programs, fifos, records, snapshot, run, process, goal)
+        if run.late != NOWHERE:
+            return LATE
+        if run.events >= goal:
+            return PAUSED
+    return DONE if run.finished == processes else STUCK
+
+
+def call(run, process):
+    """Queue a process."""
+    processes = len(run.time)
+    if run.is_queued[process] == 0 and run.end[process] == NOWHERE:
+        run.is_queued[process] = 1
+        run.queue[(run.head + run.waiting) % processes] = process
+        run.waiting += 1
+
+
+def start(programs, records, snapshot, run, process):
+    """Begin a process once those before it have ended; return whether it has begun."""
+    begin = 0
+    last = NOWHERE
+    for place in range(programs.after_start[process], programs.after_start[process + 1]):
+        other = programs.after[place]
+        if run.end[other] == NOWHERE:
+            return 0
+        if run.end[other] + 1 > begin:
+            begin = run.end[other] + 1
+            last = other
+    run.is_started[process] = 1
+    run.time[process] = begin
+    run.process[process] = programs.process_bit[process]
+    if last != NOWHERE:
+        run.space[process] = run.space[last]
+        run.memory[process] = run.memory[last]
+        run.process[process] |= run.process[last]
+        run.record[process] = run.record[last]
+        note(records, run, process, NOWHERE, NOWHERE)
+    if begin + programs.stages[process] > run.limit:
+        run.late = process
+    for track in range(programs.track_start[process], programs.track_start[process + 1]):
+        run.pc[track] = programs.first[track]
+        step(programs, snapshot, run, track)
+    return 1
+
+
+def note(records, run, process, fifo, kind):
+    """Record why a process is as late as it is."""
+    if records.room == 0:
+        return
+    at = records.count % records.room
+    records.process[at] = process
+    records.time[at] = run.time[process]
+    records.fifo[at] = fifo
+    records.kind[at] = kind
+    records.before[at] = run.record[process]
+    run.record[process] = records.count
+    records.count += 1
+
+
+def step(programs, snapshot, run, track):
+    """Go to the next event of a track."""
+    pc = run.pc[track]
+    position = run.position[track]
+    while True:
+        operation = programs.operation[pc]
+        if operation == STOP:
+            position = FAR
+            break
+        position += programs.gap[pc]
+        if operation == EVENT:
+            run.pending[track] = programs.argument[pc]
+            pc += 1
+            break
+        if operation == BEGIN:
+            run.counter[pc] = programs.argument[pc]
+            snapshot.entered[pc] += 1
+            pc += 1
+            continue
+        begin = programs.argument[pc]
+        run.counter[begin] -= 1
+        pc = begin + 1 if run.counter[begin] > 0 else pc + 1
+    run.pc[track] = pc
+    run.position[track] = position
+
+
+def proceed(programs, fifos, records, snapshot, run, process, goal):
+    """Let a process go on until it waits for something without a time, ends, or the goal is met."""
+    first_track = programs.track_start[process]
+    last_track = programs.track_start[process + 1]
+    own = programs.process_bit[process]
+    while run.events < goal:
+        following = FAR
+        for track in range(first_track, last_track):
+            following = min(following, run.position[track])
+        if following == FAR:
+            run.end[process] = run.time[process] + programs.stages[process] - run.stage[process]
+            run.finished += 1
+            for other in range(len(run.time)):
+                if run.is_started[other] == 0:
+                    call(run, other)
+            return
+        begin = run.time[process] + following - run.stage[process]
+        best = begin
+        space = run.space[process]
+        memory = run.memory[process]
+        among = run.process[process]
+        cause = NOWHERE
+        cause_kind = NOWHERE
+        record = run.record[process]
+        for track in range(first_track, last_track):
+            if run.position[track] != following:
+                continue
+            pending = run.pending[track]
+            for place in range(programs.set_start[pending], programs.set_start[pending + 1]):
+                fifo = programs.fifo[place]
+                kind = programs.kind[place]
+                if kind == WRITE:
+                    if fifos.is_bounded[fifo] == 0 or fifos.written[fifo] < fifos.size[fifo]:
+                        continue
+                    if fifos.written[fifo] - fifos.size[fifo] >= fifos.released[fifo]:
+                        run.blocked[process] = fifo
+                        run.blocked_kind[process] = kind
+                        return
+                    at = fifos.ring[fifo] + fifos.written_at[fifo]
+                    time = fifos.read_time[at] + 1
+                    if time > begin:
+                        fifos.was_full[fifo] = 1
+                    if time > best:
+                        best = time
+                        space = fifos.read_space[at] | programs.space_bit[fifo]
+                        memory = fifos.read_memory[at]
+                        among = fifos.read_process[at]
+                        record = fifos.read_record[at]
+                        cause = fifo
+                        cause_kind = kind
+                elif kind != RELEASE:
+                    if fifos.needed[fifo] >= fifos.written[fifo]:
+                        run.blocked[process] = fifo
+                        run.blocked_kind[process] = kind
+                        return
+                    at = fifos.ring[fifo] + fifos.needed_at[fifo]
+                    time = fifos.write_time[at] + fifos.latency[fifo]
+                    if time > best:
+                        best = time
+                        space = fifos.write_space[at]
+                        memory = fifos.write_memory[at]
+                        if fifos.latency[fifo] > 1:
+                            memory |= programs.memory_bit[fifo]
+                        among = fifos.write_process[at]
+                        record = fifos.write_record[at]
+                        cause = fifo
+                        cause_kind = kind
+        run.time[process] = best
+        run.stage[process] = following
+        run.events += 1
+        if cause != NOWHERE:
+            run.space[process] = space
+            run.memory[process] = memory
+            run.process[process] = among | own
+            run.record[process] = record
+            note(records, run, process, cause, cause_kind)
+            if best + programs.stages[process] - following > run.limit:
+                run.late = process
+                return
+        for track in range(first_track, last_track):
+            if run.position[track] != following:
+                continue
+            pending = run.pending[track]
+            for place in range(programs.set_start[pending], programs.set_start[pending + 1]):
+                fifo = programs.fifo[place]
+                kind = programs.kind[place]
+                last = fifos.size[fifo] - 1
+                if kind == WRITE:
+                    at = fifos.written_at[fifo]
+                    fifos.written_at[fifo] = at + 1 if at < last else 0
+                    fifos.written[fifo] += 1
+                    at += fifos.ring[fifo]
+                    fifos.write_time[at] = best
+                    fifos.write_space[at] = run.space[process]
+                    fifos.write_memory[at] = run.memory[process]
+                    fifos.write_process[at] = run.process[process]
+                    fifos.write_record[at] = run.record[process]
+                    other = programs.reader[fifo]
+                    if run.blocked[other] == fifo:
+                        run.blocked[other] = NOWHERE
+                        call(run, other)
+                    continue
+                if kind != RELEASE:
+                    at = fifos.needed_at[fifo]
+                    fifos.needed_at[fifo] = at + 1 if at < last else 0
+                    fifos.needed[fifo] += 1
+                if kind != NEED:
+                    at = fifos.released_at[fifo]
+                    fifos.released_at[fifo] = at + 1 if at < last else 0
+                    fifos.released[fifo] += 1
+                    at += fifos.ring[fifo]
+                    fifos.read_time[at] = best
+                    fifos.read_space[at] = run.space[process]
+                    fifos.read_memory[at] = run.memory[process]
+                    fifos.read_process[at] = run.process[process]
+                    fifos.read_record[at] = run.record[process]
+                    other = programs.writer[fifo]
+                    if run.blocked[other] == fifo:
+                        run.blocked[other] = NOWHERE
+                        call(run, other)
+            step(programs, snapshot, run, track)
+        if snapshot.is_on:
+            if snapshot.anchor == NOWHERE or run.events - snapshot.taken_at > snapshot.window:
+                take(fifos, snapshot, run, process, run.pc[first_track])
+            elif process == snapshot.anchor and run.pc[first_track] == snapshot.anchor_pc:
+                periods = recurrence(programs, fifos, snapshot, run, process)
+                if periods > 0:
+                    skip(programs, fifos, snapshot, run, process, periods)
+    call(run, process)
+
+
+def take(fifos, snapshot, run, process, pc):
+    """Keep the state after an event of a process; the next window is twice as long."""
+    if snapshot.anchor != NOWHERE:
+        snapshot.window *= 2
+    snapshot.anchor = process
+    snapshot.anchor_pc = pc
+    snapshot.taken_at = run.events
+    snapshot.waiting = run.waiting
+    for one in range(len(run.time)):
+        snapshot.time[one] = run.time[one]
+        snapshot.stage[one] = run.stage[one]
+        snapshot.end[one] = run.end[one]
+        snapshot.is_started[one] = run.is_started[one]
+        snapshot.space[one] = run.space[one]
+        snapshot.memory[one] = run.memory[one]
+        snapshot.process[one] = run.process[one]
+        snapshot.blocked[one] = run.blocked[one]
+        snapshot.is_queued[one] = run.is_queued[one]
+        snapshot.queue[one] = run.queue[(run.head + one) % len(run.time)]
+    for track in range(len(run.pc)):
+        snapshot.pc[track] = run.pc[track]
+        snapshot.position[track] = run.position[track]
+        snapshot.pending[track] = run.pending[track]
+    for place in range(len(run.counter)):
+        snapshot.counter[place] = run.counter[place]
+        snapshot.entered_then[place] = snapshot.entered[place]
+    for fifo in range(len(fifos.written)):
+        snapshot.written[fifo] = fifos.written[fifo]
+        snapshot.needed[fifo] = fifos.needed[fifo]
+        snapshot.released[fifo] = fifos.released[fifo]
+        snapshot.written_at[fifo] = fifos.written_at[fifo]
+        snapshot.released_at[fifo] = fifos.released_at[fifo]
+    for at in range(len(snapshot.write_time)):
+        snapshot.write_time[at] = fifos.write_time[at]
+        snapshot.write_space[at] = fifos.write_space[at]
+        snapshot.write_memory[at] = fifos.write_memory[at]
+        snapshot.write_process[at] = fifos.write_process[at]
+        snapshot.read_time[at] = fifos.read_time[at]
+        snapshot.read_space[at] = fifos.read_space[at]
+        snapshot.read_memory[at] = fifos.read_memory[at]
+        snapshot.read_process[at] = fifos.read_process[at]
+
+
+def recurrence(programs, fifos, snapshot, run, anchor):
+    """Return how often what happened since the snapshot may be skipped, 0 in another state."""
+    shift = run.time[anchor] - snapshot.time[anchor]
+    most = FAR
+    if run.waiting != snapshot.waiting:
+        return 0
+    for one in range(len(run.time)):
+        if (
+            run.end[one] != snapshot.end[one]
+            or run.is_started[one] != snapshot.is_started[one]
+            or run.blocked[one] != snapshot.blocked[one]
+            or run.is_queued[one] != snapshot.is_queued[one]
+        ):
+            return 0
+        if one < run.waiting and run.queue[(run.head + one) % len(run.time)] != snapshot.queue[one]:
+            return 0
+        stages = run.stage[one] - snapshot.stage[one]
+        if stages == 0:
+            if run.time[one] != snapshot.time[one]:
+                return 0
+            continue
+        if (
+            run.time[one] - snapshot.time[one] != shift
+            or run.space[one] != snapshot.space[one]
+            or run.memory[one] != snapshot.memory[one]
+            or run.process[one] != snapshot.process[one]
+        ):
+            return 0
+        for track in range(programs.track_start[one], programs.track_start[one + 1]):
+            if run.pc[track] != snapshot.pc[track] or run.pending[track] != snapshot.pending[track]:
+                return 0
+            if run.position[track] != snapshot.position[track] + stages and (
+                run.position[track] != FAR or snapshot.position[track] != FAR
+            ):
+                return 0
+    for place in range(len(run.counter)):
+        rounds = snapshot.counter[place] - run.counter[place]
+        if rounds == 0:
+            continue
+        if rounds < 0 or snapshot.entered[place] != snapshot.entered_then[place]:
+            return 0
+        most = min(most, (run.counter[place] - 1) // rounds)
+    for fifo in range(len(fifos.written)):
+        if most < 1:
+            return 0
+        written = fifos.written[fifo] - snapshot.written[fifo]
+        needed = fifos.needed[fifo] - snapshot.needed[fifo]
+        released = fifos.released[fifo] - snapshot.released[fifo]
+        if needed != released:
+            return 0
+        if written == 0 and needed == 0:
+            continue
+        reader = programs.reader[fifo]
+        last = fifos.size[fifo] - 1
+        if written == needed:
+            if not is_shifted(programs, fifos, snapshot, run, fifo, shift):
+                return 0
+            if fifos.is_bounded[fifo] == 0:  # its words go on to places that are not used yet
+                most = min(most, (last - fifos.written[fifo]) // written)
+            continue
+        at = fifos.written_at[fifo] - 1 if fifos.written_at[fifo] > 0 else last
+        if (
+            written != 0
+            or run.end[programs.writer[fifo]] == NOWHERE
+            or fifos.write_time[fifos.ring[fifo] + at] + fifos.latency[fifo] > snapshot.time[reader]
+        ):
+            return 0
+        # All words are there since before the snapshot: its reader never waits for them.
+        most = min(most, (fifos.written[fifo] - fifos.needed[fifo]) // needed)
+    return most
+
+
+def is_shifted(programs, fifos, snapshot, run, fifo, shift):
+    """Whether the times in a FIFO that matter are those of the snapshot, all later by the same."""
+    size = fifos.size[fifo]
+    ring = fifos.ring[fifo]
+    if ring + size > len(snapshot.write_time):
+        return 0
+    reader = programs.reader[fifo]
+    writer = programs.writer[fifo]
+    for back in range(1, fifos.written[fifo] - fifos.needed[fifo] + 1):
+        now = ring + (fifos.written_at[fifo] - back) % size
+        then = ring + (snapshot.written_at[fifo] - back) % size
+        if (
+            fifos.write_time[now] == snapshot.write_time[then] + shift
+            and fifos.write_space[now] == snapshot.write_space[then]
+            and fifos.write_memory[now] == snapshot.write_memory[then]
+            and fifos.write_process[now] == snapshot.write_process[then]
+        ):
+            continue
+        if (
+            fifos.write_time[now] + fifos.latency[fifo] > run.time[reader]
+            or snapshot.write_time[then] + fifos.latency[fifo] > snapshot.time[reader]
+        ):
+            return 0
+    if fifos.is_bounded[fifo] == 0:
+        return 1
+    if snapshot.written[fifo] < size:
+        return 0
+    for back in range(1, fifos.released[fifo] - fifos.written[fifo] + size + 1):
+        now = ring + (fifos.released_at[fifo] - back) % size
+        then = ring + (snapshot.released_at[fifo] - back) % size
+        if (
+            fifos.read_time[now] == snapshot.read_time[then] + shift
+            and fifos.read_space[now] == snapshot.read_space[then]
+            and fifos.read_memory[now] == snapshot.read_memory[then]
+            and fifos.read_process[now] == snapshot.read_process[then]
+        ):
+            continue
+        if (
+            fifos.read_time[now] + 1 > run.time[writer]
+            or snapshot.read_time[then] + 1 > snapshot.time[writer]
+        ):
+            return 0
+    return 1
+
+
+def skip(programs, fifos, snapshot, run, anchor, periods):
+    """Let what happened since the snapshot happen so many times more."""
+    shift = periods * (run.time[anchor] - snapshot.time[anchor])
+    for one in range(len(run.time)):
+        stages = run.stage[one] - snapshot.stage[one]
+        if stages == 0:
+            continue
+        run.time[one] += shift
+        run.stage[one] += periods * stages
+        for track in range(programs.track_start[one], programs.track_start[one + 1]):
+            if run.position[track] != FAR:
+                run.position[track] += periods * stages
+    for place in range(len(run.counter)):
+        run.counter[place] -= periods * (snapshot.counter[place] - run.counter[place])
+    for fifo in range(len(fifos.written)):
+        written = periods * (fifos.written[fifo] - snapshot.written[fifo])
+        needed = periods * (fifos.needed[fifo] - snapshot.needed[fifo])
+        size = fifos.size[fifo]
+        ring = fifos.ring[fifo]
+        if written == 0 and needed == 0:
+            continue
+        if written != 0 and fifos.is_bounded[fifo] == 0:
+            for back in range(1, fifos.written[fifo] - fifos.needed[fifo] + 1):
+                now = ring + fifos.written_at[fifo] - back  # the last one first: places may overlap
+                fifos.write_time[now + written] = fifos.write_time[now] + shift
+                fifos.write_space[now + written] = fifos.write_space[now]
+                fifos.write_memory[now + written] = fifos.write_memory[now]
+                fifos.write_process[now + written] = fifos.write_process[now]
+            fifos.written_at[fifo] += written
+        elif written != 0:  # places go round, so all stay where they are
+            for at in range(ring, ring + size):
+                fifos.write_time[at] += shift
+                fifos.read_time[at] += shift
+        if written == 0 or fifos.is_bounded[fifo] == 0:
+            fifos.needed_at[fifo] = (fifos.needed_at[fifo] + needed) % size
+            fifos.released_at[fifo] = (fifos.released_at[fifo] + needed) % size
+        fifos.written[fifo] += written
+        fifos.needed[fifo] += needed
+        fifos.released[fifo] += needed
+    snapshot.anchor = NOWHERE
+    snapshot.window *= 2  # for the loop around, which is met again after more
+    snapshot.skipped += periods

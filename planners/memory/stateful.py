@@ -1,0 +1,327 @@
+"""Plans of networks that keep a state: layer by layer, with what stays at the bottom of the arena.
+
+What a frame needs of those before it stays where it lies: the rows of rings, variables, what layers
+keep. Above it lie the tensors of the frame at work, where those that are not there at the same time
+share bytes. A frame has few rows, so they lie whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import NamedTuple
+
+from cnn2csdf import operators as op
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.operators import Input, Output
+from cnn2csdf.parameters import multiply_accumulates
+from cnn2csdf.rings import rings_of
+from csdf.errors import InvalidNetwork
+from csdf.status import because
+from csdf.time_limit import Budget, stop_of
+from planners.arena.allocation import ArenaWhy, plan_arena
+from planners.arena.problem import Buffer, Problem
+from planners.plan.accumulators import sums_over_rows
+from planners.plan.kept import state_bytes, take_overs
+from planners.plan.plan import (
+    ACCUMULATOR_BYTES,
+    Alias,
+    Kind,
+    Mode,
+    PlannedGroup,
+    PlannedStage,
+    Stage,
+    StreamBuffer,
+    StreamingPlan,
+)
+
+MOST_STEPS = 60  # steps of the search for an arena; the same plan on every machine
+SUMS = ": sums"  # behind the name of a layer: of its accumulators
+IN_PLACE = (op.Activation, op.View)
+
+
+class BoundedPlan(NamedTuple):
+    """A plan, bytes that no offsets of its buffers are below, and bytes of separate buffers.
+
+    separate_bytes: each tensor has bytes of its own for the whole frame; row by row a ring buffer, with
+    room for the rows that a firing makes.
+    """
+
+    plan: StreamingPlan
+    lower_bound: int
+    separate_bytes: int
+
+    @property
+    def arena_bytes(self) -> int:
+        """Bytes of the arena."""
+        return self.plan.arena_bytes
+
+
+def stateful_plan(
+    network: Network,
+    *,
+    element_bytes: int | None = None,
+    external: Collection[str] = (),
+    budget: Budget = None,
+) -> BoundedPlan:
+    """Return the plan in which each layer works whole, on what stays and on the tensors of a frame.
+
+    element_bytes: of all tensors; by default each has its own. external: inputs and results in the
+    caller's memory. Raises InvalidNetwork where states have other bytes than those of the file.
+    """
+    if element_bytes is not None and any(
+        layer.operator.kept(network.input_shapes(layer)) for layer in network.layers
+    ):
+        raise InvalidNetwork(
+            f"network {network.name!r} keeps numbers of several types from frame to frame; leave out "
+            "element_bytes"
+        )
+    return _Planning(network, element_bytes, frozenset(external)).plan(budget)
+
+
+class _Planning:
+    """The buffers of a network, before they have places."""
+
+    def __init__(
+        self, network: Network, element_bytes: int | None, external: frozenset[str]
+    ) -> None:
+        self._network, self._element_bytes, self._external = network, element_bytes, external
+        self._windows = rings_of(network)
+        outside = (Input, Output)
+        self._layers = [
+            one
+            for one in network.layers
+            if not isinstance(one.operator, outside) and one.name not in self._windows
+        ]
+        self._summed = self._rows_that_are_summed()
+        made_with = set(self._summed.values())
+        firsts = [one for one in self._layers if one.name not in made_with]
+        self._groups = [
+            [one, network.layer(self._summed[one.name])] if one.name in self._summed else [one]
+            for one in firsts
+        ]
+        self._step = {
+            one.name: number for number, group in enumerate(self._groups) for one in group
+        }
+        self._aliases = {alias.tensor: alias for one in self._layers for alias in self._inside(one)}
+
+    def _rows_that_are_summed(self) -> dict[str, str]:
+        """Return layers of which no more than a row is there at a time: one layer adds them up.
+
+        By the names of both, where a row and the sums are smaller than all rows.
+        """
+        network, consumers = self._network, self._network.consumers
+        found = {}
+        for layer in self._layers:
+            readers = [network.layer(name) for name in consumers[layer.name]]
+            if len(readers) == 1 and sums_over_rows(network, readers[0]):
+                sums = ACCUMULATOR_BYTES * readers[0].shape.elements
+                is_next = readers[0] in self._layers and readers[0].name not in found
+                if is_next and self._bytes(layer) > self._bytes(layer) // layer.shape.rows + sums:
+                    found[layer.name] = readers[0].name
+        return found
+
+    def _inside(self, layer: Layer) -> list[Alias]:
+        """Return the place of some channels of a single place in the tensor that they are cut from."""
+        source = layer.inputs[0]
+        match layer.operator:
+            case op.Slice(axis=0, start=start, step=1) if (
+                layer.shape.rows == layer.shape.width == 1
+                and layer.shape.is_map
+                and not layer.epilogue
+                and source in self._step
+                and not isinstance(self._network.layer(source).operator, op.Slice)
+                and source not in self._external
+            ):
+                results = {name for one in self._network.outputs for name in one.inputs}
+                if layer.name not in results and layer.quantization == self._type(source):
+                    return [Alias(layer.name, source, channel=start)]
+        return []
+
+    def _type(self, name: str) -> object:
+        return self._network.layer(name).quantization
+
+    def _may_lie_over(self, layer: Layer, source: Layer) -> bool:
+        """Whether a layer may write its result over what it reads: element by element."""
+        if isinstance(layer.operator, op.Conversion) and not layer.epilogue:
+            is_narrower = self._bytes(layer) <= self._bytes(source)
+            return is_narrower and None not in (layer.quantization, source.quantization)
+        return isinstance(layer.operator, IN_PLACE) and self._bytes(layer) == self._bytes(source)
+
+    def _bytes(self, layer: Layer) -> int:
+        return layer.shape.elements * (self._element_bytes or layer.element_bytes)
+
+    def _unit(self, layer: Layer) -> int:
+        return self._element_bytes or layer.element_bytes
+
+    def plan(self, budget: Budget) -> BoundedPlan:
+        """Return the plan, with its lower bound."""
+        groups = tuple(
+            PlannedGroup(stages=tuple(PlannedStage(stage=self._stage(one)) for one in group))
+            for group in self._groups
+        )
+        kept, top = self._kept(len(groups))
+        work = sum(
+            multiply_accumulates(one, self._network.input_shapes(one)) for one in self._layers
+        )
+        empty = StreamingPlan(
+            network=self._network.name,
+            element_bytes=self._element_bytes,
+            groups=groups,
+            buffers=tuple(kept),
+            arena_bytes=top,
+            multiply_accumulates=work,
+            aliases=tuple(self._aliases.values()),
+        )
+        problem = self._problem(empty)
+        reason = because(ArenaWhy.NO_SMALLER, steps=MOST_STEPS)
+        arena = plan_arena(problem, budget=stop_of(budget).part(steps=MOST_STEPS, reason=reason))
+        buffers, end, outside = list(kept), top + arena.peak, top + arena.peak
+        for one in problem.buffers:
+            layer = self._network.layer(one.name.removesuffix(SUMS))
+            is_line = layer.name in self._summed
+            kind = Kind.LINE if is_line else Kind.WHOLE
+            buffers.append(
+                StreamBuffer(
+                    name=one.name,
+                    kind=kind if one.name == layer.name else Kind.ACCUMULATORS,
+                    tensor=layer.name,
+                    rows=1 if is_line or one.name != layer.name else layer.shape.rows,
+                    size=one.size,
+                    offset=top + arena.offsets[one.name],
+                    begin=one.start,
+                    end=one.end,
+                )
+            )
+        for name in sorted(self._external):
+            layer = self._network.layer(name)
+            outside += -outside % self._unit(layer)
+            buffers.append(
+                StreamBuffer(
+                    name=name,
+                    kind=Kind.EXTERNAL,
+                    tensor=name,
+                    rows=layer.shape.rows,
+                    size=self._bytes(layer),
+                    offset=outside,
+                    begin=0,
+                    end=len(groups),
+                )
+            )
+            outside += self._bytes(layer)
+        for number, (*_, last) in enumerate(self._groups):
+            staging = StreamBuffer(
+                name=f"{last.name} staging",
+                kind=Kind.STAGING,
+                tensor=last.name,
+                rows=0,
+                size=0,
+                offset=0,
+                begin=number,
+                end=number + 1,
+            )
+            buffers.append(staging)
+        plan = replace(empty, buffers=tuple(buffers), arena_bytes=end)
+        return BoundedPlan(plan, top + arena.lower_bound, top + sum(map(self._bytes, self._layers)))
+
+    def _stage(self, layer: Layer) -> Stage:
+        """Return how a layer works: whole, row by row, or adding up rows."""
+        rows = 1 if layer.name in self._summed else layer.shape.rows
+        is_sum = layer.name in self._summed.values()
+        return Stage(
+            layers=(layer.name,), rows=rows, mode=Mode.ACCUMULATING if is_sum else Mode.ROWS
+        )
+
+    def _kept(self, groups: int) -> tuple[list[StreamBuffer], int]:
+        """Return the buffers that stay, the widest elements first, and the end of the last."""
+        wanted: list[tuple[int, Layer, Kind, int]] = []
+        for layer in self._network.layers:
+            if isinstance(layer.operator, op.Previous):
+                wanted.append((self._unit(layer), layer, Kind.KEPT, self._bytes(layer)))
+            elif size := state_bytes(self._network, layer):
+                kept = layer.operator.kept(self._network.input_shapes(layer)).values()
+                unit = max(one.element.bytes for one in kept)
+                wanted.append((unit, layer, Kind.STATE, size))
+        found, end = [], 0
+        for unit, layer, kind, size in sorted(wanted, key=lambda one: -one[0]):
+            end += -end % (unit if kind is Kind.KEPT else 1)
+            found.append(
+                StreamBuffer(
+                    name=f"{layer.name} kept",
+                    kind=kind,
+                    tensor=layer.name,
+                    rows=layer.shape.rows if kind is Kind.KEPT else 0,
+                    size=size,
+                    offset=end,
+                    begin=0,
+                    end=groups,
+                )
+            )
+            end += size
+        widest = max(map(self._unit, self._network.layers))
+        widest = widest if self._element_bytes or self._is_real() else 1
+        return found, end + -end % (ACCUMULATOR_BYTES if self._summed else widest)
+
+    def _is_real(self) -> bool:
+        return all(layer.quantization is None for layer in self._network.layers)
+
+    def _problem(self, plan: StreamingPlan) -> Problem:
+        """The tensors of a frame, in the order of the groups."""
+        last = len(self._groups) - 1
+        inputs = [one.name for one in self._network.inputs]
+        ends = dict.fromkeys(inputs, 0) | self._step
+
+        def use(name: str, step: int) -> None:
+            window = self._windows.get(name)
+            name = name if window is None else window.new
+            name = self._aliases[name].host if name in self._aliases else name
+            if name in ends:
+                ends[name] = max(ends[name], step)
+
+        for layer in self._layers:
+            for name in layer.inputs:
+                use(name, self._step[layer.name])
+        for one in take_overs(self._network, plan):
+            use(one.source, one.group)
+        for layer in self._network.outputs:
+            use(layer.inputs[0], last)
+        buffers = []
+        for name in (*inputs, *self._step):
+            if name in self._aliases or name in self._external:
+                continue
+            layer = self._network.layer(name)
+            parts = layer.shape.rows if name in self._summed else 1
+            buffers.append(
+                Buffer(
+                    name=name,
+                    size=self._bytes(layer) // parts,
+                    start=self._step.get(name, 0),
+                    end=ends[name] + 1,
+                    alignment=self._unit(layer) if self._is_real() else 1,
+                )
+            )
+        for name in self._summed.values():
+            sums = Buffer(
+                name=f"{name}{SUMS}",
+                size=ACCUMULATOR_BYTES * self._network.layer(name).shape.elements,
+                start=self._step[name],
+                end=self._step[name] + 1,
+                alignment=ACCUMULATOR_BYTES,
+            )
+            buffers.append(sums)
+        known = {one.name for one in buffers} - set(self._summed)
+        pairs = [
+            (layer.inputs[0], layer.name)
+            for layer in self._layers
+            if known.issuperset((layer.inputs[0], layer.name))
+            and ends[layer.inputs[0]] == self._step[layer.name]
+            and self._may_lie_over(layer, self._network.layer(layer.inputs[0]))
+        ]
+        # The result of sums is written when the last row has been added, and may lie over it.
+        over = [pair for pair in self._summed.items() if pair[1] in known]
+        return Problem(
+            name=self._network.name,
+            buffers=tuple(buffers),
+            in_place=tuple(pairs),
+            may_overlap=tuple(over),
+        )

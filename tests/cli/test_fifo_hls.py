@@ -1,0 +1,92 @@
+"""`csdf fifo hls` on a design of ours: compiled, traced, sized, written, and read again."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.shared_data import SHARED, each
+
+MODEL = Path(__file__).parents[2] / "models" / "fifo" / "hls_branch"
+HLS = SHARED / "hls"
+needs_compiler = pytest.mark.skipif(
+    not (shutil.which("g++") or shutil.which("clang++")), reason="no C++ compiler is here"
+)
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_depths_written_into_the_source_give_the_promised_cycles(answer, tmp_path):
+    copy = tmp_path / "branch.cpp"
+    source = MODEL / "branch.cpp"
+    code, found = answer("fifo", "hls", source, "--report", MODEL, "-o", copy)
+    assert code == 0
+    assert found["cycles"] is None
+    waiting = [(one["process"], one["fifo"]) for one in found["deadlock"]["cycle"]]
+    assert waiting == [("read_in", "direct[0]"), ("subtract", "means"), ("mean", "for_mean[0]")]
+    assert found["status"] == "optimal"
+    code, again = answer("fifo", "hls", copy, "--report", MODEL / "csynth.xml", "--skew", "0")
+    assert again["cycles"] == found["sizing"]["cycles"]
+    assert {one["name"]: one["given"] for one in again["fifos"]} == found["depths"]
+
+
+def test_without_a_report_it_says_which_one_it_needs(run):
+    code, _, remarks = run("fifo", "hls", MODEL / "branch.cpp")
+    assert code == 2
+    assert "csynth.xml" in remarks
+
+
+@needs_compiler
+def test_a_top_function_that_is_missing_is_named(run):
+    code, _, remarks = run(
+        "fifo", "hls", MODEL / "branch.cpp", "--report", MODEL, "--top", "nobody"
+    )
+    assert code == 2
+    assert "'nobody'" in remarks
+
+
+@pytest.mark.parametrize("goal", [("--deadlock-free",), ("--front", "--objective", "bram")])
+def test_a_table_of_accesses_answers_as_its_schema_says(answer, tmp_path, goal):
+    path = tmp_path / "accesses.csv"
+    lines = [
+        "# loop a l interval=1 depth=3",
+        "# loop b m interval=1 depth=2",
+        "# fifo f bits=8 depth=4",
+    ]
+    lines += [f"a,l,{word},f,write,2" for word in range(6)]
+    lines += [f"b,m,{word},f,read,1" for word in range(6)]
+    path.write_text("\n".join(lines))
+    code, found = answer("fifo", "hls", path, *goal)
+    # Word k is written in cycle k + 2, and read a cycle later, in the last stage of its iteration.
+    assert (code, found["cycles"]) == (0, 5 + 3)
+
+
+def test_a_table_with_cycles_out_of_reach_says_no(run, tmp_path):
+    path = tmp_path / "accesses.csv"
+    path.write_text("a,l,0,f,write,2\nb,m,0,f,read,1\n")
+    code, output, _ = run("fifo", "hls", path, "--cycles", "2")
+    assert code == 1
+    assert "at least 3 are needed" in output
+
+
+def shared_designs(*names):
+    return [HLS / "designs" / name for name in names if (HLS / "designs" / name).exists()]
+
+
+@needs_compiler
+@pytest.mark.slow
+@each(
+    "folder",
+    shared_designs("polybench__2560_DSPs__opt4__bicg", "transformers__opt5__FeedForward"),
+)
+def test_cycles_of_a_real_design_are_those_of_its_rtl(folder, answer):
+    expected = json.loads((HLS / "expected.json").read_text())[folder.name]["rtl_cycles"]
+    source = next(one for one in folder.glob("*.cpp") if not one.name.endswith("_tb.cpp"))
+    bench = next(folder.glob("*_tb.cpp"))
+    words = ("--report", folder / "report", "--skew", "0", "--objective", "bram")
+    code, found = answer("fifo", "hls", source, "--testbench", bench, *words)
+    assert code == 0
+    assert abs(found["cycles"] - expected) * 1000 <= expected
+    assert found["status"] == "optimal"
+    assert found["cost"]["bram_18k"] == 0  # FIFOAdvisor's best point, too

@@ -1,0 +1,87 @@
+"""Networks that keep a state: outputs of TensorFlow Lite Micro, invocation after invocation."""
+
+import json
+
+import numpy as np
+import pytest
+
+from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
+from cnn2csdf.lowering import lower
+from cnn2csdf.readers.model_files import read_model
+from cnn2csdf.rings import rings_of
+from csdf.analysis.consistency import repetition_vector
+from tests.shared_data import SHARED, each
+
+FOLDER = SHARED / "networks" / "stateful"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.tflite"))
+FEW = 8  # invocations of a quick test
+
+
+def as_frame(model, tensor):
+    """A tensor of the file as the frame of a model: without a batch, channels first."""
+    (layer,) = model.network.inputs
+    dims = layer.shape.dims
+    if len(dims) != 3:
+        return {layer.name: tensor.reshape(dims)}
+    return {layer.name: np.moveaxis(tensor.reshape(dims[1], dims[2], dims[0]), 2, 0)}
+
+
+def as_in_file(outputs):
+    (output,) = outputs.values()
+    return (np.moveaxis(output, 0, 2) if output.ndim == 3 else output).reshape(-1)
+
+
+def golden_runs(name, most):
+    golden = np.load(FOLDER / f"{name}.npz")
+    for run in ("random", "walk", "speech"):
+        if f"x_{run}" in golden:
+            yield golden[f"x_{run}"][:most], golden[f"y_{run}"][:most]
+
+
+def require_golden(name, most=None):
+    model = read_model(FOLDER / f"{name}.tflite", with_weights=True)
+    for inputs, outputs in golden_runs(name, most):
+        states = first_states(model)
+        for given, wanted in zip(inputs, outputs, strict=True):
+            found = as_in_file(run_layer_by_layer(model, as_frame(model, given), states))
+            assert found.tolist() == wanted.reshape(-1).tolist()
+
+
+@each("name", NAMES)
+def test_invocations_give_the_outputs_of_tflite_micro(name):
+    require_golden(name, FEW)
+
+
+@pytest.mark.slow
+@each("name", NAMES)
+def test_all_invocations_give_the_outputs_of_tflite_micro(name):
+    require_golden(name)
+
+
+@each("name", NAMES)
+def test_no_more_stays_than_a_window_needs(name):
+    # The table of the page: counted by hand, and run in these bytes by another program.
+    network = read_model(FOLDER / f"{name}.tflite").network
+    wanted = json.loads((FOLDER / "models.json").read_text())[name]["kept"]
+    assert network.kept_bytes() == wanted
+
+
+@each("name", ["mww_v2x_okay_computer"])
+def test_kept_rows_are_initial_tokens(name):
+    network = read_model(FOLDER / f"{name}.tflite").network
+    graph = lower(network)
+    held = sum(
+        one.initial_tokens * one.token_size
+        for one in graph.channels
+        if not one.name.endswith(" state")
+    )
+    assert held == network.kept_bytes()
+    assert set(repetition_vector(graph).values()) == {1}  # a hop is an iteration
+
+
+@each("name", ["mww_v2x_okay_computer"])
+def test_windows_of_different_heights_have_rings_of_their_own(name):
+    network = read_model(FOLDER / f"{name}.tflite").network
+    heights = {network.layer(one.previous).shape.rows for one in rings_of(network).values()}
+    # kernels of 5, 7 and 11, 9 and 15, 23 rows: one less stays of each; 2 of 5 where 3 rows are new
+    assert heights == {2, 4, 6, 10, 8, 14, 22}

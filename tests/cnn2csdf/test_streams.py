@@ -1,0 +1,177 @@
+"""Windows that slide as hops, and inputs as states."""
+
+import numpy as np
+import pytest
+
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.dtypes import Element, Quantization, Stored
+from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
+from cnn2csdf.geometry import Window
+from cnn2csdf.parameters import multiply_accumulates
+from cnn2csdf.rings import rings_of, with_states
+from cnn2csdf.streams import as_stream, first_result
+from cnn2csdf.weights import Model, random_weights
+from csdf.errors import InvalidNetwork
+
+ROWS = 19
+
+
+def keyword_spotter(*, padding=0):
+    """Of real numbers: strides, depthwise windows, a branch that is cropped, a mean over the map."""
+    network = NetworkBuilder("words")
+    x = network.input((1, ROWS, 4))
+    window = Window(kernel=(4, 3), stride=(2, 1), padding=(padding, 1, padding, 1))
+    x = network.add(op.Convolution(filters=3, window=window), x)
+    x = network.add(op.Activation(function="relu"), x)
+    y = network.add(op.Convolution(filters=3, window=Window(kernel=(3, 1)), groups=3), x)
+    rows = network.shape(x).rows
+    cropped = network.add(op.Slice(axis=1, start=1, stop=rows - 1), x)
+    x = network.add(op.Elementwise(function="add"), y, cropped)
+    x = network.add(op.GlobalPooling(function="average"), x)
+    network.output(network.add(op.FullyConnected(units=2), x))
+    found = network.network()
+    return Model(network=found, weights=random_weights(found, 1))
+
+
+def in_integers():
+    """Of int8: a window of rows with a fully connected layer over all of them."""
+    kinds = [
+        Quantization(element=Element.INT8, scales=(0.05,), zero_point=zero) for zero in (3, -4)
+    ]
+    kernel = Quantization(element=Element.INT8, scales=(0.01,))
+    network = NetworkBuilder("words")
+    common = {"element": Element.INT8}
+    x = network.input((2, ROWS, 1), quantization=kinds[0], **common)
+    stored = (Stored(role="kernel", element=Element.INT8, quantization=kernel),)
+    convolution = op.Convolution(
+        filters=5, window=Window(kernel=(3, 1), stride=(2, 1)), has_bias=False
+    )
+    x = network.add(convolution, x, quantization=kinds[1], stored=stored, **common)
+    stored = (Stored(role="matrix", element=Element.INT8, quantization=kernel),)
+    matrix = op.FullyConnected(units=1, has_bias=False)
+    x = network.add(matrix, x, quantization=kinds[0], stored=stored, **common)
+    network.output(x)
+    found = network.network()
+    return Model(network=found, weights=random_weights(found, 2))
+
+
+def work(network):
+    return sum(multiply_accumulates(one, network.input_shapes(one)) for one in network.layers)
+
+
+@pytest.mark.parametrize(("model", "hop"), [(keyword_spotter(), 2), (keyword_spotter(), 4)])
+def test_a_hop_gives_what_the_window_gives_of_the_last_rows(model, hop):
+    require_same_results(model, hop, tolerance=1e-5)
+
+
+def test_a_hop_of_integers_gives_the_same_bytes_with_sums_instead_of_rows():
+    stream = require_same_results(in_integers(), 2, tolerance=0)
+    assert any(isinstance(one.operator, op.StreamedProduct) for one in stream.network.layers)
+
+
+def require_same_results(model, hop, *, tolerance):
+    (layer,) = model.network.inputs
+    generator = np.random.default_rng(0)
+    dims = (layer.shape.dims[0], ROWS + 5 * hop, layer.shape.dims[2])
+    rows = generator.integers(-128, 128, dims).astype(layer.array_type)
+    stream, hops = as_stream(model, hop), 0
+    states, before = first_states(stream), first_result(model.network, hop)
+    for number in range(dims[1] // hop):
+        new = {layer.name: rows[:, number * hop : (number + 1) * hop]}
+        (found,) = run_layer_by_layer(stream, new, states).values()
+        if number >= before:
+            end = (number + 1) * hop
+            window = {layer.name: rows[:, end - ROWS : end]}
+            (wanted,) = run_layer_by_layer(model, window).values()
+            assert np.abs(found.astype(float) - wanted).max() <= tolerance * np.abs(wanted).max()
+            hops += 1
+    assert hops >= 5
+    assert work(stream.network) < work(model.network)
+    return stream
+
+
+def test_a_hop_computes_new_rows_only():
+    # Rows of the first convolution: 8 windows of 4 rows at a stride of 2 in 19 rows, 1 in a hop of 2.
+    model = in_integers()
+    stream = as_stream(model, 2).network
+    heights = [one.shape.rows for one in stream.layers if isinstance(one.operator, op.Convolution)]
+    assert heights == [1]
+
+
+def test_padded_rows_are_refused_with_their_layers():
+    with pytest.raises(InvalidNetwork, match=r"are padded .* in 1 layer \('convolution'\)"):
+        as_stream(keyword_spotter(padding=1), 2)
+
+
+@pytest.mark.parametrize(
+    ("hop", "said"), [(3, "goes 2 rows at a time, and 3 rows"), (ROWS, "more rows than the hop")]
+)
+def test_a_hop_that_is_no_whole_number_of_rows_is_refused(hop, said):
+    with pytest.raises(InvalidNetwork, match=said):
+        as_stream(keyword_spotter(), hop)
+
+
+def counter():
+    network = NetworkBuilder("counter")
+    x, before = network.input((3,), "x"), network.input((3,), "before")
+    total = network.add(op.Elementwise(function="add"), x, before)
+    network.output(total, "sum")
+    network.output(total, "after")
+    return Model(network=network.network(), weights={})
+
+
+def test_an_input_is_what_an_output_gave_before():
+    model = with_states(counter(), {"before": "after"})
+    states = first_states(model)
+    found = [
+        run_layer_by_layer(model, {"x": np.full(3, value, np.float32)}, states)["sum"][0]
+        for value in (1, 2, 4)
+    ]
+    assert found == [1, 3, 7]
+
+
+def test_states_of_other_names_are_refused_with_the_names_that_there_are():
+    with pytest.raises(InvalidNetwork, match="there is no input 'h', only 'x', 'before'"):
+        with_states(counter(), {"h": "after"})
+
+
+def test_a_variable_that_goes_out_is_copied_before_it_is_taken_over():
+    network = NetworkBuilder("delay")
+    x, before = network.input((2, 1, 1), "x"), network.input((2, 1, 1), "before")
+    network.output(before, "delayed")
+    network.output(x, "after")
+    model = with_states(Model(network=network.network(), weights={}), {"before": "after"})
+    states = first_states(model)
+    found = [
+        run_layer_by_layer(model, {"x": np.full((2, 1, 1), value, np.float32)}, states)[
+            "delayed"
+        ].max()
+        for value in (1, 2, 4)
+    ]
+    assert found == [0, 1, 2]
+
+
+def test_windows_of_a_variable_that_other_layers_read_stay_whole():
+    network = NetworkBuilder("words")
+    new, old = network.input((2, 1, 1), "x"), network.input((2, 3, 1), "before")
+    window = network.add(op.Concatenation(axis=1), old, new)
+    cut = network.add(op.Slice(axis=1, start=1, stop=4), window)
+    mean = network.add(op.GlobalPooling(function="average"), old)  # reads the variable itself
+    network.output(network.add(op.GlobalPooling(function="average"), window), "y")
+    network.output(mean, "z")
+    network.output(cut, "after")
+    model = with_states(Model(network=network.network(), weights={}), {"before": "after"})
+    assert not rings_of(model.network)
+    states = first_states(model)
+    for value in (4, 8):
+        frame = {"x": np.full((2, 1, 1), value, np.float32)}
+        found = run_layer_by_layer(model, frame, states)
+    # rows before: 0, 0, 4; the window: 0, 0, 4, 8
+    assert found["z"].max() == pytest.approx(4 / 3)
+    assert found["y"].max() == 3
+
+
+def test_a_network_with_a_state_has_no_hop():
+    with pytest.raises(InvalidNetwork, match="its frames are hops"):
+        as_stream(with_states(counter(), {"before": "after"}), 1)

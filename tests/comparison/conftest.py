@@ -1,0 +1,3 @@
+"""The fixtures of commands."""
+
+from tests.cli.running import run  # noqa: F401

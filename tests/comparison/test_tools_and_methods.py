@@ -1,0 +1,237 @@
+"""`csdf compare` beside programs that print what SDF3 and Kiter print."""
+
+import sys
+import textwrap
+import tomllib
+from types import SimpleNamespace
+
+import pytest
+
+from csdf.comparison.methods import Refused, compare_method, judged
+from csdf.io.graph_files import read_graph
+from csdf.mapping.search import best_mapping
+from csdf.time_limit import Stop
+from tests.cli.running import GRAPHS
+from tests.docs.pages import ROOT, blocks_of
+
+EXAMPLE = GRAPHS / "csdf_example.xml"
+LOOPS = "".join(f"<ch name='{name}_state' sz='2'/>" for name in "abc")
+
+
+def distribution(speed, alpha, beta):
+    """A point as SDF3 prints it: three self-loops of two tokens count in its size."""
+    return (
+        f"<distributionsSet thr='{speed}' sz='{alpha + beta + 6}'>\n<distribution>\n"
+        f"<ch name='alpha' sz='{alpha}'/>\n<ch name='beta' sz='{beta}'/>\n{LOOPS}</distribution>\n"
+        "</distributionsSet>"
+    )
+
+
+# Of the example: three actors with two phases each fire 6, 4 and 2 times in SDF3's iteration, which
+# is the least one; its front has five points, from 11 tokens at 1/17 to 16 at 1/12.
+FRONT = [
+    ("0.0588235", 5, 6), ("0.0666667", 6, 6), ("0.0714286", 7, 6), ("0.0769231", 8, 6),
+    ("0.0833333", 8, 8),
+]  # fmt: skip
+SDF3 = {
+    "repetition_vector": "Repetition vector:\n [a] = 6\n [b] = 4\n [c] = 2\nanalysis time: 0.03ms\n",
+    "throughput": "thr(example) = 0.0833333\nanalysis time: 0.062ms\n",
+    "buffersize": "<storageThroughputTradeOffs>" + "".join(distribution(*one) for one in FRONT),
+}
+KITER_VECTOR = """\
+TASKS
+VertexName (VertexId)  InEdges OutEdges TotalDuration RepetitionFactor PhaseQuantity Mapping
+      a (       1)        1        2               2                   6               2             -1
+      b (       2)        2        2               4                   4               2             -1
+      c (       3)        2        1               6                   2               2             -1
+"""
+KITER = {
+    "PrintInfos": KITER_VECTOR,
+    "KPeriodicThroughput": "KPeriodic Throughput is         0.08333333333\n",
+    "ThroughputBufferingDSE": "storage distribution size;throughput;channel quantities;a;b\n"
+    + "".join(f'{a + b};{speed};"{a},{b}";0.1;0.2\n' for speed, a, b in FRONT),
+}
+
+
+@pytest.fixture
+def install(tmp_path):
+    """Write programs that print a text for each algorithm; return the options that name them."""
+
+    def installed(sdf3_says=SDF3, kiter_says=KITER):
+        for name, said in (("sdf3analysis-csdf", sdf3_says), ("kiter", kiter_says)):
+            lines = [f"  *'{key}') cat <<'END'\n{text}\nEND\n  ;;" for key, text in said.items()]
+            path = tmp_path / name
+            path.write_text(
+                '#!/bin/sh\ncase "$*" in\n' + "\n".join(lines) + "\n*) kill -11 $$;;\nesac\n"
+            )
+            path.chmod(0o755)
+        return ["--sdf3", str(tmp_path), "--kiter", str(tmp_path / "kiter")]
+
+    return installed
+
+
+def test_tools_that_say_the_same_agree_and_conventions_are_undone(run, install):
+    code, output, _ = run("compare", EXAMPLE, *install())
+    assert code == 0
+    assert "SDF3   front       agrees: 5 points" in output
+    assert "Kiter, throughput: 1 agree, 0 differ" in output
+
+
+def test_dominated_points_are_no_difference_but_are_told(run, install):
+    worse = "".join(distribution(*one) for one in [*FRONT, ("0.0666667", 9, 9), ("0", 0, 0)])
+    code, output, _ = run("compare", EXAMPLE, *install(SDF3 | {"buffersize": worse}))
+    assert code == 0
+    assert "SDF3   front       agrees: 5 points; it lists 1 point more that are dominated" in output
+
+
+def test_a_point_that_a_tool_misses_is_confirmed_by_its_own_analysis(run, install):
+    # Without the third point; asked about 13 tokens alone, its throughput analysis says 1/14.
+    less = "".join(distribution(*one) for one in FRONT if one[1:] != (7, 6))
+    experiment = {"experiment.xml --algo throughput": "thr(g) = 0.0714286"}  # of SDF3's first case
+    said = experiment | SDF3 | {"buffersize": less}
+    code, output, _ = run("compare", EXAMPLE, *install(said))
+    assert code == 1
+    assert "differs: csdf 13 at 0.0714286; SDF3 14 at 0.0769231" in output
+    assert "its own throughput analysis confirms our distributions, such as of size 13" in output
+
+
+def test_a_difference_without_a_reason_is_open_and_shows_both_numbers(run, install):
+    said = KITER | {"KPeriodicThroughput": "KPeriodic Throughput is  0.0625\n"}
+    code, output, _ = run(
+        "compare", EXAMPLE, *install(kiter_says=said), "--questions", "throughput"
+    )
+    assert code == 1
+    assert "differs: csdf 0.0833333; Kiter 0.0625" in output
+    assert "open: no reason is known" in output
+    assert "Kiter, throughput: 0 agree, 1 differ (1 open)" in output
+
+
+def test_a_tool_that_crashes_has_no_answer_which_is_no_difference(run, install):
+    code, output, _ = run("compare", EXAMPLE, *install(sdf3_says={"repetition_vector": "nonsense"}))
+    assert code == 0
+    assert "SDF3   vector      no answer; no vector in" in output
+    assert "SDF3   throughput  no answer; killed by signal 11" in output
+
+
+def test_large_numbers_are_the_reason_where_they_are_too_large(run, install, tmp_path):
+    big = EXAMPLE.read_text().replace('initialTokens="1"', f'initialTokens="{2**40}"', 1)
+    path = tmp_path / "big.xml"
+    path.write_text(big)
+    wrong = SDF3 | {"throughput": "thr(example) = 0.001\n"}
+    options = [*install(wrong), "--questions", "throughput"]
+    code, output, _ = run("compare", path, *options)
+    assert code == 1
+    assert "its numbers have 32 bits, and this graph needs about 10^12" in output
+
+
+def test_the_answer_as_json_and_as_a_table_of_latex(run, install, tmp_path):
+    table = tmp_path / "table.tex"
+    code, output, _ = run("compare", EXAMPLE, *install(), "--json", "--table", table)
+    assert code == 0
+    assert '"verdict": "agrees"' in output
+    rows = table.read_text().splitlines()
+    assert "csdf\\_example & = & = &  & = & = & = & = \\\\" in rows
+
+
+def test_without_any_tool_the_options_are_named(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name in ("SDF3_BIN", "KITER_BIN"):
+        monkeypatch.delenv(name, raising=False)
+    code, output, remarks = run("compare", EXAMPLE)
+    assert (code, output) == (2, "")
+    assert "--sdf3 FOLDER or --kiter PROGRAM" in remarks
+    assert run("compare", EXAMPLE, "--kiter", tmp_path / "none")[0] == 2
+
+
+COMPARING = ROOT / "docs" / "comparing.md"
+PAGE = {one.file: one.body for one in blocks_of(COMPARING)}
+WRONG = """
+import csdf
+from dataclasses import replace
+
+
+def throughput(graph):
+    found = csdf.periodic_schedule(graph)
+    starts = {name: tuple(0 * one for one in row) for name, row in found.starts.items()}
+    return replace(found, starts=starts)
+"""
+
+
+@pytest.fixture
+def methods(tmp_path, monkeypatch):
+    """Install a package with two methods, as pip would; its modules go when the test ends."""
+    monkeypatch.syspath_prepend(tmp_path)
+    project = tomllib.loads(PAGE["pyproject.toml"])["project"]
+    named = project["entry-points"]["csdf.methods"]
+    points = "".join(f"{name} = {module}\n" for name, module in named.items())
+    about = tmp_path / "acme_methods-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Name: acme-methods\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(f"[csdf.methods]\n{points}wrong = acme_wrong\n")
+    (tmp_path / "acme_rounds.py").write_text(PAGE["acme_rounds.py"])
+    (tmp_path / "acme_wrong.py").write_text(textwrap.dedent(WRONG).lstrip())
+    yield
+    for name in ("acme_rounds", "acme_wrong"):
+        sys.modules.pop(name, None)
+
+
+def test_the_method_of_the_page_gives_what_the_page_shows(run, methods, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    (shown,) = (one for one in blocks_of(COMPARING) if "--method" in one.body)
+    assert len(shown.steps) == 2
+    for command, lines in shown.steps:
+        code, output, _ = run(*command.split()[1:])
+        assert code == 0
+        assert set(lines.splitlines()) <= set(output.splitlines())
+
+
+def test_an_invalid_schedule_is_refused_by_the_checker(run, methods):
+    code, output, _ = run("analyze", EXAMPLE, "--method", "wrong")
+    assert code == 1
+    assert "refused: its schedule is invalid: firing" in output
+    code, output, _ = run("compare", EXAMPLE, "--method", "wrong")
+    assert code == 1
+
+
+def test_an_unknown_method_names_those_there_are(run, methods):
+    code, _, remarks = run("analyze", EXAMPLE, "--method", "round")
+    assert code == 2
+    assert "rounds, wrong" in remarks
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "complaint"),
+    [
+        ("storage", {"alpha": 5}, "leaves channel 'beta' unbounded"),
+        ("storage", {"alpha": 1, "beta": 1}, "the graph deadlocks"),
+        ("storage", 7, "expected capacities by channel"),
+        ("mapping", None, "expected a csdf.Mapping"),
+        ("throughput", 12.0, "is not exact"),
+    ],
+)
+def test_the_judge_refuses_what_is_no_answer(question, answer, complaint):
+    graph = read_graph(EXAMPLE)
+    method = SimpleNamespace(__name__="method", **{question: lambda *_: answer})
+    with pytest.raises(Refused, match=complaint):
+        judged(method, question, graph, Stop(5))
+
+
+def test_a_method_that_claims_too_much_differs_and_one_that_maps_is_analysed():
+    graph = read_graph(EXAMPLE)
+
+    def mapping(graph, platform):
+        return best_mapping(graph, platform, budget=5).mapping
+
+    method = SimpleNamespace(__name__="method", throughput=lambda graph: 11, mapping=mapping)
+    speed, mapped = compare_method("m", method, graph, seconds=5.0, stop=Stop())
+    assert (speed.verdict, speed.ours, speed.theirs) == ("differs", "12", "11")
+    assert mapped.verdict == "agrees"
+
+
+def test_a_method_that_fails_has_no_answer():
+    def throughput(graph):
+        raise KeyError("alpha")
+
+    method = SimpleNamespace(__name__="method", throughput=throughput)
+    (found,) = compare_method("m", method, read_graph(EXAMPLE), seconds=5.0, stop=Stop())
+    assert (found.verdict, found.reason) == ("no answer", "KeyError: 'alpha'")

@@ -1,0 +1,377 @@
+"""Calls of HLS designs: cycles against a slow simulation, deadlocks, smallest depths, formats."""
+
+import gzip
+import random
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from csdf.errors import InvalidGraph, UnreadableFile
+from csdf.status import Status
+from csdf.time_limit import Stop
+from planners.fifo.hls import call
+from planners.fifo.hls.accesses import read_accesses
+from planners.fifo.hls.call import CallModel, block_rams
+from planners.fifo.hls.call_graph import call_graph
+from planners.fifo.hls.call_study import Question, study
+from planners.fifo.hls.depths import fewest_cycles, front, sized, total_cost
+from planners.fifo.hls.pipelines import staged
+from planners.fifo.hls.schedule import read_skews
+from planners.fifo.hls.synthesis_report import read_report
+from planners.fifo.hls.trace import Repeat
+from planners.fifo.hls.writing import tcl_directives, with_pragmas
+from tests.both_kernels import BOTH, use
+from tests.planners.fifo import hls_designs as small
+from tests.reference.slow_simulation import Run
+from tests.reference.stage_simulation import processes_of, simulated_cycles
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_call_takes_the_cycles_of_its_stages_simulated_one_by_one(seed):
+    rng = random.Random(seed)
+    trace, report = small.random_design(rng)
+    for skew in (0, 2):
+        model = small.model((trace, report), skew, is_grouped=False)
+        stages = processes_of(trace, report, skew)
+        for _ in range(12):
+            depths = [rng.choice((1, 2, 3, 5, 9, 40)) for _ in trace.fifos]
+            assert model.outcome(depths).cycles == simulated_cycles(trace, stages, depths)
+
+
+def test_the_last_word_of_a_plain_pipe_is_read_as_soon_as_it_is_there():
+    # The source writes word k in stage k + 2. The sink reads it a cycle later, in its stage k + 1, so
+    # it is 2 cycles behind; its last stage is 9 + 5 for 10 words and depth 6.
+    assert small.model(small.pipe(10)).outcome([2]).cycles == 2 + 9 + 5
+
+
+def test_loops_that_are_not_flattened_run_one_after_the_other():
+    # The inner loop takes stages 0 to 5, and begins again 2 after its last: 0, 7 and 14, to 19.
+    inner = small.loop("inner", [Repeat(4, ((small.write(0),),))], line=3)
+    outer = small.loop("outer", [Repeat(3, ((inner,),))], line=2)
+    take = small.loop("", [Repeat(12, ((small.read(0),),))], line=7)
+    pair = small.design(
+        [("source", [(outer, "inner", 1, 3)]), ("sink", [(take, "VITIS_LOOP_7_1", 1, 2)])],
+        small.fifos(("f", 1)),
+    )
+    assert staged(*pair).processes[0].stages == 19
+    # The last word is written in stage 19, and read a cycle later in the last stage of the sink.
+    assert small.model(pair).outcome([12]).cycles == 20
+
+
+@pytest.mark.parametrize("skew", [1, 2, 3])
+def test_lanes_with_a_skew_need_two_words_more_than_it(skew):
+    # Published for lanes that are read in consecutive cycles: up to the skew they deadlock, one more
+    # word runs at half rate, two more lose nothing.
+    pair = small.pipe(40)
+    free = small.model(pair).outcome([None], memories=[False]).cycles
+    model = small.model(pair, skew)
+    assert model.outcome([skew]).cycles is None
+    assert model.outcome([skew + 1]).cycles >= free + 40 / (skew + 1) - 2
+    assert model.outcome([skew + 2]).cycles == free
+
+
+def test_a_deadlock_is_told_as_processes_that_wait_for_one_another():
+    trace, report = small.branch()
+    outcome = small.model((trace, report)).outcome([2, 2, 2])
+    assert outcome.cycles is None
+    told = [
+        (trace.processes[one.process].name, one.fifo, one.is_writing) for one in outcome.blocked
+    ]
+    # split cannot write `direct`; subtract waits for a mean, average for a whole row.
+    assert told == [("split", 0, True), ("subtract", 2, False), ("average", 1, False)]
+    assert outcome.holding == (0,)
+
+
+def test_a_fifo_as_deep_as_it_ever_holds_is_never_full():
+    model = small.model(small.branch(5, 7))
+    for place in range(3):
+        depths = [9, 3, 2]
+        depths[place] = None
+        free = model.outcome(depths, memories=[False] * 3)
+        depths[place] = model.occupancy(depths, place, [False] * 3)
+        found = model.outcome(depths, memories=[False] * 3)
+        assert (found.cycles, place in found.full) == (free.cycles, False)
+        depths[place] -= 1
+        assert depths[place] < 1 or place in model.outcome(depths, memories=[False] * 3).full
+
+
+def brute_force(model, goal, most):
+    """The fewest bits of all depths up to `most` that reach a goal."""
+    sizes = [
+        total_cost(model, depths, "bits")
+        for depths in product(range(2, most + 1), repeat=len(model.members))
+        if (cycles := model.outcome(depths).cycles) is not None and (goal is None or cycles <= goal)
+    ]
+    return min(sizes)
+
+
+@pytest.mark.parametrize("is_live", [False, True])
+def test_no_depths_below_those_found_suffice(is_live):
+    model = small.model(small.branch(3, 5))
+    goal = None if is_live else fewest_cycles(model).cycles
+    found = sized(model, goal, stop=Stop(20))
+    assert found.status is Status.OPTIMAL
+    assert found.cost == found.lower_bound == brute_force(model, goal, 9)
+    assert model.outcome(found.depths).cycles == found.cycles
+
+
+@pytest.mark.parametrize("bits", [60, 100, 300])
+def test_bounds_hold_where_deep_fifos_are_slower(bits):
+    # 17, 10 and 3 words fit into a shift register; deeper FIFOs cost a cycle.
+    trace, report = small.branch(3, 6)
+    wide = small.fifos(("direct", 1), ("to_mean", 1), ("means", 1), bits=bits)
+    model = small.model((replace(trace, fifos=wide), report))
+    every = {}
+    for depths in product(range(2, 19), (2, 3, 4), (2, 3)):
+        if (cycles := model.outcome(depths).cycles) is not None:
+            every.setdefault(cycles, []).append(total_cost(model, depths, "bits"))
+    for goal in range(min(every), max(every) + 2):
+        found = sized(model, goal, stop=Stop(20))
+        fewest = min(size for cycles, sizes in every.items() if cycles <= goal for size in sizes)
+        assert found.lower_bound <= fewest
+        assert found.cost >= fewest
+        assert found.cycles <= goal
+        if found.status is Status.OPTIMAL:
+            assert found.cost == fewest
+    full = sized(model, fewest_cycles(model).cycles, stop=Stop(20), is_full_rate=True)
+    assert full.goal == full.cycles == min(every)
+
+
+def test_a_front_in_block_rams_has_every_trade_off():
+    # 100-bit words: from 11 on a FIFO is a memory, 6 block RAMs wide and a cycle slower. A row of 8
+    # words needs that to run at full rate.
+    trace, report = small.branch(3, 8)
+    wide = small.fifos(("direct", 1), ("to_mean", 1), ("means", 1), bits=100)
+    trace = replace(trace, fifos=wide)
+    model = small.model((trace, report))
+    points, is_complete = front(model, objective="bram", stop=Stop(20))
+    best = {}
+    for depths in product(range(2, 25), (2, 3), (2, 3)):
+        if (cycles := model.outcome(depths).cycles) is not None:
+            cost = total_cost(model, depths, "bram")
+            best[cost] = min(best.get(cost, cycles), cycles)
+    wanted = []
+    for cost in sorted(best):
+        if not wanted or best[cost] < wanted[-1][1]:
+            wanted.append((cost, best[cost]))
+    assert is_complete
+    assert [(one.cost, one.cycles) for one in points] == wanted
+    assert len(wanted) > 1
+
+
+def test_cycles_that_no_depths_reach_are_refused_with_proof():
+    model = small.model(small.branch())
+    found = sized(model, fewest_cycles(model).cycles - 1, stop=Stop(20))
+    assert found.status is Status.INFEASIBLE
+
+
+def test_depths_for_several_runs_suffice_for_each():
+    short, long = small.branch(4, 3), small.branch(4, 6)
+    runs = [lambda skew, pair=pair: staged(*pair, skew) for pair in (short, long)]
+    found = study(runs, Question(skew=0), Stop)
+    for pair in (short, long):
+        model = small.model(pair)
+        assert model.outcome(found.sizing.depths).cycles == fewest_cycles(model).cycles
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_state_that_comes_back_is_skipped_with_the_same_times(seed, monkeypatch):
+    rng = random.Random(seed)
+    pairs = [small.branch(40, rng.randint(2, 9)), small.pipe(400, rng.randint(1, 3))]
+    pairs.append(small.random_design(rng, words=rng.randint(100, 300)))
+    for pair in pairs:
+        model = small.model(pair, rng.randint(0, 2))
+        for _ in range(6):
+            depths = [rng.choice((2, 3, 5, 12, 30, None)) for _ in model.members]
+            monkeypatch.setattr(call, "MANY", 10**9)
+            begin, whole = model.simulated, model.outcome(depths)
+            plain = model.simulated - begin
+            monkeypatch.setattr(call, "MANY", 1)
+            begin, skipped = model.simulated, model.outcome(depths)
+            assert skipped == whole
+            assert model.simulated - begin <= plain
+    # 10^7 words at a steady rate are a few events.
+    long = small.model(small.pipe(10**7))
+    assert long.outcome([8]).cycles == 2 + 10**7 - 1 + 5
+    assert long.simulated < 10_000
+
+
+def test_a_trip_count_costs_no_memory():
+    # 10^9 iterations with an access in the last one alone: two events.
+    quiet = small.loop("quiet", [Repeat(10**9 - 1, ((),)), (small.write(0),)])
+    take = small.loop("take", [(small.read(0),)])
+    pair = small.design(
+        [("source", [(quiet, "quiet", 4, 3)]), ("sink", [(take, "take", 1, 2)])],
+        small.fifos(("f", 1)),
+    )
+    # The word is written in stage 4 * (10^9 - 1) + 2, and read a cycle later, in the last stage.
+    assert small.model(pair).outcome([2]).cycles == 4 * (10**9 - 1) + 3
+
+
+@pytest.mark.parametrize("backend", BOTH)
+def test_compiled_and_plain_stage_times_agree(backend, monkeypatch):
+    use(monkeypatch, backend)
+    # Word 5, the last of a row, is written in cycle 6 and averaged from 7 on; the mean is written 2
+    # stages later, and read in cycle 10 in stage 2 of the first iteration. 23 iterations follow.
+    assert small.model(small.branch()).outcome([20, 2, 2]).cycles == 10 + 23
+
+
+def test_a_design_as_a_csdf_graph_takes_as_long():
+    for depths in ([7, 2, 2], [9, 3, 2], [40, 40, 40]):
+        model = small.model(small.branch())
+        graph = call_graph(model, depths)
+        assert (
+            first_iteration(graph) == model.outcome(depths).cycles + 1
+        )  # from the begin of cycle 0
+
+
+def first_iteration(graph):
+    """When the last process has gone through its phases once."""
+    run, ends = Run(list(graph.actors), list(graph.channels)), {}
+    processes = [one for one in graph.actors if one.phases > 1]
+    while len(ends) < len(processes):
+        has_started = run.start_all()
+        for one in processes:
+            if run.fired[one.name] == one.phases:
+                ends.setdefault(one.name, run.now + one.durations[-1])
+        assert has_started or run.move_on()
+    return max(ends.values())
+
+
+def test_block_rams_are_those_of_the_published_rule():
+    # 32 bits: a slice of 18 and the rest up to 1024 words; 9 and a rest of 5 beyond, then 9, 4 and 1.
+    assert [block_rams(depth, 32) for depth in (33, 1024, 1025, 2048, 2049, 4096)] == [
+        2,
+        2,
+        4,
+        4,
+        7,
+        8,
+    ]
+    for bits in range(1, 80):
+        costs = [block_rams(depth, bits) for depth in range(64, 20_000, 64)]
+        assert costs == sorted(costs), bits
+
+
+def test_a_report_is_read_whole_packed_or_by_module(tmp_path):
+    text = REPORT.format(module="source", tag="put", trips=10)
+    whole = tmp_path / "csynth.xml"
+    whole.write_text(text)
+    packed = tmp_path / "packed" / "csynth.xml.gz"
+    packed.parent.mkdir()
+    packed.write_bytes(gzip.compress(text.encode()))
+    single = tmp_path / "single"
+    single.mkdir()
+    own = text.replace("<Name>source</Name>", "").replace("ModuleInformation", "Other")
+    begin, end = own.index("<PerformanceEstimates>"), own.index("</Module>")
+    named = "<UserAssignments><TopModelName>source</TopModelName></UserAssignments>"
+    own = f"<profile>{named}{own[begin:end]}</profile>"
+    (single / "source_csynth.xml").write_text(own)
+    found = [read_report(path).loops["source"] for path in (whole, tmp_path, packed.parent, single)]
+    assert found[0][0].interval == 2
+    assert found == [found[0]] * 4
+
+
+REPORT = """<profile><UserAssignments><TopModelName>top</TopModelName></UserAssignments>
+<ModuleInformation>
+<Module><Name>{module}</Name><PerformanceEstimates><SummaryOfLoopLatency><{tag}><Name>{tag}</Name>
+<TripCount>{trips}</TripCount><PipelineII>2</PipelineII><PipelineDepth>3</PipelineDepth></{tag}>
+</SummaryOfLoopLatency></PerformanceEstimates></Module>
+<Module><Name>sink</Name></Module></ModuleInformation></profile>"""
+
+
+@pytest.mark.parametrize(
+    ("module", "tag", "trips", "says"),
+    [
+        ("other", "put", 10, "no module for process 'source'"),
+        ("source", "put", 11, "11 iterations, but 10"),
+        ("source", "elsewhere", 10, "no loop for 'put'"),
+    ],
+)
+def test_a_report_of_another_design_is_refused(tmp_path, module, tag, trips, says):
+    path = tmp_path / "csynth.xml"
+    path.write_text(REPORT.format(module=module, tag=tag, trips=trips))
+    trace, _ = small.pipe(10)
+    with pytest.raises(InvalidGraph, match=says):
+        staged(trace, read_report(path))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "<a/>", "<profile/>", "<!DOCTYPE a [<!ENTITY b 'c'>]><profile/>"]
+)
+def test_what_is_no_report_is_refused(tmp_path, text):
+    path = tmp_path / "csynth.xml"
+    path.write_text(text)
+    with pytest.raises(UnreadableFile, match=r"csynth\.xml"):
+        read_report(path)
+
+
+def test_a_table_of_accesses_is_timed_like_its_source(tmp_path):
+    lines = ["# loop source put interval=1 depth=3", "# loop sink take interval=1 depth=6"]
+    lines += [f"# fifo lane[{lane}] bits=32 depth=2" for lane in range(2)]
+    lines.append("process,loop,iteration,fifo,read|write,stage")
+    for word in range(10):
+        lines += [f"source,put,{word},lane[{lane}],write,2" for lane in range(2)]
+        lines += [f"sink,take,{word},lane[{lane}],read,1" for lane in range(2)]
+    path = tmp_path / "accesses.csv"
+    path.write_text("\n".join(lines))
+    model = CallModel(read_accesses(path))
+    assert model.outcome(model.given).cycles == small.model(small.pipe(10)).outcome([2]).cycles
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("a,l,0,f,write", "5 columns"),
+        ("a,l,0,f,push,1", "'push'"),
+        ("a,l,0,f,write,-1", "stage '-1'"),
+        ("a,l,0,f,read,1", "1 words are read, but only 0"),
+    ],
+)
+def test_a_table_that_makes_no_sense_is_refused_by_its_line(tmp_path, line, says):
+    path = tmp_path / "accesses.csv"
+    path.write_text(f"{line}\n")
+    with pytest.raises((UnreadableFile, InvalidGraph), match=rf"accesses\.csv:1: .*{says}"):
+        read_accesses(path)
+
+
+SOURCE = """void top() {
+  hls::stream<int> lane[2];
+  #pragma HLS stream depth=8 variable=lane // deep
+  hls::stream<int> other("other");
+}
+"""
+
+
+def test_depths_are_written_into_pragmas_and_new_ones_behind_declarations():
+    lane, other = small.fifos(("lane", 1), ("other", 1))
+    lane, other = replace(lane, line=2), replace(other, line=4)
+    text = with_pragmas(SOURCE, "design.cpp", [(lane, 20), (other, 3)])
+    assert text.splitlines()[2] == "  #pragma HLS stream depth=20 variable=lane // deep"
+    assert text.splitlines()[4] == "  #pragma HLS STREAM variable=other depth=3"
+    assert len(text.splitlines()) == len(SOURCE.splitlines()) + 1
+    assert with_pragmas(text, "design.cpp", [(lane, 20)]) == text
+    with pytest.raises(InvalidGraph, match=r"design\.cpp:2: no declaration"):
+        with_pragmas("\n" + SOURCE, "design.cpp", [(lane, 20)])
+
+
+def test_directives_name_the_top_function():
+    assert (
+        tcl_directives("top", {"lane": 20})
+        == 'set_directive_stream -depth 20 -type fifo "top" lane\n'
+    )
+
+
+def test_a_schedule_says_how_far_lanes_are_apart(tmp_path):
+    (tmp_path / "sink.verbose.sched.rpt").write_text(
+        "  Pipeline-0 : II = 1, D = 4, States = { 2 3 4 5 }\n"
+        'ST_3 : Operation 10 [1/1] (1.0ns) ---> "%a = read i32 @_ssdm_op_Read.ap_fifo.volatile.i32P0A, '
+        'i32 %lane_0" [design.cpp:7]\n'
+        'ST_5 : Operation 11 [1/1] (1.0ns) ---> "%b = read i32 @_ssdm_op_Read.ap_fifo.volatile.i32P0A, '
+        'i32 %lane_1" [design.cpp:7]\n'
+    )
+    skews = read_skews(tmp_path)
+    assert skews == {"sink": 2}
+    trace, report = small.pipe(40)
+    assert staged(trace, report, None, skews).largest_skew == 2

@@ -1,0 +1,177 @@
+"""Plans of networks that keep a state: bytes, runs in them, and the C that they become."""
+
+import json
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.execution.compare import random_frames
+from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
+from cnn2csdf.readers.model_files import read_model
+from cnn2csdf.rings import with_states
+from cnn2csdf.weights import Model
+from csdf.cli.main import main
+from csdf.errors import ExecutionError, InvalidPlan
+from planners.code.library import write_library
+from planners.memory.fit import fit, fit_of
+from planners.memory.several import run_frames, with_states_apart
+from planners.memory.stateful import stateful_plan
+from planners.plan.checker import require_apart
+from planners.plan.text import format_plans, parse_plans
+from tests.cnn2csdf.readers.test_states import FOLDER, NAMES, as_frame, as_in_file, golden_runs
+from tests.shared_data import each
+
+SMALL = ["made_plain_begin1", "mww_v2_vad"]
+
+
+def model_of(name):
+    return read_model(FOLDER / f"{name}.tflite", with_weights=True)
+
+
+@each("name", NAMES)
+def test_a_hop_takes_no_more_than_the_table_of_the_page(name):
+    wanted = json.loads((FOLDER / "models.json").read_text())[name]["least_ram"]
+    assert stateful_plan(model_of(name).network).arena_bytes <= wanted
+
+
+@each("name", NAMES)
+def test_a_plan_runs_in_its_bytes_with_all_others_spoilt_between_frames(name):
+    model = model_of(name)
+    plan = stateful_plan(model.network).plan
+    inputs, outputs = next(golden_runs(name, 4))
+    runs = run_frames(model, plan, [as_frame(model, one) for one in inputs])
+    for run, wanted in zip(runs, outputs, strict=True):
+        assert as_in_file(run.outputs).tolist() == wanted.reshape(-1).tolist()
+    assert runs[-1].high_water_bytes <= plan.arena_bytes
+
+
+@each("name", SMALL)
+def test_a_plan_is_written_and_read_with_what_stays(name):
+    network = model_of(name).network
+    (plan,) = parse_plans(format_plans([stateful_plan(network).plan]), "plan.json")
+    assert fit_of(network, plan).best.plan.kept_bytes == network.kept_bytes()
+
+
+@each("name", SMALL)
+def test_the_checker_finds_rows_that_are_overwritten(name):
+    network = model_of(name).network
+    plan = stateful_plan(network).plan
+    moved = [
+        replace(one, offset=0) if one.kind.value == "whole" and one.size <= 8 else one
+        for one in plan.buffers
+    ]
+    with pytest.raises((InvalidPlan, ExecutionError)):
+        fit_of(network, replace(plan, buffers=tuple(moved)))
+
+
+@each("name", SMALL)
+def test_a_variable_without_a_buffer_is_refused_by_name(name):
+    network = model_of(name).network
+    plan = stateful_plan(network).plan
+    first = next(one for one in plan.buffers if one.stays)
+    left = tuple(one for one in plan.buffers if one is not first)
+    with pytest.raises(InvalidPlan, match="stays from frame to frame in 0 buffers; expected one"):
+        fit_of(network, replace(plan, buffers=left))
+
+
+def built(name, frames, folder):
+    model = model_of(name)
+    inputs, _ = next(golden_runs(name, frames))
+    write_library(
+        model, fit(model.network).best.plan, folder, frames=[as_frame(model, one) for one in inputs]
+    )
+    flags = "-O1 -fsanitize=address,undefined -fno-sanitize-recover"
+    return subprocess.run(
+        ["make", "-s", "-C", folder, "test", f"CFLAGS={flags}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+@each("name", NAMES)
+def test_c_gives_the_same_from_any_saved_state(name, tmp_path):
+    # The test program works all frames, then again from the beginning with the state saved, the
+    # arena spoilt and the state restored before each frame.
+    found = built(name, 12, tmp_path)
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert "outputs equal" in found.stdout
+
+
+@each("name", SMALL[:1])
+def test_outputs_depend_on_frames_before(name):
+    model, frames = model_of(name), []
+    inputs, _ = next(golden_runs(name, 12))
+    frames = [as_frame(model, one) for one in inputs]
+    states = first_states(model)
+    kept = [as_in_file(run_layer_by_layer(model, one, states)) for one in frames]
+    fresh = [as_in_file(run_layer_by_layer(model, one)) for one in frames]
+    assert not np.array_equal(kept, fresh)
+
+
+def paired(name, add):
+    """A network with variables `a` and `b` behind what `add` makes of them and an input."""
+    network = NetworkBuilder(name)
+    add(network, *(network.input((2, 2, 1), one) for one in ("x", "a", "b")))
+    model = Model(network=network.network(), weights={})
+    return with_states(model, {"a": "next a", "b": "next b"})
+
+
+def in_a_chain(network, x, a, b):
+    network.output(network.add(op.Elementwise(function="add"), x, b), "y")
+    network.output(x, "next a")
+    network.output(a, "next b")
+
+
+def changing_places(network, x, a, b):
+    network.output(network.add(op.Elementwise(function="add"), x, b), "y")
+    network.output(b, "next a")
+    network.output(network.add(op.Elementwise(function="subtract"), x, a), "next b")
+
+
+def read_twice(network, x, a, b):
+    window = network.add(op.Concatenation(axis=1), a, x)
+    network.output(network.add(op.GlobalPooling(function="average"), window), "y")
+    network.output(network.add(op.GlobalPooling(function="max"), window), "z")
+    network.output(network.add(op.Slice(axis=1, start=2, stop=4), window), "next a")
+    network.output(network.add(op.Elementwise(function="add"), b, x), "next b")
+
+
+@pytest.mark.parametrize("add", [in_a_chain, changing_places, read_twice])
+def test_variables_of_any_form_stay_as_in_the_whole_network(add):
+    model = paired(add.__name__, add)
+    plan = fit(model.network, element_bytes=4).best.plan
+    fit_of(model.network, plan)
+    frames, states = random_frames(model.network, 6, 0), first_states(model)
+    for frame, run in zip(frames, run_frames(model, plan, frames), strict=True):
+        wanted = run_layer_by_layer(model, frame, states)
+        for name, array in run.outputs.items():
+            assert array == pytest.approx(wanted[name])
+
+
+def test_networks_in_one_arena_keep_their_states_apart():
+    alone = [
+        fit(paired(one.__name__, one).network, element_bytes=4) for one in (in_a_chain, read_twice)
+    ]
+    together = with_states_apart(alone)
+    plans = [one.best.plan for one in together]
+    require_apart(plans)
+    with pytest.raises(InvalidPlan, match="stays between frames, but"):
+        require_apart([one.best.plan for one in alone])
+    # 2 variables of 4 numbers of 4 bytes each in both, and what passes in the neediest
+    kept, passing = 2 * 2 * 4 * 4, [one.best.plan.arena_bytes - 32 for one in alone]
+    assert max(one.arena_bytes for one in plans) == kept + max(passing)
+
+
+@each("name", SMALL[:1])
+def test_cnn_verify_runs_frame_after_frame_in_the_bytes_of_the_plan(name, capsys):
+    assert main(["cnn", "verify", str(FOLDER / f"{name}.tflite"), "--frames", "5"]) == 0
+    # the table of the page: 388 bytes, 352 kept
+    assert (
+        "5 frames, one after the other, in 388 bytes, of which 352 stay" in capsys.readouterr().out
+    )
