@@ -20,7 +20,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.arrays import Array
-from cnn2csdf.dtypes import Element
+from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Next, Previous
 from cnn2csdf.operators.moves import as_it_lies, in_dims
@@ -67,7 +67,7 @@ def with_rings(model: Model) -> Model:
         return model
     while (found := _improved(model)) is not None:
         model = found
-    model = with_views(model)
+    model = with_views(_with_sequences_by_rows(model))
     while (found := _streamed(model)) is not None:
         model = found
     return _with_copies(model)
@@ -314,6 +314,9 @@ def with_views(model: Model) -> Model:
                 lying = as_it_lies(moved).reshape(-1)
                 places[layer.name] = first, lying
                 if np.array_equal(lying, np.arange(lying.size)):
+                    if layer.shape == layers[first].shape:
+                        same[layer.name] = first
+                        continue
                     shown = op.View(dims=layer.shape.dims)
                     layer = replace(layer, operator=shown, inputs=(first,))
         elif isinstance(layer.operator, op.FullyConnected) and isinstance(
@@ -331,6 +334,44 @@ def with_views(model: Model) -> Model:
         layers[layer.name] = layer
     network = Network(name=model.network.name, layers=tuple(layers.values()))
     return _without_unread_moves(Model(network=network, weights=weights))
+
+
+def _with_sequences_by_rows(model: Model) -> Model:
+    """The model in which LSTMs that keep their states read and make sequences as maps of one column.
+
+    So they work row by row.
+    """
+    layers: list[Layer] = []
+    for layer in model.network.layers:
+        operator, shape = layer.operator, layer.shape
+        if (
+            isinstance(operator, op.QuantizedLstm)
+            and operator.keeps is not None
+            and len(shape.dims) == 2
+            and shape.dims[0] > 1
+            and not layer.epilogue
+        ):
+            source = model.network.layer(layer.inputs[0])
+            frames, elements = source.shape.dims
+            given, made = (Shape(dims=(size, frames, 1)) for size in (elements, shape.dims[1]))
+            view = op.View(dims=given.dims)
+            names = f"{layer.name} by rows", f"{layer.name} rows"
+            before = replace(
+                source, name=names[0], operator=view, inputs=(source.name,), shape=given
+            )
+            layers.append(replace(before, epilogue=(), stored=()))
+            layers.append(replace(layer, name=names[1], inputs=names[:1], shape=made))
+            back = op.View(dims=shape.dims)
+            layer = replace(layer, operator=back, inputs=names[1:], stored=())
+        layers.append(layer)
+    if len(layers) == len(model.network.layers):
+        return model
+    weights = None if model.weights is None else dict(model.weights)
+    if weights is not None:
+        for layer in layers:
+            if isinstance(layer.operator, op.QuantizedLstm) and layer.name not in weights:
+                weights[layer.name] = weights.pop(layer.name.removesuffix(" rows"))
+    return Model(network=Network(name=model.network.name, layers=tuple(layers)), weights=weights)
 
 
 MOVES = (op.Reshape, op.Transpose, op.View)
@@ -368,6 +409,13 @@ def _without_unread_moves(model: Model) -> Model:
     return replace(model, network=Network(name=network.name, layers=tuple(left)))
 
 
+def _are_bytes(*found: Quantization | None) -> bool:
+    """Whether all are of int8 in fixed point."""
+    return all(
+        one is not None and one.element is Element.INT8 and one.is_fixed_point for one in found
+    )
+
+
 def _streamed(model: Model) -> Model | None:
     """The model in which one more fully connected layer keeps sums instead of rows; None without.
 
@@ -386,8 +434,9 @@ def _streamed(model: Model) -> Model | None:
             or type(layer.operator) is not op.FullyConnected
             or new.shape.rows > 1
             or types is None
-            or types.element is not Element.INT8
-            or layer.stored_as("matrix").quantization is None
+            or not _are_bytes(types, layer.quantization)
+            or not _are_bytes(layer.stored_as("matrix").quantization)
+            or (layer.stored_as("matrix").quantization or types).zero_point
             or previous.operator.begin != types.zero_point
             or 4 * layer.operator.units >= new.shape.row_elements
         ):

@@ -114,10 +114,10 @@ class _Streaming:
         if padded:
             more = f" and {len(padded) - SHOWN} more" if len(padded) > SHOWN else ""
             raise InvalidNetwork(
-                f"network {self._network.name!r}: {counted(len(padded), 'layer')} pad the rows at the "
-                f"ends of the window ({', '.join(padded[:SHOWN])}{more}), so rows change as the window "
-                "slides; train the network without padding along the time (padding='valid'), or leave "
-                "out the hop"
+                f"network {self._network.name!r}: rows are padded at the ends of the window in "
+                f"{counted(len(padded), 'layer')} ({', '.join(padded[:SHOWN])}{more}), so rows change "
+                "as the window slides; train the network without padding along the time "
+                "(padding='valid'), or leave out the hop"
             )
 
     def _add_input(self, layer: Layer) -> None:

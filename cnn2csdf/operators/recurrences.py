@@ -19,8 +19,14 @@ from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.fixed_point.functions import power_hyperbolic_tangent, short_sigmoid
 from cnn2csdf.integers import Integers, centred, multiplier, rescaled, stored
 from cnn2csdf.operators.activations import sigmoid
-from cnn2csdf.operators.operator import Operator, only_input, quantized_types
-from cnn2csdf.part import Kept, Part, Types, whole_tensor
+from cnn2csdf.operators.operator import (
+    Operator,
+    RowsNeeded,
+    only_input,
+    quantized_types,
+    same_row,
+)
+from cnn2csdf.part import Kept, Part, Types, same_rows, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import ExecutionError, InvalidNetwork
 
@@ -166,7 +172,7 @@ class _InIntegers(Operator):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantizedLstm(_InIntegers):
-    """An LSTM over the rows of (frames, elements); its cells are integers of 16 bits.
+    """An LSTM over the rows of (frames, elements) or of a map of one column; its cells have 16 bits.
 
     cell_scale: a power of two. clip: largest size of a cell in its steps; None for no limit.
     keeps: the number that the hidden state begins with, where it and the cells stay from frame to
@@ -181,15 +187,24 @@ class QuantizedLstm(_InIntegers):
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         shape = only_input(self, inputs)
-        if len(shape.dims) != 2:
+        if len(shape.dims) != 2 and not (shape.is_map and shape.width == 1):
             raise InvalidNetwork(f"an LSTM of integers needs frames x elements, found {shape}")
-        return (shape.dims[0], self.units)
+        return (self.units, shape.rows, 1) if shape.is_map else (shape.dims[0], self.units)
+
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
+        """Return the row itself of a map, which are made in their order, each once."""
+        return same_row if output.is_map else None
+
+    @staticmethod
+    def sequence(shape: Shape) -> tuple[int, int]:
+        """Return the frames and elements of an input."""
+        return (shape.rows, shape.channels) if shape.is_map else (shape.dims[0], shape.dims[1])
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         """Return for each gate the matrices of the input and of the state, and the bias."""
         found: dict[str, Dims] = {}
         for gate in CELL_GATES:
-            found[f"{gate} matrix"] = (self.units, inputs[0].dims[1])
+            found[f"{gate} matrix"] = (self.units, self.sequence(inputs[0])[1])
             found[f"{gate} recurrent matrix"] = (self.units, self.units)
             found[f"{gate} bias"] = (self.units,)
         return found
@@ -204,13 +219,14 @@ class QuantizedLstm(_InIntegers):
         }
 
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
-        frames, elements = inputs[0].dims
+        frames, elements = self.sequence(inputs[0])
         return frames * len(CELL_GATES) * self.units * (elements + self.units)
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return what it gives for every frame."""
         given, result = quantized_types(self, types)
-        frames = centred(whole_tensor(part.inputs[0]), given)
+        frames = centred(same_rows(part), given)
+        frames = frames[:, :, 0].T if part.shape.is_map else frames
         hidden = np.zeros(self.units, np.int64)
         cell = np.zeros(self.units, np.int64)
         if part.kept is not None:
@@ -226,7 +242,8 @@ class QuantizedLstm(_InIntegers):
             found.append(out)
         if part.kept is not None:
             part.kept["hidden"], part.kept["cell"] = out, cell.astype(np.int16)
-        return np.stack(found)
+        every = np.stack(found)
+        return every.T[:, :, None] if part.shape.is_map else every
 
     def _gate(
         self, gate: str, frame: Integers, hidden: Integers, part: Part, types: Types

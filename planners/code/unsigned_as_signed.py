@@ -13,6 +13,7 @@ import numpy as np
 
 from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.network import Layer
+from cnn2csdf.operators import Previous
 from cnn2csdf.weights import Array, Model
 
 SIGNED = {Element.UINT8: Element.INT8, Element.UINT16: Element.INT16}
@@ -60,8 +61,10 @@ def _signed(layer: Layer) -> Layer:
     found = replace(layer, stored=tuple(map(_signed_stored, layer.stored)))
     if layer.quantization is None or not _is_unsigned(layer.quantization):
         return found
-    types = _shifted(layer.quantization)
-    return replace(found, element=types.element, quantization=types)
+    types, operator = _shifted(layer.quantization), layer.operator
+    if isinstance(operator, Previous) and operator.begin is not None:
+        operator = replace(operator, begin=operator.begin - less_of(layer.quantization.element))
+    return replace(found, operator=operator, element=types.element, quantization=types)
 
 
 def _signed_stored(one: Stored) -> Stored:
@@ -75,6 +78,8 @@ def _arrays(layer: Layer, arrays: Mapping[str, Array]) -> dict[str, Array]:
     unsigned = {
         one.role: one.element.value for one in layer.stored if _is_unsigned(one.quantization)
     }
+    if isinstance(layer.operator, Previous) and _is_unsigned(layer.quantization):
+        unsigned["initial"] = layer.element.value
     return {
         role: as_signed_array(array.astype(unsigned[role])) if role in unsigned else array
         for role, array in arrays.items()

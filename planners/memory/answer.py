@@ -122,6 +122,14 @@ class Hop(NamedTuple):
     hops_before: int
 
 
+class Alternative(NamedTuple):
+    """A question near one that was answered with no: its options, and the least RAM found for it."""
+
+    options: str
+    ram_bytes: int
+    fits: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit(Shown):
     """Whether a network fits, and how.
@@ -130,7 +138,7 @@ class Fit(Shown):
     whatever they cost. lower_bound: no method, searched or not, needs less RAM: input and output lie
     whole. best: the method with the fewest MACs within the RAM, the fastest of those as far as times
     are predicted; None where none fits. flash_bytes: the parameters as a library stores them, with the
-    factors that rescale integers.
+    factors that rescale integers. alternatives: by growing RAM, where the answer is no.
     """
 
     network: str
@@ -145,6 +153,7 @@ class Fit(Shown):
     status: Status
     reason: Reason
     hop: Hop | None = None
+    alternatives: tuple[Alternative, ...] = ()
 
     def __repr__(self) -> str:
         shown = self.best or self.least
@@ -158,6 +167,7 @@ class Fit(Shown):
     def to_json(self) -> dict[str, Any]:
         """Return the answer as a JSON value."""
         shown = self.best or self.least
+        nearby = [one._asdict() for one in self.alternatives]
         return {
             "network": self.network,
             "fits": {Status.FEASIBLE: True, Status.INFEASIBLE: False}.get(self.status),
@@ -180,6 +190,7 @@ class Fit(Shown):
                 }
                 for way in self.methods
             ],
+            **({"alternatives": nearby} if nearby else {}),
         }
 
 

@@ -10,7 +10,10 @@ A plan that was made before, as an answer to whether a network fits: checked, no
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.network import Network
@@ -32,6 +35,7 @@ from planners.memory.answer import (
     SEARCHED,
     SEARCHED_FIRST,
     WHOLE_LAYERS,
+    Alternative,
     Fit,
     FitMethod,
     FitWhy,
@@ -220,6 +224,37 @@ def _stateful_fit(
         status=status,
         reason=reason,
     )
+
+
+def with_alternatives(
+    network: Network, found: Fit, *, element_bytes: int | None, budget: Budget
+) -> Fit:
+    """Return an answer with what would need less RAM, where it is no: rows in, ends outside.
+
+    element_bytes: as it was asked. budget: of all searches; each looks at few plans.
+    """
+    if found.best is not None or found.hop is not None or network.keeps_state:
+        return found
+    stop, nearby = stop_of(budget), []
+    for source, result in product(dict.fromkeys((ROWS, found.input, EXTERNAL)), OUTPUT_MEMORIES):
+        changed = {"--input": (source, found.input), "--output-memory": (result, found.output)}
+        words = [f"{name} {new}" for name, (new, old) in changed.items() if new != old]
+        if not words or found.output == EXTERNAL != result:
+            continue
+        with suppress(InvalidNetwork):
+            other = fit(
+                network,
+                element_bytes=element_bytes,
+                input=source,
+                output=result,
+                labels=WIDTHS[:1],
+                budget=stop.part(share=0.4),
+            )
+            ram = other.least.ram_bytes
+            fits = found.ram is None or ram <= found.ram
+            if other.input == source and ram < found.least.ram_bytes:
+                nearby.append(Alternative(" ".join(words), ram, fits))
+    return replace(found, alternatives=tuple(sorted(nearby, key=lambda one: one.ram_bytes)))
 
 
 def _chosen(fitting: Sequence[FitMethod], *, is_limited: bool) -> FitMethod | None:

@@ -21,10 +21,13 @@ from csdf.status import because
 from csdf.time_limit import Budget, stop_of
 from planners.arena.allocation import ArenaWhy, plan_arena
 from planners.arena.problem import Buffer, Problem
+from planners.plan.accumulators import sums_over_rows
 from planners.plan.kept import state_bytes, take_overs
 from planners.plan.plan import (
+    ACCUMULATOR_BYTES,
     Alias,
     Kind,
+    Mode,
     PlannedGroup,
     PlannedStage,
     Stage,
@@ -33,6 +36,7 @@ from planners.plan.plan import (
 )
 
 MOST_STEPS = 60  # steps of the search for an arena; the same plan on every machine
+SUMS = ": sums"  # behind the name of a layer: of its accumulators
 IN_PLACE = (op.Activation, op.View)
 
 
@@ -89,8 +93,33 @@ class _Planning:
             for one in network.layers
             if not isinstance(one.operator, outside) and one.name not in self._windows
         ]
-        self._step = {one.name: number for number, one in enumerate(self._layers)}
+        self._summed = self._rows_that_are_summed()
+        made_with = set(self._summed.values())
+        firsts = [one for one in self._layers if one.name not in made_with]
+        self._groups = [
+            [one, network.layer(self._summed[one.name])] if one.name in self._summed else [one]
+            for one in firsts
+        ]
+        self._step = {
+            one.name: number for number, group in enumerate(self._groups) for one in group
+        }
         self._aliases = {alias.tensor: alias for one in self._layers for alias in self._inside(one)}
+
+    def _rows_that_are_summed(self) -> dict[str, str]:
+        """Return layers of which no more than a row is there at a time: one layer adds them up.
+
+        By the names of both, where a row and the sums are smaller than all rows.
+        """
+        network, consumers = self._network, self._network.consumers
+        found = {}
+        for layer in self._layers:
+            readers = [network.layer(name) for name in consumers[layer.name]]
+            if len(readers) == 1 and sums_over_rows(network, readers[0]):
+                sums = ACCUMULATOR_BYTES * readers[0].shape.elements
+                is_next = readers[0] in self._layers and readers[0].name not in found
+                if is_next and self._bytes(layer) > self._bytes(layer) // layer.shape.rows + sums:
+                    found[layer.name] = readers[0].name
+        return found
 
     def _inside(self, layer: Layer) -> list[Alias]:
         """Return the place of some channels of a single place in the tensor that they are cut from."""
@@ -112,6 +141,13 @@ class _Planning:
     def _type(self, name: str) -> object:
         return self._network.layer(name).quantization
 
+    def _may_lie_over(self, layer: Layer, source: Layer) -> bool:
+        """Whether a layer may write its result over what it reads: element by element."""
+        if isinstance(layer.operator, op.Conversion) and not layer.epilogue:
+            is_narrower = self._bytes(layer) <= self._bytes(source)
+            return is_narrower and None not in (layer.quantization, source.quantization)
+        return isinstance(layer.operator, IN_PLACE) and self._bytes(layer) == self._bytes(source)
+
     def _bytes(self, layer: Layer) -> int:
         return layer.shape.elements * (self._element_bytes or layer.element_bytes)
 
@@ -121,10 +157,8 @@ class _Planning:
     def plan(self, budget: Budget) -> BoundedPlan:
         """Return the plan, with its lower bound."""
         groups = tuple(
-            PlannedGroup(
-                stages=(PlannedStage(stage=Stage(layers=(one.name,), rows=one.shape.rows)),)
-            )
-            for one in self._layers
+            PlannedGroup(stages=tuple(PlannedStage(stage=self._stage(one)) for one in group))
+            for group in self._groups
         )
         kept, top = self._kept(len(groups))
         work = sum(
@@ -142,20 +176,21 @@ class _Planning:
         problem = self._problem(empty)
         reason = because(ArenaWhy.NO_SMALLER, steps=MOST_STEPS)
         arena = plan_arena(problem, budget=stop_of(budget).part(steps=MOST_STEPS, reason=reason))
-        lives = {one.name: (one.start, one.end) for one in problem.buffers}
         buffers, end, outside = list(kept), top + arena.peak, top + arena.peak
-        for name, (begin, until) in lives.items():
-            layer = self._network.layer(name)
+        for one in problem.buffers:
+            layer = self._network.layer(one.name.removesuffix(SUMS))
+            is_line = layer.name in self._summed
+            kind = Kind.LINE if is_line else Kind.WHOLE
             buffers.append(
                 StreamBuffer(
-                    name=name,
-                    kind=Kind.WHOLE,
-                    tensor=name,
-                    rows=layer.shape.rows,
-                    size=self._bytes(layer),
-                    offset=top + arena.offsets[name],
-                    begin=begin,
-                    end=until,
+                    name=one.name,
+                    kind=kind if one.name == layer.name else Kind.ACCUMULATORS,
+                    tensor=layer.name,
+                    rows=1 if is_line or one.name != layer.name else layer.shape.rows,
+                    size=one.size,
+                    offset=top + arena.offsets[one.name],
+                    begin=one.start,
+                    end=one.end,
                 )
             )
         for name in sorted(self._external):
@@ -174,11 +209,11 @@ class _Planning:
                 )
             )
             outside += self._bytes(layer)
-        for number, one in enumerate(self._layers):
+        for number, (*_, last) in enumerate(self._groups):
             staging = StreamBuffer(
-                name=f"{one.name} staging",
+                name=f"{last.name} staging",
                 kind=Kind.STAGING,
-                tensor=one.name,
+                tensor=last.name,
                 rows=0,
                 size=0,
                 offset=0,
@@ -188,6 +223,14 @@ class _Planning:
             buffers.append(staging)
         plan = replace(empty, buffers=tuple(buffers), arena_bytes=end)
         return BoundedPlan(plan, top + arena.lower_bound, top + sum(map(self._bytes, self._layers)))
+
+    def _stage(self, layer: Layer) -> Stage:
+        """Return how a layer works: whole, row by row, or adding up rows."""
+        rows = 1 if layer.name in self._summed else layer.shape.rows
+        is_sum = layer.name in self._summed.values()
+        return Stage(
+            layers=(layer.name,), rows=rows, mode=Mode.ACCUMULATING if is_sum else Mode.ROWS
+        )
 
     def _kept(self, groups: int) -> tuple[list[StreamBuffer], int]:
         """Return the buffers that stay, the widest elements first, and the end of the last."""
@@ -216,14 +259,15 @@ class _Planning:
             )
             end += size
         widest = max(map(self._unit, self._network.layers))
-        return found, end + -end % (widest if self._element_bytes or self._is_real() else 1)
+        widest = widest if self._element_bytes or self._is_real() else 1
+        return found, end + -end % (ACCUMULATOR_BYTES if self._summed else widest)
 
     def _is_real(self) -> bool:
         return all(layer.quantization is None for layer in self._network.layers)
 
     def _problem(self, plan: StreamingPlan) -> Problem:
         """The tensors of a frame, in the order of the groups."""
-        last = len(self._layers) - 1
+        last = len(self._groups) - 1
         inputs = [one.name for one in self._network.inputs]
         ends = dict.fromkeys(inputs, 0) | self._step
 
@@ -241,24 +285,43 @@ class _Planning:
             use(one.source, one.group)
         for layer in self._network.outputs:
             use(layer.inputs[0], last)
-        buffers = tuple(
-            Buffer(
-                name=name,
-                size=self._bytes(self._network.layer(name)),
-                start=self._step.get(name, 0),
-                end=ends[name] + 1,
-                alignment=self._unit(self._network.layer(name)) if self._is_real() else 1,
+        buffers = []
+        for name in (*inputs, *self._step):
+            if name in self._aliases or name in self._external:
+                continue
+            layer = self._network.layer(name)
+            parts = layer.shape.rows if name in self._summed else 1
+            buffers.append(
+                Buffer(
+                    name=name,
+                    size=self._bytes(layer) // parts,
+                    start=self._step.get(name, 0),
+                    end=ends[name] + 1,
+                    alignment=self._unit(layer) if self._is_real() else 1,
+                )
             )
-            for name in (*inputs, *self._step)
-            if name not in self._aliases and name not in self._external
-        )
-        known = {one.name for one in buffers}
+        for name in self._summed.values():
+            sums = Buffer(
+                name=f"{name}{SUMS}",
+                size=ACCUMULATOR_BYTES * self._network.layer(name).shape.elements,
+                start=self._step[name],
+                end=self._step[name] + 1,
+                alignment=ACCUMULATOR_BYTES,
+            )
+            buffers.append(sums)
+        known = {one.name for one in buffers} - set(self._summed)
         pairs = [
             (layer.inputs[0], layer.name)
             for layer in self._layers
-            if isinstance(layer.operator, IN_PLACE)
-            and known.issuperset((layer.inputs[0], layer.name))
+            if known.issuperset((layer.inputs[0], layer.name))
             and ends[layer.inputs[0]] == self._step[layer.name]
-            and self._bytes(layer) == self._bytes(self._network.layer(layer.inputs[0]))
+            and self._may_lie_over(layer, self._network.layer(layer.inputs[0]))
         ]
-        return Problem(name=self._network.name, buffers=buffers, in_place=tuple(pairs))
+        # The result of sums is written when the last row has been added, and may lie over it.
+        over = [pair for pair in self._summed.items() if pair[1] in known]
+        return Problem(
+            name=self._network.name,
+            buffers=tuple(buffers),
+            in_place=tuple(pairs),
+            may_overlap=tuple(over),
+        )

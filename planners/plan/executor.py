@@ -569,8 +569,19 @@ def _is_in_place(
     layer: Layer, stage: RunningStage, result: HeldTensor, source: HeldTensor, made: Range
 ) -> bool:
     """Whether each element of the result lies where that of the source lies."""
-    if isinstance(layer.operator, op.View) and not layer.epilogue:  # all lies where it did
+    is_whole = len(stage.layers) == 1 and made == (0, layer.shape.rows) and not layer.epilogue
+    if is_whole and isinstance(layer.operator, op.View):  # all lies where it did
         return result.places(0) == [source.place(0, layer.name)]
+    if is_whole and isinstance(layer.operator, op.Conversion):
+        # One element after the other becomes none that is wider: those that follow lie further on.
+        types = source.layer.quantization, layer.quantization
+        return (
+            None not in types
+            and layer.element_bytes <= source.layer.element_bytes
+            and result.row_bytes <= source.row_bytes
+            and source.layer.shape == layer.shape
+            and result.places(0) == [source.place(0, layer.name)]
+        )
     return (
         len(stage.layers) == 1
         and isinstance(layer.operator, ELEMENT_BY_ELEMENT)

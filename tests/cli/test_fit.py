@@ -208,3 +208,19 @@ def test_a_plan_that_deploy_will_not_take_is_told_as_it_is_written(command, run,
     assert run("deploy", "samos_example", "--plan", file, "-o", tmp_path / "library")[0] == 2
     assert "computes in" not in run(*command, "samos_example", "-o", file)[2]
     assert run("deploy", "samos_example", "--plan", file, "-o", tmp_path / "library")[0] == 0
+
+
+def test_a_no_lists_what_would_fit_with_other_ends(answer, run):
+    code, found = answer("fit", "resnet8", "--element-bytes", "1", "--ram", "12kB")
+    assert code == 1
+    listed = {one["options"]: one for one in found["alternatives"]}
+    assert listed["--input rows"]["fits"]
+    sizes = [one["ram_bytes"] for one in found["alternatives"]]
+    assert sizes == sorted(sizes)
+    assert max(sizes) < found["ram_bytes"]
+    words = ("fit", "resnet8", "--element-bytes", "1", "--ram", "12kB", "--input", "rows")
+    assert answer(*words)[1]["ram_bytes"] <= listed["--input rows"]["ram_bytes"] <= 12_000
+    assert "alternatives" not in answer(*words)[1]
+    _, text, _ = run(*words[:-2])
+    assert "  instead  --input " in text
+    assert " of RAM, fits\n" in text

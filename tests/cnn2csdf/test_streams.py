@@ -101,7 +101,7 @@ def test_a_hop_computes_new_rows_only():
 
 
 def test_padded_rows_are_refused_with_their_layers():
-    with pytest.raises(InvalidNetwork, match=r"1 layer pad the rows .* \('convolution'\)"):
+    with pytest.raises(InvalidNetwork, match=r"are padded .* in 1 layer \('convolution'\)"):
         as_stream(keyword_spotter(padding=1), 2)
 
 

@@ -75,8 +75,9 @@ class Assembly:
             if len(tensor.dims) == 4:
                 value = np.moveaxis(value[0], 2, 0)
             value = np.ascontiguousarray(value.reshape(dims))
-            is_uniform = bool((value == value.flat[0]).all()) and value.dtype.kind == "i"
-            begin = int(value.flat[0]) if is_uniform else None
+            first = float(value.flat[0]) if value.size else 0.0
+            is_uniform = first.is_integer() and bool((value == value.flat[0]).all())
+            begin = int(first) if is_uniform else None
             operator = op.Previous(dims=dims, variable=name, begin=begin)
             layer = self.builder.add(
                 operator,

@@ -77,45 +77,54 @@ static void give_cells(const cells *p, int32_t sums[][BLOCK], element *kept, ele
     }
 }
 
-/* kept: the cells. before: what the LSTM gave before the first frame; NULL for nothing. */
-static void recur(const run *r, const layer *l, element *kept, const element *before)
+/* A frame. before: what the LSTM gave before it; NULL for nothing. */
+static void recur_frame(const cells *p, const element *from, const element *before, element *kept,
+                       element *to)
 {
-    const cells *p = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    const element *from = row_at(&in, 0);
-    element *to = row_at(&out, 0);
-    int32_t frame, first, g;
-    for (frame = 0; frame < p->frames; frame++) {
-        for (first = 0; first < p->units; first += BLOCK) {
-            int32_t block = smaller(BLOCK, p->units - first), sums[4][BLOCK];
-            for (g = 0; g < 4; g++) {
-                sum_gate(p, &p->gates[g], from, before, first, block, sums[g]);
-            }
-            give_cells(p, sums, kept, to, first, block);
+    int32_t first, g;
+    for (first = 0; first < p->units; first += BLOCK) {
+        int32_t block = smaller(BLOCK, p->units - first), sums[4][BLOCK];
+        for (g = 0; g < 4; g++) {
+            sum_gate(p, &p->gates[g], from, before, first, block, sums[g]);
         }
-        before = to;
-        from += p->elements;
-        to += p->units;
+        give_cells(p, sums, kept, to, first, block);
     }
 }
 
 static void recur_in_integers(const run *r, const layer *l, range rows, range columns)
 {
     const cells *p = l->parameters;
-    view out = output_view(r, l);
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    const element *from = row_at(&in, 0), *before = NULL;
+    element *to = row_at(&out, 0);
+    int32_t frame;
     memset(r->scratch, 0, (size_t)p->units * 2);
-    recur(r, l, r->scratch, NULL);
+    for (frame = 0; frame < p->frames; frame++) {
+        recur_frame(p, from, before, r->scratch, to);
+        before = to;
+        from += p->elements;
+        to += p->units;
+    }
     finish_region(l, &out, rows, columns);
 }
 
-/* As recur_in_integers, from where the frame before ended: what it gave last, then the cells. */
+/* From where the frame or row before ended: what was given last, then the cells. */
 static void recur_from_kept(const run *r, const layer *l, range rows, range columns)
 {
     const cells *p = l->parameters;
-    view out = output_view(r, l);
+    view in = input_view(r, l, 0), out = output_view(r, l);
     element *kept = r->arena + l->strip_offset;
-    recur(r, l, kept + p->units, kept);
-    copy_elements(kept, row_at(&out, 0) + (p->frames - 1) * p->units, p->units);
+    int32_t frame, y;
+    for (y = rows.first; y < rows.end; y++) {
+        const element *from = row_at(&in, y);
+        element *to = row_at(&out, y);
+        for (frame = 0; frame < p->frames; frame++) {
+            recur_frame(p, from, kept, kept + p->units, to);
+            copy_elements(kept, to, p->units);
+            from += p->elements;
+            to += p->units;
+        }
+    }
     finish_region(l, &out, rows, columns);
 }
 

@@ -324,7 +324,8 @@ def _lstm(one: Described, operator: op.QuantizedLstm) -> Call:
         raise one.refusal(f"of quantised integers with cells of the scale {operator.cell_scale}")
     factor, half, shift = power_steps(power)
     table = one.computed("curve", sigmoid_table().astype(np.int32))
-    frames, elements = one.inputs[0].dims
+    frames, elements = operator.sequence(one.inputs[0])
+    frames = 1 if one.inputs[0].is_map else frames  # of a row
     limit = SHORT if operator.clip is None else operator.clip
     one.tables.wanted.update(("gate", "curve"))
     ratios = [  # of what a cell keeps, adds and gives

@@ -33,7 +33,8 @@ from planners.code.parts import source
 from planners.code.sources import Written, library_sources
 from planners.code.vectors import Frame, shared_test
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
-from planners.memory.fit import fit, fit_of
+from planners.memory.command.answer import alternatives
+from planners.memory.fit import fit, fit_of, with_alternatives
 from planners.memory.several import with_states_apart
 from planners.plan.plan import StreamingPlan
 from planners.plan.text import plans_for, worked_part
@@ -63,6 +64,8 @@ def work(options: argparse.Namespace) -> int:
         )
         if found.best is None or found.status != Status.FEASIBLE:
             print(f"csdf deploy: {found.network}: {found.status}: {found.reason}", file=sys.stderr)
+            for line in alternatives(found):
+                print(line, file=sys.stderr)
             return answers.UNKNOWN if found.status == Status.UNKNOWN else answers.NO
         planned.append(Planned(model, found, found.best))
     if not plans:
@@ -147,18 +150,20 @@ def _checked(model: Model, plan: StreamingPlan, options: argparse.Namespace) -> 
 
 
 def _fitted(model: Model, options: argparse.Namespace, ram: int | None) -> Fit:
-    is_real = not stores_integers(model.network)
-    return fit(
+    stop = stop_after(options.time_limit, f"{model.network.name}: line buffers and strips")
+    size = None if stores_integers(model.network) else REAL_BYTES
+    found = fit(
         model.network,
-        element_bytes=REAL_BYTES if is_real else None,
+        element_bytes=size,
         ram=ram,
         flash=options.flash,
         input=options.input or RESIDENT,
         output=options.output_memory or RESIDENT,
         searched=SEARCHED,
         platform=PLATFORMS[USUAL_PLATFORM],  # so that it takes what csdf fit shows
-        budget=stop_after(options.time_limit, f"{model.network.name}: line buffers and strips"),
+        budget=stop,
     )
+    return with_alternatives(model.network, found, element_bytes=size, budget=stop)
 
 
 def _single(one: Planned, options: argparse.Namespace) -> Told:

@@ -100,6 +100,7 @@ def as_text(all_of: Together, checks: Sequence[Check], seconds: float) -> str:
         lines += [_headline(one), *_table(one), f"  reason   {one.reason}", _counted(one)]
         if one.hop is not None:
             lines.append(_hop(one.hop))
+        lines += alternatives(one)
     if len(fits) > 1:
         lines += _together(all_of)
     for one, check in zip(fits, checks, strict=False):
@@ -110,6 +111,16 @@ def as_text(all_of: Together, checks: Sequence[Check], seconds: float) -> str:
             f"largest difference {check.difference.relative:.3g} of the largest output"
         )
     return answers.one_text([*lines, f"  time     {time_in_words(seconds)}"])
+
+
+def alternatives(one: Fit) -> list[str]:
+    """Return a line for each question nearby that needs less RAM, the least first."""
+    begins = ["  instead  ", *(["           "] * len(one.alternatives))]
+    return [
+        f"{begin}{other.options}: {bytes_in_words(other.ram_bytes)} of RAM"
+        + (", fits" if other.fits else "")
+        for begin, other in zip(begins, one.alternatives, strict=False)
+    ]
 
 
 def _headline(one: Fit) -> str:

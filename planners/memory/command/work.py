@@ -24,7 +24,7 @@ from csdf.errors import CsdfError, InvalidPlan
 from csdf.status import Status
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, Hop
 from planners.memory.command.answer import Check, as_json, as_text, remark_on_elements, verified
-from planners.memory.fit import fit, fit_of
+from planners.memory.fit import fit, fit_of, with_alternatives
 from planners.memory.several import Together, with_states_apart
 from planners.plan.plan import StreamingPlan
 from planners.plan.text import format_plans, plans_for, worked_part
@@ -143,7 +143,8 @@ def _checked(network: Network, plan: StreamingPlan, options: argparse.Namespace)
 
 
 def _searched(network: Network, options: argparse.Namespace, ram: int | None) -> Fit:
-    return fit(
+    stop = stop_after(options.time_limit, f"{options.model}: line buffers and strips")
+    found = fit(
         network,
         ram=ram,
         flash=options.flash,
@@ -154,8 +155,9 @@ def _searched(network: Network, options: argparse.Namespace, ram: int | None) ->
         output=options.output_memory or RESIDENT,
         searched=SEARCHED,
         platform=PLATFORMS[options.platform],
-        budget=stop_after(options.time_limit, f"{options.model}: line buffers and strips"),
+        budget=stop,
     )
+    return with_alternatives(network, found, element_bytes=options.element_bytes, budget=stop)
 
 
 def _write(path: str, fits: Sequence[Fit]) -> None:

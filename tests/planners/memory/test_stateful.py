@@ -14,6 +14,7 @@ from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.rings import with_states
 from cnn2csdf.weights import Model
+from csdf.cli.main import main
 from csdf.errors import ExecutionError, InvalidPlan
 from planners.code.command.work import Member, together
 from planners.code.library import write_library
@@ -26,7 +27,6 @@ from planners.plan.text import format_plans, parse_plans
 from tests.cnn2csdf.readers.test_states import FOLDER, NAMES, as_frame, as_in_file, golden_runs
 from tests.shared_data import each
 
-AS_THE_TABLE = [name for name in NAMES if "lstm" not in name and "svdf" not in name]
 SMALL = ["made_plain_begin1", "mww_v2_vad"]
 
 
@@ -34,7 +34,7 @@ def model_of(name):
     return read_model(FOLDER / f"{name}.tflite", with_weights=True)
 
 
-@each("name", [*AS_THE_TABLE, "dtln_noise_suppression"])
+@each("name", NAMES)
 def test_a_hop_takes_no_more_than_the_table_of_the_page(name):
     wanted = json.loads((FOLDER / "models.json").read_text())[name]["least_ram"]
     assert stateful_plan(model_of(name).network).arena_bytes <= wanted
@@ -176,9 +176,7 @@ def test_a_network_beside_states_takes_the_way_that_fits_into_what_they_leave():
     alone = fit(network, element_bytes=4, searched=())
     small, *_, large = sorted(alone.methods, key=lambda way: way.ram_bytes)
     kept = stateful.best.plan.kept_bytes
-    ram = (
-        large.ram_bytes + kept - 1
-    )  # enough for each alone, and for the smaller way beside the state
+    ram = large.ram_bytes + kept - 1  # for each alone, and for the smaller way beside the state
     asked = [replace(stateful, ram=ram), replace(alone, best=large, ram=ram)]
 
     def again(number, left):
@@ -226,3 +224,12 @@ def test_the_page_of_networks_calls_what_the_header_declares():
     )
     header = "".join(text for name, text in files.items() if name.endswith(".h"))
     assert f"void {called.partition('(')[0]}(" in header
+
+
+@each("name", SMALL[:1])
+def test_cnn_verify_runs_frame_after_frame_in_the_bytes_of_the_plan(name, capsys):
+    assert main(["cnn", "verify", str(FOLDER / f"{name}.tflite"), "--frames", "5"]) == 0
+    # the table of the page: 388 bytes, 352 kept
+    assert (
+        "5 frames, one after the other, in 388 bytes, of which 352 stay" in capsys.readouterr().out
+    )

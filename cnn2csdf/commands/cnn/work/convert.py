@@ -79,7 +79,12 @@ def _bounded(graph: Graph, options: argparse.Namespace) -> Graph:
 
 def _write_onnx(options: argparse.Namespace) -> int:
     writer = with_onnx("cnn2csdf.onnx_files.writer", options.output)
-    model = chosen.read(options, with_weights=True)
+    model = chosen.read(options, with_weights=True, knows_state=True)
+    if model.network.keeps_state:
+        raise CsdfError(
+            f"{options.output}: an ONNX file keeps no state from frame to frame, {options.model} does; "
+            "write the graph, as .json or .xml"
+        )
     if model.weights is None:
         weights = random_weights(model.network, options.seed)
         model = Model(network=model.network, weights=weights)

@@ -21,17 +21,22 @@ from cnn2csdf.execution.compare import (
     verify,
     worst_of,
 )
+from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
 from cnn2csdf.execution.streaming_executor import Frame
 from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.network import Network
 from cnn2csdf.onnx_files.runtime import has_runtime, runtime_outputs
+from cnn2csdf.weights import Model
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.cli import answers
 from csdf.cli.frame.long_work import stop_after
 from csdf.cli.options import storage
 from csdf.errors import ExecutionError
 from csdf.model.graph import Graph
+from csdf.status import Status
 from csdf.units import bytes_in_words, time_in_words
+from planners.memory.several import run_frames
+from planners.memory.stateful import stateful_plan
 from planners.published.samos import NetworkMemory, network_memory
 
 STEPS = 3  # that integers may be off
@@ -41,7 +46,9 @@ COARSE = {Element.FLOAT16: 0.02, Element.BFLOAT16: 0.16}  # about 20 steps of th
 def work(options: argparse.Namespace) -> int:
     """Run, compare, print; return the exit code: 0 equal within tolerance, 1 not."""
     begin = time.perf_counter()
-    model = chosen.read(options, with_weights=not options.random_weights)
+    model = chosen.read(options, with_weights=not options.random_weights, knows_state=True)
+    if model.network.keeps_state:
+        return _stateful(model, options, begin)
     require_few_parts(model.network, chosen.granularity_of(options))
     seed, remark = options.seed, "; the buffers do not depend on them"
     model = with_weights("csdf cnn verify", model, seed, remark=remark)
@@ -65,6 +72,47 @@ def work(options: argparse.Namespace) -> int:
         print(json.dumps(found, indent=2))
     else:
         print(_as_text(model.network, memory, result, runtime, is_equal, options, seconds))
+    return answers.ANSWERED if is_equal else answers.NO
+
+
+def _stateful(model: Model, options: argparse.Namespace, begin: float) -> int:
+    """Run a network that keeps a state in the bytes of its plan, frame after frame, and compare."""
+    model = with_weights("csdf cnn verify", model, options.seed)
+    network = model.network
+    element_bytes = options.element_bytes if options.is_element_given else None
+    plan = stateful_plan(network, element_bytes=element_bytes).plan
+    frames = random_frames(network, options.frames, options.seed)
+    counted = answers.counted(options.frames, "frame")
+    with answers.working(f"running {counted} in {plan.arena_bytes} bytes and layer by layer"):
+        runs, states = run_frames(model, plan, frames), first_states(model)
+        wanted = [run_layer_by_layer(model, frame, states) for frame in frames]
+    worst = worst_of(differences([run.outputs for run in runs], wanted))
+    is_equal, seconds = worst.relative <= options.tolerance, time.perf_counter() - begin
+    found = {
+        "network": network.name,
+        "equal": is_equal,
+        "frames": len(frames),
+        "firings": len(frames) * sum(len(group.stages) for group in plan.groups),
+        "largest_difference": worst.largest,
+        "relative_difference": worst.relative,
+        "runtime_relative_difference": None,
+        "buffer_bytes": plan.arena_bytes,
+        "status": str(Status.FEASIBLE),
+        "buffers": [
+            {"channel": one.name, "peak_bytes": one.size, "capacity_bytes": one.size}
+            for one in plan.buffers
+            if one.size
+        ],
+        "seconds": round(seconds, 6),
+    }
+    verdict = "equal" if is_equal else "DIFFERENT"
+    lines = [
+        f"{network.name}: {verdict}: {counted}, one after the other, in {plan.arena_bytes} bytes, of "
+        f"which {plan.kept_bytes} stay",
+        f"  largest difference  {worst.largest:.3g}, {worst.relative:.3g} of the largest output",
+        f"  time                {time_in_words(seconds)}",
+    ]
+    answers.show(found, lines, options)
     return answers.ANSWERED if is_equal else answers.NO
 
 
