@@ -81,13 +81,14 @@ def smallest_depths(
     stop: Stop | None = None,
     weights: Sequence[int] | None = None,
     floor: Sequence[int] | None = None,
+    known: Depths = (),
 ) -> Sizing:
     """Return the smallest depths with at most this period, or without deadlock if it is None.
 
     weights: what an element of each FIFO costs; by default its bits. floor: depths that none goes
-    below.
+    below. known: depths that suffice, which are the answer where no others are found in time.
     """
-    return _Smallest(graph, period, stop or Stop(), weights, floor).answer()
+    return _Smallest(graph, period, stop or Stop(), weights, floor, known).answer()
 
 
 def cheapest_depths(
@@ -123,6 +124,7 @@ class _Smallest:
         stop: Stop,
         weights: Sequence[int] | None,
         floor: Sequence[int] | None,
+        known: Depths = (),
     ) -> None:
         fifos = graph.design.fifos
         is_counting = weights is not None and set(weights) <= {1}
@@ -132,7 +134,7 @@ class _Smallest:
         self._evaluator = DesignEvaluator(
             graph, required=period, only_live=period is None, look=stop.look
         )
-        self._best: Depths = ()
+        self._best = known
         self._floor = tuple(floor or [LEAST_DEPTH] * len(fifos))
         self._start = self._least = self._floor
         self._bound = self._size(self._floor)
@@ -168,7 +170,8 @@ class _Smallest:
 
         A large design has some at once, grown from the floor: elements then wait in few FIFOs.
         """
-        if is_large := self._evaluator.graph.design.events > LARGE:
+        is_large = self._evaluator.graph.design.events > LARGE
+        if is_large and not self._best:
             self._grow(is_hurried=True)
         self._least = tuple(map(max, least_depths(self._evaluator), self._floor))
         self._start, self._bound = self._least, self._size(self._least)

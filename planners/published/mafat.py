@@ -5,8 +5,10 @@ Accelerated Edge Inference, 2021 (arXiv 2107.06960): algorithms 1, 2 and 3. MB a
 Regions are clipped at the borders of the map, grids are even, poolings have no scratch.
 
 Algorithm 3 names its cuts by the number of a layer of YOLOv2: 16, which is no cut, 12 and 8. These
-are the end of the chain and the places behind its last two poolings, which is how they are read for
-other networks.
+are the end of what is tiled and the places behind its last two poolings, which there are the only
+layers with a stride. For other networks they are read as the last two sections with a stride. What is
+tiled is the longest beginning of the chain that can be; what is behind it (a global pooling, fully
+connected layers) works layer by layer, and counts with whole tensors. The paper has no such layers.
 """
 
 from __future__ import annotations
@@ -16,20 +18,20 @@ from collections.abc import Sequence
 from enum import Enum
 
 from cnn2csdf.network import Layer
-from cnn2csdf.operators import Pooling
-from csdf.errors import InvalidPlan
+from cnn2csdf.operators import Convolution, Pooling
+from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.fusion.search import Configuration, Group, configuration
-from planners.memory.answer import Scratch
+from planners.memory.answer import GroupMode, Scratch
 from planners.memory.order import TopologicalOrder
 from planners.memory.tiles import scratch_elements, tiled_stage
 from planners.memory.times import tile_lengths
-from planners.plan.regions import COLUMNS, ROWS, Bands, Needs, TileRanges
+from planners.plan.regions import COLUMNS, ROWS, Bands, Needs, TileRanges, can_be_tiled
 
 MB = 2**20
 ELEMENT_BYTES = 4
 MOST_TILES = 5  # along each side, above the cut
 FEW_TILES = 2  # along each side, where the cut is late
-CUTS = 2  # poolings behind which Algorithm 3 cuts, counted from the end
+CUTS = 2  # sections with a stride behind which Algorithm 3 cuts, counted from the end
 BOTTOM = 2  # tiles along each side, below the cut
 WRITTEN = re.compile(r"(\d+)x(\d+)")
 NO_CUT = "NoCut"
@@ -82,14 +84,33 @@ def predicted_group(
 
 
 def predicted(
-    chain: TopologicalOrder, groups: Configuration, predictor: Predictor = Predictor.PRINTED
+    chain: TopologicalOrder,
+    groups: Configuration,
+    predictor: Predictor = Predictor.PRINTED,
+    bias: int | None = None,
 ) -> int:
-    """Return the bytes of a configuration by Algorithm 2: the largest group, and the bias."""
+    """Return the bytes of a configuration by Algorithm 2: the largest group, and the bias.
+
+    bias: bytes of another system than the paper's, in place of the predictor's.
+    """
     needs = Needs(chain.network)
-    tiled = [tiles_of(chain, group) for group in groups]
-    return predictor.bias + max(
-        predicted_group(needs, one.layers, one.rows, one.columns, predictor.inputs) for one in tiled
-    )
+    sizes = []
+    for group in groups:
+        layers = chain.between(group.first, group.upto)
+        if group.mode is GroupMode.WHOLE:
+            sizes += [_predicted_whole(needs, layer, predictor.inputs) for layer in layers]
+        else:
+            one = tiles_of(chain, group)
+            sizes.append(predicted_group(needs, layers, one.rows, one.columns, predictor.inputs))
+    return (predictor.bias if bias is None else bias) + max(sizes)
+
+
+def _predicted_whole(needs: Needs, layer: Layer, inputs: int) -> int:
+    """The bytes of a layer by Algorithm 1, as one tile that is its whole output."""
+    shape = layer.shape
+    read = sum(one.elements for one in needs.network.input_shapes(layer))
+    scratch = scratch_elements(Scratch.IM2COL, needs.network, layer, shape.height * shape.width)
+    return (scratch + shape.elements + inputs * read) * ELEMENT_BYTES
 
 
 def tiles_of(chain: TopologicalOrder, group: Group) -> TileRanges:
@@ -101,10 +122,44 @@ def tiles_of(chain: TopologicalOrder, group: Group) -> TileRanges:
 def paper_configuration(
     chain: TopologicalOrder, top: int, cut: int | None, bottom: int = BOTTOM
 ) -> Configuration:
-    """Return top x top / cut / bottom x bottom, or top x top without a cut, as the paper writes."""
-    if cut is None:
-        return configuration(chain, (), [(top, top)])
-    return configuration(chain, (cut,), [(top, top), (bottom, bottom)])
+    """Return top x top / cut / bottom x bottom, or top x top without a cut, as the paper writes.
+
+    Behind what can be tiled, one tile: layers that work as a whole. Raises InvalidNetwork where
+    nothing can be tiled.
+    """
+    cuts = [] if cut is None else [cut]
+    sides = [top] if cut is None else [top, bottom]
+    if (end := tiled_sections(chain)) < chain.sections:
+        cuts, sides = [*cuts, end], [*sides, 1]
+    return configuration(chain, cuts, [(side, side) for side in sides])
+
+
+def tiled_sections(chain: TopologicalOrder) -> int:
+    """Return how many sections the longest beginning has that can be cut into 2x2 tiles.
+
+    Raises InvalidNetwork where there is none.
+    """
+    upto = found = 0
+    while upto < chain.sections and all(
+        can_be_tiled(chain.network, layer) for layer in chain.between(upto, upto + 1)
+    ):
+        upto += 1
+        if _most_tiles(chain, upto) >= FEW_TILES:
+            found = upto
+    if not found:
+        layer = chain.between(0, 1)[-1]
+        raise InvalidNetwork(
+            f"network {chain.network.name!r} has no beginning that can be tiled: up to {layer.name!r} "
+            f"a layer needs more than a rectangle of its input, or the result is smaller than "
+            f"{FEW_TILES}x{FEW_TILES}; without --method, csdf plan fusion works it layer by layer"
+        )
+    return found
+
+
+def _most_tiles(chain: TopologicalOrder, upto: int) -> int:
+    """The most tiles along a side that the result of these sections has places for."""
+    shape = chain.network.layer(chain.at(upto)).shape
+    return min(shape.height, shape.width)
 
 
 def paper_name(groups: Configuration) -> str:
@@ -138,32 +193,38 @@ def named_configuration(chain: TopologicalOrder, name: str) -> Configuration:
 
 
 def cuts_of(chain: TopologicalOrder) -> tuple[int, ...]:
-    """Return the cuts of Algorithm 3 in its order, the end of the chain first: no cut."""
-    end = chain.sections
-    poolings = [
-        upto
-        for upto in range(1, end)
-        if isinstance(chain.between(upto - 1, upto)[-1].operator, Pooling)
-    ]
-    return (end, *reversed(poolings[-CUTS:]))
+    """Return the cuts of Algorithm 3 in its order, the end of what is tiled first: no cut."""
+    end = tiled_sections(chain)
+    strided = [upto for upto in range(1, end) if any(map(_strides, chain.between(upto - 1, upto)))]
+    return (end, *reversed(strided[-CUTS:]))
+
+
+def _strides(layer: Layer) -> bool:
+    """Whether a layer moves its window by more than one place."""
+    operator = layer.operator
+    return isinstance(operator, Convolution | Pooling) and max(operator.window.stride) > 1
 
 
 def paper_search(
-    chain: TopologicalOrder, memory: int, predictor: Predictor = Predictor.PRINTED
+    chain: TopologicalOrder,
+    memory: int,
+    predictor: Predictor = Predictor.PRINTED,
+    bias: int | None = None,
 ) -> Configuration:
     """Return what Algorithm 3 chooses under a memory limit in bytes, which it stays strictly below.
 
     Cuts are the outer loop, the latest first; tiles above the cut the inner one, few first; with a
     cut behind the last pooling or none, at most 2x2. Where nothing is below the limit, the choice
-    looked at last. The printed "LG2 <- 4" is read as 2x2, as everywhere else in the paper.
+    looked at last. The printed "LG2 <- 4" is read as 2x2, as everywhere else in the paper. More tiles
+    than a result has places are left out. bias: bytes in place of the predictor's.
     """
     cuts = cuts_of(chain)
     late = cuts[1] if len(cuts) > 1 else cuts[0]
     for cut in cuts:
         for top in range(1, MOST_TILES + 1):
-            if cut >= late and top > FEW_TILES:
+            if (cut >= late and top > FEW_TILES) or top > _most_tiles(chain, cut):
                 continue
             found = paper_configuration(chain, top, None if cut == cuts[0] else cut)
-            if predicted(chain, found, predictor) < memory:
+            if predicted(chain, found, predictor, bias) < memory:
                 return found
     return found

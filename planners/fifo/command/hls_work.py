@@ -40,7 +40,8 @@ SHOWN = 4  # processes and names in a line
 INFERRED = (
     "stages of reads (1, or 2 under a condition in a nest), of writes (the last), 2 stages between "
     "loops, shift registers up to 1024 bits: inferred from RTL simulations of Vitis HLS 2023.2",
-    "the top function is called once; pipelines stall as a whole (stp)",
+    "the top function is called once; pipelines stall as a whole (stp); ports never stall, memory "
+    "behind AXI included",
 )
 
 
@@ -440,7 +441,9 @@ class _Told:
         if sizing.status is Status.OPTIMAL:
             proof = f"proved the {BEST[objective]}"
         else:
-            proof = f"{answers.gap_above(sizing.cost, sizing.lower_bound)} ({sizing.reason})"
+            bound = sizing.lower_bound
+            above = answers.gap_above(sizing.cost, bound) if bound else "lower bound 0"
+            proof = f"{above} ({sizing.reason})"
         more = (
             ""
             if objective == "bits"

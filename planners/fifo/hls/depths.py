@@ -209,10 +209,20 @@ def _smallest(
     memories: Sequence[bool] = model.fixed_memories
     best: Depths | None = None
 
+    def reached(memories: Sequence[bool]) -> int | None:
+        """The fewest cycles with these places as memories."""
+        return model.outcome([None] * count, memories=memories, look=stop.look).cycles
+
     def search(memories: Sequence[bool], share: float) -> Sizing:
         period = None if asked is None else Fraction(max(1, asked))
-        part = stop.part(share=share)
-        return smallest_depths(CallGraph(model, memories), period, stop=part, weights=weights)
+        known = best or model.given
+        found = model.outcome(known, memories=memories, limit=asked)
+        if found.cycles is None or (asked is not None and found.cycles > asked):
+            known = tuple(max(LEAST_DEPTH, one) for one in model.words)
+        return smallest_depths(
+            CallGraph(model, memories), period, stop=stop.part(share=share), weights=weights,
+            known=known,
+        )  # fmt: skip
 
     def take(depths: Depths | None) -> bool:
         """Keep depths that reach the goal if they cost less; whether they reach it."""
@@ -224,45 +234,57 @@ def _smallest(
         best = min((*known, depths), key=lambda one: total_cost(model, one, objective))
         return True
 
-    for number in range(MOST_ROUNDS):
-        take(_few_memories(model, asked, stop.part(share=FIRST)))
-        forced = _forced_memories(model, asked, stop.part(share=FIRST))
-        bounding = search(forced, FIRST if number else SHARE)
-        evaluations += bounding.evaluations
-        if take(bounding.depths):
-            break
-        if not bounding.depths:
-            reached = model.outcome([None] * count, memories=forced, limit=asked).cycles
-            if not is_full_rate or asked is None or reached is None or reached <= asked:
+    bound, status, reason = 0, Status.UNKNOWN, because(SizingWhy.NO_DEPTHS)
+    try:
+        for number in range(MOST_ROUNDS):
+            take(_few_memories(model, asked, stop.part(share=FIRST)))
+            forced = _forced_memories(model, asked, stop.part(share=FIRST))
+            fewest = reached(forced)
+            if fewest is None or (asked is not None and fewest > asked):
+                if is_full_rate and fewest is not None:
+                    asked = fewest
+                    continue
+                status = Status.INFEASIBLE
                 break
-            asked = model.outcome([None] * count, memories=forced).cycles
-            continue
-        is_deep = model.memories(bounding.depths)
-        memories = [old or new for old, new in zip(memories, is_deep, strict=True)]
-        slower = search(memories, SHARE)
-        evaluations += slower.evaluations
-        take(slower.depths)
-        if best is not None:
-            break
-        if is_full_rate and asked is not None:
-            reached = model.outcome([None] * count, memories=memories).cycles
-            asked = asked + 1 if reached is None else max(asked + 1, reached)
-    if best is None and bounding.status is not Status.INFEASIBLE:
+            bounding = search(forced, FIRST if number else SHARE)
+            evaluations += bounding.evaluations
+            bound, reason = bounding.lower_bound, bounding.reason
+            if take(bounding.depths):
+                break
+            is_deep = model.memories(bounding.depths)
+            memories = [old or new for old, new in zip(memories, is_deep, strict=True)]
+            fewest = reached(memories)
+            if fewest is not None and (asked is None or fewest <= asked):
+                slower = search(memories, SHARE)
+                evaluations += slower.evaluations
+                take(slower.depths)
+            if best is not None:
+                break
+            if is_full_rate and asked is not None:
+                asked = asked + 1 if fewest is None else max(asked + 1, fewest)
+    except ENDS as end:
+        reason = reason_of(end)
+    if best is None and status is not Status.INFEASIBLE:
         take(model.given)
+        ample = tuple(max(LEAST_DEPTH, one) for one in model.words)
+        for depths in (model.given, ample) if is_full_rate and best is None else ():
+            cycles = model.outcome(depths).cycles
+            if cycles is not None:  # nearly full rate, in no time
+                asked, best = cycles, depths
+                bound = total_cost(model, [LEAST_DEPTH] * count, objective)
+                break
     if best is None:
-        is_refused = bounding.status is Status.INFEASIBLE
         return CallSizing(
-            goal=asked, status=Status.INFEASIBLE if is_refused else Status.UNKNOWN,
-            reason=bounding.reason, depths=(), cycles=None, cost=0,
-            lower_bound=bounding.lower_bound, evaluations=evaluations,
+            goal=asked, status=status, reason=reason, depths=(), cycles=None, cost=0,
+            lower_bound=bound, evaluations=evaluations,
         )  # fmt: skip
     cost = total_cost(model, best, objective)
-    is_proved = cost <= bounding.lower_bound
-    reason = because(SizingWhy.PROVED, of=objective) if is_proved else bounding.reason
+    is_proved = cost <= bound
+    reason = because(SizingWhy.PROVED, of=objective) if is_proved else reason
     return CallSizing(
         goal=asked, status=Status.OPTIMAL if is_proved else Status.FEASIBLE, reason=reason,
         depths=best, cycles=model.outcome(best).cycles, cost=cost,
-        lower_bound=min(bounding.lower_bound, cost), evaluations=evaluations,
+        lower_bound=min(bound, cost), evaluations=evaluations,
     )  # fmt: skip
 
 

@@ -395,9 +395,10 @@ class _Builder:
         ):
             has_access = any(iteration for iteration in _iterations(run.iterations))
             if has_access and self._reported:
+                label = run.label or f"VITIS_LOOP_{run.line}_{run.number}"
                 raise InvalidGraph(
-                    f"{self._report.file}: no loop for {run.label or 'the loop'!r} of process "
-                    f"{self.name!r} ({self.file}:{run.line}); {self.module!r} has "
+                    f"{self._report.file}: no loop for {label!r} of process {self.name!r} "
+                    f"({self.file}:{run.line}); {self.module!r} has "
                     f"{_some([one.tag for one in self._reported])}"
                 )
         return None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-import resource
 import shutil
 import signal
 import struct
@@ -21,6 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple, TypeAlias
+
+if sys.platform != "win32":
+    import resource
 
 from csdf.errors import UnreadableFile, counted
 from planners.fifo.hls.cpp_tokens import declared
@@ -153,6 +155,8 @@ def record(
     Raises UnreadableFile, naming file and line, where the source cannot be compiled, has no region, or
     does not come to the end of the call within the limits.
     """
+    if sys.platform == "win32":
+        raise UnreadableFile(f"{source}: designs are run on Linux or macOS; on Windows use WSL")
     sources = [source] if isinstance(source, Path | str) else list(source)
     benches = [testbench] if isinstance(testbench, Path | str) else list(testbench or ())
     with TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as folder:
@@ -261,30 +265,52 @@ class Recording:
         for folder in dict.fromkeys(path.resolve().parent for path in self.shown):
             options += ["-iquote", str(folder)]
         options += [f"-D{one}" for one in self.defines]
-        objects, running = [], []
-        for number, unit in enumerate(units):
-            objects.append(str(self.folder / f"unit{number}.o"))
-            command = [self.compiler, *options, "-include", "hls_stream.h", "-c", str(unit)]
-            running.append(
-                self._start([*command, "-o", objects[-1]], memory=memory, seconds=COMPILING_SECONDS)
-            )
-        for process in running:
-            self._finish(process)
+        options += ["-include", "hls_stream.h"]
+        objects = [str(self.folder / f"unit{number}.o") for number in range(len(units))]
+        for first in range(0, len(units), os.cpu_count() or 1):
+            pairs = list(zip(units, objects, strict=True))[first : first + (os.cpu_count() or 1)]
+            commands = [
+                [self.compiler, *options, "-c", str(unit), "-o", target] for unit, target in pairs
+            ]
+            for (unit, _), errors in zip(pairs, self._compiled(commands, memory), strict=True):
+                if errors is not None:
+                    raise UnreadableFile(
+                        self._first_error(errors) + self._blame(unit, options, memory)
+                    )
         program = self.folder / "design"
         link = [self.compiler, *objects, "-o", str(program), "-lm", "-lpthread"]
-        self._finish(self._start(link, memory=memory, seconds=COMPILING_SECONDS))
+        for errors in self._compiled([link], memory):
+            if errors is not None:
+                raise UnreadableFile(self._first_error(errors))
         return program
 
-    def _finish(self, process: subprocess.Popen[bytes]) -> None:
-        """Wait for the compiler, and say its first error."""
+    def _compiled(self, commands: Sequence[Sequence[str]], memory: int) -> list[str | None]:
+        """Run compilers side by side; return what each says if it fails."""
+        running = [self._start(one, memory=memory, seconds=COMPILING_SECONDS) for one in commands]
         try:
-            errors = self._wait(process, COMPILING_SECONDS)
+            said = [self._wait(process, COMPILING_SECONDS) for process in running]
         except subprocess.TimeoutExpired:
             raise UnreadableFile(
                 f"{self.sources[0]}: the compiler did not end within {COMPILING_SECONDS} seconds"
             ) from None
-        if process.returncode:
-            raise UnreadableFile(self._first_error(errors))
+        finally:
+            for process in running:
+                if process.returncode is None:
+                    end_group(process, str(self.folder))
+        return [
+            text if process.returncode else None
+            for process, text in zip(running, said, strict=True)
+        ]
+
+    def _blame(self, unit: Path, options: Sequence[str], memory: int) -> str:
+        """Say so if a source that is not compiled would be without the insertions."""
+        for path, source in self.design.sources.items():
+            copy = self.folder / "sources" / path.relative_to(path.anchor)
+            copy.write_text(source.text, encoding="utf-8", errors="surrogateescape")
+        command = [self.compiler, *options, "-fsyntax-only", str(unit)]
+        if self._compiled([command], memory)[0] is None:
+            return " (the source is right, but csdf cannot trace this statement)"
+        return ""
 
     def _first_error(self, errors: str) -> str:
         prefix = str(self.folder / "sources")
@@ -336,7 +362,8 @@ class Recording:
                 hard = resource.getrlimit(kind)[1]
                 if hard != resource.RLIM_INFINITY:
                     value = min(value, hard)
-                resource.setrlimit(kind, (value, hard if kind == resource.RLIMIT_STACK else value))
+                with suppress(ValueError, OSError):  # limits that a system does not have
+                    resource.setrlimit(kind, (value, value))
             if folder and sys.platform == "linux":
                 confine(self.folder)
 
@@ -495,7 +522,11 @@ class Recording:
             if call == 1:
                 return f"the program never calls {self.top.name}"
             return f"the program calls {self.top.name} {counted(int(subject), 'time')}, not {call}"
-        return {"memory": "no memory for the stacks of its processes"}.get(what, what)
+        return {
+            "memory": "no memory for the stacks of its processes",
+            "later call": "tasks that never end can be traced in the first call only",
+            "task outside": "a task starts outside the top function",
+        }.get(what, what)
 
     def _process_named(self, number: int) -> str:
         if number == TOP_SITE:
@@ -574,7 +605,9 @@ class Recording:
                 tuple(sorted(p for site in sites for p in place.get(site, ())))
                 for sites in self.design.users(variable)
             )
-            if (writers and set(readers) - set(writers)) or len(set(writers)) > 1:
+            # A process that reads what it has written itself waits for nobody.
+            readers = tuple(one for one in readers if any(other < one for other in writers))
+            if readers or len(set(writers)) > 1:
                 arrays.append(
                     TracedArray(
                         name=variable.name, line=variable.line, writers=writers, readers=readers

@@ -103,11 +103,20 @@ def add_chosen_options(parser: argparse.ArgumentParser) -> None:
         "printed, of which --ram is then the limit; fitted: with a predictor that is fitted to "
         "its Table 4.1",
     )
+    parser.add_argument(
+        "--bias",
+        type=answers.size,
+        metavar="SIZE",
+        help="of MAFAT's predictor: weights, libraries and all else in the process, which varies by "
+        "system; default 31MiB as printed, 55MiB fitted",
+    )
 
 
 def require_question(options: argparse.Namespace) -> None:
     """Refuse options that ask for nothing, or for two things at once."""
     has_limit = (options.memory, options.ram) != (None, None)
+    if options.bias is not None and not is_chosen(options):
+        options.refuse("--bias is of MAFAT's predictor; give --method or --configuration with it")
     if not is_chosen(options):
         if not has_limit and not options.front:
             options.refuse("give --ram, --total-memory, --front or --configuration")

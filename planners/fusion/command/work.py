@@ -47,22 +47,23 @@ from planners.published.mafat import (
     paper_name,
     paper_search,
     predicted,
+    tiled_sections,
 )
 
+KIB = 2**10
 PREDICTORS = {PUBLISHED: Predictor.PRINTED, FITTED: Predictor.FITTED}  # by --method
 
 
 class ChosenWhy(Why):
     """The source of a plan that no search here has found."""
 
-    GIVEN = "{name} as given; MAFAT predicts {printed:.1f} MiB, with the fit {fitted:.1f} MiB"
-    PUBLISHED = (
-        "Algorithm 3 of MAFAT chooses {name}; predicted {printed:.1f} MiB, with the fit "
-        "{fitted:.1f} MiB"
-    )
+    REST = "{answer}; {first!r} and what follows cannot be tiled and works layer by layer"
+
+    GIVEN = "{name} as given; MAFAT predicts {printed}, with the fit {fitted}"
+    PUBLISHED = "Algorithm 3 of MAFAT chooses {name}; predicted {printed}, with the fit {fitted}"
     TOO_LARGE = (
         "Algorithm 3 of MAFAT finds nothing below {limit} bytes and takes {name}; predicted "
-        "{printed:.1f} MiB, with the fit {fitted:.1f} MiB"
+        "{printed}, with the fit {fitted}"
     )
     BEYOND = "{name} as given needs an arena of {needed} bytes, more than {limit}"
 
@@ -145,11 +146,17 @@ def chosen_answer(
         groups, why = named_configuration(chain, options.configuration), ChosenWhy.GIVEN
     else:
         predictor = PREDICTORS[options.method]
-        groups = paper_search(chain, memory, predictor)
-        fits = predicted(chain, groups, predictor) < memory
+        groups = paper_search(chain, memory, predictor, options.bias)
+        fits = predicted(chain, groups, predictor, options.bias) < memory
         why = ChosenWhy.PUBLISHED if fits else ChosenWhy.TOO_LARGE
-    printed, fitted = (predicted(chain, groups, one) / MB for one in Predictor)
+    sizes = (predicted(chain, groups, one, options.bias) for one in Predictor)
+    printed, fitted = (
+        f"{size / MB:.1f} MiB" if size >= MB else f"{size / KIB:.1f} KiB" for size in sizes
+    )
     reason = because(why, name=paper_name(groups), printed=printed, fitted=fitted, limit=memory)
+    if options.configuration is None and (end := tiled_sections(chain)) < chain.sections:
+        first = chain.between(end, end + 1)[0].name
+        reason = because(ChosenWhy.REST, answer=reason, first=first)
     plan: FusionPlan | None = fusion_plan(chain, groups, terms)
     assert plan is not None
     status, least = Status.FEASIBLE, 0

@@ -261,4 +261,4 @@ def disagreements(seed, count, folder, compiler=COMPILER):
 
 @pytest.mark.slow
 def test_random_programs_of_numbers_give_what_python_gives(tmp_path):
-    assert disagreements(1, 150, tmp_path) == []
+    assert disagreements(1, 80, tmp_path) == []

@@ -2,7 +2,12 @@
 
 import pytest
 
-from csdf.errors import InvalidPlan
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model
+from csdf.errors import InvalidNetwork, InvalidPlan
 from figures.published.mafat import (
     BIAS,
     LIMITS_MB,
@@ -12,8 +17,10 @@ from figures.published.mafat import (
     predicted_options,
     work,
 )
-from planners.fusion.planning import best_plan
+from planners.fusion.planning import best_plan, fusion_plan
 from planners.fusion.search import best_under, front
+from planners.memory.command.answer import verified
+from planners.memory.order import chain_of
 from planners.published.mafat import (
     MB,
     Predictor,
@@ -23,10 +30,53 @@ from planners.published.mafat import (
     paper_name,
     paper_search,
     predicted,
+    tiled_sections,
 )
-from tests.planners.fusion.chains import TERMS, plain_chain, yolo_chain
+from tests.planners.fusion.chains import TERMS, model_of, plain_chain, yolo_chain
 
 SQUARES = [(side, side) for side in range(1, 6)]
+
+
+@pytest.mark.parametrize(
+    ("name", "cuts"),
+    [
+        # where maps of 64x64 fall to 2x2, and to 4x4; the test looks at each place
+        ("mobilenet_v2:resolution=64", (32, 25, 14)),
+        ("resnet18:resolution=64", (10, 9, 7)),
+    ],
+)
+def test_cuts_lie_behind_strides_of_networks_with_a_head(name, cuts):
+    chain = chain_of(simplified(Model(network=from_catalogue(name))).network)
+    end, *places = cuts_of(chain)
+    assert (end, *places) == cuts
+    sizes = [chain.network.layer(chain.at(cut)).shape.height for cut in (0, end, *places)]
+    assert sizes[:2] == [64, 2]
+    for place in places:
+        before, after = (chain.network.layer(chain.at(cut)).shape for cut in (place - 1, place))
+        assert before.height == 2 * after.height
+
+
+def test_what_cannot_be_tiled_works_layer_by_layer_and_runs_equal():
+    model = simplified(model_of(from_catalogue("resnet8")))
+    chain = chain_of(model.network)
+    groups = paper_search(chain, 300_000, bias=1)
+    assert tiled_sections(chain) == groups[-1].first == 4
+    assert not groups[-1].is_tiled
+    plan = fusion_plan(chain, groups, TERMS)
+    assert verified(model, plan.plan, 0).is_equal
+
+
+def test_the_bias_of_another_system_takes_the_place_of_the_printed_one():
+    chain = yolo_chain()
+    groups = named_configuration(chain, "5x5/8/2x2")
+    assert predicted(chain, groups) - predicted(chain, groups, bias=5 * MB) == 26 * MB
+
+
+def test_a_network_without_maps_is_refused_by_name():
+    builder = NetworkBuilder("dense")
+    builder.output(builder.add(op.FullyConnected(units=4), builder.input((8, 1, 1))))
+    with pytest.raises(InvalidNetwork, match="'dense' has no beginning that can be tiled"):
+        paper_search(chain_of(builder.network()), MB)
 
 
 def test_table_2_1_layer_two():

@@ -853,10 +853,10 @@ inline void write_trace() {
 
 class Top {  // lives in the body of the top function
   public:
-    Top() {
-        const char* wanted = std::getenv("CSDF_TRACE_CALL");
-        is_wanted_ = !is_recording && ++calls == (wanted ? std::atoi(wanted) : 1);
-        if (is_wanted_) {
+    Top() : is_outermost_(!is_recording) {
+        if (is_outermost_) {
+            const char* wanted = std::getenv("CSDF_TRACE_CALL");
+            is_wanted_ = ++calls == (wanted ? std::atoi(wanted) : 1);
             is_recording = true;
             Process* process = process_of(1);  // what the top function does outside its processes
             process_now = process;
@@ -865,19 +865,41 @@ class Top {  // lives in the body of the top function
         }
     }
     bool end() {  // always false
+        if (!is_outermost_) {
+            return false;
+        }
+        if (has_fibers()) {
+            run_all(nullptr, true);
+        }
         if (is_wanted_) {
-            if (has_fibers()) {
-                run_all(nullptr, true);
-            }
             write_trace();
             std::fflush(nullptr);
             std::_Exit(0);
         }
+        // Another call is wanted: forget this one.
+        if (!fibers.empty()) {
+            stop("later call", "");
+        }
+        for (Process* process : processes) {
+            delete process;
+        }
+        processes.clear();
+        for (Fifo* fifo : fifos()) {
+            fifo->number = NOTHING;
+            fifo->written = fifo->read = 0;
+            fifo->is_asked = false;
+        }
+        fifos().clear();
+        remarks.clear();
+        current = nullptr;
+        process_now = nullptr;
+        is_recording = false;
+        is_outermost_ = false;
         return false;
     }
 
   private:
-    bool is_wanted_ = false;
+    bool is_outermost_, is_wanted_ = false;
 };
 
 struct Ended {  // says that the top function was not called often enough

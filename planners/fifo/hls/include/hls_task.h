@@ -36,4 +36,14 @@ class task {
     }
 };
 
+class autorestart {  // calls a function several times, as the host does with such a kernel
+  public:
+    template <class F, class... Arguments>
+    autorestart(int times, F&& function, Arguments&&... arguments) {
+        for (int i = 0; i < times; i++) {
+            function(arguments...);
+        }
+    }
+};
+
 }  // namespace hls
