@@ -27,6 +27,12 @@ from planners.plan.text import format_plans, parse_plans
 from tests.cnn2csdf.readers.test_states import FOLDER, NAMES, as_frame, as_in_file, golden_runs
 from tests.shared_data import each
 
+OF_EACH_KIND = (  # channels of two heights, sums that stay, filters in low rank, an LSTM by rows
+    "made_residual_begin0",
+    "mww_v2x_okay_computer",
+    "keyword_svdf_state16",
+    "mnist_lstm_int8",
+)
 SMALL = ["made_plain_begin1", "mww_v2_vad"]
 
 
@@ -96,7 +102,7 @@ def built(name, frames, folder):
 
 
 @pytest.mark.slow
-@each("name", NAMES)
+@each("name", [name for name in OF_EACH_KIND if name in NAMES])
 def test_c_gives_the_same_from_any_saved_state(name, tmp_path):
     # The test program works all frames, then again from the beginning with the state saved, the
     # arena spoilt and the state restored before each frame.
