@@ -56,7 +56,7 @@ from planners.reuse.application import (
 from planners.reuse.bounds import memory_bound
 from planners.reuse.c_tables import format_tables
 from planners.reuse.command.answer import ReusePlans, as_json, as_text, plot
-from planners.reuse.command.main import LOCAL, NSGA2, PUBLISHED
+from planners.reuse.command.main import LOCAL, NSGA2, PUBLISHED, PUBLISHED_STRIDE
 from planners.reuse.deployment import Deployment, deployment, streaming_plans
 from planners.reuse.edge_buffers import best_shared, shared_buffers
 from planners.reuse.evaluation import Costs, Evaluator
@@ -82,8 +82,9 @@ def work(options: argparse.Namespace) -> int:
     application = application_of(options)
     if options.is_element_given:
         application = of_one_size(application)
-    if options.accounting == PUBLISHED:
-        application = as_published(application)
+    if options.accounting in (PUBLISHED, PUBLISHED_STRIDE):
+        keeps_stride = options.accounting == PUBLISHED_STRIDE
+        application = as_published(application, keeps_stride=keeps_stride)
     constraints.check_names(application)
     size = options.element_bytes if options.is_element_given else application.unit
     costs = Costs(
@@ -323,7 +324,7 @@ def _fit(
     evaluator: Evaluator, options: argparse.Namespace, room: int | None, stop: Stop
 ) -> Together | None:
     """Return what csdf fit finds; None for networks at the same time, and for published figures."""
-    is_published = PUBLISHED in (options.selection, options.accounting)
+    is_published = options.accounting != "own" or options.selection == PUBLISHED
     if evaluator.application.parallel or is_published or (room is not None and room < 0):
         return None
     return fit_beside(
