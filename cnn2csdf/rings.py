@@ -90,6 +90,10 @@ def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
                 listed = ", ".join(map(repr, known))
                 raise InvalidNetwork(f"state {given!r}: there is no {what} {name!r}, only {listed}")
         source, end = inputs[given], outputs[taken]
+        if taken in changed:
+            raise InvalidNetwork(
+                f"state {given!r}: the output {taken!r} is the state of another input already"
+            )
         sizes = [[size for size in one.shape.dims if size > 1] for one in (source, end)]
         if sizes[0] != sizes[1] or source.quantization != end.quantization:
             raise InvalidNetwork(

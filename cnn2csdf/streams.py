@@ -123,8 +123,9 @@ class _Streaming:
     def _add_input(self, layer: Layer) -> None:
         if not layer.shape.is_map or not 1 <= self._hop < layer.shape.rows:
             raise InvalidNetwork(
-                f"input {layer.name!r} is {layer.shape}; a hop of {counted(self._hop, 'row')} needs "
-                "channels x rows x columns, with more rows than the hop"
+                f"network {self._network.name!r}: input {layer.name!r} is {layer.shape}; a hop of "
+                f"{counted(self._hop, 'row')} needs an input of channels x rows x columns with more "
+                "rows than the hop"
             )
         shape = _with_rows(layer.shape, self._hop)
         self._layers.append(replace(layer, operator=Input(dims=shape.dims), shape=shape))

@@ -26,7 +26,7 @@ TABLE_BYTES = 256  # of a function of one 8-bit integer
 
 
 def flash_bytes(network: Network, number_bytes: int | None = None) -> int:
-    """Return the bytes of all constant arrays: parameters, and what rescales integers.
+    """Return the bytes of all constant arrays: parameters, what rescales integers, first states.
 
     number_bytes: of every parameter, and nothing to rescale or repeat; by default as a library
     has them. Four bytes are what a library of real numbers has.
@@ -49,7 +49,7 @@ def flash_bytes(network: Network, number_bytes: int | None = None) -> int:
             size *= SINGLE_BYTES if is_float else each
             key = stored.name or (layer.name, role)
             found[key] = max(found.get(key, 0), size)
-    return sum(found.values()) + rescaling_bytes(network)
+    return sum(found.values()) + rescaling_bytes(network) + _bytes_of_beginnings(network)
 
 
 def and_in_flash(parameters: int, stored: int) -> str:
@@ -76,6 +76,28 @@ def rescaling_bytes(network: Network) -> int:
             if given.element in (Element.INT16, Element.UINT16):
                 found |= _sizes_of_short(layer)
     return sum(found.values())
+
+
+def _bytes_of_beginnings(network: Network) -> int:
+    """Return the bytes of the numbers with which what stays from frame to frame begins.
+
+    Each is filled with one number, in elements of the arena where those make it up; equal ones are
+    there once. Numbers that differ are parameters.
+    """
+    kinds = [one.quantization for one in network.layers if one.quantization is not None]
+    is_short = bool(kinds) and all(one.element is Element.INT16 for one in kinds)
+    unit = (2 if is_short else 1) if stores_integers(network) else SINGLE_BYTES
+    found: set[bytes] = set()
+    for layer in network.layers:
+        if isinstance(layer.operator, op.Previous):
+            begins = [(layer.operator.begin, layer.array_type)]
+        else:
+            kept = layer.operator.kept(network.input_shapes(layer)).values()
+            begins = [(one.begin, one.element.value) for one in kept]
+        for begin, kind in begins:
+            number = b"" if begin is None else np.array(begin, kind).tobytes()
+            found.add(number[:unit] if number == number[:unit] * (len(number) // unit) else number)
+    return sum(map(len, found))
 
 
 def is_limit(operator: op.Operator, given: Quantization, result: Quantization) -> bool:

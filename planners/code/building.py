@@ -168,7 +168,7 @@ static {name}_state state;
 
 {_usage(written)}
 ```
-
+{_kept(written, plan)}
 No function allocates memory, calls itself, or keeps anything outside of arena and state, so several
 instances can run side by side, each with an arena and a state of its own. The library needs C99,
 `<stdint.h>`, `<stddef.h>`, `<string.h>` and `<math.h>`. Compiled with `-D{capitals}_PROFILE` it
@@ -197,6 +197,18 @@ def _outside(written: Written) -> str:
     if not found:
         return ""
     return f"Outside the arena, in memory that you give: {', '.join(found)}; nothing is copied.\n"
+
+
+def _kept(written: Written, plan: StreamingPlan) -> str:
+    """Return what to know of a state that stays from frame to frame."""
+    if not written.keeps_state:
+        return ""
+    name = written.name
+    return f"""
+The network keeps a state: call `{name}_init` once and `{name}_invoke` for each frame. The state is
+{plan.kept_bytes:,} bytes of the arena, so leave the arena alone between frames; `{name}_save` and
+`{name}_restore` take it elsewhere and back, and `{name}_reset` begins anew.
+"""
 
 
 def _taken(written: Written) -> list[str]:

@@ -75,6 +75,10 @@ class FitWhy(Why):
     TOO_LARGE_BY_THEN = "{end}; the least found by then needs {least} bytes"
     KEEPS_STATE = "layer by layer, on what stays between frames; the bytes of both together"
     STATE_TOO_LARGE = "what stays between frames and a frame layer by layer need {least} bytes"
+    BESIDE_STATES = (
+        "beside the {kept} bytes that stay between frames of all networks, "
+        "the least found needs {least} bytes in all"
+    )
     TOO_LARGE = (
         "the least of layer by layer, row by row, line buffers and strips needs {least} bytes; "
         "nothing is proved of other methods"

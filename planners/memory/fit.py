@@ -325,6 +325,7 @@ def fit_of(
     if plan.collects_input:  # another plan may take its rows as they come
         size.pop(plan.groups[0].streamed_input or "")
     inputs = {layer.name for layer in network.inputs}
+    ends = max(sum(size.get(name, 0) for name in names) for names in (inputs, results))
     return Fit(
         network=network.name,
         input=places[0],
@@ -334,7 +335,7 @@ def fit_of(
         flash_bytes=needed,
         methods=(way,),
         best=way if status is Status.FEASIBLE else None,
-        lower_bound=max(sum(size.get(name, 0) for name in names) for names in (inputs, results)),
+        lower_bound=max(ends, plan.kept_bytes),
         status=status,
         reason=reason,
     )

@@ -5,7 +5,7 @@ Networks that work in turn in one array of bytes, as their plans say.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
@@ -94,11 +94,14 @@ class Together:
         return Status.FEASIBLE, "the neediest network sets the RAM"
 
 
-def with_states_apart(fits: Sequence[Fit]) -> list[Fit]:
+def with_states_apart(
+    fits: Sequence[Fit], again: Callable[[int, int], Fit] | None = None
+) -> list[Fit]:
     """Return the answers for networks in one arena, in which each that keeps a state has its own bytes.
 
-    What stays of all networks lies at the bottom; what passes, above it, shares bytes as before. Where
-    that takes more than the RAM, a network fits no longer.
+    What stays of all networks lies at the bottom; what passes, above it, shares bytes as before.
+    again: the answer for the network of a number with so many bytes of RAM, asked for where a network
+    without a state takes more than the states leave. Where that is too much too, it fits no longer.
     """
     if len(fits) < 2:
         return list(fits)
@@ -106,17 +109,27 @@ def with_states_apart(fits: Sequence[Fit]) -> list[Fit]:
     tops = [top + -top % ALIGNMENT for top in (_top(way.plan) for way in ways)]
     if not any(tops):
         return list(fits)
-    found, base = [], 0
-    for one, way, top in zip(fits, ways, tops, strict=True):
-        moved = replace(way, plan=_moved(way.plan, base, sum(tops)))
+    found, base, kept = [], 0, sum(tops)
+    for number, (one, way, top) in enumerate(zip(fits, ways, tops, strict=True)):
+        left = None if one.ram is None else one.ram - kept
+        is_late = left is not None and one.best is not None and way.ram_bytes - top > left
+        if is_late and not top and again is not None and left is not None and left > 0:
+            one = replace(again(number, left), ram=one.ram, hop=one.hop)
+            is_late = one.best is None
+        ways_moved = [
+            replace(method, plan=_moved(method.plan, base, kept))
+            for method in (*one.methods, *([one.best] if one.best is not None else []))
+        ]
         base += top
-        best = None if one.best is None else moved
-        status, reason = one.status, one.reason
-        if best is not None and one.ram is not None and best.ram_bytes > one.ram:
-            best, status = None, Status.INFEASIBLE
-            reason = because(FitWhy.STATE_TOO_LARGE, least=moved.ram_bytes)
-        methods = tuple(moved if method is way else method for method in one.methods)
-        found.append(replace(one, methods=methods, best=best, status=status, reason=reason))
+        methods = tuple(ways_moved[: len(one.methods)])
+        best = None if one.best is None or is_late else ways_moved[-1]
+        moved = replace(one, methods=methods, best=best)
+        if is_late:
+            least = moved.least.ram_bytes
+            reason = because(FitWhy.BESIDE_STATES, kept=kept, least=least)
+            status = Status.UNKNOWN if one.status is Status.UNKNOWN else Status.INFEASIBLE
+            moved = replace(moved, status=status, reason=reason)
+        found.append(moved)
     return found
 
 

@@ -12,6 +12,7 @@ from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.rings import rings_of, with_states
 from cnn2csdf.streams import as_stream, first_result
 from cnn2csdf.weights import Model, random_weights
+from csdf.cli.main import main
 from csdf.errors import InvalidNetwork
 
 ROWS = 19
@@ -134,6 +135,17 @@ def test_an_input_is_what_an_output_gave_before():
 def test_states_of_other_names_are_refused_with_the_names_that_there_are():
     with pytest.raises(InvalidNetwork, match="there is no input 'h', only 'x', 'before'"):
         with_states(counter(), {"h": "after"})
+
+
+def test_an_output_is_the_state_of_one_input():
+    with pytest.raises(InvalidNetwork, match="the output 'after' is the state of another input"):
+        with_states(counter(), {"before": "after", "x": "after"})
+
+
+def test_an_input_that_is_given_two_outputs_is_refused(capsys):
+    wanted = ["fit", "samos_example", "--state", "a=b", "--state", "a=c"]
+    assert main(wanted) == 2
+    assert "input 'a' has two outputs; give one" in capsys.readouterr().err
 
 
 def test_a_variable_that_goes_out_is_copied_before_it_is_taken_over():

@@ -23,7 +23,7 @@ from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.cli.frame import output
 from csdf.cli.frame.output import remark
-from csdf.errors import InvalidNetwork, UnsupportedOperator
+from csdf.errors import CsdfError, InvalidNetwork, UnsupportedOperator
 from csdf.io.files import read_bytes
 
 
@@ -75,6 +75,12 @@ def read_source(
             repair=options.repair,
         )
         if options.state:
+            names = [given for given, _ in options.state]
+            for given in names:
+                if names.count(given) > 1:
+                    raise CsdfError(
+                        f"--state {given}=...: input {given!r} has two outputs; give one"
+                    )
             try:
                 model = with_states(model, dict(options.state))
             except InvalidNetwork as error:

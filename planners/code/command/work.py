@@ -57,7 +57,11 @@ def work(options: argparse.Namespace) -> int:
     for number, chosen_model in enumerate(options.models):
         model = _model(chosen_model, options)
         model = worked_part(model, plans[number]) if plans else model
-        found = _checked(model, plans[number], options) if plans else _fitted(model, options)
+        found = (
+            _checked(model, plans[number], options)
+            if plans
+            else _fitted(model, options, options.ram)
+        )
         if found.best is None or found.status != Status.FEASIBLE:
             print(f"csdf deploy: {found.network}: {found.status}: {found.reason}", file=sys.stderr)
             for line in alternatives(found):
@@ -65,7 +69,10 @@ def work(options: argparse.Namespace) -> int:
             return answers.UNKNOWN if found.status == Status.UNKNOWN else answers.NO
         planned.append(Planned(model, found, found.best))
     if not plans:
-        apart = with_states_apart([one.fit for one in planned])
+        apart = with_states_apart(
+            [one.fit for one in planned],
+            lambda number, ram: _fitted(planned[number].model, options, ram),
+        )
         for fit_apart in apart:
             if fit_apart.best is None:
                 print(f"csdf deploy: {fit_apart.network}: {fit_apart.reason}", file=sys.stderr)
@@ -142,13 +149,13 @@ def _checked(model: Model, plan: StreamingPlan, options: argparse.Namespace) -> 
         raise InvalidPlan(f"{options.plan}: {error}") from None
 
 
-def _fitted(model: Model, options: argparse.Namespace) -> Fit:
+def _fitted(model: Model, options: argparse.Namespace, ram: int | None) -> Fit:
     stop = stop_after(options.time_limit, f"{model.network.name}: line buffers and strips")
     size = None if stores_integers(model.network) else REAL_BYTES
     found = fit(
         model.network,
         element_bytes=size,
-        ram=options.ram,
+        ram=ram,
         flash=options.flash,
         input=options.input or RESIDENT,
         output=options.output_memory or RESIDENT,
@@ -362,6 +369,17 @@ def _readme(name: str, members: Sequence[Member], found: Sequence[Written], aren
     )
     first = found[0]
     ports = ", ".join(port.parameter for port in (*first.inputs, *first.outputs))
+    verb = "invoke" if first.keeps_state else "run"
+    keeping = [one.name for one in found if one.keeps_state]
+    stays = (
+        f"""
+What {", ".join(keeping)} keep{"s" if len(keeping) == 1 else ""} from frame to frame has bytes of
+its own in the arena: write nothing else there. `NAME_reset`, `NAME_save` and `NAME_restore` are in the
+headers.
+"""
+        if keeping
+        else ""
+    )
     return f"""# {name}: {len(found)} neural networks in {arena:,} bytes
 
 | network | arena, alone | state, at most | weights | multiply-accumulates/frame |
@@ -377,9 +395,9 @@ static {name}_arena arena;
 static {first.name}_state state; /* of each network one */
 
 {first.name}_init(&state, arena.{first.name}); /* once */
-{first.name}_run(&state, {ports});
+{first.name}_{verb}(&state, {ports});
 ```
-
+{stays}
 - `make test` runs the test vectors here, the networks in turn, and ends with 0 when the outputs are
   equal.
 - `make qemu` and `make qemu-m55` do so on an emulated Cortex-M4 and Cortex-M55 (they need

@@ -49,7 +49,12 @@ def work(options: argparse.Namespace) -> int:
         shared.remark_on_platform("csdf fit", options)
     fits = [one.fit for one in found]
     if options.plan is None:
-        fits = with_states_apart(fits)
+
+        def again(number: int, ram: int) -> Fit:
+            options.model = options.models[number]
+            return _searched(found[number].network, options, ram)
+
+        fits = with_states_apart(fits, again)
     all_of = Together(fits=tuple(fits), flash=options.flash, longest=_longest(options))
     checks = [one.check for one in found if one.check is not None]
     if options.json:
@@ -107,7 +112,7 @@ def _fitted(source: str, plan: StreamingPlan | None, options: argparse.Namespace
         model = worked_part(model, plan)
         found = _checked(model.network, plan, options)
     else:
-        found = _searched(model.network, options)
+        found = _searched(model.network, options, options.ram)
     if options.hop is not None:
         found = replace(found, hop=_beside_window(model.network, window, options))
     if not options.verify:
@@ -137,11 +142,11 @@ def _checked(network: Network, plan: StreamingPlan, options: argparse.Namespace)
         raise InvalidPlan(f"{options.plan}: {error}") from None
 
 
-def _searched(network: Network, options: argparse.Namespace) -> Fit:
+def _searched(network: Network, options: argparse.Namespace, ram: int | None) -> Fit:
     stop = stop_after(options.time_limit, f"{options.model}: line buffers and strips")
     found = fit(
         network,
-        ram=options.ram,
+        ram=ram,
         flash=options.flash,
         nanoseconds=_longest(options),
         element_bytes=options.element_bytes,

@@ -16,7 +16,9 @@ from cnn2csdf.rings import with_states
 from cnn2csdf.weights import Model
 from csdf.cli.main import main
 from csdf.errors import ExecutionError, InvalidPlan
+from planners.code.command.work import Member, together
 from planners.code.library import write_library
+from planners.code.sources import library_sources
 from planners.memory.fit import fit, fit_of
 from planners.memory.several import run_frames, with_states_apart
 from planners.memory.stateful import stateful_plan
@@ -172,6 +174,62 @@ def test_networks_in_one_arena_keep_their_states_apart():
     # 2 variables of 4 numbers of 4 bytes each in both, and what passes in the neediest
     kept, passing = 2 * 2 * 4 * 4, [one.best.plan.arena_bytes - 32 for one in alone]
     assert max(one.arena_bytes for one in plans) == kept + max(passing)
+
+
+def test_a_network_beside_states_takes_the_way_that_fits_into_what_they_leave():
+    stateful = fit(paired("in_a_chain", in_a_chain).network, element_bytes=4)
+    network = read_model("samos_example").network
+    alone = fit(network, element_bytes=4, searched=())
+    small, *_, large = sorted(alone.methods, key=lambda way: way.ram_bytes)
+    kept = stateful.best.plan.kept_bytes
+    ram = large.ram_bytes + kept - 1  # for each alone, and for the smaller way beside the state
+    asked = [replace(stateful, ram=ram), replace(alone, best=large, ram=ram)]
+
+    def again(number, left):
+        return fit((None, network)[number], element_bytes=4, searched=(), ram=left)
+
+    assert with_states_apart(asked)[1].best is None
+    assert with_states_apart(asked, again)[1].best.ram_bytes == small.ram_bytes + kept
+
+
+@each("name", SMALL)
+def test_a_given_plan_takes_at_least_what_stays(name):
+    network = model_of(name).network
+    found = fit(network)
+    assert fit_of(network, found.best.plan).lower_bound == found.lower_bound
+
+
+@each("name", SMALL)
+def test_flash_counts_what_the_state_begins_with(name):
+    model = model_of(name)
+    found = fit(model.network)
+    written = library_sources(model, found.best.plan, "net")
+    assert found.flash_bytes == written.weight_bytes
+
+
+def test_the_page_of_a_library_says_that_the_arena_keeps_a_state(tmp_path):
+    model = model_of(SMALL[0])
+    plan = fit(model.network).best.plan
+    write_library(model, plan, tmp_path, name="net")
+    page = (tmp_path / "README.md").read_text()
+    assert f"{plan.kept_bytes:,} bytes of the arena" in page
+    assert "net_save" in page
+
+
+def test_the_page_of_networks_calls_what_the_header_declares():
+    models = [model_of(name) for name in SMALL]
+    apart = with_states_apart([fit(one.network) for one in models])
+    members = [
+        Member(model=one, plan=found.best.plan) for one, found in zip(models, apart, strict=True)
+    ]
+    files = together(members, name="two").files
+    called = next(
+        line
+        for line in files["README.md"].splitlines()
+        if "(&state, " in line and "init" not in line
+    )
+    header = "".join(text for name, text in files.items() if name.endswith(".h"))
+    assert f"void {called.partition('(')[0]}(" in header
 
 
 @each("name", SMALL[:1])
