@@ -37,8 +37,8 @@ SIZE_UNITS = {
     "KiB": 2**10,
     "MiB": 2**20,
     "GiB": 2**30,
+    **dict.fromkeys(("K", "k", "KB", "kb", "Kb"), 2**10),
 }
-AMBIGUOUS_SIZES = ("K", "k", "KB", "kb", "Kb")
 SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)")
 TIME_UNITS = {
     "": Fraction(1),
@@ -78,11 +78,13 @@ def seconds_of(text: str) -> Fraction:
 
 
 def bytes_of(text: str) -> int:
-    """Return the bytes, at least 1, that `64MB`, `16MiB` or `65536` says. Raises MalformedText."""
+    """Return the bytes, at least 1, that `64MB`, `16MiB` or `65536` says. Raises MalformedText.
+
+    KB are 1024 bytes each, as in data sheets of microcontrollers.
+    """
+    if text.startswith("-") and SIZE.fullmatch(text[1:]):
+        raise MalformedText(f"{shown(text)} is not a size: it is negative")
     found = SIZE.fullmatch(text)
-    if found and found[2] in AMBIGUOUS_SIZES:
-        forms = f"{found[1]}kB (1000 bytes each) or {found[1]}KiB (1024)"
-        raise MalformedText(f"{shown(text)} is not a size: write {forms}")
     if not found or found[2] not in SIZE_UNITS:
         raise MalformedText(
             f"{shown(text)} is not a size such as 64MB (1,000,000 bytes), 16MiB (2^20) or 65536"

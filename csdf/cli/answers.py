@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
@@ -342,4 +343,9 @@ def share(text: str) -> Fraction:
 
 def size(text: str) -> int:
     """Parse bytes such as 64MB, 16MiB or 65536; for argparse."""
-    return _parsed(text, bytes_of)
+    found = _parsed(text, bytes_of)
+    if text.lower().endswith(("k", "kb")) and not text.endswith("kB"):  # as in data sheets
+        number = text.lower().removesuffix("b").removesuffix("k").rstrip()
+        meant = f"understood as {number}KiB, 1024 bytes each; kB is 1000 bytes"
+        print(f"{text}: {meant}", file=sys.stderr)
+    return found

@@ -28,6 +28,7 @@ GRAPH_HELP = (
     "a graph: SDF3 XML (.xml), JSON (.json), a table of layers (.csv) or PREESM (.pi, .scenario)"
 )
 SEARCH_SECONDS = 60.0  # seconds
+NEGATIVE = re.compile(r"-\.?\d\S*")  # no option begins so
 LIKENESS = 0.7  # of an unknown option and the one that may be meant, as difflib counts
 
 
@@ -77,6 +78,7 @@ def new_parser(
         conflict_handler=conflict_handler,
     )
     parser.color = False  # its marks would be quoted like those of a name
+    parser._negative_number_matcher = NEGATIVE  # a wrong size is refused as such, not as an option
     parser.work, parser.check = work, check
     parser.set_defaults(program=program, refuse=parser.error)
     return parser

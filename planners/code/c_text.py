@@ -131,6 +131,8 @@ class Tables:
         self.definitions: list[str] = []
         self.wanted: set[str] = set()  # C types and functions that the tables mention
         self.weights_have_zeros = False  # trained integers of any layer that is summed up
+        self.sums_are_narrow = True  # whether all sums that are rescaled have 30 bits
+        self.folded: set[str] = set()  # parameters that only Helium reads
 
     def weights(self, name: str, array: NDArray[Any], owner: object = None) -> str:
         """Return the symbol of some parameters; the name is a suggestion.

@@ -123,6 +123,8 @@ class RealTables:
         self._tables = tables
         self.wanted: set[str] = set()  # C types and functions, by their names among real numbers
         self.weights_have_zeros = False
+        self.sums_are_narrow = True
+        self.folded: set[str] = set()
 
     def weights(self, name: str, array: NDArray[Any], owner: object = None) -> str:
         """Return the symbol of some parameters; see Tables."""

@@ -34,6 +34,8 @@ from planners.plan.plan import Alias, Kind, Mode, PlannedStage, Stage, StreamBuf
 from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges, can_be_tiled, range_needed
 from planners.plan.running_stage import RunningStage, streamed_input_stage
 
+FEW = 16  # bytes of a row of a window: below, the window is gathered first, for vectors of so many
+MOST_GATHERED = 256  # bytes of a window that is gathered, on the stack
 MOST_ROWS = 65535  # of a tensor, and firings of a stage: they are counted in 16 bits
 
 
@@ -74,7 +76,7 @@ class Schedule:
         self._tilings: list[str] = []
         self._first_reader: dict[str, tuple[int, int]] = {}
         self.most_taps = self.most_ranges = self.most_layers = 1
-        self.most_neighbours = self.scratch = 0
+        self.most_neighbours = self.scratch = self.most_gathered = 0
         self.has_parts = False
         self._find_readers()
         for stage in self.stages:
@@ -394,6 +396,8 @@ class Schedule:
         self._layers.append(f"{{{', '.join(map(str, fields))}}}, /* {comment(layer.name)} */")
         if isinstance(layer.operator, op.Convolution | op.Pooling | op.IntegerConvolution):
             self.most_taps = max(self.most_taps, layer.operator.window.kernel[0])
+        if isinstance(layer.operator, op.Convolution) and not one.is_real:
+            self.most_gathered = max(self.most_gathered, _gathered(layer, one))
         self.most_neighbours = max(self.most_neighbours, most_neighbours(one))
         taken = self.calls.slots(one) * scratch_elements(layer.operator)
         self.scratch = max(self.scratch, taken)
@@ -698,3 +702,13 @@ def _kept(ranges: TileRanges, offset: Offset) -> list[str]:
         for kind, is_there in ((Kind.TILE_ROWS, below), (Kind.TILE_COLUMNS, beside)):
             found.append(str(offset(layer.name, kind) if is_there else 0))
     return found
+
+
+def _gathered(layer: Layer, one: Described) -> int:
+    """How many integers of a window are gathered before the filters meet them; mostly none."""
+    operator = layer.operator
+    assert isinstance(operator, op.Convolution)
+    rows, columns = operator.window.kernel
+    width = columns * one.inputs[0].channels
+    is_gathered = operator.groups == 1 and rows > 1 and width < FEW
+    return rows * width if is_gathered and rows * width <= MOST_GATHERED else 0

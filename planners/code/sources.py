@@ -24,20 +24,28 @@ from planners.code.parts import (
     mentioned,
     used,
 )
-from planners.code.schedule import Schedule
+from planners.code.schedule import FEW, Schedule
 from planners.code.unsigned_as_signed import SIGNED, as_signed
 from planners.plan.plan import StreamingPlan
 from planners.plan.rematerialisation import worked_model
 
 STATE_BYTES = 24  # of the state beside its counters, at most, with addresses of 64 bits
-VECTORS = """#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1)
+VECTORS = """#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1) && defined(__GNUC__)
 #include <arm_mve.h>
 #define HELIUM
-#elif defined(__ARM_FEATURE_SIMD32)
-#include <arm_acle.h>
-#define TURNED(word) ((uint32_t)(word) >> 8 | (uint32_t)(word) << 24)
+#elif defined(__ARM_FEATURE_SIMD32) && defined(__GNUC__)
+#define WORDS_MEET /* SMLAD and its kin */
+#define NAKED __attribute__((naked, noinline))
+#define UNREAD __attribute__((unused))
+#elif defined(__AVX2__)
+#include <immintrin.h>
 #elif defined(__SSE2__)
 #include <emmintrin.h>
+#endif
+#if defined(HELIUM) /* adds products of values as they are stored, to sums less those of zero points */
+#define FOLDED(sums) sums,
+#else
+#define FOLDED(sums)
 #endif
 
 """
@@ -53,8 +61,10 @@ LANES = """/* gcc makes vectors of sums that stand side by side; at -O3 it would
 INLINED = """/* Of a function that calls what it is given: copied into each that calls it. */
 #if defined(__GNUC__)
 #define INLINED __attribute__((always_inline)) inline
+#define APART __attribute__((noinline)) /* not to take stack from its caller */
 #else
 #define INLINED
+#define APART
 #endif
 
 """
@@ -163,7 +173,11 @@ class _Writing:
             outputs=tuple(self.outputs),
             is_streamed=self.streamed_input is not None,
             keeps_state=bool(self.schedule.beginnings),
-            weight_bytes=sum(array.nbytes for array in self.tables.arrays.values()),
+            weight_bytes=sum(
+                array.nbytes
+                for symbol, array in self.tables.arrays.items()
+                if symbol not in self.tables.folded
+            ),
             state_bytes=self._state_bytes(counters),
             kernels=tuple(sorted(wanted & functions)),
         )
@@ -339,8 +353,11 @@ typedef slot element;
 #define MOST ({self._limits()[1]})
 #define SLOTS 1
 #define WEIGHTS_HAVE_ZEROS {int(self.tables.weights_have_zeros)}
+#define SUMS_ARE_NARROW {int(self.tables.sums_are_narrow)}
 {REAL_LIMITS if has_reals else ""}#define GROUPS {len(self.plan.groups)}
 #define MOST_TAPS {schedule.most_taps}
+#define MOST_GATHERED {schedule.most_gathered}
+#define FEW {FEW}
 #define MOST_RANGES {schedule.most_ranges}
 #define MOST_LAYERS {schedule.most_layers}
 #define MOST_NEIGHBOURS {schedule.most_neighbours}
@@ -417,7 +434,10 @@ typedef slot element;
         for symbol, array in self.tables.arrays.items():
             kind = f"const {TYPES[array.dtype.name]} {symbol}[{len(array)}]"
             items = array_items(array)
-            pieces.append(f"extern {kind};\n{kind} = {{\n{wrapped(items)}\n}};")
+            text = f"extern {kind};\n{kind} = {{\n{wrapped(items)}\n}};"
+            if symbol in self.tables.folded:
+                text = f"#if defined(__ARM_FEATURE_MVE)\n{text}\n#endif"
+            pieces.append(text)
         if any("INFINITY" in piece for piece in pieces):
             pieces[0] = f"#include <math.h>\n\n{pieces[0]}"
         return "\n\n".join(pieces) + "\n"

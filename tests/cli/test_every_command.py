@@ -191,7 +191,7 @@ def test_sizes_have_units(text, size):
     assert answers.size(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "0", "1.5", "-1", "1kb", "1 k", "many"])
+@pytest.mark.parametrize("text", ["", "0", "1.5", "-1", "1Mb", "many"])
 def test_what_is_no_size_is_refused(text):
     with pytest.raises(Exception, match=r"is not (a size|a whole number|at least)"):
         answers.size(text)
@@ -237,9 +237,14 @@ def test_two_forms_of_one_answer_are_refused(run):
 
 
 @pytest.mark.parametrize("text", ["256KB", "256kb", "256k"])
-def test_a_size_of_1000_or_1024_is_asked_back(text):
-    with pytest.raises(Exception, match=r"write 256kB \(1000 bytes each\) or 256KiB \(1024\)"):
-        answers.size(text)
+def test_a_size_in_kb_of_data_sheets_is_1024_bytes_each_and_says_so(text, capsys):
+    assert answers.size(text) == 256 * 1024
+    assert "understood as 256KiB, 1024 bytes each" in capsys.readouterr().err
+
+
+def test_a_size_below_zero_is_refused_as_one(run):
+    code, _, remarks = run("fit", "samos_example", "--ram", "-20kB")
+    assert (code, "'-20kB' is not a size: it is negative" in remarks) == (2, True)
 
 
 @pytest.mark.parametrize(

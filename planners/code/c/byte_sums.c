@@ -1,18 +1,5 @@
-/* Where `is_quad`, four values in a row meet four weights of each filter
-   in turn; otherwise the weights of all filters for one value lie side by side. */
-enum { QUAD = 4, HALF = 4 };
-
-/* Filters that are summed at once: one block, or several. */
-#if defined(__SSE2__)
-enum { TOGETHER = 2 * BLOCK };
-#else
-enum { TOGETHER = BLOCK };
-#endif
-
-static int32_t is_quad(int32_t channels, int32_t block)
-{
-    return block >= BLOCK && channels % QUAD == 0;
-}
+/* Values that meet weights in one word, and in one vector. */
+enum { QUAD = 4, HALF = 4, VECTOR = 16 };
 
 #if defined(__SSE2__)
 /* Eight words of bytes, with their sign. */
@@ -22,7 +9,7 @@ static __m128i lower_words(__m128i bytes)
 }
 #endif
 
-#if defined(__SSE2__)
+#if defined(__SSE2__) && !defined(__AVX2__)
 static __m128i upper_words(__m128i bytes)
 {
     return _mm_srai_epi16(_mm_unpackhi_epi8(_mm_setzero_si128(), bytes), 8);
@@ -30,203 +17,340 @@ static __m128i upper_words(__m128i bytes)
 #endif
 
 #if defined(__SSE2__)
-/* Add the sums of both halves of four filters, two of them in each vector. */
-static void add_halves(int32_t *sums, __m128i low, __m128i high)
+/* Add the sums of four vectors. */
+static void add_vectors(int32_t *sums, __m128i a, __m128i b, __m128i c, __m128i d)
 {
     __m128i given = _mm_loadu_si128((const __m128i *)(const void *)sums);
-    __m128 one = _mm_castsi128_ps(low), other = _mm_castsi128_ps(high);
-    __m128i even = _mm_castps_si128(_mm_shuffle_ps(one, other, _MM_SHUFFLE(2, 0, 2, 0)));
-    __m128i odd = _mm_castps_si128(_mm_shuffle_ps(one, other, _MM_SHUFFLE(3, 1, 3, 1)));
-    given = _mm_add_epi32(given, _mm_add_epi32(even, odd));
+    a = _mm_add_epi32(_mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b));
+    c = _mm_add_epi32(_mm_unpacklo_epi32(c, d), _mm_unpackhi_epi32(c, d));
+    given = _mm_add_epi32(given, _mm_unpacklo_epi64(a, c));
+    given = _mm_add_epi32(given, _mm_unpackhi_epi64(a, c));
     _mm_storeu_si128((__m128i *)(void *)sums, given);
 }
 #endif
 
-static void add_quads(int32_t *restrict sums, const element *restrict values, int32_t zero,
-                      const element *restrict weights, int32_t count)
+#if defined(__AVX2__)
+static __m256i sixteen_words(const element *place)
+{
+    return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)place));
+}
+#endif
+
+#if defined(__AVX2__)
+static __m256i eight_products(__m128i words, const trained *weights)
+{
+    __m128i with = lower_words(_mm_loadl_epi64((const __m128i *)(const void *)weights));
+    return _mm256_set_m128i(_mm_setzero_si128(), _mm_madd_epi16(words, with));
+}
+#endif
+
+#if defined(__AVX2__)
+static __m128i both_halves(__m256i sums)
+{
+    return _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+}
+#endif
+
+#if defined(HELIUM)
+/* Take from the sums of four filters what a zero point of the values adds. */
+static void take_weights(int32_t *sums, int32_t zero, const trained *weights, int32_t count,
+                         int32_t apart)
+{
+    const trained *w = weights, *x = w + apart, *y = x + apart, *z = y + apart;
+    int32_t a = 0, b = 0, c = 0, d = 0;
+    __asm__("wlstp.8 lr, %[n], 1f\n"
+            "2:\n\t"
+            "vldrb.8 q0, [%[w]], #16\n\t"
+            "vaddva.s8 %[a], q0\n\t"
+            "vldrb.8 q0, [%[x]], #16\n\t"
+            "vaddva.s8 %[b], q0\n\t"
+            "vldrb.8 q0, [%[y]], #16\n\t"
+            "vaddva.s8 %[c], q0\n\t"
+            "vldrb.8 q0, [%[z]], #16\n\t"
+            "vaddva.s8 %[d], q0\n\t"
+            "letp lr, 2b\n"
+            "1:"
+            : [a] "+Te"(a), [b] "+Te"(b), [c] "+Te"(c), [d] "+Te"(d), [w] "+r"(w), [x] "+r"(x),
+              [y] "+r"(y), [z] "+r"(z)
+            : [n] "r"(count)
+            : "q0", "lr", "cc", "memory");
+    sums[0] -= zero * a;
+    sums[1] -= zero * b;
+    sums[2] -= zero * c;
+    sums[3] -= zero * d;
+}
+#endif
+
+#if defined(WORDS_MEET)
+/* Four values meet as many weights of four filters. Registers: r0 values, r2 and r3 weights of the first
+   and the third filter, r9 from a filter to the next, r4 to r7 sums, r8 the zero point. */
+#define QUAD_MEETS_FOUR                                                                           \
+    "ldr r11, [r0], #4\n\t"                                                                       \
+    "sxtab16 r10, r8, r11\n\t"                                                                    \
+    "sxtab16 r11, r8, r11, ror #8\n\t"                                                            \
+    "ldr r12, [r2, r9]\n\t" WORD_MEETS("r5") "ldr r12, [r2], #4\n\t" WORD_MEETS("r4")            \
+    "ldr r12, [r3, r9]\n\t" WORD_MEETS("r7") "ldr r12, [r3], #4\n\t" WORD_MEETS("r6")
+#define WORD_MEETS(sum)                                                                           \
+    "sxtb16 lr, r12\n\t"                                                                          \
+    "sxtb16 r12, r12, ror #8\n\t"                                                                 \
+    "smlad " sum ", lr, r10, " sum "\n\t"                                                         \
+    "smlad " sum ", r12, r11, " sum "\n\t"
+#define BYTE_MEETS(weight, sum) "ldrsb r12, " weight "\n\tmla " sum ", r12, r10, " sum "\n\t"
+#endif
+
+#if defined(WORDS_MEET)
+/* Add to the sums of four filters the products of all rows: each register of the core has its part, which
+   compilers do not find. Numbers behind p: where the fields of a patch lie. */
+NAKED static void meet_rows(int32_t *sums UNREAD, const patch *p UNREAD,
+                            const trained *weights UNREAD)
+{
+    __asm__("push {r0-r2, r4-r11, lr}\n\t"
+            "ldr r8, [r1, #16]\n\t"
+            "rsb r8, r8, #0\n\t"
+            "pkhbt r8, r8, r8, lsl #16\n\t"
+            "ldr r9, [r1, #28]\n\t"
+            "ldm r0, {r4-r7}\n\t"
+            "ldrd r10, r11, [r1]\n\t"
+            "push {r10, r11}\n\t" /* rows that are left */
+            "cmp r11, #0\n\t"
+            "ble 8f\n"
+            "1:\n\t"
+            "ldrd r10, r11, [sp, #12]\n\t" /* the patch, and weights of the row */
+            "ldr r1, [sp]\n\t"
+            "ldr r0, [r1], #4\n\t"
+            "str r1, [sp]\n\t"
+            "ldrd r12, r1, [r10, #8]\n\t"
+            "add r0, r0, r12\n\t"
+            "mov r2, r11\n\t"
+            "ldr r12, [r10, #24]\n\t"
+            "add r12, r12, r11\n\t"
+            "str r12, [sp, #16]\n\t"
+            "add r3, r2, r9, lsl #1\n\t"
+            "subs r1, r1, #16\n\t"
+            "blt 3f\n"
+            "2:\n\t" QUAD_MEETS_FOUR QUAD_MEETS_FOUR QUAD_MEETS_FOUR QUAD_MEETS_FOUR
+            "subs r1, r1, #16\n\t"
+            "bge 2b\n"
+            "3:\n\t"
+            "adds r1, r1, #12\n\t"
+            "blt 5f\n"
+            "4:\n\t" QUAD_MEETS_FOUR
+            "subs r1, r1, #4\n\t"
+            "bge 4b\n"
+            "5:\n\t"
+            "adds r1, r1, #4\n\t"
+            "beq 7f\n"
+            "6:\n\t"
+            "ldrsb r10, [r0], #1\n\t"
+            "sxtah r10, r10, r8\n\t"
+            BYTE_MEETS("[r2, r9]", "r5") BYTE_MEETS("[r2], #1", "r4")
+            BYTE_MEETS("[r3, r9]", "r7") BYTE_MEETS("[r3], #1", "r6")
+            "subs r1, r1, #1\n\t"
+            "bgt 6b\n"
+            "7:\n\t"
+            "ldr r10, [sp, #4]\n\t"
+            "subs r10, r10, #1\n\t"
+            "str r10, [sp, #4]\n\t"
+            "bgt 1b\n"
+            "8:\n\t"
+            "ldr r0, [sp, #8]\n\t"
+            "stm r0, {r4-r7}\n\t"
+            "add sp, sp, #20\n\t"
+            "pop {r4-r11, pc}");
+}
+#endif
+
+/* Where assembly finds the fields of a patch. */
+typedef char patch_is_known[offsetof(patch, apart) == 7 * sizeof(int32_t) ||
+                                    sizeof(void *) != sizeof(int32_t)
+                                ? 1
+                                : -1];
+
+/* Add to the sums of four filters as many products of each row as whole vectors or words have; how many
+   those are. */
+INLINED static int32_t add_four(int32_t *restrict sums, const patch *p, const trained *restrict weights)
 {
 #if defined(HELIUM)
-    /* Two filters lie in a vector, so four values go into it twice; the products of those with even
-       numbers and with odd numbers are summed up in turn. */
-    uint16x8_t twice = vandq_u16(vidupq_n_u16(0, 1), vdupq_n_u16(QUAD - 1));
-    int32x4_t low = vdupq_n_s32(0), high = low;
-    const element *end = values + count;
-    for (; values < end; values += QUAD) {
-        int16x8_t v = vsubq_n_s16(vldrbq_gather_offset_s16(values, twice), (int16_t)zero);
-        int16x8_t first = vldrbq_s16(weights), second = vldrbq_s16(weights + 2 * QUAD);
-        low = vaddq_s32(low, vmullbq_int_s16(v, first));
-        low = vaddq_s32(low, vmulltq_int_s16(v, first));
-        high = vaddq_s32(high, vmullbq_int_s16(v, second));
-        high = vaddq_s32(high, vmulltq_int_s16(v, second));
-        weights += BLOCK * QUAD;
+    int32_t all[BLOCK], i, apart = p->apart;
+    int32_t a = 0, b = 0, c = 0, d = 0, x, y, z;
+    const trained *base = weights, *w;
+    const element *const *row = p->rows, *values;
+    if (p->row_count <= 0) {
+        return p->count;
     }
-    sums[0] += vgetq_lane_s32(low, 0) + vgetq_lane_s32(low, 1);
-    sums[1] += vgetq_lane_s32(low, 2) + vgetq_lane_s32(low, 3);
-    sums[2] += vgetq_lane_s32(high, 0) + vgetq_lane_s32(high, 1);
-    sums[3] += vgetq_lane_s32(high, 2) + vgetq_lane_s32(high, 3);
-#elif defined(__ARM_FEATURE_SIMD32)
-    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
-    int16x2_t less = (int16x2_t)((uint32_t)(-zero & 0xFFFF) * UINT32_C(0x10001));
-    const element *end = values + count;
-    for (; values < end; values += QUAD) {
-        int8x4_t four, all[BLOCK];
-        int16x2_t even, odd;
-        memcpy(&four, values, sizeof four);
-        memcpy(all, weights, sizeof all);
-        even = __sxtab16(less, four);
-        odd = __sxtab16(less, (int8x4_t)TURNED(four));
-        a = __smlad(__sxtb16(all[0]), even, a);
-        b = __smlad(__sxtb16(all[1]), even, b);
-        c = __smlad(__sxtb16(all[2]), even, c);
-        d = __smlad(__sxtb16(all[3]), even, d);
-        a = __smlad(__sxtb16((int8x4_t)TURNED(all[0])), odd, a);
-        b = __smlad(__sxtb16((int8x4_t)TURNED(all[1])), odd, b);
-        c = __smlad(__sxtb16((int8x4_t)TURNED(all[2])), odd, c);
-        d = __smlad(__sxtb16((int8x4_t)TURNED(all[3])), odd, d);
-        weights += BLOCK * QUAD;
+    /* All rows at once: compilers move their numbers about between vectors and registers. */
+    __asm__("1:\n\t"
+            "ldr lr, [%[p], %[apart]]\n\t"
+            "mov %[w], %[base]\n\t"
+            "add %[x], %[w], lr\n\t"
+            "add %[y], %[x], lr\n\t"
+            "add %[z], %[y], lr\n\t"
+            "ldr lr, [%[p], %[width]]\n\t"
+            "add %[base], lr\n\t"
+            "ldr %[v], [%[row]], #4\n\t"
+            "ldr lr, [%[p], %[from]]\n\t"
+            "add %[v], lr\n\t"
+            "ldr lr, [%[p], %[count]]\n\t"
+            "wlstp.8 lr, lr, 3f\n"
+            "2:\n\t"
+            "vldrb.8 q0, [%[v]], #16\n\t"
+            "vldrb.8 q1, [%[w]], #16\n\t"
+            "vmladava.s8 %[a], q0, q1\n\t"
+            "vldrb.8 q1, [%[x]], #16\n\t"
+            "vmladava.s8 %[b], q0, q1\n\t"
+            "vldrb.8 q1, [%[y]], #16\n\t"
+            "vmladava.s8 %[c], q0, q1\n\t"
+            "vldrb.8 q1, [%[z]], #16\n\t"
+            "vmladava.s8 %[d], q0, q1\n\t"
+            "letp lr, 2b\n"
+            "3:\n\t"
+            "ldrd lr, %[v], [%[p]]\n\t"
+            "add lr, lr, %[v], lsl #2\n\t"
+            "cmp %[row], lr\n\t"
+            "blo 1b"
+            : [a] "+Te"(a), [b] "+Te"(b), [c] "+Te"(c), [d] "+Te"(d), [v] "=&r"(values),
+              [w] "=&r"(w), [x] "=&r"(x), [y] "=&r"(y), [z] "=&r"(z), [base] "+r"(base),
+              [row] "+r"(row)
+            : [p] "r"(p), [from] "i"(offsetof(patch, from)), [count] "i"(offsetof(patch, count)),
+              [width] "i"(offsetof(patch, width)), [apart] "i"(offsetof(patch, apart))
+            : "q0", "q1", "lr", "cc", "memory");
+    __asm__("strd %[a], %[b], [%[to]]\n\t"
+            "strd %[c], %[d], [%[to], #8]"
+            :
+            : [to] "r"(all), [a] "r"(a), [b] "r"(b), [c] "r"(c), [d] "r"(d)
+            : "memory");
+    vstrwq_s32(sums, vaddq_s32(vldrwq_s32(sums), vldrwq_s32(all)));
+    if (p->zero && p->count == p->width) {
+        take_weights(sums, p->zero, weights, p->row_count * p->count, apart);
+    } else if (p->zero) {
+        for (i = 0; i < p->row_count; i++) {
+            take_weights(sums, p->zero, weights + i * p->width, p->count, apart);
+        }
     }
-    sums[0] = a;
-    sums[1] = b;
-    sums[2] = c;
-    sums[3] = d;
+    return p->count;
+#elif defined(WORDS_MEET)
+    (void)sizeof(patch_is_known);
+    meet_rows(sums, p, weights);
+    return p->count;
+#elif defined(__AVX2__)
+    __m256i a = _mm256_setzero_si256(), b = a, c = a, d = a;
+    __m256i less = _mm256_set1_epi16((short)p->zero);
+    int32_t done = 0, i, apart = p->apart;
+    for (i = 0; i < p->row_count; i++) {
+        const element *values = p->rows[i] + p->from;
+        for (done = 0; done + VECTOR <= p->count; done += VECTOR) {
+            const trained *w = weights + i * p->width + done;
+            __m256i v = _mm256_sub_epi16(sixteen_words(values + done), less);
+            a = _mm256_add_epi32(a, _mm256_madd_epi16(v, sixteen_words(w)));
+            b = _mm256_add_epi32(b, _mm256_madd_epi16(v, sixteen_words(w + apart)));
+            c = _mm256_add_epi32(c, _mm256_madd_epi16(v, sixteen_words(w + 2 * apart)));
+            d = _mm256_add_epi32(d, _mm256_madd_epi16(v, sixteen_words(w + 3 * apart)));
+        }
+        for (; done + VECTOR / 2 <= p->count; done += VECTOR / 2) {
+            const trained *w = weights + i * p->width + done;
+            __m128i v = _mm_loadl_epi64((const __m128i *)(const void *)(values + done));
+            v = _mm_sub_epi16(lower_words(v), _mm256_castsi256_si128(less));
+            a = _mm256_add_epi32(a, eight_products(v, w));
+            b = _mm256_add_epi32(b, eight_products(v, w + apart));
+            c = _mm256_add_epi32(c, eight_products(v, w + 2 * apart));
+            d = _mm256_add_epi32(d, eight_products(v, w + 3 * apart));
+        }
+    }
+    add_vectors(sums, both_halves(a), both_halves(b), both_halves(c), both_halves(d));
+    return done;
 #elif defined(__SSE2__)
-    __m128i low = _mm_setzero_si128(), high = low;
-    __m128i less = _mm_set1_epi16((short)zero);
-    const element *end = values + count;
-    for (; values < end; values += QUAD) {
-        int32_t four;
-        __m128i v, w = _mm_loadu_si128((const __m128i *)(const void *)weights);
-        memcpy(&four, values, sizeof four);
-        v = _mm_cvtsi32_si128(four);
-        v = _mm_sub_epi16(lower_words(_mm_unpacklo_epi32(v, v)), less);
-        low = _mm_add_epi32(low, _mm_madd_epi16(v, lower_words(w)));
-        high = _mm_add_epi32(high, _mm_madd_epi16(v, upper_words(w)));
-        weights += BLOCK * QUAD;
+    __m128i all[BLOCK], less = _mm_set1_epi16((short)p->zero);
+    int32_t done = 0, i, j;
+    for (j = 0; j < BLOCK; j++) {
+        all[j] = _mm_setzero_si128();
     }
-    add_halves(sums, low, high);
+    for (i = 0; i < p->row_count; i++) {
+        const element *values = p->rows[i] + p->from;
+        const trained *with = weights + i * p->width;
+        for (done = 0; done + VECTOR <= p->count; done += VECTOR) {
+            __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(values + done));
+            __m128i low = _mm_sub_epi16(lower_words(v), less);
+            __m128i high = _mm_sub_epi16(upper_words(v), less);
+            for (j = 0; j < BLOCK; j++) {
+                const trained *here = with + j * p->apart + done;
+                __m128i w = _mm_loadu_si128((const __m128i *)(const void *)here);
+                all[j] = _mm_add_epi32(all[j], _mm_madd_epi16(low, lower_words(w)));
+                all[j] = _mm_add_epi32(all[j], _mm_madd_epi16(high, upper_words(w)));
+            }
+        }
+        for (; done + VECTOR / 2 <= p->count; done += VECTOR / 2) {
+            __m128i v = _mm_loadl_epi64((const __m128i *)(const void *)(values + done));
+            v = _mm_sub_epi16(lower_words(v), less);
+            for (j = 0; j < BLOCK; j++) {
+                const trained *here = with + j * p->apart + done;
+                __m128i w = _mm_loadl_epi64((const __m128i *)(const void *)here);
+                all[j] = _mm_add_epi32(all[j], _mm_madd_epi16(v, lower_words(w)));
+            }
+        }
+    }
+    add_vectors(sums, all[0], all[1], all[2], all[3]);
+    return done;
 #else
-    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3], k;
-    const element *end = values + count;
-    for (; values < end; values += QUAD) {
-        for (k = 0; k < QUAD; k++) {
-            int32_t value = values[k] - zero;
-            a += value * weights[k];
-            b += value * weights[QUAD + k];
-            c += value * weights[2 * QUAD + k];
-            d += value * weights[3 * QUAD + k];
-        }
-        weights += BLOCK * QUAD;
-    }
-    sums[0] = a;
-    sums[1] = b;
-    sums[2] = c;
-    sums[3] = d;
+    (void)sums;
+    (void)p;
+    (void)weights;
+    return 0;
 #endif
 }
 
-#if defined(__SSE2__)
-/* The same for two blocks of filters, whose weights are so many apart. */
-static void add_two_quads(int32_t *restrict sums, const element *restrict values, int32_t zero,
-                          const element *restrict weights, int32_t count, int32_t apart)
+INLINED static void add_values(int32_t *sums, const patch *p, const trained *weights, int32_t filters)
 {
-    __m128i a = _mm_setzero_si128(), b = a, c = a, d = a;
-    __m128i less = _mm_set1_epi16((short)zero);
-    const element *end = values + count;
-    for (; values < end; values += QUAD) {
-        int32_t four;
-        __m128i v, w = _mm_loadu_si128((const __m128i *)(const void *)weights);
-        __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(weights + apart));
-        memcpy(&four, values, sizeof four);
-        v = _mm_cvtsi32_si128(four);
-        v = _mm_sub_epi16(lower_words(_mm_unpacklo_epi32(v, v)), less);
-        a = _mm_add_epi32(a, _mm_madd_epi16(v, lower_words(w)));
-        b = _mm_add_epi32(b, _mm_madd_epi16(v, upper_words(w)));
-        c = _mm_add_epi32(c, _mm_madd_epi16(v, lower_words(x)));
-        d = _mm_add_epi32(d, _mm_madd_epi16(v, upper_words(x)));
-        weights += BLOCK * QUAD;
+    int32_t done = 0;
+    weights += p->weights_from;
+    if (filters == BLOCK) {
+        done = add_four(sums, p, weights);
     }
-    add_halves(sums, a, b);
-    add_halves(sums + BLOCK, c, d);
-}
-#endif
-
-#if defined(__SSE2__)
-/* A block of filters, two values at a time, whose weights lie value by value. */
-static void add_pairs(int32_t *restrict sums, const element *restrict values, int32_t zero,
-                      const element *restrict weights, int32_t count)
-{
-    __m128i all = _mm_loadu_si128((const __m128i *)(const void *)sums);
-    int32_t number;
-    for (number = 0; number < count; number += 2) {
-        int32_t rest = count - number, first = values[number] - zero, second = 0, with;
-        __m128i w, both;
-        memcpy(&with, weights, sizeof with);
-        w = _mm_cvtsi32_si128(with);
-        both = _mm_setzero_si128();
-        if (rest > 1) {
-            second = values[number + 1] - zero;
-            memcpy(&with, weights + BLOCK, sizeof with);
-            both = _mm_cvtsi32_si128(with);
-        }
-        w = lower_words(_mm_unpacklo_epi8(w, both));
-        both = _mm_set1_epi32((first & 0xFFFF) | (int32_t)((uint32_t)second << 16));
-        all = _mm_add_epi32(all, _mm_madd_epi16(both, w));
-        weights += 2 * BLOCK;
-    }
-    _mm_storeu_si128((__m128i *)(void *)sums, all);
-}
-#endif
-
-static void add_values(int32_t *sums, const element *values, int32_t zero, const trained *weights,
-                       int32_t count, int32_t block, int32_t channels, int32_t apart)
-{
-    int32_t done;
-#if defined(__SSE2__)
-    if (block > BLOCK && is_quad(channels, block)) {
-        add_two_quads(sums, values, zero, weights, count, apart);
-        return;
-    }
-#endif
-    for (done = 0; done < block; done += BLOCK) {
-        if (is_quad(channels, block)) {
-            add_quads(sums, values, zero, weights, count);
-#if defined(__SSE2__)
-        } else if (block >= BLOCK) {
-            add_pairs(sums, values, zero, weights, count);
-#endif
-        } else {
-            add_products(sums, values, zero, weights, count, block);
-        }
-        sums += BLOCK;
-        weights += apart;
+    if (done < p->count) {
+        add_products(sums, p, weights, done, filters);
     }
 }
 
-/* As add_few_lanes, for four or eight channels. */
-static void add_lanes(const convolution *c, const footprint *under, int32_t from, int32_t first,
-                      int32_t *sums)
+#if defined(WORDS_MEET)
+/* Four values meet as many weights, of a sum each. */
+#define LANES_MEET                                                                                \
+    "ldr %[odd], [%[v]]\n\t"                                                                      \
+    "ldr %[t], [%[w]]\n\t"                                                                        \
+    "sxtab16 %[even], %[less], %[odd]\n\t"                                                        \
+    "sxtab16 %[odd], %[less], %[odd], ror #8\n\t"                                                 \
+    "sxtb16 %[u], %[t]\n\t"                                                                       \
+    "sxtb16 %[t], %[t], ror #8\n\t"                                                               \
+    "smlabb %[a], %[u], %[even], %[a]\n\t"                                                        \
+    "smlabb %[b], %[t], %[odd], %[b]\n\t"                                                         \
+    "smlatt %[c], %[u], %[even], %[c]\n\t"                                                        \
+    "smlatt %[d], %[t], %[odd], %[d]\n\t"
+#endif
+
+/* Add to sums of four or eight channels what lies under taps side by side, from a channel on. step: from
+   a tap to the next. */
+INLINED static void add_lanes(int32_t *sums, const patch *p, const trained *weights, int32_t from,
+                              int32_t step)
 {
-    int32_t i, j, step = c->groups, zero = c->to.zero_in;
+    int32_t i, zero = p->zero, apart = p->apart;
 #if defined(HELIUM)
     int32x4x2_t all = vld2q_s32(sums); /* channels of even and of odd numbers */
+    int32x4_t even = all.val[0], odd = all.val[1];
 #elif defined(__SSE2__)
     __m128i less = _mm_set1_epi16((short)zero), *all = (__m128i *)(void *)sums;
     __m128i low = _mm_loadu_si128(all), high = _mm_loadu_si128(all + 1);
 #else
-    int32_t d0 = sums[0], d1 = sums[1], d2 = sums[2], d3 = sums[3];
+    int32_t a = sums[0], b = sums[1], c = sums[2], d = sums[3];
 #endif
-#if defined(__ARM_FEATURE_SIMD32) && !defined(HELIUM)
-    int16x2_t less = (int16x2_t)((uint32_t)(-zero & 0xFFFF) * UINT32_C(0x10001));
+#if defined(WORDS_MEET)
+    uint32_t less = (uint32_t)(-zero & 0xFFFF) * UINT32_C(0x10001);
 #endif
-    for (i = under->down.first; i < under->down.end; i++) {
-        const element *with = c->weights + first;
-        with += (i * c->at.taps[1] + under->across.first) * step;
-        for (j = under->across.first; j < under->across.end; j++) {
-            const element *values = under->rows[i] + column_under(under, j) + from;
+    for (i = 0; i < p->row_count; i++) {
+        const element *values = p->rows[i] + p->from + from, *end = values + p->count;
+        const trained *with = weights + i * p->width;
+        for (; values != end; values += step, with += apart) {
 #if defined(HELIUM)
             int16x8_t v = vsubq_n_s16(vldrbq_s16(values), (int16_t)zero), w = vldrbq_s16(with);
-            all.val[0] = vaddq_s32(all.val[0], vmullbq_int_s16(v, w));
-            all.val[1] = vaddq_s32(all.val[1], vmulltq_int_s16(v, w));
+            even = vaddq_s32(even, vmullbq_int_s16(v, w));
+            odd = vaddq_s32(odd, vmulltq_int_s16(v, w));
 #elif defined(__SSE2__)
             __m128i v = _mm_loadl_epi64((const __m128i *)(const void *)values);
             __m128i w = _mm_loadl_epi64((const __m128i *)(const void *)with), lower, upper;
@@ -236,46 +360,72 @@ static void add_lanes(const convolution *c, const footprint *under, int32_t from
             upper = _mm_mulhi_epi16(v, w);
             low = _mm_add_epi32(low, _mm_unpacklo_epi16(lower, upper));
             high = _mm_add_epi32(high, _mm_unpackhi_epi16(lower, upper));
-#elif defined(__ARM_FEATURE_SIMD32)
-            int8x4_t v, w;
-            int32_t even, odd, even_with, odd_with;
-            memcpy(&v, values, sizeof v);
-            memcpy(&w, with, sizeof w);
-            even = (int32_t)__sxtab16(less, v);
-            odd = (int32_t)__sxtab16(less, (int8x4_t)TURNED(v));
-            even_with = (int32_t)__sxtb16(w);
-            odd_with = (int32_t)__sxtb16((int8x4_t)TURNED(w));
-            d0 += (int16_t)even * (int16_t)even_with;
-            d1 += (int16_t)odd * (int16_t)odd_with;
-            d2 += (even >> 16) * (even_with >> 16);
-            d3 += (odd >> 16) * (odd_with >> 16);
+#elif defined(WORDS_MEET)
+            int32_t even, odd, t, u;
+            __asm__(LANES_MEET
+                    : [a] "+r"(a), [b] "+r"(b), [c] "+r"(c), [d] "+r"(d), [even] "=&r"(even),
+                      [odd] "=&r"(odd), [t] "=&r"(t), [u] "=&r"(u)
+                    : [v] "r"(values), [w] "r"(with), [less] "r"(less)
+                    : "memory");
 #else
-            d0 += (values[0] - zero) * with[0];
-            d1 += (values[1] - zero) * with[1];
-            d2 += (values[2] - zero) * with[2];
-            d3 += (values[3] - zero) * with[3];
+            a += (values[0] - zero) * with[0];
+            b += (values[1] - zero) * with[1];
+            c += (values[2] - zero) * with[2];
+            d += (values[3] - zero) * with[3];
 #endif
-            with += step;
         }
     }
 #if defined(HELIUM)
+    all.val[0] = even;
+    all.val[1] = odd;
     vst2q_s32(sums, all);
 #elif defined(__SSE2__)
     _mm_storeu_si128(all, low);
     _mm_storeu_si128(all + 1, high);
 #else
-    sums[0] = d0;
-    sums[1] = d1;
-    sums[2] = d2;
-    sums[3] = d3;
+    sums[0] = a;
+    sums[1] = b;
+    sums[2] = c;
+    sums[3] = d;
 #endif
 }
 
-static void add_eight_lanes(const convolution *c, const footprint *under, int32_t from,
-                            int32_t first, int32_t *sums)
-{
-    add_lanes(c, under, from, first, sums);
-#if !defined(HELIUM) && !defined(__SSE2__)
-    add_lanes(c, under, from + HALF, first + HALF, sums + HALF);
+/* How many of so many channels are made at once, of windows that are one patch. */
+#if defined(HELIUM) || defined(__SSE2__)
+enum { SIDE_BY_SIDE = 8 };
+#else
+enum { SIDE_BY_SIDE = 4 };
 #endif
+
+static void make_lanes(element *to, const patch *p, const trained *weights, int32_t from,
+                       int32_t step, const scaling *s, int32_t first)
+{
+    total sums[SIDE_BY_SIDE];
+    begin_sums(sums, s->bias, first, SIDE_BY_SIDE);
+    add_lanes(sums, p, weights, from, step);
+    store_sums(to, sums, s, first, SIDE_BY_SIDE);
+}
+
+/* Make the channels of a place that go into such lanes; how many those are. */
+static int32_t make_all_lanes(element *to, const convolution *c, const footprint *under,
+                              int32_t first, int32_t count)
+{
+    int32_t from, step = under->step;
+    const trained *weights = c->weights + first;
+    patch p;
+    if (WEIGHTS_HAVE_ZEROS || under->bend < under->across.end) {
+        return 0;
+    }
+    p.rows = under->rows + under->down.first;
+    p.row_count = under->down.end - under->down.first;
+    p.from = column_under(under, under->across.first);
+    p.count = (under->across.end - under->across.first) * step;
+    p.zero = c->to.zero_in;
+    p.apart = c->groups;
+    p.width = c->at.taps[1] * c->groups;
+    weights += under->down.first * p.width + under->across.first * c->groups;
+    for (from = 0; from + SIDE_BY_SIDE <= count; from += SIDE_BY_SIDE) {
+        make_lanes(to + from, &p, weights + from, from, step, &c->to, first + from);
+    }
+    return from;
 }

@@ -40,11 +40,11 @@ static void sum_gate(const cells *p, const gate *g, const element *from, const e
 {
     int32_t again[BLOCK] = {0, 0, 0, 0}, i;
     begin_sums(sums, g->bias, first, block);
-    add_values(sums, from, p->zero_in, g->matrix + first * p->elements, p->elements, block,
-               p->elements, 0);
+    add_row(sums, from, p->zero_in, g->matrix + first * p->elements, p->elements, block,
+               p->elements);
     if (before) {
-        add_values(again, before, p->zero_out, g->recurrent + first * p->units, p->units, block,
-                   p->units, 0);
+        add_row(again, before, p->zero_out, g->recurrent + first * p->units, p->units, block,
+                   p->units);
     }
     for (i = 0; i < block; i++) {
         int32_t sum = as_short(rescaled(sums[i], g->multiplier, g->exponent));
@@ -158,8 +158,8 @@ static void filter_in_time(const run *r, const layer *l, range rows, range colum
     for (first = 0; first < count; first += BLOCK) {
         int32_t block = smaller(BLOCK, count - first), sums[BLOCK];
         begin_sums(sums, NULL, 0, block);
-        add_values(sums, from, p->zero_in, p->matrix + first * p->elements, p->elements, block,
-                   p->elements, 0);
+        add_row(sums, from, p->zero_in, p->matrix + first * p->elements, p->elements, block,
+                   p->elements);
         for (i = 0; i < block; i++) {
             int32_t unit = (first + i) / p->rank;
             sum += (int64_t)p->last[first + i] * kept_of(p, sums[i]);
@@ -217,8 +217,8 @@ static void filter_from_kept(const run *r, const layer *l, range rows, range col
     for (first = 0; first < count; first += BLOCK) {
         int32_t block = smaller(BLOCK, count - first), sums[BLOCK];
         begin_sums(sums, NULL, 0, block);
-        add_values(sums, from, p->zero_in, p->matrix + first * p->elements, p->elements, block,
-                   p->elements, 0);
+        add_row(sums, from, p->zero_in, p->matrix + first * p->elements, p->elements, block,
+                   p->elements);
         for (i = 0; i < block; i++) {
             int32_t unit = (first + i) / p->rank, feature = first + i;
             sum += sum_in_time(k, kept + feature * (k->places - 1) * (k->is_wide ? 2 : 1),

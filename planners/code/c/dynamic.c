@@ -77,8 +77,8 @@ static void convolve_by_range(const run *r, const layer *l, range rows, range co
             look_across(&under, &c.at, &in, x, 0);
             for (group = 0; group < c.groups; group++) {
                 for (done = 0; done < c.group_filters; done += filters) {
-                    total sums[TOGETHER];
-                    filters = filters_at_once(c.group_filters - done);
+                    total sums[BLOCK];
+                    filters = smaller(c.group_filters - done, BLOCK);
                     begin_sums(sums, NULL, 0, filters);
                     add_window(&c, &under, sums, weights, group * c.group_inputs, filters);
                     for (i = 0; i < filters; i++) {

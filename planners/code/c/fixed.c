@@ -15,21 +15,27 @@ static int32_t divided_by_power(int64_t value, int32_t exponent)
     return (int32_t)((value + half - (value < 0 && exponent)) >> exponent);
 }
 
-static int32_t divided_narrow(int32_t value, int32_t exponent)
-{
-    int32_t rest = value & (int32_t)((UINT32_C(1) << exponent) - 1);
-    int32_t half = (int32_t)((UINT32_C(1) << exponent) >> 1);
-    return (value >> exponent) + (rest >= half + (value < 0) && exponent);
-}
-
-/* A value times multiplier * 2 ** (exponent - 31). */
+/* A value times multiplier * 2 ** (exponent - 31); below zero the power divides in two steps, so that
+   halves go away from zero. */
 static int32_t rescaled(int32_t value, int32_t multiplier, int32_t exponent)
 {
-    if (exponent > 0) {
-        value = (int32_t)(value * (INT64_C(1) << exponent));
+    if (exponent < 0) {
+        value = high_product(value, multiplier);
+        return (((value + (value >> 31)) >> (-1 - exponent)) + 1) >> 1;
     }
-    return divided_narrow(high_product(value, multiplier), exponent < 0 ? -exponent : 0);
+    return high_product((int32_t)(value * (INT64_C(1) << exponent)), multiplier);
 }
+
+#if defined(HELIUM)
+/* The same of four values. powers: exponents. */
+static int32x4_t rescaled_vector(int32x4_t value, int32x4_t multiplier, int32x4_t power)
+{
+    int32x4_t none = vdupq_n_s32(0), down = vminq_s32(power, none);
+    value = vqrdmulhq_s32(vshlq_s32(value, vmaxq_s32(power, none)), multiplier);
+    value = vaddq_s32(value, vshrq_n_s32(vandq_s32(value, down), 31)); /* halves away from zero */
+    return vrshlq_s32(value, down);
+}
+#endif
 
 /* The mean of many with another scale: multiplier and exponent have their number in them. */
 typedef struct {

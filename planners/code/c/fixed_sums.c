@@ -3,6 +3,9 @@ enum { SUM_STEPS = 1048576 };
 
 /* How sums become stored integers: for each channel a multiplier and an exponent, and limits. */
 typedef struct {
+#if defined(HELIUM)
+    const bias_sum *folded;
+#endif
     const int32_t *bias, *multipliers;
     const int8_t *exponents;
     int32_t zero_in, zero_out, least, most;
@@ -56,10 +59,54 @@ static int32_t store_four_sums(element *to, const total *sums, const scaling *s,
 }
 #endif
 
-static void store_sums(element *to, const total *sums, const scaling *s, int32_t first,
-                       int32_t count)
+#if defined(HELIUM)
+/* Store up to four sums as `rescaled` does. */
+INLINED static void store_vector(element *to, const total *sums, const scaling *s, int32_t first,
+                                 int32_t count)
+{
+    int32x4_t value, factor, power;
+    mve_pred16_t inside = vctp32q((uint32_t)count);
+    if (count >= 4) {
+        value = vldrwq_s32(sums);
+        factor = vldrwq_s32(s->multipliers + first);
+        power = vldrbq_s32(s->exponents + first);
+    } else {
+        value = vldrwq_z_s32(sums, inside);
+        factor = vldrwq_z_s32(s->multipliers + first, inside);
+        power = vldrbq_z_s32(s->exponents + first, inside);
+    }
+    value = vaddq_n_s32(rescaled_vector(value, factor, power), s->zero_out);
+    value = vminq_s32(vmaxq_s32(value, vdupq_n_s32(s->least)), vdupq_n_s32(s->most));
+    if (count >= 4) {
+        vstrbq_s32(to, value);
+    } else {
+        vstrbq_p_s32(to, value, inside);
+    }
+}
+#endif
+
+#if defined(WORDS_MEET)
+/* `rescaled` for a sum of 30 bits and an exponent below zero. */
+INLINED static int32_t rescaled_narrow(int32_t sum, int32_t multiplier, int32_t exponent)
+{
+    int32_t value = 2 * sum;
+    __asm__("smmulr %0, %0, %1" : "+r"(value) : "r"(multiplier));
+    return (((value + (value >> 31)) >> (-1 - exponent)) + 1) >> 1;
+}
+#endif
+
+INLINED static void store_sums(element *to, const total *sums, const scaling *s, int32_t first,
+                               int32_t count)
 {
     int32_t i = 0;
+#if defined(HELIUM)
+    for (; i < count; i += 4) {
+        store_vector(to + i, sums + i, s, first + i, count - i);
+    }
+#else
+    const int32_t *multipliers = s->multipliers + first;
+    const int8_t *exponents = s->exponents + first;
+    int32_t zero = s->zero_out, least = s->least, most = s->most;
     while (i < count) {
         int32_t value;
 #if defined(__SSE2__)
@@ -67,10 +114,21 @@ static void store_sums(element *to, const total *sums, const scaling *s, int32_t
             i += 4;
             continue;
         }
+#elif defined(WORDS_MEET)
+        if (SUMS_ARE_NARROW && exponents[i] < 0) {
+            value = rescaled_narrow(sums[i], multipliers[i], exponents[i]) + zero;
+            value = value < least ? least : value;
+            value = value > most ? most : value;
+            __asm__("" : "+r"(value)); /* no byte before it is stored */
+            to[i] = (element)value;
+            i++;
+            continue;
+        }
 #endif
-        value = rescaled(sums[i], s->multipliers[first + i], s->exponents[first + i]);
-        value += s->zero_out;
-        to[i] = (element)(value < s->least ? s->least : value > s->most ? s->most : value);
+        value = rescaled(sums[i], multipliers[i], exponents[i]) + zero;
+        value = value < least ? least : value;
+        to[i] = (element)(value > most ? most : value);
         i++;
     }
+#endif
 }

@@ -1,45 +1,146 @@
-/* How many of the filters that are left are summed at once: whole blocks, or less than one. */
-static int32_t filters_at_once(int32_t left)
+/* One row of values. */
+static patch row_patch(const element *const *row, int32_t zero, int32_t count, int32_t apart)
 {
-    return left < TOGETHER ? smaller(left, BLOCK) : TOGETHER;
+    patch found;
+    found.rows = row;
+    found.row_count = 1;
+    found.from = found.weights_from = 0;
+    found.count = found.width = count;
+    found.zero = zero;
+    found.apart = apart;
+    return found;
 }
 
-#if WEIGHTS_HAVE_ZEROS
-/* What values that met weights as they are stored have added too much, to each of some sums. */
-static void take_zeros(total *sums, const element *values, const scaling *s, int32_t count,
-                       int32_t filters)
+/* Add the products of one row of values. */
+static void add_row(total *sums, const element *values, int32_t zero, const trained *weights,
+                    int32_t count, int32_t filters, int32_t apart)
 {
-    int32_t i;
-    total all = 0;
-    for (i = 0; s->zero_with && i < count; i++) {
-        all += values[i] - s->zero_in;
-    }
-    for (i = 0; i < filters; i++) {
-        sums[i] -= all * s->zero_with;
-    }
+    patch p = row_patch(&values, zero, count, apart);
+    add_values(sums, &p, weights, filters);
 }
-#endif
+
+/* What lies under some taps side by side in all rows of a window. */
+static patch taps_patch(const convolution *c, const footprint *under, int32_t tap, int32_t taps,
+                        int32_t channel)
+{
+    patch found;
+    found.rows = under->rows + under->down.first;
+    found.row_count = under->down.end - under->down.first;
+    found.from = column_under(under, tap) + channel;
+    found.count = taps * c->group_inputs;
+    found.zero = c->to.zero_in;
+    found.width = c->at.taps[1] * c->group_inputs;
+    found.apart = c->at.taps[0] * found.width;
+    found.weights_from = under->down.first * found.width + tap * c->group_inputs;
+    return found;
+}
 
 /* Add to the sums of some filters what lies under a window. */
 static void add_window(const convolution *c, const footprint *under, total *sums,
                        const trained *weights, int32_t channel, int32_t filters)
 {
-    int32_t i, j, taps, inputs = c->group_inputs, size = inputs * smaller(filters, BLOCK);
-    int32_t is_dense = under->step == inputs, apart = c->at.taps[0] * c->at.taps[1] * size;
-    for (i = under->down.first; i < under->down.end; i++) {
-        const element *row = under->rows[i] + channel;
-        for (j = under->across.first; j < under->across.end; j += taps) {
-            const trained *with = weights + (i * c->at.taps[1] + j) * size;
-            taps = 1;
-            if (is_dense) {
-                taps = (j < under->bend ? under->bend : under->across.end) - j;
-            }
-            add_values(sums, row + column_under(under, j), c->to.zero_in, with, inputs * taps,
-                       filters, inputs, apart);
-#if WEIGHTS_HAVE_ZEROS
-            take_zeros(sums, row + column_under(under, j), &c->to, inputs * taps, filters);
-#endif
+    int32_t j, taps;
+    for (j = under->across.first; j < under->across.end; j += taps) {
+        patch p;
+        taps = 1;
+        if (under->step == c->group_inputs) {
+            taps = (j < under->bend ? under->bend : under->across.end) - j;
         }
+        p = taps_patch(c, under, j, taps, channel);
+        add_values(sums, &p, weights, filters);
+#if WEIGHTS_HAVE_ZEROS
+        take_zeros(sums, &p, &c->to, filters);
+#endif
+    }
+}
+
+static void copy_few(element *to, const element *from, int32_t count)
+{
+#if defined(HELIUM)
+    if (sizeof *to == 1) {
+        mve_pred16_t inside = vctp8q((uint32_t)count);
+        vstrbq_p_s8((int8_t *)(void *)to, vldrbq_z_s8((const int8_t *)(const void *)from, inside),
+                    inside);
+        return;
+    }
+#endif
+    for (; count >= 4; count -= 4) {
+        memcpy(to, from, 4 * sizeof *to);
+        to += 4;
+        from += 4;
+    }
+    for (; count > 0; count--) {
+        *to++ = *from++;
+    }
+}
+
+/* Windows of few channels and several rows are gathered once for all filters, with zero points where
+   nothing lies under them. */
+static int32_t is_few(const convolution *c)
+{
+    int32_t width = c->at.taps[1] * c->group_inputs;
+    return MOST_GATHERED && c->groups == 1 && c->at.taps[0] > 1 && width < FEW &&
+           c->at.taps[0] * width <= MOST_GATHERED;
+}
+
+static void gather(const convolution *c, const footprint *under, element *to)
+{
+    int32_t i, j, taps, inputs = c->group_inputs, width = c->at.taps[1] * inputs;
+    int32_t rows = c->at.taps[0];
+    if (under->down.end - under->down.first < rows ||
+        under->across.end - under->across.first < c->at.taps[1]) {
+        for (i = 0; i < rows * width; i++) {
+            to[i] = (element)c->to.zero_in;
+        }
+    }
+    for (j = under->across.first; j < under->across.end; j += taps) {
+        taps = 1;
+        if (under->step == inputs) {
+            taps = (j < under->bend ? under->bend : under->across.end) - j;
+        }
+        for (i = under->down.first; i < under->down.end; i++) {
+            copy_few(to + i * width + j * inputs, under->rows[i] + column_under(under, j),
+                     taps * inputs);
+        }
+    }
+}
+
+/* Store what filters make of a patch, four at a time, from sums on that begin with some; weights: from
+   the first filter on. The first that is left. */
+APART static int32_t make_filters(element *to, const patch *p, const trained *weights, const scaling *s,
+                            const bias_sum *begin, range filters)
+{
+    for (; filters.end - filters.first >= BLOCK; filters.first += BLOCK) {
+        total sums[BLOCK];
+        begin_sums(sums, begin, filters.first, BLOCK);
+        add_values(sums, p, weights, BLOCK);
+#if WEIGHTS_HAVE_ZEROS
+        take_zeros(sums, p, s, BLOCK);
+#endif
+        store_sums(to, sums, s, filters.first, BLOCK);
+        weights += BLOCK * p->apart;
+        to += BLOCK;
+    }
+    return filters.first;
+}
+
+/* Make channels of a place whose windows are no patch, or that are less than four. */
+APART static void make_singly(const convolution *c, const footprint *under, element *to,
+                              range channels)
+{
+    int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs, filters, end;
+    int32_t first = channels.first, group = first / c->group_filters;
+    const trained *weights = c->weights + first * of_filter;
+    total sums[BLOCK];
+    for (; first < channels.end; first += filters) {
+        end = (group + 1) * c->group_filters;
+        filters = smaller(smaller(channels.end, end) - first, BLOCK);
+        begin_sums(sums, c->to.bias, first, filters);
+        add_window(c, under, sums, weights, group * c->group_inputs, filters);
+        store_sums(to, sums, &c->to, first, filters);
+        weights += of_filter * filters;
+        to += filters;
+        group += first + filters == end;
     }
 }
 
@@ -47,19 +148,34 @@ static void convolve_place(const void *numbers, const footprint *under, element 
                            range channels)
 {
     const convolution *c = numbers;
-    int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs, filters;
-    int32_t first = channels.first, group = first / c->group_filters;
+    int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs;
+    int32_t first = channels.first, is_one;
     const trained *weights = c->weights + first * of_filter;
-    total sums[TOGETHER];
-    for (; first < channels.end; first += filters) {
-        int32_t end = (group + 1) * c->group_filters;
-        filters = filters_at_once(smaller(channels.end, end) - first);
-        begin_sums(sums, c->to.bias, first, filters);
-        add_window(c, under, sums, weights, group * c->group_inputs, filters);
-        store_sums(to, sums, &c->to, first, filters);
-        weights += of_filter * filters;
-        to += filters;
-        group += first + filters == end;
+    const bias_sum *begin = c->to.bias;
+    element few[MOST_GATHERED + 1];
+    const element *few_row = few;
+    patch p;
+    is_one = c->groups == 1 && under->step == c->group_inputs && under->bend >= under->across.end;
+    if (is_few(c)) {
+        gather(c, under, few);
+        p = row_patch(&few_row, c->to.zero_in, of_filter, of_filter);
+        is_one = 1;
+    } else if (is_one) {
+        p = taps_patch(c, under, under->across.first, under->across.end - under->across.first, 0);
+    }
+#if defined(HELIUM) && !WEIGHTS_HAVE_ZEROS
+    if (is_one && c->to.folded && p.row_count * p.count == of_filter) {
+        begin = c->to.folded;
+        p.zero = 0;
+    }
+#endif
+    if (is_one) {
+        first = make_filters(to, &p, weights, &c->to, begin, channels);
+        to += first - channels.first;
+    }
+    if (first < channels.end) {
+        channels.first = first;
+        make_singly(c, under, to, channels);
     }
 }
 
@@ -73,7 +189,9 @@ static void take_lane_zeros(total *sums, const convolution *c, const footprint *
     for (i = under->down.first; c->to.zero_with && i < under->down.end; i++) {
         for (j = under->across.first; j < under->across.end; j++) {
             for (k = 0; k < lanes; k++) {
-                take_zeros(sums + k, under->rows[i] + column_under(under, j) + from + k, &c->to, 1, 1);
+                const element *value = under->rows[i] + column_under(under, j) + from + k;
+                patch p = row_patch(&value, c->to.zero_in, 1, 0);
+                take_zeros(sums + k, &p, &c->to, 1);
             }
         }
     }
@@ -84,16 +202,13 @@ static void depthwise_place(const void *numbers, const footprint *under, element
                             range channels)
 {
     const convolution *c = numbers;
-    int32_t from, count = channels.end - channels.first;
+    int32_t count = channels.end - channels.first;
+    int32_t from = make_all_lanes(to, c, under, channels.first, count);
     total sums[LANES];
-    for (from = 0; from < count; from += LANES) {
+    for (; from < count; from += LANES) {
         int32_t first = channels.first + from, lanes = smaller(LANES, count - from);
         begin_sums(sums, c->to.bias, first, lanes);
-        if (lanes == LANES) {
-            add_eight_lanes(c, under, from, first, sums);
-        } else {
-            add_few_lanes(c, under, from, first, lanes, sums);
-        }
+        add_few_lanes(c, under, from, first, lanes, sums);
 #if WEIGHTS_HAVE_ZEROS
         take_lane_zeros(sums, c, under, from, lanes);
 #endif
@@ -124,7 +239,7 @@ static void mean_under(const void *numbers, const footprint *under, element *to,
 
 LAYER(average_pool, all_windows, mean_under)
 
-/* weights: block by block of units, place by place of the input as it lies. */
+/* weights: unit by unit, place by place of the input as it lies. */
 typedef struct {
     int32_t units;
     const trained *weights;
@@ -137,20 +252,37 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
     view in = input_view(r, l, 0), out = output_view(r, l);
     element *place = row_at(&out, 0);
     const trained *weights = m->weights;
-    int32_t done, y, count = row_elements(&in);
+    int32_t done, block, y, first = 0, count = row_elements(&in), height = l->inputs[0].source->height;
+    range all = {0, 0};
     total sums[BLOCK];
     (void)rows;
     (void)columns;
-    for (done = 0; done < m->units; done += BLOCK) {
-        int32_t block = smaller(BLOCK, m->units - done);
-        begin_sums(sums, m->to.bias, done, block);
-        for (y = 0; y < l->inputs[0].source->height; y++) {
-            add_values(sums, row_at(&in, y), m->to.zero_in, weights, count, block, count, 0);
-#if WEIGHTS_HAVE_ZEROS
-            take_zeros(sums, row_at(&in, y), &m->to, count, block);
-#endif
-            weights += count * block;
+    if (height == 1) {
+        const element *row = row_at(&in, 0);
+        const bias_sum *begin = m->to.bias;
+        patch p = row_patch(&row, m->to.zero_in, count, count);
+#if defined(HELIUM) && !WEIGHTS_HAVE_ZEROS
+        if (m->to.folded) {
+            begin = m->to.folded;
+            p.zero = 0;
         }
+#endif
+        all.end = m->units;
+        first = make_filters(place, &p, weights, &m->to, begin, all);
+        weights += first * count;
+    }
+    for (done = first; done < m->units; done += block) {
+        block = smaller(BLOCK, m->units - done);
+        begin_sums(sums, m->to.bias, done, block);
+        for (y = 0; y < height; y++) {
+            const element *row = row_at(&in, y);
+            patch p = row_patch(&row, m->to.zero_in, count, height * count);
+            add_values(sums, &p, weights + y * count, block);
+#if WEIGHTS_HAVE_ZEROS
+            take_zeros(sums, &p, &m->to, block);
+#endif
+        }
+        weights += height * count * block;
         store_sums(place + done, sums, &m->to, done, block);
     }
     finish(l, place, m->units, 0, 0);
@@ -161,29 +293,34 @@ static void sum_fully(const run *r, const layer *l, range rows, range columns)
 {
     const matrix *m = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);
-    element *sums = r->arena + r->stage->sums, *place;
+    element *kept = r->arena + r->stage->sums, *place = row_at(&out, 0);
     const element *row = row_at(&in, rows.first);
-    const trained *weights = m->weights + rows.first * row_elements(&in) * m->units;
-    int32_t i, k;
+    int32_t done, block, i, count = row_elements(&in), is_last = r->firing + 1 == r->stage->firings;
+    const trained *weights = m->weights + rows.first * count * m->units;
+    patch p = row_patch(&row, m->to.zero_in, count, count);
     (void)columns;
-    for (i = 0; i < m->units; i++) {
-        int32_t sum = r->firing ? load(sums, i) : m->to.bias ? (int32_t)m->to.bias[i] : 0;
-        for (k = 0; k < row_elements(&in); k++) {
-            sum += (row[k] - m->to.zero_in) * *weights++;
+    for (done = 0; done < m->units; done += block) {
+        total sums[BLOCK];
+        block = smaller(BLOCK, m->units - done);
+        begin_sums(sums, m->to.bias, done, block);
+        for (i = 0; r->firing && i < block; i++) {
+            sums[i] = load(kept, done + i);
         }
+        add_values(sums, &p, weights, block);
 #if WEIGHTS_HAVE_ZEROS
-        for (k = 0; k < row_elements(&in); k++) {
-            sum -= (row[k] - m->to.zero_in) * m->to.zero_with;
-        }
+        take_zeros(sums, &p, &m->to, block);
 #endif
-        store(sums, i, sum);
-    }
-    if (r->firing + 1 == r->stage->firings) {
-        place = row_at(&out, 0);
-        for (i = 0; i < m->units; i++) {
-            total sum = load(sums, i);
-            store_sums(place + i, &sum, &m->to, i, 1);
+        weights += count * block;
+        for (i = 0; i < block; i++) {
+            store(kept, done + i, (int32_t)sums[i]);
         }
+    }
+    /* Only now: the result may lie over the row. */
+    for (done = 0; is_last && done < m->units; done++) {
+        total sum = load(kept, done);
+        store_sums(place + done, &sum, &m->to, done, 1);
+    }
+    if (is_last) {
         finish(l, place, m->units, 0, 0);
     }
 }
@@ -297,20 +434,10 @@ typedef struct {
     int32_t multiplier[3], exponent[3];
 } combining;
 
-static int32_t added(const combining *p, int32_t one, int32_t other)
-{
-    one = rescaled(one * SUM_STEPS, p->multiplier[0], p->exponent[0]);
-    other = rescaled(other * SUM_STEPS, p->multiplier[1], p->exponent[1]);
-    return rescaled(one + p->sign * other, p->multiplier[2], p->exponent[2]);
-}
+typedef void (*combining_cell)(const combining *, element *to, const element *one,
+                               const element *other, int32_t count);
 
-static int32_t multiplied(const combining *p, int32_t one, int32_t other)
-{
-    return rescaled(one * other, p->multiplier[2], p->exponent[2]);
-}
-
-static void combine(const run *r, const layer *l, range rows, range columns,
-                    int32_t (*of)(const combining *, int32_t, int32_t))
+static void combine(const run *r, const layer *l, range rows, range columns, combining_cell make)
 {
     const combining *p = l->parameters;
     view out = output_view(r, l), in[2];
@@ -323,19 +450,72 @@ static void combine(const run *r, const layer *l, range rows, range columns,
             element *to = row_at(&out, y) + column_at(&out, x);
             const element *one = operand_at(&p->each[0], &in[0], y, x);
             const element *other = operand_at(&p->each[1], &in[1], y, x);
-            for (c = 0; c < out.channels; c++) {
-                to[c] = stored(of(p, one[c * p->each[0].channel] - p->zero[0],
-                                  other[c * p->each[1].channel] - p->zero[1]) +
-                               p->zero_out);
-            }
+            make(p, to, one, other, out.channels);
         }
     }
     finish_region(l, &out, rows, columns);
 }
 
-LAYER(add_tensors, combine, added)
+#if defined(HELIUM)
+/* As many sums as whole vectors have; how many those are. */
+static int32_t add_in_vectors(const combining *p, element *to, const element *one,
+                           const element *other, int32_t count)
+{
+    int32x4_t least = vdupq_n_s32(LEAST), most = vdupq_n_s32(MOST), factor[3], power[3];
+    int32_t c;
+    if (sizeof *to != 1 || !p->each[0].channel || !p->each[1].channel) {
+        return 0;
+    }
+    for (c = 0; c < 3; c++) {
+        factor[c] = vdupq_n_s32(p->multiplier[c]);
+        power[c] = vdupq_n_s32(p->exponent[c]);
+    }
+    for (c = 0; c < count; c += 4) {
+        mve_pred16_t inside = vctp32q((uint32_t)(count - c));
+        int32x4_t a = vldrbq_z_s32((const int8_t *)(const void *)(one + c), inside);
+        int32x4_t b = vldrbq_z_s32((const int8_t *)(const void *)(other + c), inside);
+        a = vmulq_n_s32(vsubq_n_s32(a, p->zero[0]), SUM_STEPS);
+        b = vmulq_n_s32(vsubq_n_s32(b, p->zero[1]), SUM_STEPS);
+        a = rescaled_vector(a, factor[0], power[0]);
+        b = vmulq_n_s32(rescaled_vector(b, factor[1], power[1]), p->sign);
+        a = rescaled_vector(vaddq_s32(a, b), factor[2], power[2]);
+        a = vminq_s32(vmaxq_s32(vaddq_n_s32(a, p->zero_out), least), most);
+        vstrbq_p_s32((int8_t *)(void *)(to + c), a, inside);
+    }
+    return count;
+}
+#endif
 
-LAYER(multiply_tensors, combine, multiplied)
+static void add_cell(const combining *p, element *to, const element *one, const element *other,
+                     int32_t count)
+{
+    int32_t c = 0, sum;
+#if defined(HELIUM)
+    c = add_in_vectors(p, to, one, other, count);
+#endif
+    for (; c < count; c++) {
+        sum = rescaled((one[c * p->each[0].channel] - p->zero[0]) * SUM_STEPS, p->multiplier[0],
+                       p->exponent[0]);
+        sum += p->sign * rescaled((other[c * p->each[1].channel] - p->zero[1]) * SUM_STEPS,
+                                  p->multiplier[1], p->exponent[1]);
+        to[c] = stored(rescaled(sum, p->multiplier[2], p->exponent[2]) + p->zero_out);
+    }
+}
+
+LAYER(add_tensors, combine, add_cell)
+
+static void multiply_cell(const combining *p, element *to, const element *one,
+                          const element *other, int32_t count)
+{
+    int32_t c, product;
+    for (c = 0; c < count; c++) {
+        product = (one[c * p->each[0].channel] - p->zero[0]) *
+                  (other[c * p->each[1].channel] - p->zero[1]);
+        to[c] = stored(rescaled(product, p->multiplier[2], p->exponent[2]) + p->zero_out);
+    }
+}
+
+LAYER(multiply_tensors, combine, multiply_cell)
 
 typedef struct {
     cube axes; /* first, as for all functions over axes */
@@ -536,10 +716,18 @@ static void dequantize_region(const run *r, const layer *l, range rows, range co
 /* Keep elements within limits: a, b. */
 static void step_limits(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
 {
-    int32_t i;
+    int32_t i = 0;
     (void)channel;
     (void)column;
-    for (i = 0; i < count; i++) {
+#if defined(HELIUM)
+    for (; sizeof *v == 1 && i < count; i += 16) {
+        mve_pred16_t inside = vctp8q((uint32_t)(count - i));
+        int8_t *to = (int8_t *)(void *)(v + i);
+        int8x16_t value = vmaxq_s8(vldrbq_z_s8(to, inside), vdupq_n_s8((int8_t)s->a));
+        vstrbq_p_s8(to, vminq_s8(value, vdupq_n_s8((int8_t)s->b)), inside);
+    }
+#endif
+    for (; i < count; i++) {
         v[i] = v[i] < s->a ? s->a : v[i] > s->b ? s->b : v[i];
     }
 }

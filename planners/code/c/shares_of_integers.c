@@ -6,9 +6,9 @@ static void sum_part(const run *r, const convolution *c, const footprint *under,
     const trained *weights = c->weights;
     element *kept = r->arena + (r->strips + r->stage->sums + 3) / 4 * 4;
     int32_t i, first, block;
-    total sums[TOGETHER];
+    total sums[BLOCK];
     for (first = 0; first < c->group_filters; first += block) {
-        block = filters_at_once(c->group_filters - first);
+        block = smaller(c->group_filters - first, BLOCK);
         begin_sums(sums, c->to.bias, first, block);
         for (i = 0; r->part > 0 && i < block; i++) {
             sums[i] = load(kept, at + first + i);

@@ -4,6 +4,9 @@ enum { SUM_STEPS = 32768 };
 /* How sums become stored integers: for each channel a multiplier and an exponent, and limits. is_wide:
    whether they may have more than 32 bits. */
 typedef struct {
+#if defined(HELIUM)
+    const bias_sum *folded;
+#endif
     const bias_sum *bias;
     const int32_t *multipliers;
     const int8_t *exponents;

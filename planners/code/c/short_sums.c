@@ -1,15 +1,15 @@
-enum { TOGETHER = BLOCK };
-
-static void add_values(total *sums, const element *values, int32_t zero, const trained *weights,
-                       int32_t count, int32_t block, int32_t channels, int32_t apart)
+static void add_values(total *sums, const patch *p, const trained *weights, int32_t filters)
 {
-    (void)channels;
-    (void)apart;
-    add_products(sums, values, zero, weights, count, block);
+    add_products(sums, p, weights + p->weights_from, 0, filters);
 }
 
-static void add_eight_lanes(const convolution *c, const footprint *under, int32_t from,
-                            int32_t first, total *sums)
+static int32_t make_all_lanes(element *to, const convolution *c, const footprint *under,
+                              int32_t first, int32_t count)
 {
-    add_few_lanes(c, under, from, first, LANES, sums);
+    (void)to;
+    (void)c;
+    (void)under;
+    (void)first;
+    (void)count;
+    return 0;
 }

@@ -41,6 +41,9 @@ static element stored_real(float value, float scale, int32_t zero)
 
 /* How sums become stored integers: a factor for each channel, and limits. */
 typedef struct {
+#if defined(HELIUM)
+    const bias_sum *folded;
+#endif
     const bias_sum *bias;
     const float *factors;
     int32_t zero_in, zero_out, least, most;

@@ -1,46 +1,69 @@
-/* Filters whose weights lie side by side, and channels that are summed at once where each has a filter
-   of its own. */
+/* Filters that are summed at once, and channels that are where each has a filter of its own. */
 enum { BLOCK = 4, LANES = 8 };
 
-static void begin_sums(total *sums, const bias_sum *bias, int32_t first, int32_t count)
+INLINED static void begin_sums(total *sums, const bias_sum *bias, int32_t first, int32_t count)
 {
     int32_t i;
+#if defined(HELIUM)
+    if (bias && count == BLOCK && sizeof *sums == 4) {
+        vstrwq_s32((int32_t *)(void *)sums, vldrwq_s32((const int32_t *)(const void *)(bias + first)));
+        return;
+    }
+#endif
+    if (bias && count % BLOCK == 0) {
+        memcpy(sums, bias + first, (size_t)count * sizeof *sums);
+        return;
+    }
     for (i = 0; i < count; i++) {
         sums[i] = bias ? bias[first + i] : 0;
     }
 }
 
-static void add_products(total *restrict sums, const element *restrict values, int32_t zero,
-                         const trained *restrict weights, int32_t count, int32_t block)
+/* Rows of values that filters meet, all from the same element on, and where their weights lie: so many
+   from a row to the next, and from a filter to the next. zero: what is taken from each value. */
+typedef struct {
+    const element *const *rows;
+    int32_t row_count, from, count, zero;
+    int32_t weights_from, width, apart;
+} patch;
+
+/* Add products to the sums of some filters, from a value of each row on. */
+static void add_products(total *sums, const patch *p, const trained *weights, int32_t first,
+                         int32_t filters)
 {
-    const element *end = values + count;
-    if (block == BLOCK) {
-        total a = sums[0], b = sums[1], c = sums[2], d = sums[3];
-        for (; values < end; values++) {
-            int32_t value = *values - zero;
-            a += value * weights[0];
-            b += value * weights[1];
-            c += value * weights[2];
-            d += value * weights[3];
-            weights += BLOCK;
+    int32_t i, j, k;
+    for (i = 0; i < filters; i++) {
+        total sum = sums[i];
+        for (j = 0; j < p->row_count; j++) {
+            const element *values = p->rows[j] + p->from;
+            const trained *with = weights + j * p->width;
+            for (k = first; k < p->count; k++) {
+                sum += (values[k] - p->zero) * with[k];
+            }
         }
-        sums[0] = a;
-        sums[1] = b;
-        sums[2] = c;
-        sums[3] = d;
-        return;
-    }
-    for (; values < end; values++) {
-        int32_t j;
-        for (j = 0; j < block; j++) {
-            sums[j] += (*values - zero) * weights[j];
-        }
-        weights += block;
+        sums[i] = sum;
+        weights += p->apart;
     }
 }
 
-/* weights: group by group, block by block of filters, tap by tap, input channel by channel; of whole
-   blocks of so many channels four by four. */
+#if WEIGHTS_HAVE_ZEROS
+/* What values that met weights as they are stored have added too much, to each of some sums. */
+static void take_zeros(total *sums, const patch *p, const scaling *s, int32_t filters)
+{
+    int32_t i, j;
+    total all = 0;
+    for (j = 0; s->zero_with && j < p->row_count; j++) {
+        for (i = 0; i < p->count; i++) {
+            all += p->rows[j][p->from + i] - p->zero;
+        }
+    }
+    for (i = 0; i < filters; i++) {
+        sums[i] -= all * s->zero_with;
+    }
+}
+#endif
+
+/* weights: filter by filter, tap by tap, input channel by channel. */
 typedef struct {
     window at;
     int32_t groups, group_inputs, group_filters;

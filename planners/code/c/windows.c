@@ -90,6 +90,20 @@ static int32_t column_under(const footprint *f, int32_t tap)
     return (tap < f->bend ? f->before : f->behind) + tap * f->step;
 }
 
+/* The same at the next place, where `x` was the one before: whole windows of a row that is no ring follow
+   one another. */
+static void look_further(footprint *f, const window *w, const view *in, int32_t x, int32_t skip)
+{
+    if (!in->columns && f->across.end - f->across.first == w->taps[1] &&
+        tapped(w, 1, x, w->taps[1] - 1) < f->width + smaller(w->beyond[1], 0)) {
+        f->x = x;
+        f->before += w->stride[1] * in->place;
+        f->behind = f->before;
+        return;
+    }
+    look_across(f, w, in, x, skip);
+}
+
 /* What makes some channels of a place of what lies under a window, by the layer's own numbers, which
    begin with the window. */
 typedef void (*window_cell)(const void *numbers, const footprint *under, element *to,
@@ -106,9 +120,10 @@ INLINED static void make_windows(const run *r, const layer *l, range rows, range
     for (y = rows.first; y < rows.end; y++) {
         element *row = row_at(&out, y);
         look_down(&under, numbers, &in, y);
+        under.across.first = under.across.end = -1;
         for (x = columns.first; x < columns.end; x++) {
             element *place = row + column_at(&out, x);
-            look_across(&under, numbers, &in, x, skip);
+            look_further(&under, numbers, &in, x, skip);
             make(numbers, &under, place, channels);
             finish(l, place, count, channels.first, x);
         }

@@ -33,7 +33,7 @@ from planners.code.calls.layers import (
     sums_call,
 )
 from planners.code.calls.reductions import product_fields
-from planners.code.calls.rescaling import packed_blocks, packed_quads
+from planners.code.calls.rescaling import packed_rows
 from planners.code.layer_descriptor import Call, Described, RealTables, as_real
 from planners.code.parts import defined_names
 from planners.plan.plan import Stage
@@ -150,8 +150,7 @@ class LayerCalls:
             else:  # that go beyond no group and no share
                 groups = range(0, len(filters), len(filters) // operator.groups)
                 pieces = [filters[a:b] for a, b in pairwise(sorted({*cut.bounds, *groups}))]
-            packing = packed_filters if one.is_real else packed_quads
-            packing = packed_blocks if self.is_short and not one.is_real else packing
+            packing = packed_filters if one.is_real else packed_rows
             kernel = np.concatenate([packing(piece, 1) for piece in pieces])
         whole = self._call(one, kernel)
         function = "sum_parts" if cut.adds_up else SHARES.get(whole.function)
@@ -195,8 +194,8 @@ def dynamic_call(one: Described) -> Call:
             return Call("quantize_by_range")
         case op.IntegerConvolution() as operator:
             values, zero = _in_bytes(one, "kernel")
-            fields = convolved(one, operator, packed_quads(values, operator.groups))
-            scaling = (None, None, 0, 0, 0, 0, zero)
+            fields = convolved(one, operator, packed_rows(values, operator.groups))
+            scaling = ("FOLDED(NULL) NULL", None, 0, 0, 0, 0, zero)
             return one.call("convolve_by_range", "convolution", *fields, scaling)
         case op.IntegerProduct(units=units, has_zeros=has_zeros):
             symbol, zero = None, 0

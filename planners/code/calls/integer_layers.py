@@ -35,7 +35,6 @@ from cnn2csdf.operators.recurrences import (
 from cnn2csdf.weights import Array
 from planners.code.c_text import NULL
 from planners.code.calls.layers import (
-    Packing,
     call_of,
     convolution_call,
     dense_convolution,
@@ -54,8 +53,7 @@ from planners.code.calls.rescaling import (
     limits,
     look_up_call,
     mean_call,
-    packed_blocks,
-    packed_quads,
+    packed_rows,
     powers_of,
     result_types,
     scaling,
@@ -81,7 +79,7 @@ def integer_call(one: Described, packed: Array | None = None) -> Call:
     if any(found.element is not one.element for found in types):
         return _wide_call(one)
     if packed is not None and isinstance(operator, op.Convolution):
-        return convolution_call(one, operator, packing(one), scaling, packed)
+        return convolution_call(one, operator, packed_rows, scaling, packed)
     if isinstance(operator, op.Conversion):
         return (single_conversion if _is_single(one) else _conversion)(one, operator)
     if operator.moves or (isinstance(operator, op.Resize) and operator.function == "nearest"):
@@ -113,7 +111,7 @@ def integer_sums_call(one: Described) -> Call:
 def integer_channels_calls(first: Described, last: Described) -> tuple[Call, Call]:
     """Return the calls for a convolution and the layer that sums up each of its feature maps."""
     result_types(last)
-    convolution = dense_convolution(first, packing(first), scaling)
+    convolution = dense_convolution(first, packed_rows, scaling)
     return Call(NULL, convolution.parameters), Call("sum_channels", _summing(last))
 
 
@@ -146,11 +144,6 @@ def _is_short(one: Described) -> bool:
 def _is_single(one: Described) -> bool:
     """Whether integers that it reads or writes are rescaled in single precision."""
     return any(types and not types.is_fixed_point for types in (*one.given, one.layer.quantization))
-
-
-def packing(one: Described) -> Packing:
-    """Return how the filters of a layer are packed."""
-    return packed_blocks if _is_short(one) else packed_quads
 
 
 def _pooling(one: Described, operator: op.Pooling) -> Call:
@@ -352,14 +345,10 @@ def _gate(
         types = stored_types(one, role)
         if types.zero_point or len(types.scales) > 1:
             raise one.refusal(f"whose {role} has a zero point, or a scale for each unit")
-        symbols.append(one.symbol(role, _packed(one.weights[role])))
+        symbols.append(one.symbol(role, one.weights[role]))
         ratios += sum_multiplier(read, types)
     symbols.append(one.symbol(f"{gate} bias", one.weights[f"{gate} bias"].astype(np.int32)))
     return (*symbols, *ratios)
-
-
-def _packed(matrix: Array) -> Array:
-    return packed_quads(matrix[:, :, None, None], 1)
 
 
 def _svdf(one: Described, operator: op.QuantizedSvdf) -> Call:
@@ -372,7 +361,7 @@ def _svdf(one: Described, operator: op.QuantizedSvdf) -> Call:
     keeps = bool(operator.kept(one.inputs))
     places = one.weights["filters"] if keeps else one.weights["filters"][:, -1]
     fields = (
-        one.symbol("matrix", _packed(one.weights["matrix"])),
+        one.symbol("matrix", one.weights["matrix"]),
         one.symbol("filters", places.astype(np.int16)),
         one.symbol("bias", one.weights["bias"].astype(np.int32)),
         *(operator.units, operator.rank, one.inputs[0].elements),
@@ -401,11 +390,11 @@ def _streamed_product(one: Described, operator: op.StreamedProduct) -> Call:
 _CALLS: dict[type, Callable[[Described, Any], Call]] = {
     op.Activation: _activation,
     op.Convolution: lambda one, operator: convolution_call(
-        one, operator, packing(one), scaling, None
+        one, operator, packed_rows, scaling, None
     ),
     op.Elementwise: _elementwise,
     op.FullyConnected: lambda one, operator: fully_connected_call(
-        one, operator, packing(one), scaling
+        one, operator, packed_rows, scaling
     ),
     op.Pad: _pad,
     op.Pooling: _pooling,

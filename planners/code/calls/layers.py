@@ -83,27 +83,35 @@ def window_fields(window: op.Window) -> tuple[object, ...]:
     return (window.kernel, window.stride, window.dilation, (top, left), (bottom, right))
 
 
-def packed_filters(kernel: Array, groups: int, block: int = BLOCK) -> Array:
+def packed_filters(kernel: Array, groups: int) -> Array:
     """Return filters (filters, inputs, rows, columns) as the C code reads them.
 
     Group by group, block of filters by block of filters; in these tap by tap, input by input.
     """
     filters = len(kernel) // groups
     pieces = [
-        kernel[group * filters + first : group * filters + min(first + block, filters)]
+        kernel[group * filters + first : group * filters + min(first + BLOCK, filters)]
         .transpose(2, 3, 1, 0)
         .reshape(-1)
         for group in range(groups)
-        for first in range(0, filters, block)
+        for first in range(0, filters, BLOCK)
     ]
     return np.concatenate(pieces)
+
+
+def is_depthwise(one: Described) -> bool:
+    """Return whether a layer is a convolution with a filter for each channel."""
+    operator = one.layer.operator
+    if not isinstance(operator, op.Convolution) or operator.groups == 1:
+        return False
+    return one.inputs[0].channels == operator.groups == operator.filters
 
 
 def convolution_call(
     one: Described, operator: op.Convolution, packing: Packing, tail: Tail, packed: Array | None
 ) -> Call:
     """Return the call for a convolution. packed: its filters, where they are packed already."""
-    if operator.groups == 1 or not one.inputs[0].channels == operator.groups == operator.filters:
+    if not is_depthwise(one):
         return dense_convolution(one, packing, tail, packed)
     kernel = one.symbol("kernel", one.weights["kernel"][:, 0].transpose(1, 2, 0))
     fields = (window_fields(operator.window), operator.groups, 1, 1, kernel)

@@ -20,11 +20,12 @@ from cnn2csdf.fixed_point.single_precision import power_table
 from cnn2csdf.integers import LARGEST, has_wide_sums, multiplier, multipliers, quantized
 from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
+from planners.code.c_text import NULL
 from planners.code.calls.layers import (
     call_of,
     constant_fields,
+    is_depthwise,
     operand_fields,
-    packed_filters,
     pooling_call,
     window_fields,
 )
@@ -117,7 +118,27 @@ def scaling(one: Described, role: str) -> tuple[object, ...]:
     for operator in one.layer.epilogue:
         low, high = limits(one, operator)
         least, most = (min(max(place, low), high) for place in (least, most))
-    return (bias, *factors, *ends, least, most, *zeros)
+    return (f"FOLDED({_folded(one, role)}) {bias or NULL}", *factors, *ends, least, most, *zeros)
+
+
+def _folded(one: Described, role: str) -> str:
+    """Return the symbol of what sums of whole windows begin with: the bias less zero points.
+
+    Products of values as they are stored are added to it. Finds, too, whether sums are narrow.
+    """
+    given, weights = given_types(one), one.weights[role]
+    if given.element is not Element.INT8:
+        return NULL
+    each = weights.reshape(len(weights), -1).astype(np.int64)
+    bias = one.weights["bias"].astype(np.int64) if "bias" in one.weights else np.int64(0)
+    if np.max(np.abs(bias) + 255 * 255 * each.shape[1]) >= 2**30:
+        one.tables.sums_are_narrow = False
+    begin = bias - given.zero_point * each.sum(axis=1)
+    if not given.zero_point or np.abs(begin).max() >= 2**31 or is_depthwise(one):
+        return NULL
+    symbol = one.computed(f"{role}_folded", begin.astype(np.int32))
+    one.tables.folded.add(symbol)
+    return symbol
 
 
 def averaging(one: Described, count: int) -> tuple[object, ...]:
@@ -167,32 +188,12 @@ def powers_of(one: Described) -> tuple[int, int, int]:
     return integer, exponent, max(-int(31 * 2**26 // 2**exponent), -256)
 
 
-BLOCK = 4  # filters whose weights lie side by side, as in integers.c
-QUAD = 4  # values that meet as many weights of each filter in turn
+def packed_rows(kernel: Array, _groups: int) -> Array:
+    """Return filters (filters, inputs, rows, columns) as integers.c reads them.
 
-
-def packed_blocks(kernel: Array, groups: int) -> Array:
-    """Return filters as add_products reads them: block by block, tap by tap, input by input."""
-    return packed_filters(kernel, groups, BLOCK)
-
-
-def packed_quads(kernel: Array, groups: int) -> Array:
-    """Return filters (filters, inputs, rows, columns) as add_quads and add_products read them.
-
-    As packed_filters, but where the inputs are a multiple of four, four inputs of a filter lie side
-    by side, then those of the next filter of a whole block.
+    Filter by filter, in each tap by tap, input by input.
     """
-    filters, inputs = len(kernel) // groups, kernel.shape[1]
-    if inputs % QUAD:
-        return packed_blocks(kernel, groups)
-    pieces = []
-    for first in range(0, len(kernel), filters):
-        for begin in range(first, first + filters, BLOCK):
-            block = kernel[begin : min(begin + BLOCK, first + filters)].transpose(2, 3, 1, 0)
-            if block.shape[-1] == BLOCK:
-                block = block.reshape(*block.shape[:2], -1, QUAD, BLOCK).swapaxes(3, 4)
-            pieces.append(block.reshape(-1))
-    return np.concatenate(pieces)
+    return kernel.transpose(0, 2, 3, 1).reshape(-1)
 
 
 def single_steps(one: Described) -> list[str]:
