@@ -60,3 +60,12 @@ def test_table_6_6_needs_at_most_what_is_printed_with_rates_that_can_run():
     for application in todaes2022_table_6_6.PAPER:
         least = papers.own(int(application[12:]))
         assert float(least[3]) <= todaes2022_table_6_6.PAPER[application][3]
+
+
+@pytest.mark.slow
+def test_the_fitted_speeds_keep_the_conclusion_that_the_data_sheet_reverses():
+    kept = Path(todaes2022_fig_6_3.__file__).with_suffix(".md").read_text()
+    assert todaes2022_fig_6_3.fitted() in kept
+    baseline, half = todaes2022_fig_6_3.fitted_bars()
+    assert baseline.whole_speed[0] == pytest.approx(46, abs=0.01)  # one of the two rows of the fit
+    assert half.speed[0] > baseline.whole_speed[0]
