@@ -1,6 +1,7 @@
 """Output of commands with --json, held against its schemas."""
 
 import json
+from functools import cache
 
 from csdf.cli.about.schema import schema, schema_names
 
@@ -27,9 +28,14 @@ def closed(part):
 
 def schema_of(words):
     """The name of the schema for what a command prints; None for commands without one."""
-    names = schema_names()
+    names = _names()
     candidates = ("-".join(words[:2]), words[0] if words else "")
     return next((name for name in candidates if name in names), None)
+
+
+@cache
+def _names():
+    return schema_names()
 
 
 def require_valid(name, found):
@@ -37,7 +43,12 @@ def require_valid(name, found):
     if Draft202012Validator is not None:
         if isinstance(found, dict) and "error" in found:
             name = "error"
-        Draft202012Validator(closed(schema(name))).validate(found)
+        _validator(name).validate(found)
+
+
+@cache
+def _validator(name):
+    return Draft202012Validator(closed(schema(name)))
 
 
 def require_valid_answers(words, output):

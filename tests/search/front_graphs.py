@@ -1,11 +1,13 @@
 """Random graphs whose storage distributions can all be tried, one shape for every trait."""
 
+from functools import cache
 from math import comb
 
 from csdf.errors import GaveUp
 from csdf.generation import GraphShape, random_graph
 from csdf.search.trade_off import EVERYTHING, pareto_front
 from csdf.time_limit import Stop
+from tests.reference import brute_front
 from tests.reference.brute_front import single_firing
 
 CALLS = 300  # of the watch, before a front that may have no end is cut off
@@ -72,6 +74,16 @@ def front_of(graph, choice=EVERYTHING, calls=CALLS):
 def largest_size(front):
     """The size up to which the front claims to be known."""
     return front.points[-1].size if front.is_complete else front.lower_bound - 1
+
+
+def brute_points(graph, front):
+    """All points up to the size that the front claims to know, by trying all distributions."""
+    return _brute_points(graph, largest_size(front))
+
+
+_brute_points = cache(
+    brute_front.front_of
+)  # settings of the search differ, the graphs are the same
 
 
 def known_points(front):

@@ -23,8 +23,7 @@ from csdf.search.variables import SearchSpace, prepared, size_of
 from csdf.time_limit import Stop
 from tests import both_kernels
 from tests.both_kernels import BOTH
-from tests.reference import brute_front
-from tests.search.front_graphs import SHAPES, drawn, largest_size
+from tests.search.front_graphs import SHAPES, brute_points, drawn
 from tests.shared_data import shared_graph
 
 LARGER = GraphShape(actors=6, extra_channels=4, max_repetitions=6)
@@ -60,7 +59,7 @@ def latest_bound(graph, choice=SearchSpace()):  # noqa: B008
 @pytest.mark.parametrize("shape", SHAPES)
 def test_no_live_distribution_of_brute_force_is_below_the_bound(shape):
     for seed, graph, front in drawn(shape, 6):
-        size, _ = brute_front.front_of(graph, largest_size(front))[0][:2]
+        size, _ = brute_points(graph, front)[0][:2]
         bound, found, named = latest_bound(graph)
         assert bound <= size <= found, seed
         assert deadlock(with_capacities(graph, named)) is None, seed
@@ -118,7 +117,7 @@ def test_boxes_are_split_until_the_smallest_of_brute_force_is_proved(monkeypatch
     monkeypatch.setattr(branching, "MOST_PARTS", 10_000)
     for seed, graph, front in drawn(shape, 3):
         run, variables, cycles, fixed = run_of(graph)
-        size, _ = brute_front.front_of(graph, largest_size(front))[0][:2]
+        size, _ = brute_points(graph, front)[0][:2]
 
         def near(relaxed, run=run, variables=variables):
             whole = zip(relaxed, variables, strict=True)

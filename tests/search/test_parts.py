@@ -12,8 +12,14 @@ from csdf.search.named_search import PartedExploration, independent_parts
 from csdf.search.trade_off import pareto_front, smallest_storage
 from tests import both_kernels
 from tests.both_kernels import BOTH
-from tests.reference import brute_front
-from tests.search.front_graphs import SHAPES, drawn, front_of, known_points, largest_size
+from tests.search.front_graphs import (
+    SHAPES,
+    brute_points,
+    drawn,
+    front_of,
+    known_points,
+    largest_size,
+)
 from tests.shared_data import each, oracle, shared_graph
 
 each_patience = pytest.mark.parametrize("patience", [0, 2, 8])
@@ -58,7 +64,7 @@ def be_impatient(monkeypatch, patience):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_front_in_parts_is_that_of_brute_force(monkeypatch, shape, patience):
     for seed, graph, front in drawn(shape, 2):
-        brute = brute_front.front_of(graph, largest_size(front))
+        brute = brute_points(graph, front)
         with monkeypatch.context() as patch:
             be_impatient(patch, patience)
             again = front_of(graph)

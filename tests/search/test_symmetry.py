@@ -14,10 +14,10 @@ from csdf.search.named_search import PartedExploration
 from csdf.search.symmetry import Symmetries, evened, within
 from csdf.search.trade_off import pareto_front, smallest_storage
 from csdf.search.variables import SearchSpace, prepared, size_of
-from tests.reference import brute_front
 from tests.search.front_graphs import (
     DISTRIBUTIONS,
     SHAPES,
+    brute_points,
     count_of_distributions,
     front_of,
     known_points,
@@ -138,7 +138,7 @@ def test_a_front_of_copies_is_that_of_brute_force(monkeypatch, patience):
         graph = mirrored(random_graph(seed, SMALL), 2 + seed % 2)
         front = front_of(graph)
         if count_of_distributions(graph, largest_size(front)) <= DISTRIBUTIONS:
-            brute = brute_front.front_of(graph, largest_size(front))
+            brute = brute_points(graph, front)
             assert known_points(front) == [p for p in brute if p[0] <= largest_size(front)], seed
             compared += 1
     assert compared > 4

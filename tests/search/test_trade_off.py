@@ -17,6 +17,7 @@ from tests.reference import brute_front, slow_simulation
 from tests.search.front_graphs import (
     SHAPES,
     Limit,
+    brute_points,
     count_of_distributions,
     drawn,
     front_of,
@@ -83,7 +84,7 @@ def test_unlimited_concurrency_has_a_front_without_end():
 def test_no_distribution_improves_on_the_front(shape):
     points = 0
     for seed, graph, front in drawn(shape, 10):
-        assert known_points(front) == brute_front.front_of(graph, largest_size(front)), seed
+        assert known_points(front) == brute_points(graph, front), seed
         if front.is_complete:
             assert front.points[-1].period == slow_simulation.period_of(plain(graph)), seed
         points += len(front.points)

@@ -11,7 +11,7 @@ for.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import sys
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -49,7 +49,7 @@ def every(group: str) -> dict[str, Entry]:
     """
     found = own(group)
     others: dict[str, Entry] = {}
-    for entry in sorted(_others(group)):
+    for entry in _others(group, tuple(sys.path)):
         before = others.setdefault(entry.name, entry)
         if before.module != entry.module:
             raise CsdfError(
@@ -156,10 +156,14 @@ def _text(path: str) -> str:
         return file.read()
 
 
-def _others(group: str) -> Iterator[Entry]:
+@cache
+def _others(group: str, _places: tuple[str, ...]) -> tuple[Entry, ...]:
+    """The entries of other packages, by name; looked for once in the folders of a `sys.path`."""
     from importlib.metadata import entry_points  # slow to import, and seldom needed
 
+    found = []
     for point in entry_points(group=group):
         distribution = point.dist.name if point.dist is not None else "a package"
         if distribution != PROJECT:
-            yield Entry(point.name, point.value, distribution)
+            found.append(Entry(point.name, point.value, distribution))
+    return tuple(sorted(found))
