@@ -63,7 +63,8 @@ class NetworkFindings:
     parameters: bytes; an array that layers share counts once. stored: bytes that they take in flash,
     as C has them; None: as many. methods: those of csdf cnn memory, and csdf fit behind them, as far as
     they were found. nanoseconds: of a frame layer by layer and row by row; pipelined: period row by row
-    with a processor for each layer and the smallest separate buffers. added: what others know.
+    with a processor for each layer and the smallest separate buffers. added: what others know. kept:
+    bytes of the buffers that stay from frame to frame.
     """
 
     name: str
@@ -75,6 +76,7 @@ class NetworkFindings:
     added: tuple[Contribution, ...] = ()
     limit: Limit | None = None
     stored: int | None = None
+    kept: int = 0
 
     @property
     def least(self) -> Method | None:
@@ -104,7 +106,10 @@ def headline(findings: NetworkFindings) -> str:
 def _needs(findings: NetworkFindings, method: Method) -> str:
     """Return the two numbers that a microcontroller has to have."""
     flash = findings.parameters if findings.stored is None else findings.stored
-    return f"{bytes_in_words(method.buffers)} of RAM and {bytes_in_words(flash)} of flash"
+    kept = (
+        f", of which {bytes_in_words(findings.kept)} stay between frames," if findings.kept else ""
+    )
+    return f"{bytes_in_words(method.buffers)} of RAM{kept} and {bytes_in_words(flash)} of flash"
 
 
 def _in_flash(findings: NetworkFindings) -> str:
@@ -202,7 +207,7 @@ def facts(findings: NetworkFindings) -> Iterator[str]:
         )
     for added in findings.added:
         yield from added.facts
-    if findings.methods:
+    if findings.methods and not findings.kept:
         yield (
             "But for csdf fit all layers work alike here. Plans with some layers whole and others row "
             "by row (csdf plan reuse) or with tiles (csdf plan fusion) are not among them. Row by row "

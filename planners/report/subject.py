@@ -86,13 +86,14 @@ class NetworkSubject:
             added=tuple(added),
             limit=_limit_of(self.options, weights, stored),
             stored=stored,
+            kept=0 if found is None else found.plan().kept_bytes,
         )
         return network_surroundings(findings, graph)
 
 
 def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
     """Return the network of the options with its memory layer by layer and row by row."""
-    network = chosen.read(options).network
+    network = chosen.read(options, knows_state=True).network
     granularity, size = chosen.granularity_of(options), options.element_bytes
     durations = chosen.durations_of(network, options)
     graph = lower(network, granularity, durations=durations(granularity), element_bytes=size)
@@ -113,7 +114,7 @@ def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
             stop.part(share=0.3),
             ram=room,
             element_bytes=size,
-            is_streamed=True,
+            is_streamed=not network.keeps_state,
             platform=shared.platform_of(options),
         )
     shared.remark_on_platform("csdf report", options)
@@ -172,8 +173,9 @@ def _layers(
         }
         for plans in (attrgetter("whole"), attrgetter("rows"))
     )
+    actors = {one.name: one.durations for one in graph.actors}  # none for what lies in a ring
     for layer in network.layers:
-        durations, inputs = graph.actor(layer.name).durations, network.input_shapes(layer)
+        durations, inputs = actors.get(layer.name, ()), network.input_shapes(layer)
         yield LayerFigures(
             name=layer.name,
             operator=describe(layer.operator, layer.epilogue),

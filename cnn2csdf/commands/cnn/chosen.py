@@ -88,8 +88,8 @@ def read_source(
         if model.network.keeps_state and not knows_state:
             raise UnsupportedOperator(
                 f"{source}: the network keeps a state from frame to frame, which {options.program} "
-                "does not know; csdf fit, csdf deploy, csdf cnn show, csdf cnn memory, csdf cnn "
-                "verify and csdf cnn convert do"
+                "does not know; csdf fit, csdf deploy, csdf report, csdf cnn show, csdf cnn memory, "
+                "csdf cnn verify and csdf cnn convert do"
             )
         return simplified(model, options.simplify)
 

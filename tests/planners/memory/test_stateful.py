@@ -16,6 +16,7 @@ from cnn2csdf.rings import with_states
 from cnn2csdf.weights import Model
 from csdf.cli.main import main
 from csdf.errors import ExecutionError, InvalidPlan
+from csdf.units import bytes_in_words
 from planners.code.command.work import Member, together
 from planners.code.library import write_library
 from planners.code.sources import library_sources
@@ -239,3 +240,15 @@ def test_cnn_verify_runs_frame_after_frame_in_the_bytes_of_the_plan(name, capsys
     assert (
         "5 frames, one after the other, in 388 bytes, of which 352 stay" in capsys.readouterr().out
     )
+
+
+@each("name", NAMES[:1])
+def test_a_report_leads_with_the_bytes_that_stay(name, tmp_path, capsys):
+    page = tmp_path / "page.html"
+    assert main(["report", str(FOLDER / f"{name}.tflite"), "-o", str(page)]) == 0
+    found = fit(model_of(name).network)
+    shown = found.best or found.least
+    first = capsys.readouterr().out.splitlines()[0]
+    assert f"needs {bytes_in_words(shown.ram_bytes)} of RAM, of which " in first
+    assert f"{bytes_in_words(shown.plan.kept_bytes)} stay between frames, and" in first
+    assert first.split(" (")[0] in page.read_text()
