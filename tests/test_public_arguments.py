@@ -88,7 +88,7 @@ def test_fit_takes_a_model_sizes_and_a_platform_as_texts(model):
     ("given", "message"),
     [
         ({"ram": -5}, "fit: ram is -5; expected an integer of at least 0"),
-        ({"ram": "16KB"}, "fit: ram is '16KB'; expected"),
+        ({"ram": "16kW"}, "fit: ram is '16kW'; expected"),
         ({"input": "row"}, "fit: input is 'row'; expected one of 'resident', 'rows', 'external'"),
         ({"output": "out"}, "fit: output is 'out'; expected one of 'resident', 'external'"),
         ({"searched": "all"}, "fit: searched is 'all'; expected a list of names"),
