@@ -17,7 +17,7 @@ static int32_t divided_by_power(int64_t value, int32_t exponent)
 
 /* A value times multiplier * 2 ** (exponent - 31); below zero the power divides in two steps, so that
    halves go away from zero. */
-static int32_t rescaled(int32_t value, int32_t multiplier, int32_t exponent)
+static inline int32_t rescaled(int32_t value, int32_t multiplier, int32_t exponent)
 {
     if (exponent < 0) {
         value = high_product(value, multiplier);

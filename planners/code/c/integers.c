@@ -1,5 +1,5 @@
 /* One row of values. */
-static patch row_patch(const element *const *row, int32_t zero, int32_t count, int32_t apart)
+static inline patch row_patch(const element *const *row, int32_t zero, int32_t count, int32_t apart)
 {
     patch found;
     found.rows = row;
@@ -144,36 +144,51 @@ APART static void make_singly(const convolution *c, const footprint *under, elem
     }
 }
 
+/* The sums that filters begin with for a patch: with a whole window, those that zero points are in. */
+static const bias_sum *sums_before(const convolution *c, patch *p)
+{
+#if defined(HELIUM) && !WEIGHTS_HAVE_ZEROS
+    if (c->to.folded && p->row_count * p->count == c->at.taps[0] * c->at.taps[1] * c->group_inputs) {
+        p->zero = 0;
+        return c->to.folded;
+    }
+#else
+    (void)p;
+#endif
+    return c->to.bias;
+}
+
+/* Make channels of a place from a gathered window. The first that is left. */
+APART static int32_t make_gathered(const convolution *c, const footprint *under, element *to,
+                                   range channels)
+{
+    int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs;
+    element few[MOST_GATHERED + 1];
+    const element *row = few;
+    patch p;
+    gather(c, under, few);
+    p = row_patch(&row, c->to.zero_in, of_filter, of_filter);
+    return make_filters(to, &p, c->weights + channels.first * of_filter, &c->to,
+                        sums_before(c, &p), channels);
+}
+
 static void convolve_place(const void *numbers, const footprint *under, element *to,
                            range channels)
 {
     const convolution *c = numbers;
-    int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs;
-    int32_t first = channels.first, is_one;
-    const trained *weights = c->weights + first * of_filter;
-    const bias_sum *begin = c->to.bias;
-    element few[MOST_GATHERED + 1];
-    const element *few_row = few;
-    patch p;
-    is_one = c->groups == 1 && under->step == c->group_inputs && under->bend >= under->across.end;
+    int32_t first = channels.first;
     if (is_few(c)) {
-        gather(c, under, few);
-        p = row_patch(&few_row, c->to.zero_in, of_filter, of_filter);
-        is_one = 1;
-    } else if (is_one) {
-        p = taps_patch(c, under, under->across.first, under->across.end - under->across.first, 0);
-    }
-#if defined(HELIUM) && !WEIGHTS_HAVE_ZEROS
-    if (is_one && c->to.folded && p.row_count * p.count == of_filter) {
-        begin = c->to.folded;
-        p.zero = 0;
-    }
-#endif
-    if (is_one) {
-        first = make_filters(to, &p, weights, &c->to, begin, channels);
-        to += first - channels.first;
+        first = make_gathered(c, under, to, channels);
+    } else if (c->groups == 1 && under->step == c->group_inputs &&
+               under->bend >= under->across.end) {
+        int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs;
+        patch p = taps_patch(c, under, under->across.first,
+                             under->across.end - under->across.first, 0);
+        const bias_sum *begin = sums_before(c, &p);
+        first = make_filters(to, &p, c->weights + first * of_filter, &c->to, begin, channels);
     }
     if (first < channels.end) {
+        to += first - channels.first;
         channels.first = first;
         make_singly(c, under, to, channels);
     }

@@ -211,7 +211,7 @@ static void give_copies(const run *r)
     }
 }
 
-static void fire(instance *state, int32_t number, const element *row)
+INLINED static void fire(instance *state, int32_t number, const element *row)
 {
     range found[MOST_RANGES];
     const group *g = &groups[state->group];

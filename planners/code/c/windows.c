@@ -117,6 +117,7 @@ INLINED static void make_windows(const run *r, const layer *l, range rows, range
     int32_t y, x, count = channels.end - channels.first;
     under.height = l->inputs[0].source->height;
     under.width = in.width;
+    under.bend = under.before = under.behind = under.step = 0;
     for (y = rows.first; y < rows.end; y++) {
         element *row = row_at(&out, y);
         look_down(&under, numbers, &in, y);

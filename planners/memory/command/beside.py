@@ -51,7 +51,7 @@ def fit_beside(
             fits = [
                 fit(
                     network,
-                    ram=ram,
+                    ram=None if ram is None else max(0, ram),
                     element_bytes=element_bytes,
                     parameter_bytes=parameter_bytes,
                     input=ROWS if is_streamed else RESIDENT,

@@ -14,7 +14,7 @@ from planners.memory.answer import EXTERNAL, IN_PARTS, ROWS
 from planners.memory.fit import fit
 from planners.plan.plan import Kind
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
-from tests.planners.code.test_library_on_target import make, needs_target, printed
+from tests.planners.code.test_library_on_target import STACK, make, needs_target, printed
 from tests.planners.code.test_quantised_libraries import everything, quantised, wide
 from tests.planners.memory.streamed import random_plan
 
@@ -119,7 +119,7 @@ def test_parts_of_channels_take_less_than_a_kilobyte_of_stack(tmp_path, element_
     said = ran.stdout + ran.stderr
     assert ran.returncode == 0, said
     assert printed(said, "arena") == plan.arena_bytes
-    assert printed(said, "stack") <= 1000
+    assert printed(said, "stack") <= STACK
 
 
 def test_the_least_memory_of_parts_is_written():

@@ -43,6 +43,9 @@ def make(folder, *arguments):
     )
 
 
+STACK = 1250  # bytes on a Cortex-M4 or M55, as README of a library says
+
+
 def printed(text, what):
     return int(re.search(rf"{what} bytes: (\d+)", text).group(1))
 
@@ -68,7 +71,7 @@ def test_the_test_program_passes_on_a_cortex_m(written, target):
     assert "keyword_spotting: outputs equal" in said
     assert printed(said, "arena") == plan.arena_bytes
     assert printed(said, "state") <= library.written.state_bytes <= 1000
-    assert printed(said, "stack") <= 1000
+    assert printed(said, "stack") <= STACK
 
 
 @needs_target

@@ -12,7 +12,7 @@ from csdf.errors import InvalidPlan
 from planners.code.command.work import Member, together, write_together
 from planners.memory.fit import fit
 from tests.planners.code.compiling import COMPILER, FLAGS, SANITIZERS, needs_compiler
-from tests.planners.code.test_library_on_target import make, needs_target, printed
+from tests.planners.code.test_library_on_target import STACK, make, needs_target, printed
 from tests.planners.code.test_quantised_libraries import (
     everything,
     quantised,
@@ -88,7 +88,7 @@ def test_networks_take_turns_on_a_cortex_m(tmp_path, target):
     said = ran.stdout + ran.stderr
     assert ran.returncode == 0, said
     assert printed(said, "arena") == found.arena_bytes
-    assert printed(said, "stack") <= 1000
+    assert printed(said, "stack") <= STACK
 
 
 @pytest.mark.parametrize(

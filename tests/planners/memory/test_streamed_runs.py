@@ -68,7 +68,7 @@ def test_any_plan_computes_what_the_whole_network_computes(model, seed, is_strea
 
 
 CASES = [(NETWORKS[1], one, result) for one in INPUTS for result in OUTPUT_MEMORIES]
-CASES += [(NETWORKS[0], "arena", "arena"), (NETWORKS[2], "rows", "outside")]
+CASES += [(NETWORKS[0], "resident", "resident"), (NETWORKS[2], "rows", "external")]
 
 
 @pytest.mark.parametrize(("name", "input_", "result"), CASES)
