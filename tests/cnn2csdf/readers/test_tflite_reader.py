@@ -334,7 +334,7 @@ def test_a_variable_tensor_of_a_filter_over_time_stays_from_frame_to_frame():
     assert states["y"]["places"].tolist() == [[5, 9], [5, 9]]  # with the zero point of 5
 
 
-@pytest.mark.parametrize("command", ["plan fusion --ram 1kB", "plan primitives", "report"])
+@pytest.mark.parametrize("command", ["plan fusion --ram 1kB", "plan primitives"])
 def test_commands_that_know_no_state_say_which_do(command, tmp_path, capsys):
     path = tmp_path / "words.tflite"
     path.write_bytes(filter_over_time(VARIABLE))
