@@ -39,7 +39,7 @@ def yolo() -> TopologicalOrder:
 
 def our_plan(chain: TopologicalOrder, limit_mb: int) -> FusionPlan | None:
     """Return our plan where the arena and the bias of the paper fit; None if none does."""
-    return best_plan(chain, TERMS, memory_to_beat(chain, limit_mb * MB) - BIAS).plan
+    return best_plan(chain, TERMS, max(0, memory_to_beat(chain, limit_mb * MB) - BIAS)).plan
 
 
 def plan_of(name: str) -> FusionPlan:
