@@ -35,12 +35,12 @@ Frame = Mapping[str, Array]
 class TestVector:
     """A frame, and the outputs that belong to it, by the names of the layers.
 
-    leeway: how far from them the outputs may lie beyond what single precision explains.
+    tolerance: how far from them the outputs may lie beyond what single precision explains.
     """
 
     frame: Frame
     outputs: Frame
-    leeway: Mapping[str, float] = field(default_factory=dict)
+    tolerance: Mapping[str, float] = field(default_factory=dict)
 
 
 def random_frame(network: Network, seed: int) -> dict[str, Array]:
@@ -66,8 +66,8 @@ def vectors_of(model: Model, frames: Sequence[Frame]) -> tuple[TestVector, ...]:
     found, states = [], first_states(model)
     for frame in frames:
         outputs = run_layer_by_layer(model, frame, states)
-        leeway = {} if states else leeways(model, frame, outputs)
-        found.append(TestVector(frame=frame, outputs=outputs, leeway=leeway))
+        tolerance = {} if states else tolerances(model, frame, outputs)
+        found.append(TestVector(frame=frame, outputs=outputs, tolerance=tolerance))
     return tuple(found)
 
 
@@ -179,25 +179,25 @@ def _saving(written: Written, vectors: Sequence[TestVector]) -> str:
 
 
 def _test_of(port: Port, vector: TestVector) -> str:
-    if vector.leeway.get(port.layer):
+    if vector.tolerance.get(port.layer):
         return f"is_close_{port.kind}"
     return "is_near" if port.kind == "float" else "is_same"
 
 
 def _compared(port: Port, number: int, vector: TestVector, found: str) -> str:
-    """C that compares what was found with an output: elements within a leeway, or bytes."""
+    """C that compares what was found with an output: elements within a tolerance, or bytes."""
     test, array = _test_of(port, vector), f"{port.parameter}_{number}"
     count = f"sizeof {array}" if test == "is_same" else str(port.elements)
-    leeway = f", {_leeway(port, vector)}" if test.startswith("is_close") else ""
-    return f"failed |= !{test}({found}, {array}, {count}{leeway});"
+    tolerance = f", {_tolerance(port, vector)}" if test.startswith("is_close") else ""
+    return f"failed |= !{test}({found}, {array}, {count}{tolerance});"
 
 
-def _leeway(port: Port, vector: TestVector) -> str:
-    leeway = vector.leeway[port.layer]
+def _tolerance(port: Port, vector: TestVector) -> str:
+    tolerance = vector.tolerance[port.layer]
     if port.kind != "float":
-        return str(int(leeway))
+        return str(int(tolerance))
     largest = float(np.abs(vector.outputs[port.layer]).max(initial=0))
-    return number_text(leeway + 1e-5 * largest)
+    return number_text(tolerance + 1e-5 * largest)
 
 
 _TESTS = {
@@ -249,16 +249,16 @@ def _run_of(written: Written, number: int) -> str:
 
 def _close(kind: str) -> str:
     """C that compares integers of a type, which may begin anywhere."""
-    leeway = "float" if kind == "float" else "int32_t"
+    tolerance = "float" if kind == "float" else "int32_t"
     return f"""/* Behind computed numbers that were rounded, a step more or less may follow. */
 static int is_close_{kind}(const void *numbers, const {kind} *wanted, int32_t count,
-                           {leeway} leeway)
+                           {tolerance} tolerance)
 {{
     {kind} found;
     int32_t i;
     for (i = 0; i < count; i++) {{
         memcpy(&found, (const char *)numbers + sizeof found * (size_t)i, sizeof found);
-        if (!(found <= wanted[i] + leeway && found >= wanted[i] - leeway)) {{
+        if (!(found <= wanted[i] + tolerance && found >= wanted[i] - tolerance)) {{
             return 0;
         }}
     }}
@@ -299,7 +299,7 @@ def _by_rows(written: Written, number: int, vector: TestVector) -> list[str]:
 SHARE = 2.0**-20  # of the range of a tensor: errors of sums in single precision
 
 
-def leeways(
+def tolerances(
     model: Model, frame: Mapping[str, Array], outputs: Mapping[str, Array]
 ) -> dict[str, float]:
     """Return for each output how far its elements may lie from those that are given; mostly zero."""

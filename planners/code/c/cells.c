@@ -128,14 +128,17 @@ static void recur_from_kept(const run *r, const layer *l, range rows, range colu
     finish_region(l, &out, rows, columns);
 }
 
-/* A filter over time in low rank, of which the last place in time counts: `rank` features for each
-   unit. least, most: of what is kept, which is stored with a zero point and wraps around there. */
+/* A filter over time in low rank: `rank` features for each unit, each of so many places in time, with
+   weights from the oldest on. Those before the newest stay from frame to frame, in elements or in twice
+   as many; where none stays, there is one place. least, most: of what is kept, which is stored with a
+   zero point and wraps around there. */
 typedef struct {
     const trained *matrix;
-    const int16_t *last;
+    const int16_t *filters;
     const bias_sum *bias;
     int32_t units, rank, elements, zero_in, zero_kept, zero_out, least, most;
     int32_t multiplier, exponent, out_multiplier, out_exponent;
+    int32_t places, is_wide;
 } filtering;
 
 /* What is kept of a feature. */
@@ -147,68 +150,33 @@ static int32_t kept_of(const filtering *p, int32_t sum)
     return found - p->zero_kept;
 }
 
-static void filter_in_time(const run *r, const layer *l, range rows, range columns)
-{
-    const filtering *p = l->parameters;
-    view in = input_view(r, l, 0), out = output_view(r, l);
-    const element *from = row_at(&in, 0);
-    element *to = row_at(&out, 0);
-    int64_t sum = 0;
-    int32_t first, i, count = p->units * p->rank;
-    for (first = 0; first < count; first += BLOCK) {
-        int32_t block = smaller(BLOCK, count - first), sums[BLOCK];
-        begin_sums(sums, NULL, 0, block);
-        add_row(sums, from, p->zero_in, p->matrix + first * p->elements, p->elements, block,
-                   p->elements);
-        for (i = 0; i < block; i++) {
-            int32_t unit = (first + i) / p->rank;
-            sum += (int64_t)p->last[first + i] * kept_of(p, sums[i]);
-            if ((first + i + 1) % p->rank == 0) {
-                sum += p->bias[unit];
-                to[unit] = stored(rescaled((int32_t)sum, p->out_multiplier, p->out_exponent) +
-                                  p->zero_out);
-                sum = 0;
-            }
-        }
-    }
-    finish_region(l, &out, rows, columns);
-}
-
-/* As filtering, of all places in time: those before the newest stay from frame to frame, those of a
-   feature from the oldest on, in elements or in twice as many. */
-typedef struct {
-    filtering of;
-    int32_t places, is_wide;
-} filtering_kept;
-
-static int32_t place_of(const filtering_kept *p, const element *kept, int32_t place)
+static int32_t place_of(const filtering *p, const element *kept, int32_t place)
 {
     return p->is_wide ? cell_of(kept, place) : kept[place];
 }
 
 /* What a feature adds up over time; its newest place becomes the last that stays. */
-static int64_t sum_in_time(const filtering_kept *p, element *kept, const int16_t *with, int32_t newest)
+static int64_t sum_in_time(const filtering *p, element *kept, const int16_t *with, int32_t newest)
 {
-    int32_t place, stays = p->places - 1, unit = p->is_wide ? 2 : 1, zero = p->of.zero_kept;
+    int32_t place, stays = p->places - 1, unit = p->is_wide ? 2 : 1;
     int64_t sum = (int64_t)with[stays] * newest;
     for (place = 0; place < stays; place++) {
-        sum += (int64_t)with[place] * (place_of(p, kept, place) - zero);
+        sum += (int64_t)with[place] * (place_of(p, kept, place) - p->zero_kept);
     }
     if (stays) {
         copy_elements(kept, kept + unit, (stays - 1) * unit);
         if (p->is_wide) {
-            keep_cell(kept, stays - 1, newest + zero);
+            keep_cell(kept, stays - 1, newest + p->zero_kept);
         } else {
-            kept[stays - 1] = (element)(newest + zero);
+            kept[stays - 1] = (element)(newest + p->zero_kept);
         }
     }
     return sum;
 }
 
-static void filter_from_kept(const run *r, const layer *l, range rows, range columns)
+static void filter_in_time(const run *r, const layer *l, range rows, range columns)
 {
-    const filtering_kept *k = l->parameters;
-    const filtering *p = &k->of;
+    const filtering *p = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);
     const element *from = row_at(&in, 0);
     element *to = row_at(&out, 0), *kept = r->arena + l->strip_offset;
@@ -220,9 +188,9 @@ static void filter_from_kept(const run *r, const layer *l, range rows, range col
         add_row(sums, from, p->zero_in, p->matrix + first * p->elements, p->elements, block,
                    p->elements);
         for (i = 0; i < block; i++) {
-            int32_t unit = (first + i) / p->rank, feature = first + i;
-            sum += sum_in_time(k, kept + feature * (k->places - 1) * (k->is_wide ? 2 : 1),
-                               p->last + feature * k->places, kept_of(p, sums[i]));
+            int32_t feature = first + i, unit = feature / p->rank;
+            sum += sum_in_time(p, kept + feature * (p->places - 1) * (p->is_wide ? 2 : 1),
+                               p->filters + feature * p->places, kept_of(p, sums[i]));
             if ((feature + 1) % p->rank == 0) {
                 sum += p->bias[unit];
                 to[unit] = stored(rescaled((int32_t)sum, p->out_multiplier, p->out_exponent) +

@@ -352,15 +352,17 @@ def _gate(
 
 
 def _svdf(one: Described, operator: op.QuantizedSvdf) -> Call:
-    """A filter over time in low rank, of which the last place in time counts."""
+    """A filter over time in low rank; of one that keeps nothing the last place in time counts."""
     given, result, state = given_types(one), result_types(one), operator.state
     filters = one.layer.stored_as("filters").quantization
     if one.inputs[0].is_map or not result.is_fixed_point or filters is None:
         raise one.refusal("of quantised integers that are a map, or rescaled in single precision")
     limits = np.iinfo(state.element.value)
     keeps = bool(operator.kept(one.inputs))
-    places = one.weights["filters"] if keeps else one.weights["filters"][:, -1]
-    fields = (
+    places = one.weights["filters"] if keeps else one.weights["filters"][:, -1:]
+    return one.call(
+        "filter_in_time",
+        "filtering",
         one.symbol("matrix", one.weights["matrix"]),
         one.symbol("filters", places.astype(np.int16)),
         one.symbol("bias", one.weights["bias"].astype(np.int32)),
@@ -368,12 +370,8 @@ def _svdf(one: Described, operator: op.QuantizedSvdf) -> Call:
         *(given.zero_point, state.zero_point, result.zero_point, limits.min, limits.max),
         *multiplier(svdf_ratio(given, stored_types(one, "matrix"), state)),
         *multiplier(svdf_ratio(state, filters, result)),
+        *(places.shape[1], state.element is Element.INT16),
     )
-    if not keeps:
-        return one.call("filter_in_time", "filtering", *fields)
-    one.tables.wanted.add("filtering")
-    is_wide = state.element is Element.INT16
-    return one.call("filter_from_kept", "filtering_kept", fields, operator.places, is_wide)
 
 
 def _streamed_product(one: Described, operator: op.StreamedProduct) -> Call:

@@ -20,7 +20,7 @@ from planners.code.parts import (
     SINGLES,
     defined_names,
 )
-from planners.code.vectors import leeways, random_frame
+from planners.code.vectors import random_frame, tolerances
 from planners.memory.answer import INPUTS
 from planners.memory.fit import fit
 from tests.cnn2csdf.execution.random_networks import models
@@ -151,7 +151,7 @@ def test_kernels_for_real_numbers_have_names_of_their_own_among_integers():
         assert as_real(name) == name
 
 
-def test_only_outputs_behind_rounded_numbers_have_a_leeway():
+def test_only_outputs_behind_rounded_numbers_have_a_tolerance():
     builder = NetworkBuilder("ways")
     last = builder.add(op.Convolution(filters=4, window=WINDOW), builder.input((3, 6, 6)))
     builder.output(last, name="integers")
@@ -162,7 +162,7 @@ def test_only_outputs_behind_rounded_numbers_have_a_leeway():
     mixing = Mixing(0, Arithmetic.SINGLE_PRECISION, Element.INT16, REAL_KINDS)
     model = mixing.mixed(builder.network())
     frame = random_frame(model.network, 0)
-    found = leeways(model, frame, run_layer_by_layer(model, frame))
+    found = tolerances(model, frame, run_layer_by_layer(model, frame))
     assert found["integers"] == found["real"] == 0
     # numbers lie between two of 65536 integers now and then, which moves a sum by a step or so
     assert 0 < found["behind"] <= 8
