@@ -228,7 +228,7 @@ def conclusions(found: Sequence[Speeds]) -> str:
         f"{sum(speeds[2] >= speeds[1] for speeds in column)} of {len(found)} ({way})"
         for way, column in zip(ways, zip(*(one[3:] for one in found), strict=True), strict=True)
     ]
-    return f"""What Table 6.6 concludes from its speeds:
+    return f"""Conclusions that Table 6.6 draws from its speeds:
 
 - The least memory costs little speed. Of application 1 it costs {", ".join(costs)}: the data sheet
   reverses this conclusion, the fit keeps it.
