@@ -16,23 +16,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import replace
+from itertools import combinations, islice
 from typing import NamedTuple
 
 from cnn2csdf import operators as op
-from cnn2csdf.network import Network
-from cnn2csdf.weights import Model
-from csdf.arguments import Positive, public
-from csdf.errors import InvalidArgument, InvalidNetwork
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.parameters import multiply_accumulates
+from csdf.errors import InvalidArgument
 from csdf.search.pareto import improving
-from csdf.model.shown import Shown
-from csdf.status import Reason, Status, Why, because
+from csdf.status import Reason, Why, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 from planners.arena.problem import loads
+from planners.memory.answer import SlowTraffic
 from planners.memory.labels import ANY_WORK, GroupLabels, Labels, Limits
 from planners.memory.line_buffers import Keeping, kept_rows
-from planners.memory.moves import Moves, made_by_rows
+from planners.memory.moves import LONGEST_STAGE, Moves, batches, made_by_rows
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.placement import GroupBytes, placed
 from planners.memory.plain_plans import whole_tensors
@@ -51,6 +50,8 @@ from planners.plan.plan import (
     StreamingPlan,
 )
 
+MOST_ORDERS = 24  # of layers, all of which are tried
+MOST_CHOSEN = 8  # tensors of which all sets are tried in fast memory
 MOST_LABELS = 256  # sets of tensors in fast memory at a place of the order
 MOST_WAYS = 3  # from least bytes to least work, of stages between two separators
 WIDTH = 12  # labels inside a group, as the first search of csdf fit has
@@ -69,45 +70,21 @@ class MemoriesWhy(Why):
 
     ALL_FAST = "all tensors lie in fast memory, and nothing moves"
     BOUND = "no schedule moves less"
-    LEAST = "no plan of these groups moves less: rows, strips, whole layers"
-    LABELS = "groups of rows, strips and whole layers; some sets of tensors were not followed"
-    PLACED = "of these groups some move less, for which no offsets were found"
+    LEAST = "least of the groups that were looked at: row by row, strips, whole layers"
+    LABELS = "row by row, strips, whole layers; some sets of tensors in fast memory were left out"
+    PLACED = "row by row, strips, whole layers; plans that move less found no offsets"
     BY_THEN = "the best by then: {end}"
     NONE = "no group that works layer {layer!r} fits into {fast} bytes of fast memory"
     SLOW = "the plan takes {needed} bytes of slow memory"
 
 
-@public
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoriesFit(Shown):
-    """A plan of a network in fast and slow memory, and what others move.
-
-    plan: None where none was found. lower_bound: bytes that any schedule moves to and from slow
-    memory. all_slow: that layers move that work one after another with all tensors in slow memory,
-    each read once by a layer. greedy: with the largest tensors there until the others fit.
-    """
-
-    network: str
-    memories: tuple[Memory, ...]
-    plan: StreamingPlan | None
-    lower_bound: int
-    all_slow: int
-    greedy: int
-    status: Status
-    reason: Reason
-
-    @property
-    def slow_bytes(self) -> int | None:
-        """Bytes of a frame to and from slow memory."""
-        return None if self.plan is None else self.plan.slow_bytes
-
-
 class Group(NamedTuple):
     """Layers of the order from begin to before end, as stages, and what they need of fast memory.
 
-    streamed: the tensor of which rows are copied into a ring. rings: rows of each. fast: bytes of rings,
-    sums and strips. read: tensors from outside with the bytes that a frame reads of each.
-    in_place: those that may be read where they lie. results: tensors that others need.
+    streamed: the tensor of which rows are copied into a ring. rings: rows of each. fast: bytes of
+    rings, sums and strips. read: tensors from outside with the bytes that a frame reads of each.
+    in_place: those that may be read where they lie. results: tensors that others need. fixed: those
+    of them that the group reads itself, which have to lie in fast memory.
     """
 
     begin: int
@@ -121,126 +98,147 @@ class Group(NamedTuple):
     read: dict[str, int]
     in_place: Names
     results: tuple[str, ...]
+    fixed: Names
 
 
 class Label(NamedTuple):
     """The least slow bytes, then work, with which a set of tensors lies in fast memory.
 
-    before: the label and group that lead here, and the results of that group in fast memory.
+    before: the label and group that lead here, and results of that group in fast memory.
     """
 
     slow: int
     work: int
-    before: tuple[Names, Group] | None
+    before: tuple[Names, Group, Names] | None
 
 
-@public
-def fit_memories(
-    network: Network | Model,
-    memories: Sequence[Memory],
-    *,
-    element_bytes: Positive | None = None,
-    budget: Budget = None,
-) -> MemoriesFit:
+class InMemories(NamedTuple):
+    """The plan, None where none was found, what is known of others, and what it moves beside them."""
+
+    plan: StreamingPlan | None
+    reason: Reason
+    traffic: SlowTraffic
+
+
+def planned_in_memories(
+    network: Network, memories: Sequence[Memory], element_bytes: int | None, budget: Budget
+) -> InMemories:
     """Return the plan of a network with the least bytes moved to and from slow memory.
 
-    memories: a fast one and a slow one, each with its size. Inputs lie where the plan says before a
-    frame begins; results stay where they are made. budget: a stop, or seconds; then the best by then.
-    Raises InvalidArgument for other memories, InvalidNetwork for a network that keeps a state.
+    Inputs lie where the plan says before a frame begins; results stay where they are made. budget: a
+    stop, or seconds; then the best by then. Raises InvalidArgument for other memories than a fast and
+    a slow one, InvalidNetwork for a network that keeps a state.
     """
-    network = network.network if isinstance(network, Model) else network
     if [one.is_slow for one in memories] != [False, True] or memories[0].name == memories[1].name:
         found = ", ".join(f"{one.name}{' (slow)' * one.is_slow}" for one in memories)
         raise InvalidArgument(
             f"memories {found}; expected a fast one and then a slow one, such as sram=64kB and "
             "psram=2MB:slow"
         )
-    if network.keeps_state:
-        raise InvalidNetwork(
-            f"network {network.name!r} keeps a state; plan it in one memory with --ram"
-        )
-    return _Planning(network, memories, element_bytes, stop_of(budget)).answer()
+    course, stop = topological_order(network), stop_of(budget)
+    table = StageTable(network, element_bytes=element_bytes)
+    sizes = {name: table.tensor_bytes(name) for name in (*course.layers, *course.others)}
+    fast, slow = (one.size for one in memories)
+    bound = least_slow_bytes(course, table, fast)
+    once = sum(multiply_accumulates(one, network.input_shapes(one)) for one in network.layers)
+    plan, reason = _planned_within(Groups(course, table, fast, stop, longest=1), memories, sizes)
+    for order in orders(network):
+        if plan is not None and plan.slow_bytes == bound and plan.multiply_accumulates == once:
+            break
+        groups = Groups(topological_order(order), table.of(order), fast, stop)
+        other, reason = _planned_within(groups, memories, sizes)
+        if other is not None and (plan is None or _rank(other) < _rank(plan)):
+            plan = other
+        if stop.is_over():
+            break
+    if plan is not None and (needed := plan.memories[1].size) > slow:
+        plan, reason = None, because(MemoriesWhy.SLOW, needed=needed)
+    if plan is not None and plan.slow_bytes == bound:
+        reason = because(MemoriesWhy.BOUND if bound else MemoriesWhy.ALL_FAST)
+    traffic = SlowTraffic(
+        memories=tuple(memories),
+        moved=None if plan is None else plan.slow_bytes,
+        lower_bound=bound,
+        all_slow=slow_bytes_of_whole_layers(course, sizes, frozenset()),
+        greedy=greedy_split(course, table, sizes, fast),
+    )
+    return InMemories(plan, reason, traffic)
 
 
-class _Planning:
-    """The search for one network in two memories."""
+def _rank(plan: StreamingPlan) -> tuple[int, int]:
+    """Fewer slow bytes first, then less work."""
+    return plan.slow_bytes, plan.multiply_accumulates
 
-    def __init__(
-        self, network: Network, memories: Sequence[Memory], element_bytes: int | None, stop: Stop
-    ) -> None:
-        self._network = network
-        self._memories = tuple(memories)
-        self._course = topological_order(network)
-        self._table = StageTable(network, element_bytes=element_bytes)
-        self._stop = stop
-        self._sizes = {name: self._table.tensor_bytes(name) for name in self._course.layers}
-        self._sizes |= {name: self._table.tensor_bytes(name) for name in self._course.others}
 
-    def answer(self) -> MemoriesFit:
-        fast, slow = (one.size for one in self._memories)
-        bound = least_slow_bytes(self._course, self._sizes, fast)
-        groups = Groups(self._course, self._table, fast, self._stop)
-        plan, reason = self._planned(groups, bound)
-        if plan is None:
-            status = Status.UNKNOWN
-        elif plan.memories[1].size > slow:
-            reason = because(MemoriesWhy.SLOW, needed=plan.memories[1].size)
-            status, plan = Status.UNKNOWN, None
-        else:
-            is_least = plan.slow_bytes == bound
-            status = Status.OPTIMAL if is_least else Status.FEASIBLE
-            if is_least:
-                why = MemoriesWhy.ALL_FAST if not bound else MemoriesWhy.BOUND
-                reason = because(why)
-        return MemoriesFit(
-            network=self._network.name,
-            memories=self._memories,
-            plan=plan,
-            lower_bound=bound,
-            all_slow=slow_bytes_of_whole_layers(self._course, self._sizes, frozenset()),
-            greedy=greedy_split(self._course, self._table, self._sizes, fast),
-            status=status,
-            reason=reason,
-        )
+def orders(network: Network) -> Iterator[Network]:
+    """Yield a network with its layers in all topological orders, where they are few; its own first."""
+    ends = network.inputs, network.outputs
+    layers = [one for one in network.layers if one not in ends[0] and one not in ends[1]]
+    found = list(islice(_orders(layers), MOST_ORDERS + 1))
+    for order in found if len(found) <= MOST_ORDERS else [layers]:
+        yield replace(network, layers=(*ends[0], *order, *ends[1]))
 
-    def _planned(self, groups: Groups, bound: int) -> tuple[StreamingPlan | None, Reason]:
-        """The plan with the least slow bytes whose offsets fit, and what is known of others."""
-        fast = capacity = self._memories[0].size
-        best: StreamingPlan | None = None
-        first: int | None = None
-        reason = because(MemoriesWhy.LEAST)
-        try:
-            for _ in range(MOST_ATTEMPTS):
-                search = Search(self._course, self._sizes, groups, capacity, self._stop)
-                chain, is_complete = search.chain()
-                if not is_complete:
+
+def _orders(layers: Sequence[Layer]) -> Iterator[list[Layer]]:
+    """All topological orders, that of the layers first."""
+    if not layers:
+        yield []
+    left = {one.name for one in layers}
+    for one in layers:
+        if left.isdisjoint(one.inputs):
+            for rest in _orders([other for other in layers if other is not one]):
+                yield [one, *rest]
+
+
+def _planned_within(
+    groups: Groups, memories: Sequence[Memory], sizes: dict[str, int]
+) -> tuple[StreamingPlan | None, Reason]:
+    """The plan with the least slow bytes whose offsets fit, and what is known of others."""
+    fast = capacity = memories[0].size
+    best: StreamingPlan | None = None
+    first: int | None = None
+    reason = because(MemoriesWhy.LEAST)
+    try:
+        for _ in range(MOST_ATTEMPTS):
+            search = Search(groups, sizes, capacity)
+            chain = search.chain()
+            if chain is None:
+                if best is None:
+                    reason = because(MemoriesWhy.NONE, layer=search.stuck_at, fast=capacity)
+                break
+            plan = plan_in_memories(groups.course, groups.table, memories, chain)
+            first = plan.slow_bytes if first is None else first
+            taken = plan.memories[0].size
+            if taken <= fast:
+                best = plan
+                if not search.is_complete:
                     reason = because(MemoriesWhy.LABELS)
-                if chain is None:
-                    if best is None:
-                        reason = because(MemoriesWhy.NONE, layer=search.stuck_at, fast=capacity)
-                    break
-                plan = plan_in_memories(self._course, self._table, self._memories, chain)
-                first = plan.slow_bytes if first is None else first
-                taken = plan.memories[0].size
-                if taken <= fast and (best is None or plan.slow_bytes < best.slow_bytes):
-                    best = plan
-                if taken <= fast:
-                    break
-                capacity -= max(taken - fast, fast // 64)
-        except ENDS as end:
-            reason = because(MemoriesWhy.BY_THEN, end=reason_of(end))
-        if best is not None and first is not None and first < best.slow_bytes:
-            reason = because(MemoriesWhy.PLACED)
-        return best, reason
+                elif first < plan.slow_bytes:
+                    reason = because(MemoriesWhy.PLACED)
+                break
+            capacity -= max(taken - fast, fast // 64)
+    except ENDS as end:
+        reason = because(MemoriesWhy.BY_THEN, end=reason_of(end))
+    return best, reason
 
 
 class Groups:
     """The groups that begin at each place of the order, and need no more than so many bytes."""
 
-    def __init__(self, course: TopologicalOrder, table: StageTable, fast: int, stop: Stop) -> None:
-        self._course, self._table, self._fast, self._stop = course, table, fast, stop
+    def __init__(
+        self,
+        course: TopologicalOrder,
+        table: StageTable,
+        fast: int,
+        stop: Stop,
+        *,
+        longest: int | None = None,
+    ) -> None:
+        """Take bytes of fast memory. longest: layers of a group, if they are limited."""
+        self.course, self.table, self.stop, self._fast = course, table, stop, fast
         self.layers = course.layers[1:]
-        self.last_read = {name: -1 for name in (*course.layers, *course.others)}
+        self._longest = longest
+        self.last_read = dict.fromkeys((*course.layers, *course.others), -1)
         for number, name in enumerate(self.layers):
             for source in course.network.layer(name).inputs:
                 self.last_read[source] = number
@@ -254,9 +252,11 @@ class Groups:
     def at(self, begin: int) -> list[Group]:
         """Return the groups whose first layer is that of this number."""
         if begin not in self._found:
-            self._stop.look()
-            found = [*self._runs(begin), *self._with_strips(begin)]
-            kept = {}
+            self.stop.look()
+            found = list(self._runs(begin))
+            if self._longest is None:
+                found += [*self._single_stages(begin), *self._with_strips(begin)]
+            kept: dict[tuple[int, str | None, Names], list[Group]] = {}
             for one in sorted(found, key=lambda one: (one.fast, one.work)):
                 key = one.end, one.streamed, one.in_place
                 if key not in kept or one.work < kept[key][-1].work:
@@ -266,11 +266,14 @@ class Groups:
 
     def _runs(self, begin: int) -> Iterator[Group]:
         """Layers row by row, each a stage: as many as fit; a single one as a whole, too."""
-        network = self._course.network
-        layer = self.layers[begin]
-        yield from self._ways(begin, begin + 1, (Stage(layers=(layer,), rows=self._table.height(layer)),))
+        network = self.course.network
+        first = self.layers[begin]
+        whole = Stage(layers=(first,), rows=self.table.height(first))
+        yield from self._ways(begin, begin + 1, (whole,))
         stages: list[Stage] = []
-        for end in range(begin + 1, min(len(self.layers), begin + LONGEST_RUN) + 1):
+        for end in range(
+            begin + 1, min(len(self.layers), begin + (self._longest or LONGEST_RUN)) + 1
+        ):
             layer = network.layer(self.layers[end - 1])
             mode = Mode.ACCUMULATING if sums_over_rows(network, layer) else Mode.ROWS
             stages.append(Stage(layers=(layer.name,), rows=1, mode=mode))
@@ -278,6 +281,16 @@ class Groups:
             yield from found
             if not found:
                 return
+
+    def _single_stages(self, begin: int) -> Iterator[Group]:
+        """Several layers as one stage, with strips or feature map by feature map."""
+        for end in range(begin + 2, min(len(self.layers), begin + LONGEST_STAGE) + 1):
+            layers = self.layers[begin:end]
+            if self.table.can_go_by_channels(layers):
+                yield from self._ways(begin, end, (Stage(layers=layers, mode=Mode.CHANNELS),))
+            if self.table.can_be_stage(layers):
+                for rows in batches(layers, self.table):
+                    yield from self._ways(begin, end, (Stage(layers=layers, rows=rows),))
 
     def _with_strips(self, begin: int) -> Iterator[Group]:
         """The groups of stages of several layers between separators."""
@@ -289,7 +302,7 @@ class Groups:
             search = GroupLabels(self._moves, cut, limits, is_streamed=is_streamed)
             found = defaultdict[int, list[tuple[int, int, Labels, int]]](list)
             for end, labels in search.ends():
-                self._stop.look()
+                self.stop.look()
                 numbers = zip(labels.lines.tolist(), labels.work.tolist(), strict=True)
                 found[end] += [(*both, labels, place) for place, both in enumerate(numbers)]
             for end, some in found.items():
@@ -297,25 +310,26 @@ class Groups:
                 for _, _, labels, number in best[:: -(-len(best) // MOST_WAYS)]:
                     moves = search.moves_of(labels, number)
                     stages = [stage for move in moves for stage in move.stages]
-                    yield from self._ways(begin, self._course.separators[end], stages)
+                    yield from self._ways(begin, self.course.separators[end], stages)
 
     def _ways(self, begin: int, end: int, stages: Sequence[Stage]) -> Iterator[Group]:
         """Stages with nothing copied, and with rows of each tensor that has to be, where they fit."""
-        table = self._table
+        table = self.table
         geometry = tuple(table.geometry(stage) for stage in stages)
         inside = set(self.layers[begin:end])
         read: dict[str, int] = defaultdict(int)
-        in_place, once = set[str](), dict[str, bool]()
+        in_place = set(self.last_read)
         for one in geometry:
             for name in one.stage.layers:
-                layer = table.network.layer(name)
-                for index, source in enumerate(layer.inputs):
+                for index, source in enumerate(table.network.layer(name).inputs):
                     if source not in inside:
-                        read[source] += table.tensor_bytes(source)
-                        once[source] = once.get(source, True) and self._reads_once(one, name, index)
-        in_place = {source for source, is_once in once.items() if is_once}
+                        rows = self._rows_read_once(one, name, index)
+                        read[source] += (rows or 0) * table.row_bytes(source)
+                        in_place -= {source} if rows is None else set()
         results = tuple(
-            name for name in self.layers[begin:end] if self.last_read[name] >= end or name == self.layers[end - 1]
+            name
+            for name in self.layers[begin:end]
+            if self.last_read[name] >= end or name == self.layers[end - 1]
         )
         if any(name not in {one.stage.result for one in geometry} for name in results):
             return
@@ -325,15 +339,21 @@ class Groups:
                 sizes = dict(read)
                 if streamed is not None:
                     sizes[streamed] = table.tensor_bytes(streamed)
-                yield found._replace(read=sizes, in_place=frozenset(in_place - {streamed}))
+                yield found._replace(
+                    read=sizes, in_place=frozenset(in_place.intersection(read) - {streamed})
+                )
 
-    def _reads_once(self, one: Geometry, name: str, index: int) -> bool:
-        """Whether a stage of one layer reads each byte of an input once, row after row."""
-        layer = self._table.network.layer(name)
+    def _rows_read_once(self, one: Geometry, name: str, index: int) -> int | None:
+        """How many rows of an input a stage reads, if each byte once; None where it does not."""
+        layer = self.table.network.layer(name)
+        needs = self.table.row_needs(layer, index)
+        if one.stage.mode is Mode.ACCUMULATING:
+            is_once = not isinstance(layer.operator, op.FullyConnected)
+            return needs[-1][1] - needs[0][0] if is_once else None
         if len(one.stage.layers) > 1 or not isinstance(layer.operator, READ_ONCE):
-            return False
-        needs = self._table.row_needs(layer, index)
-        return sum(end - first for first, end in needs) == self._table.height(layer.inputs[index])
+            return None
+        height = self.table.height(layer.inputs[index])
+        return height if sum(end - first for first, end in needs) == height else None
 
     def _group(
         self,
@@ -344,13 +364,15 @@ class Groups:
         results: tuple[str, ...],
     ) -> Group | None:
         """The group with exact bytes of its rings, unless they are too many."""
-        table = self._table
+        table = self.table
         firings = [one.firings for one in geometry]
         strips = [one.strip_bytes for one in geometry]
         if streamed is not None:
             firings.insert(0, made_by_rows(streamed, table.height(streamed), 1))
             strips.insert(0, 0)
-        keeping = {one.result: Keeping.RING for one in firings} | dict.fromkeys(results, Keeping.WHOLE)
+        keeping = {one.result: Keeping.RING for one in firings} | dict.fromkeys(
+            results, Keeping.WHOLE
+        )
         sizes = {one.result: table.row_bytes(one.result) for one in firings}
         kept = kept_rows(firings, sizes, strips, keeping)
         pieces = [rows * sizes[name] for name, rows in kept.rows.items()]
@@ -359,51 +381,53 @@ class Groups:
         fast = sum(pieces) + staging
         if fast > self._fast:
             return None
-        work = sum(one.work for one in geometry)
+        inside = {reading.tensor for one in firings for reading in one.readings}
         return Group(
-            begin, end, geometry, streamed, dict(kept.rows), staging, fast, work, {}, frozenset(), results
+            begin=begin,
+            end=end,
+            geometry=geometry,
+            streamed=streamed,
+            rings=dict(kept.rows),
+            staging=staging,
+            fast=fast,
+            work=sum(one.work for one in geometry),
+            read={},
+            in_place=frozenset(),
+            results=results,
+            fixed=frozenset(inside.intersection(results)),
         )
 
 
 class Search:
     """Labels along the order, in so many bytes of fast memory."""
 
-    def __init__(
-        self,
-        course: TopologicalOrder,
-        sizes: dict[str, int],
-        groups: Groups,
-        capacity: int,
-        stop: Stop,
-    ) -> None:
-        self._course, self._sizes, self._groups = course, sizes, groups
-        self._capacity, self._stop = capacity, stop
+    def __init__(self, groups: Groups, sizes: dict[str, int], capacity: int) -> None:
+        self._groups, self._sizes, self._capacity = groups, sizes, capacity
         self._labels: list[dict[Names, Label]] = [{} for _ in range(len(groups.layers) + 1)]
-        self._is_complete = True
+        self.is_complete = True  # whether no label was left out
         self.stuck_at = groups.layers[0]
 
-    def chain(self) -> tuple[list[tuple[Group, Names]] | None, bool]:
-        """Return the groups, each with the tensors in fast memory while it works, and if all was seen."""
-        inputs = (self._course.at(0), *self._course.others)
-        for fast in subsets(inputs):
+    def chain(self) -> list[tuple[Group, Names]] | None:
+        """Return the groups, each with the tensors in fast memory while it works; None without any."""
+        course = self._groups.course
+        for fast in subsets((course.at(0), *course.others)):
             if self._bytes(fast) <= self._capacity:
                 self._labels[0][fast] = Label(0, 0, None)
         for place, labels in enumerate(self._labels[:-1]):
-            self._stop.look()
+            self._groups.stop.look()
             if labels:
                 self.stuck_at = self._groups.layers[place]
                 self._follow(place)
         last = self._labels[-1]
         if not last:
-            return None, self._is_complete
-        fast = min(last, key=lambda one: (last[one][:2], sorted(one)))
-        return self._traced(fast), self._is_complete
+            return None
+        return self._traced(min(last, key=lambda one: (last[one][:2], sorted(one))))
 
     def _follow(self, place: int) -> None:
         """Extend the labels of a place by all groups that begin there."""
         labels = self._labels[place]
         if len(labels) > MOST_LABELS:
-            self._is_complete = False
+            self.is_complete = False
             least = sorted(labels, key=lambda one: (labels[one][:2], sorted(one)))
             labels = self._labels[place] = {one: labels[one] for one in least[:MOST_LABELS]}
         for group in self._groups.at(place):
@@ -418,10 +442,9 @@ class Search:
             return
         slow = label.slow + sum(group.read[name] for name in away)
         room = self._capacity - group.fast - self._bytes(fast)
-        for here in subsets(group.results):
+        for chosen in subsets([one for one in group.results if one not in group.fixed]):
+            here = group.fixed | chosen
             if self._bytes(here) > room:
-                continue
-            if any(name in self._read_inside(group) for name in group.results if name not in here):
                 continue
             total = slow + sum(self._sizes[name] for name in group.results if name not in here)
             live = frozenset(one for one in fast | here if self._groups.last_read[one] >= group.end)
@@ -429,11 +452,6 @@ class Search:
             if known is None or (total, label.work + group.work) < known[:2]:
                 found = Label(total, label.work + group.work, (fast, group, here))
                 self._labels[group.end][live] = found
-
-    def _read_inside(self, group: Group) -> Names:
-        return frozenset(
-            reading.tensor for one in group.geometry for reading in one.firings.readings
-        )
 
     def _bytes(self, names: Iterable[str]) -> int:
         return sum(self._sizes[name] for name in names)
@@ -449,29 +467,48 @@ class Search:
 
 
 def subsets(names: Sequence[str]) -> Iterator[Names]:
-    """Yield all sets of some names, the largest first."""
+    """Yield all sets of some names, the largest first; of too many the first ones, up to each."""
+    if len(names) > MOST_CHOSEN:
+        yield from (frozenset(names[:count]) for count in range(len(names), -1, -1))
+        return
     for count in range(len(names), -1, -1):
         yield from map(frozenset, combinations(names, count))
 
 
-def least_slow_bytes(course: TopologicalOrder, sizes: dict[str, int], fast: int) -> int:
-    """Return slow bytes of any schedule of whole inputs and results: of those that cannot lie in fast memory.
+def least_slow_bytes(course: TopologicalOrder, table: StageTable, fast: int) -> int:
+    """Return slow bytes of any schedule that moves rows and computes no row that nothing needs.
 
-    Inputs are there together before the first layer works, results behind the last.
+    They are those of inputs and results that cannot lie whole in fast memory. Inputs are there
+    together before the first layer works, results behind the last.
     """
     found = 0
+    needed = _needed_bytes(course, table)
     for names in ((course.at(0), *course.others), tuple(course.results)):
-        least = sum(sizes[name] for name in names)
-        for staying in subsets(names):
-            if sum(sizes[name] for name in staying) <= fast:
-                least = min(least, sum(sizes[name] for name in names if name not in staying))
-        found += least
+        if len(names) > MOST_CHOSEN:
+            found += max(0, sum(needed[name] for name in names) - fast)
+            continue
+        found += min(
+            sum(needed[name] for name in names if name not in staying)
+            for staying in subsets(names)
+            if sum(map(table.tensor_bytes, staying)) <= fast
+        )
     return found
 
 
-def slow_bytes_of_whole_layers(
-    course: TopologicalOrder, sizes: dict[str, int], fast: Names
-) -> int:
+def _needed_bytes(course: TopologicalOrder, table: StageTable) -> dict[str, int]:
+    """Bytes of the rows of each tensor that the results of the network need."""
+    rows: dict[str, set[int]] = {name: set() for name in (*course.layers, *course.others)}
+    for name in course.results:
+        rows[name].update(range(table.height(name)))
+    for name in reversed(course.layers):
+        layer = course.network.layer(name)
+        for index, source in enumerate(layer.inputs):
+            needs = table.row_needs(layer, index)
+            rows[source].update(*(range(*needs[row]) for row in rows[name]))
+    return {name: len(some) * table.row_bytes(name) for name, some in rows.items()}
+
+
+def slow_bytes_of_whole_layers(course: TopologicalOrder, sizes: dict[str, int], fast: Names) -> int:
     """Return slow bytes where each layer works whole: once for its result, once for each input."""
     found = 0
     for name in course.layers[1:]:
@@ -514,7 +551,8 @@ def plan_in_memories(
         slow_bytes += sum(size for name, size in group.read.items() if name not in fast)
         slow_bytes += sum(table.tensor_bytes(one) for one in group.results if one not in fast)
         buffers += [(one, False) for one in _inside(table, group, number)]
-    widest = max(ACCUMULATOR_BYTES, *map(table.bytes_of, course.layers))
+    element = max(map(table.bytes_of, course.layers))
+    widest = max(ACCUMULATOR_BYTES, element)
     offsets = dict[str, int]()
     taken: list[int] = []
     for is_slow in (False, True):
@@ -530,12 +568,14 @@ def plan_in_memories(
             )
             for one in here
         ]
-        live = [sum(one.size for one in here if one.begin <= n < one.end) for n in range(len(chain))]
+        live = [
+            sum(one.size for one in here if one.begin <= n < one.end) for n in range(len(chain))
+        ]
         found = placed(pieces, [], enough=max(live))
         begin = sum(taken)
         offsets |= {name: begin + at for name, at in found.items()}
         end = max((found[one.name] + one.size for one in here), default=0)
-        taken.append(end if is_slow else -(-end // widest) * widest)
+        taken.append(end if is_slow else -(-end // element) * element)
     return StreamingPlan(
         network=course.network.name,
         element_bytes=table.element_bytes,
@@ -543,9 +583,7 @@ def plan_in_memories(
         buffers=tuple(replace(one, offset=offsets[one.name]) for one, _ in buffers),
         arena_bytes=sum(taken),
         multiply_accumulates=sum(group.work for group, _ in chain),
-        memories=tuple(
-            replace(one, size=size) for one, size in zip(memories, taken, strict=True)
-        ),
+        memories=tuple(replace(one, size=size) for one, size in zip(memories, taken, strict=True)),
         slow_bytes=slow_bytes,
     )
 
@@ -579,9 +617,7 @@ def _inside(table: StageTable, group: Group, number: int) -> Iterator[StreamBuff
     yield _buffer(name, Kind.STAGING, last, group.staging, number, number + 1)
 
 
-def _buffer(
-    name: str, kind: Kind, tensor: str, size: int, begin: int, end: int
-) -> StreamBuffer:
+def _buffer(name: str, kind: Kind, tensor: str, size: int, begin: int, end: int) -> StreamBuffer:
     return StreamBuffer(
         name=name, kind=kind, tensor=tensor, rows=0, size=size, offset=0, begin=begin, end=end
     )

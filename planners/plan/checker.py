@@ -406,7 +406,7 @@ class _Checked:
             )
 
     def _require_memories(self) -> None:
-        """Require that each buffer of the arena lies in one memory, and only whole tensors in a slow one."""
+        """Require each buffer in one memory, and only whole tensors in a slow one."""
         plan = self._plan
         if not plan.memories:
             return
