@@ -29,7 +29,7 @@ def memories(fast, slow=10**7):
 
 
 def small_case(random):
-    """One or two layers, sometimes three, and a fast memory that is too small for some of them."""
+    """A network of up to three layers, and a fast memory too small for some of its tensors."""
     builder = NetworkBuilder("small")
     shape = random.randint(1, 3), random.randint(3, 8), random.randint(2, 6)
     tensors = [builder.input(shape)]
