@@ -58,7 +58,7 @@ def library(
             **source_files(written),
             "main.c": test_program(written, vectors),
             **target_files(),
-            "Makefile": makefile(written.name, sources),
+            "Makefile": makefile(written.name, sources, written.memories),
             "CMakeLists.txt": cmake_lists(written.name, sources),
             "README.md": readme(written, model, plan),
         },
