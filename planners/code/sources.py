@@ -285,7 +285,7 @@ void {name}_profile_end(int stage);
 #elif defined(__ZEPHYR__)
 #include <zephyr/linker/section_tags.h>
 #define {capitals}_IN_{word.upper()} Z_GENERIC_SECTION(.ext_ram.bss)
-#elif defined({capitals}_SECTIONS) /* a linker script of your own has it */
+#elif defined({capitals}_SECTIONS) || defined(ON_TARGET) /* a linker script has it */
 #define {capitals}_IN_{word.upper()} __attribute__((section(".slow.{word}")))
 #else
 #define {capitals}_IN_{word.upper()}

@@ -76,7 +76,8 @@ def test_a_hook_copies_the_rows_that_the_plan_copies(written):
         "{ memcpy(to, from, bytes); moved += bytes; }\n"
         '__attribute__((destructor)) static void tell(void) { printf("moved %u\\n", moved); }\n'
     )
-    sources = [str(folder / name) for name in ("net.c", "net_weights.c", "main.c", "hook.c")]
+    names = ("src/net.c", "src/net_weights.c", "test/main.c", "hook.c")
+    sources = [str(folder / name) for name in names]
     flags = [
         "-std=c99",
         "-Wall",
@@ -97,7 +98,7 @@ def test_a_hook_copies_the_rows_that_the_plan_copies(written):
 
 def test_the_header_names_each_memory_and_its_place():
     model, plan = planned(integers("keyword_spotting:rows=25"), 2_000)
-    header = library(model, plan, name="net").files["net.h"]
+    header = library(model, plan, name="net").files["include/net.h"]
     fast, slow = plan.memories
     assert f"#define NET_TCM_BYTES {fast.size}\n" in header
     assert f"#define NET_PSRAM_ELEMENTS {slow.size}\n" in header
