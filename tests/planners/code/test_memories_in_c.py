@@ -84,6 +84,7 @@ def test_a_hook_copies_the_rows_that_the_plan_copies(written):
         "-Wextra",
         "-Werror",
         "-DNET_COPY",
+        f"-I{folder / 'include'}",
         "-lm",
         "-o",
         str(folder / "hook"),
