@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cnn2csdf.operators import AttentionProduct
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Array
 from planners.kernels import ranges
@@ -172,10 +173,33 @@ class Moves:
         found = list(islice(self._runs(section.layers, section.table), self.most_partitions + 1))
         if len(found) > self.most_partitions:
             yield section.move(section.stage((name,), 1) for name in section.layers)
+            yield from self._around_attention(section)
             return
         for runs in sorted(found, key=len):
             if len(runs) > 1:
                 yield from self._with_rows(section, runs)
+
+    def _around_attention(self, section: Section) -> Iterator[Move]:
+        """Yield moves in which scores, column by column, stay inside of a stage.
+
+        With the layers between scores and values alone, and with all that can join them.
+        """
+        layers, network = section.layers, section.table.network
+        for is_greedy in (False, True):
+            runs: list[tuple[str, ...]] = []
+            for name in layers:
+                layer = network.layer(name)
+                joined = (*runs[-1], name) if runs else (name,)
+                is_inner = any(
+                    isinstance(network.layer(one).operator, AttentionProduct) for one in joined[:1]
+                )
+                can_join = is_greedy or (is_inner and len(layer.inputs) <= len(joined))
+                if runs and can_join and self._is_stage(joined, section.table):
+                    runs[-1] = joined
+                else:
+                    runs.append((name,))
+            if len(runs) < len(layers):
+                yield section.move(section.stage(run, 1) for run in runs)
 
     def _runs(
         self, layers: tuple[str, ...], table: StageTable

@@ -50,6 +50,7 @@ from planners.plan.shadow_arena import (
     HeldTensor,
     JoinedTensor,
     MarkedArena,
+    rows_read,
 )
 
 SUMS = -2  # what bytes hold that are sums of the first group, one less for each further group
@@ -445,11 +446,9 @@ class _GroupRun:
         machine = self.machine
         inputs = []
         for source in layer.inputs:
-            span = ranges[source]
-            rows = [machine.get(self.tensors[source], row, layer.name) for row in range(*span)]
-            shape = machine.network.layer(source).shape
-            empty = np.empty((0, shape.width, shape.row_elements // shape.width))
-            inputs.append((Region(span, (0, shape.width)), np.stack(rows) if rows else empty))
+            span, shape = ranges[source], machine.network.layer(source).shape
+            rows = rows_read(machine.arena, self.tensors[source], span, layer.name)
+            inputs.append((Region(span, (0, shape.width)), rows))
         return inputs
 
     def _sum_channels(self, stage: RunningStage, tensor: HeldTensor) -> None:
@@ -549,9 +548,8 @@ def require_intact(
             if source in inside or not _may_meet(result, tensors[source]):
                 continue
             if not _is_in_place(layer, stage, result, tensors[source], made):
-                first, end = stage.ranges[stage.fired][source]
-                for row in range(first, end):
-                    machine.get(tensors[source], row, layer.name)
+                span = stage.ranges[stage.fired][source]
+                rows_read(machine.arena, tensors[source], span, layer.name)
 
 
 def _may_meet(result: HeldTensor, source: HeldTensor) -> bool:

@@ -394,10 +394,42 @@ static const element *operand_at(const operand *o, const view *in, int32_t y, in
 static void view_elements(const run *r, const layer *l, range rows, range columns)
 {
     view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, height = l->inputs[0].source->height, size = row_elements(&in);
-    element *to = row_at(&out, 0);
-    for (y = 0; y < height; y++) {
-        copy_elements(to + y * size, row_at(&in, y), size);
+    int32_t y, place, count, given = row_elements(&in), made = row_elements(&out);
+    for (y = rows.first; y < rows.end; y++) {
+        element *to = row_at(&out, y);
+        for (place = 0; place < made; place += count) {
+            int32_t at = y * made + place, rest = at % given;
+            count = smaller(given - rest, made - place);
+            copy_elements(to + place, row_at(&in, at / given) + rest, count);
+        }
     }
     finish_region(l, &out, rows, columns);
+}
+
+/* Places in another order, each with its channels; numbers count columns, then rows. */
+static void move_places(const run *r, const layer *l, range rows, range columns)
+{
+    const moving *m = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x;
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            int32_t from = moved(m, y * out.width + x);
+            copy_elements(row_at(&out, y) + column_at(&out, x),
+                          row_at(&in, from / in.width) + column_at(&in, from % in.width),
+                          out.channels);
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* Attention: tokens of a group, the keys that they meet, and numbers of a token and head in the second
+   input, whose heads are columns or one behind the other. */
+typedef struct {
+    int32_t tokens, keys, width;
+} attention;
+
+static const element *head_at(const view *v, int32_t row, int32_t head, int32_t width)
+{
+    return row_at(v, row) + (v->width > 1 ? column_at(v, head) : head * width);
 }

@@ -47,6 +47,16 @@ def _transpose(one: Described, operator: op.Transpose) -> Call:
     return _moving(one, one.layer.shape.dims, [strides[axis] for axis in operator.permutation])
 
 
+def _place_order(one: Described, operator: op.PlaceOrder) -> Call:
+    sizes, strides = operator.sizes, strides_of(operator.sizes)
+    digits = ([values[axis] for axis in operator.permutation] for values in (sizes, strides))
+    tables = (
+        one.table("int32_t", role, values)
+        for role, values in zip(("sizes", "strides"), digits, strict=True)
+    )
+    return one.call("move_places", "moving", len(sizes), 0, *tables)
+
+
 def _space_to_depth(one: Described, operator: op.SpaceToDepth) -> Call:
     block = operator.block
     if operator.order != "darknet":
@@ -119,6 +129,7 @@ MOVES: dict[type, Callable[[Described, Any], Call]] = {
         "depth_to_space", "blocks", operator.block, operator.order == "block first"
     ),
     op.Gather: _gather,
+    op.PlaceOrder: _place_order,
     op.Pad: lambda one, operator: pad_call(one, operator, float(operator.value)),
     op.Repeat: lambda one, operator: _picked(
         one, operator.axis, one.layer.shape.dims[operator.axis], None
