@@ -1,11 +1,11 @@
 """Tokens as rows: attention on maps whose rows are tokens and whose channels are a token's numbers.
 
 Files write attention with matrices (tokens x width), cut into heads by reshapes and transpositions.
-Here a matrix is a map of one column, which lies in memory as the matrix does; a reshape or transposition
-moves nothing any more, but says where the elements of its result lie in a map: an index map. Products
-with weights become convolutions of one place, products of two tensors work head by head (column by
-column), and every layer needs one row for a row, or all keys and values. What has no such form keeps
-the dims of the file; a view or moves lie in front of it.
+Here a matrix is a map of one column, which lies in memory as the matrix does; a reshape or
+transposition moves nothing any more, but says where the elements of its result lie in a map: an index
+map. Products with weights become convolutions of one place, products of two tensors work head by head
+(column by column), and every layer needs one row for a row, or all keys and values. What has no such
+form keeps the dims of the file; a view or moves lie in front of it.
 
 Scores, softmax and weighed values are computed as in the file: nothing changes the result.
 """
@@ -20,13 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.dtypes import Quantization, Stored
+from cnn2csdf.dtypes import Stored
 from cnn2csdf.geometry import Window
-from cnn2csdf.network import Layer, Network
-from cnn2csdf.operators.operator import operand_place
+from cnn2csdf.network import Layer
 from cnn2csdf.shape import Dims, Shape
 from cnn2csdf.weights import Array, Model
-from csdf.errors import InvalidNetwork
 from csdf.names import longer_name
 
 AXES = "CYX"  # channels, rows, columns, as in the dims of a map
@@ -46,7 +44,7 @@ Form = tuple[Dim, ...]  # of all dims of a tensor
 
 
 class Held(NamedTuple):
-    """Where a tensor of the file is: the layer that has its elements, and how they lie there."""
+    """A tensor of the file on a map: the layer that has its elements, and where each lies."""
 
     layer: str
     form: Form
@@ -133,7 +131,11 @@ class _Rewriting:
 
     def model(self) -> Model:
         """Return the model of all layers that an output needs."""
-        needed = {name for name, one in self._layers.items() if isinstance(one.operator, op.Input | op.Output)}
+        needed = {
+            name
+            for name, one in self._layers.items()
+            if isinstance(one.operator, op.Input | op.Output)
+        }
         for layer in reversed(self._layers.values()):
             if layer.name in needed:
                 needed.update(layer.inputs)
@@ -145,13 +147,13 @@ class _Rewriting:
 
     def add(self, layer: Layer) -> None:
         """Add a layer of the file, on maps where it has a form there."""
-        rule = _RULES.get(type(layer.operator))
+        rule = _RULES.get(type(layer.operator), _Rewriting.add_as_it_is)
+        if any(not isinstance(one, op.Activation) for one in layer.epilogue):
+            rule = _Rewriting.add_as_it_is
         try:
-            if rule is None or any(not isinstance(one, op.Activation) for one in layer.epilogue):
-                raise _NoForm
             rule(self, layer)
         except _NoForm:
-            self._add_as_it_is(layer)
+            self.add_as_it_is(layer)
 
     def _arrays(self, layer: Layer) -> Mapping[str, Array] | None:
         if self._given.weights is None:
@@ -198,7 +200,8 @@ class _Rewriting:
         name = longer_name(f"{source} {what}", {*self._names, *self._layers}, by=" ")
         return self._put(layer, operator, [source], name=name, is_move=True)
 
-    def _add_as_it_is(self, layer: Layer) -> None:
+    def add_as_it_is(self, layer: Layer) -> None:
+        """Add a layer in the dims of the file."""
         self._put(layer, layer.operator, [self._in_dims(one) for one in layer.inputs])
         dims = layer.shape.dims
         if layer.shape.is_map:
@@ -215,10 +218,12 @@ class _Rewriting:
         view = self._view(held, dims)
         if view is not None:
             return view
+        if len(dims) == 3 and held.form[0] == _of_axis("C", shape.channels):
+            places = [one for dim in held.form[1:] for one in dim]
+            return self._reordered(held, places, (dims[1], dims[2]))
         found = self._moved(held.layer, op.Reshape(dims=_sizes(_torn(held, shape))), "cut")
-        axes = [one for dim in held.form for one in dim]
         torn = _torn(held, shape)
-        order = tuple(torn.index(one) for dim in _split(axes, torn) for one in dim)
+        order = tuple(torn.index(one) for dim in held.form for one in dim)
         found = self._moved(found, op.Transpose(permutation=order), "turned")
         return self._moved(found, op.Reshape(dims=dims), "joined")
 
@@ -252,33 +257,43 @@ class _Rewriting:
         held = self.held(name)
         *lead, last = held.form
         shape = self.shape_of(held)
-        ends = {_of_axis("C", shape.channels), _joined([*_of_axis("X", shape.width), *_of_axis("C", shape.channels)])}
+        ends = {
+            _of_axis("C", shape.channels),
+            _joined([*_of_axis("X", shape.width), *_of_axis("C", shape.channels)]),
+        }
         if last not in ends:
             raise _NoForm
         places = [one for dim in lead for one in dim]
-        kept = [one for axis in ("YX" if last == _of_axis("C", shape.channels) else "Y") for one in _of_axis(axis, shape.height if axis == "Y" else shape.width)]
+        kept = [
+            one
+            for axis in ("YX" if last == _of_axis("C", shape.channels) else "Y")
+            for one in _of_axis(axis, shape.height if axis == "Y" else shape.width)
+        ]
         if _joined(places) == _joined(kept):
             return held
         return self._in_order(name, held, places)
 
     def _in_order(self, name: str, held: Held, places: Sequence[Digits]) -> Held:
         """The tensor on a map that has its tokens as rows, in their order."""
-        shape = self.shape_of(held)
-        if any(one.axis == "C" for one in places):
-            raise _NoForm
-        torn = [one for axis in "YX" for one in _axis_digits(axis, places, shape)]
-        order = tuple(torn.index(one) for one in places)
-        operator = op.PlaceOrder(
-            sizes=tuple(one.size for one in torn),
-            permutation=order,
-            height=shape.height * shape.width,
-            width=1,
-        )
-        found = self._moved(held.layer, operator, "in order")
+        found = self._reordered(held, places, (_size(places), 1))
         *lead, last = held.form
         rows = _cut_up((Digits("Y", 1, _size(places)),), tuple(_size(dim) for dim in lead))
         self._held[name] = Held(found, (*rows, last))
         return self._held[name]
+
+    def _reordered(self, held: Held, places: Sequence[Digits], size: tuple[int, int]) -> str:
+        """The layer with the places of a map in another order, on a map of that height and width."""
+        shape = self.shape_of(held)
+        if any(one.axis == "C" for one in places):
+            raise _NoForm
+        torn = [one for axis in "YX" for one in _axis_digits(axis, places, shape)]
+        operator = op.PlaceOrder(
+            sizes=tuple(one.size for one in torn),
+            permutation=tuple(torn.index(one) for one in places),
+            height=size[0],
+            width=size[1],
+        )
+        return self._moved(held.layer, operator, "in order")
 
     def one_column(self, held: Held) -> Held:
         """Return tokens on a map of one column, whose channels are all numbers of a token."""
@@ -304,17 +319,15 @@ def _axis_digits(axis: str, digits: Sequence[Digits], shape: Shape) -> list[Digi
 
 def _in_memory(shape: Shape) -> Dim:
     """The digits of a map in the order of memory."""
-    return _joined([one for axis in IN_MEMORY for one in _of_axis(axis, shape.dims[AXES.index(axis)])])
+    return _joined(
+        [one for axis in IN_MEMORY for one in _of_axis(axis, shape.dims[AXES.index(axis)])]
+    )
 
 
 def _torn(held: Held, shape: Shape) -> list[Digits]:
     """The digits of the form in the order of the map's dims."""
     digits = [one for dim in held.form for one in dim]
     return [one for axis in AXES for one in _axis_digits(axis, digits, shape)]
-
-
-def _split(axes: Sequence[Digits], torn: Sequence[Digits]) -> list[list[Digits]]:
-    return [[one] for one in axes if one in torn]
 
 
 def _sizes(digits: Sequence[Digits]) -> Dims:
@@ -364,7 +377,9 @@ def _as_it_lies(at: _Rewriting, layer: Layer) -> None:
 def _transpose(at: _Rewriting, layer: Layer) -> None:
     assert isinstance(layer.operator, op.Transpose)
     held = at.held(layer.inputs[0])
-    at._held[layer.name] = Held(held.layer, tuple(held.form[axis] for axis in layer.operator.permutation))
+    at._held[layer.name] = Held(
+        held.layer, tuple(held.form[axis] for axis in layer.operator.permutation)
+    )
 
 
 def _slice(at: _Rewriting, layer: Layer) -> None:
@@ -402,9 +417,9 @@ def _picked(at: _Rewriting, layer: Layer, axis: int, places: Sequence[int]) -> N
         raise _NoForm
     inner, count = digits.step, len(places)
     form = tuple(
-        tuple(
-            _renumbered(one, digits, inner, count) for one in each if one != digits
-        ) if each != dim else _of_axis_step(inner, count)
+        tuple(_renumbered(one, digits, count) for one in each if one != digits)
+        if each != dim
+        else _of_axis_step(inner, count)
         for each in held.form
     )
     name = _with_channels(at, held.layer, chosen, layer)
@@ -415,7 +430,7 @@ def _of_axis_step(step: int, size: int) -> Dim:
     return (Digits("C", step, size),) if size > 1 else ()
 
 
-def _renumbered(one: Digits, cut: Digits, inner: int, count: int) -> Digits:
+def _renumbered(one: Digits, cut: Digits, count: int) -> Digits:
     """Digits of a map of which places along some digits are left."""
     if one.axis != "C" or one.step < cut.step * cut.size:
         return one
@@ -426,9 +441,17 @@ def _with_channels(at: _Rewriting, source: str, chosen: Array, layer: Layer) -> 
     """The layer that makes some channels of another: by its filters, or a slice of its result."""
     one = at._layers[source]
     places = tuple(int(number) for number in chosen)
-    name = layer.name if layer.name not in at._layers else longer_name(f"{layer.name} {one.name}", {*at._names, *at._layers}, by=" ")
+    name = (
+        layer.name
+        if layer.name not in at._layers
+        else longer_name(f"{layer.name} {one.name}", {*at._names, *at._layers}, by=" ")
+    )
     is_made = isinstance(one.operator, op.Convolution) and one.operator.groups == 1
-    is_shifted = isinstance(one.operator, op.Elementwise) and one.operator.constant is not None and len(one.inputs) == 1
+    is_shifted = (
+        isinstance(one.operator, op.Elementwise)
+        and one.operator.constant is not None
+        and len(one.inputs) == 1
+    )
     if not one.epilogue and (is_made or is_shifted):
         inputs, operator = list(one.inputs), one.operator
         if isinstance(operator, op.Convolution):
@@ -440,16 +463,22 @@ def _with_channels(at: _Rewriting, source: str, chosen: Array, layer: Layer) -> 
             width = len(places) if constant[0] > 1 else 1
             operator = replace(operator, constant=(width, *constant[1:]))
             inputs = [_with_channels(at, inputs[0], chosen, at._layers[inputs[0]])]
-        weights = None if at._weights is None else {
-            role: array[list(places)] if array.shape[0] > 1 else array
-            for role, array in at._weights.get(source, {}).items()
-        }
+        weights = (
+            None
+            if at._weights is None
+            else {
+                role: array[list(places)] if array.shape[0] > 1 else array
+                for role, array in at._weights.get(source, {}).items()
+            }
+        )
         made = replace(one, name=name)
         stored = tuple(_chosen_of(each, places) for each in one.stored)
         return at._put(made, operator, inputs, name=name, weights=weights or {}, stored=stored)
     if places != tuple(range(places[0], places[-1] + 1)):
         operator_ = op.Gather(axis=0, places=places)
-        return at._put(replace(one, epilogue=(), stored=()), operator_, [source], name=name, is_move=True)
+        return at._put(
+            replace(one, epilogue=(), stored=()), operator_, [source], name=name, is_move=True
+        )
     cut = op.Slice(axis=0, start=places[0], stop=places[-1] + 1)
     return at._put(replace(one, epilogue=(), stored=()), cut, [source], name=name, is_move=True)
 
@@ -504,7 +533,9 @@ def _product(at: _Rewriting, layer: Layer) -> None:
     rank = len(layer.shape.dims)
     if len(left.form) != rank or len(right.form) != rank:
         raise _NoForm
-    left, right = (_with_rows(at, name, held) for name, held in zip(layer.inputs, (left, right), strict=True))
+    left, right = (
+        _with_rows(at, name, held) for name, held in zip(layer.inputs, (left, right), strict=True)
+    )
     of_left, of_right = at.shape_of(left), at.shape_of(right)
     batch, rows, inner = left.form[:-2], left.form[-2], left.form[-1]
     other_batch, one, other = right.form[:-2], right.form[-2], right.form[-1]
@@ -516,7 +547,8 @@ def _product(at: _Rewriting, layer: Layer) -> None:
     if rows != _of_axis("Y", tokens):
         raise _NoForm
     if inner == _of_axis("C", of_left.channels * of_left.width // heads) and (one, other) == (
-        _of_axis("C", width), _of_axis("Y", keys)
+        _of_axis("C", width),
+        _of_axis("Y", keys),
     ):
         operator, size = op.AttentionProduct(gives="scores", heads=heads, groups=groups), keys
     elif (
@@ -555,17 +587,20 @@ def _with_rows(at: _Rewriting, name: str, held: Held) -> Held:
     shape = at.shape_of(held)
     digits = [one for dim in held.form for one in dim]
     columns = [one for one in digits if one.axis == "X"]
-    if not columns or (columns == [Digits("X", 1, shape.width)] and len({one.axis for one in digits}) == 3 and _heads_as_columns(held, shape)):
+    if not columns or (
+        columns == [Digits("X", 1, shape.width)]
+        and len({one.axis for one in digits}) == 3
+        and _heads_as_columns(held, shape)
+    ):
         return held
     places = [one for dim in _by_batch(held.form) for one in dim if one.axis != "C"]
-    order = at._in_order(name, held, places)
+    order = at._reordered(held, places, (_size(places), 1))
     rows = iter(_cut_up((Digits("Y", 1, _size(places)),), tuple(one.size for one in places)))
-    new = {one: dim for one, dim in zip(places, rows, strict=True)}
+    new = dict(zip(places, rows, strict=True))
     form = tuple(
-        _joined([each for one in dim for each in (new[one] if one in new else (one,))])
-        for dim in held.form
+        _joined([each for one in dim for each in new.get(one, (one,))]) for dim in held.form
     )
-    at._held[name] = Held(order.layer, form)
+    at._held[name] = Held(order, form)
     return at._held[name]
 
 
@@ -598,7 +633,7 @@ def _elementwise(at: _Rewriting, layer: Layer) -> None:
     rank = len(layer.shape.dims)
     if len(first.form) != rank or tuple(map(_size, first.form)) != layer.shape.dims:
         raise _NoForm
-    sources = [_like(at, name, held, first) for name, held in zip(layer.inputs, helds, strict=True)]
+    sources = [_like(at, held, first) for held in helds]
     operator, weights = layer.operator, None
     if operator.constant is not None:
         shape = at.shape_of(first)
@@ -607,18 +642,25 @@ def _elementwise(at: _Rewriting, layer: Layer) -> None:
         if arrays is not None:
             whole = np.broadcast_to(arrays["constant"], layer.shape.dims)
             on_map = _laid_out(whole, first.form, shape)
-            weights = {**arrays, "constant": np.ascontiguousarray(on_map[tuple(slice(size) for size in dims)])}
+            weights = {
+                **arrays,
+                "constant": np.ascontiguousarray(on_map[tuple(slice(size) for size in dims)]),
+            }
         operator = replace(operator, constant=dims)
-    stored = tuple(replace(one, name=None) if one.role == "constant" else one for one in layer.stored)
+    stored = tuple(
+        replace(one, name=None) if one.role == "constant" else one for one in layer.stored
+    )
     at._put(layer, operator, sources, first.form, weights=weights, stored=stored)
 
 
-def _like(at: _Rewriting, name: str, held: Held, first: Held) -> str:
+def _like(at: _Rewriting, held: Held, first: Held) -> str:
     """The layer with an operand that lies beside another, or is repeated along its axes."""
     form, shape, like = held.form, at.shape_of(held), at.shape_of(first)
     form = (*((),) * (len(first.form) - len(form)), *form)
     is_alike = all(one in ((), other) for one, other in zip(form, first.form, strict=True))
-    if is_alike and all(size in (1, other) for size, other in zip(shape.dims, like.dims, strict=True)):
+    if is_alike and all(
+        size in (1, other) for size, other in zip(shape.dims, like.dims, strict=True)
+    ):
         return held.layer
     if form == first.form or tuple(map(_size, form)) == tuple(map(_size, first.form)):
         order = _joined([one for dim in form for one in dim])
@@ -648,7 +690,9 @@ def _over_last(at: _Rewriting, layer: Layer, axis: int) -> Held:
     """The tokens of a layer that works on all numbers of each, the last axis of the file."""
     if axis != len(layer.shape.dims) - 1:
         raise _NoForm
-    if at.held(layer.inputs[0]).form[-1] == _of_axis("C", at.shape_of(at.held(layer.inputs[0])).channels):
+    if at.held(layer.inputs[0]).form[-1] == _of_axis(
+        "C", at.shape_of(at.held(layer.inputs[0])).channels
+    ):
         return at.tokens(layer.inputs[0])
     return at.one_column(at.tokens(layer.inputs[0]))
 
@@ -667,7 +711,9 @@ def _softmax(at: _Rewriting, layer: Layer) -> None:
     if layer.operator.last not in (None, axis):
         raise _NoForm
     held = at.held(layer.inputs[0])
-    if axis != len(layer.shape.dims) - 1 or held.form[-1] != _of_axis("C", at.shape_of(held).channels):
+    if axis != len(layer.shape.dims) - 1 or held.form[-1] != _of_axis(
+        "C", at.shape_of(held).channels
+    ):
         raise _NoForm
     at._put(layer, replace(layer.operator, axis=0, last=None), [held.layer], held.form)
 
@@ -679,9 +725,17 @@ def _reduction(at: _Rewriting, layer: Layer) -> None:
         raise _NoForm
     held = at.held(layer.inputs[0])
     shape, axes = at.shape_of(held), set(layer.operator.axes)
-    gone = _joined(sorted((one for axis in axes for one in held.form[axis]), key=lambda one: (IN_MEMORY.index(one.axis), -one.step)))
+    gone = _joined(
+        sorted(
+            (one for axis in axes for one in held.form[axis]),
+            key=lambda one: (IN_MEMORY.index(one.axis), -one.step),
+        )
+    )
     over = [(0,), (1, 2)]
-    kinds = [_of_axis("C", shape.channels), _joined([*_of_axis("Y", shape.height), *_of_axis("X", shape.width)])]
+    kinds = [
+        _of_axis("C", shape.channels),
+        _joined([*_of_axis("Y", shape.height), *_of_axis("X", shape.width)]),
+    ]
     if gone not in kinds or not gone:
         raise _NoForm
     form = tuple(
@@ -694,7 +748,7 @@ def _reduction(at: _Rewriting, layer: Layer) -> None:
 
 
 def _concatenation(at: _Rewriting, layer: Layer) -> None:
-    """Tensors one after another along tokens or along the numbers of each, with constants or without."""
+    """Tensors, and constants, one after another along tokens or along the numbers of each."""
     operator: Any = layer.operator
     helds = [at.one_column(at.tokens(name)) for name in layer.inputs]
     constants = getattr(operator, "constants", ())
@@ -706,7 +760,9 @@ def _concatenation(at: _Rewriting, layer: Layer) -> None:
     arrays, weights = at._arrays(layer), None
     if constants:
         if arrays is not None:
-            weights = {role: np.ascontiguousarray(array.T[:, :, None]) for role, array in arrays.items()}
+            weights = {
+                role: np.ascontiguousarray(array.T[:, :, None]) for role, array in arrays.items()
+            }
         operator = replace(
             operator,
             axis=new_axis,

@@ -67,8 +67,8 @@ def _given(session: Any, network: Network, frame: Mapping[str, Array]) -> dict[s
     frame = {**frame}
     for layer in network.inputs:
         match layer.operator:
-            case Input(file_dims=tuple(dims)):
-                frame[layer.name] = as_it_lies(frame[layer.name]).reshape(dims)
+            case Input(file_dims=tuple(file_dims)):
+                frame[layer.name] = as_it_lies(frame[layer.name]).reshape(file_dims)
     for one in session.get_inputs():
         name = one.type.removeprefix("tensor(").removesuffix(")")
         dtype = np.dtype({"float": "float32", "double": "float64"}.get(name, name))

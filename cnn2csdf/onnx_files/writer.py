@@ -166,6 +166,11 @@ class _Drawing:
                 self.nodes.append(helper.make_node("Identity", read, [layer.name], name=copy))
             return
         chain = (layer.operator, *layer.epilogue)
+        if any(type(one) not in _WRITERS or _is_of_tokens(one) for one in chain):
+            raise InvalidNetwork(
+                f"{layer.operator.in_words()} on maps is no ONNX operator; leave out the rewrite "
+                "tokens-as-rows"
+            )
         for place, operator in enumerate(chain):
             is_last = place == len(chain) - 1
             name = layer.name if place == 0 else self._free_name(f"{layer.name}.{place - 1}")
@@ -560,6 +565,11 @@ def _extreme_place(operator: op.ExtremePlace, _: _Operands) -> Nodes:
 def _fully_connected(_: op.FullyConnected, operands: _Operands) -> Nodes:
     is_vector = len(operands.inputs[0].dims) == 1
     return [*([] if is_vector else [node("Flatten")]), node("Gemm", *operands.trained(), transB=1)]
+
+
+def _is_of_tokens(operator: op.Operator) -> bool:
+    """Whether it normalises the channels of a map, as ONNX does only behind a transposition."""
+    return isinstance(operator, op.LayerNormalization) and operator.last is not None
 
 
 _WRITERS: Mapping[type, Writer] = {

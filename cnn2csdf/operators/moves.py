@@ -320,7 +320,9 @@ class PlaceOrder(Move):
         channels, *places = map_dims(self, inputs)
         is_order = sorted(self.permutation) == list(range(len(self.sizes)))
         if not is_order or {prod(places), prod(self.sizes)} != {self.height * self.width}:
-            raise InvalidNetwork(f"places {self.sizes} in the order {self.permutation} of {inputs[0]}")
+            raise InvalidNetwork(
+                f"places {self.sizes} in the order {self.permutation} of {inputs[0]}"
+            )
         return (channels, self.height, self.width)
 
     def formula(self, tensors: Sequence[Array], part: Part) -> Array:

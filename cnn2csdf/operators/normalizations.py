@@ -103,7 +103,9 @@ class LayerNormalization(SameDims):
         return rank if self.last is None else self.last + 1
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
-        return same_row if inputs[index].is_map and 1 not in range(self.axis, self._end(3)) else None
+        return (
+            same_row if inputs[index].is_map and 1 not in range(self.axis, self._end(3)) else None
+        )
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         roles = ("scale", "shift") if self.has_bias else ("scale",)

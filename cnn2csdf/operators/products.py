@@ -208,14 +208,17 @@ class AttentionProduct(Operator):
         known = [one for one in types.inputs if one is not None]
         if types.output is None or len(known) < len(types.inputs):
             return super(AttentionProduct, self).computed_in_integers(part, types)
-        rules = [self.rows_needed(one, [each.shape for each in part.inputs], part.shape) for one in (0, 1)]
+        rules = [
+            self.rows_needed(one, [each.shape for each in part.inputs], part.shape)
+            for one in (0, 1)
+        ]
         spans = [(rule(part.begin)[0], rule(part.end - 1)[1]) for rule in rules]
         rows = [
             centred(reader.rows(*span), given).astype(np.float64)
             for reader, span, given in zip(part.inputs, spans, known, strict=True)
         ]
         sums = self.formula(rows, part).astype(np.int64)
-        ratios = channel_ratios(*known, types.output, 1)
+        ratios = channel_ratios(known[0], known[1], types.output, 1)
         return rescaled_sums(sums, ratios, types.output, is_wide=False)
 
     def in_words(self) -> str:

@@ -182,11 +182,13 @@ class StageTable:
         needs = self.row_needs(layer, 0)
         uptos = tuple(range(needs[0][0] + 1, needs[-1][1] + 1))
         reading = Reading(tensor=source, upto=uptos, first=(0, *uptos[:-1], self.height(source)))
-        made = (*(0 for _ in uptos), layer.shape.rows)
+        made, sums = (*(0 for _ in uptos), layer.shape.rows), layer.shape.elements
+        if isinstance(layer.operator, op.PlaceOrder):  # rows are written from the first on
+            made, sums = (0, *(layer.shape.rows for _ in uptos)), 0
         return Geometry(
             stage=stage,
             firings=Firings(result=stage.result, readings=(reading,), made=made),
-            accumulator=layer.shape.elements * ACCUMULATOR_BYTES,
+            accumulator=sums * ACCUMULATOR_BYTES,
             work=multiply_accumulates(layer, self.network.input_shapes(layer)),
             ranges={stage.result: tuple((0, layer.shape.rows) for _ in uptos)},
         )

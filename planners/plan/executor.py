@@ -472,6 +472,10 @@ class _GroupRun:
         layer = stage.layers[0]
         row = stage.needs[layer.inputs[0]][stage.fired][0]
         values = machine.get(self.tensors[layer.inputs[0]], row)
+        if isinstance(layer.operator, op.PlaceOrder):
+            self._put_places(layer.operator, tensor, row, values.copy())
+            machine.get(self.tensors[layer.inputs[0]], row)  # still there behind what was written
+            return
         buffer = machine._buffer(layer.name, Kind.ACCUMULATORS, self.number)
         place = slice(buffer.offset, buffer.offset + buffer.size)
         mark = SUMS - self.number
@@ -490,6 +494,22 @@ class _GroupRun:
                 machine.put(tensor, line, None if found is None else found[line])
             if not np.all(machine.arena.held[place] == mark):  # C rescales one sum after another
                 raise ExecutionError(f"the result of {layer.name!r} lies over its sums")
+
+    def _put_places(
+        self, operator: op.PlaceOrder, tensor: HeldTensor, row: int, values: Array
+    ) -> None:
+        """Put the places of a row where the result, which lies whole, has them."""
+        if not tensor.buffer.has_all_rows:
+            raise ExecutionError(f"{tensor.layer.name!r} takes places one by one, but is not whole")
+        numbers = np.arange(operator.height * operator.width).reshape(operator.sizes)
+        order = numbers.transpose(operator.permutation).reshape(-1).argsort()
+        shape, (columns, channels) = tensor.layer.shape, values.shape
+        for column in range(columns):
+            place = int(order[row * columns + column])
+            line, beside = divmod(place, shape.width)
+            at = tensor.place(line) + beside * tensor.place_bytes
+            found = None if self.machine.computing is None else values[column]
+            self.machine.arena.write(at, tensor.layer.name, place * channels, found, channels)
 
 
 def transfer(

@@ -101,7 +101,7 @@ def _worked(network: Network, spans: tuple[Span, ...]) -> tuple[Network, Mapping
     copies: dict[str, str] = {}
     if not spans:
         return network, copies
-    course = topological_order(network)
+    course = topological_order(network, carries=True)
     cuts = {course.at(cut): cut for cut in range(len(course.separators))}
     for span in spans:
         found = None

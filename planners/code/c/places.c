@@ -423,6 +423,20 @@ static void move_places(const run *r, const layer *l, range rows, range columns)
     finish_region(l, &out, rows, columns);
 }
 
+/* The places of a row of the input, each with its channels, where the whole result has them. */
+static void scatter_places(const run *r, const layer *l, range rows, range columns)
+{
+    const moving *m = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t x;
+    (void)columns;
+    for (x = 0; x < in.width; x++) {
+        int32_t to = moved(m, rows.first * in.width + x);
+        copy_elements(row_at(&out, to / out.width) + column_at(&out, to % out.width),
+                      row_at(&in, rows.first) + column_at(&in, x), in.channels);
+    }
+}
+
 /* Attention: tokens of a group, the keys that they meet, and numbers of a token and head in the second
    input, whose heads are columns or one behind the other. */
 typedef struct {

@@ -21,8 +21,7 @@ def strides_of(dims: Sequence[int]) -> list[int]:
 
 def _moving(one: Described, sizes: Sequence[int], strides: Sequence[int], first: int = 0) -> Call:
     """The call that takes elements from `first` on, with strides along axes of these sizes."""
-    tables = (one.table("int32_t", "sizes", sizes), one.table("int32_t", "strides", strides))
-    return one.call("move_elements", "moving", len(sizes), first, *tables)
+    return _places_call(one, "move_elements", sizes, strides, first)
 
 
 def _concatenation(one: Described, operator: op.Concatenation) -> Call:
@@ -48,13 +47,26 @@ def _transpose(one: Described, operator: op.Transpose) -> Call:
 
 
 def _place_order(one: Described, operator: op.PlaceOrder) -> Call:
+    """The call that looks up where the places of the result lie in the input."""
     sizes, strides = operator.sizes, strides_of(operator.sizes)
-    digits = ([values[axis] for axis in operator.permutation] for values in (sizes, strides))
-    tables = (
-        one.table("int32_t", role, values)
-        for role, values in zip(("sizes", "strides"), digits, strict=True)
-    )
-    return one.call("move_places", "moving", len(sizes), 0, *tables)
+    order = operator.permutation
+    steps = [strides[axis] for axis in order]
+    return _places_call(one, "move_places", [sizes[axis] for axis in order], steps)
+
+
+def scattering_call(one: Described, operator: op.PlaceOrder) -> Call:
+    """Return the call that puts the places of each row of the input where they belong."""
+    strides = strides_of([operator.sizes[axis] for axis in operator.permutation])
+    axes = range(len(operator.sizes))
+    own = [strides[operator.permutation.index(axis)] for axis in axes]
+    return _places_call(one, "scatter_places", operator.sizes, own)
+
+
+def _places_call(
+    one: Described, name: str, sizes: Sequence[int], strides: Sequence[int], first: int = 0
+) -> Call:
+    tables = (one.table("int32_t", "sizes", sizes), one.table("int32_t", "strides", strides))
+    return one.call(name, "moving", len(sizes), first, *tables)
 
 
 def _space_to_depth(one: Described, operator: op.SpaceToDepth) -> Call:
