@@ -79,8 +79,6 @@ def _bounded(graph: Graph, options: argparse.Namespace) -> Graph:
 
 def _write_onnx(options: argparse.Namespace) -> int:
     writer = with_onnx("cnn2csdf.onnx_files.writer", options.output)
-    # ONNX has attention on matrices, as files write it.
-    options.simplify = tuple(one for one in options.simplify if one != "tokens-as-rows")
     model = chosen.read(options, with_weights=True, knows_state=True)
     if model.network.keeps_state:
         raise CsdfError(
