@@ -46,6 +46,44 @@ static void join_maps(const run *r, const layer *l, range rows, range columns)
     finish_region(l, &out, rows, columns);
 }
 
+/* An operand of a concatenation of maps: constants, or an input, and its size along the axis. */
+typedef struct {
+    const element *values;
+    int32_t input, size;
+} piece;
+
+typedef struct {
+    int32_t axis, count;
+    const piece *pieces;
+} mending;
+
+/* Inputs and constants one after another along channels (0), rows (1) or columns (2). */
+static void join_constants(const run *r, const layer *l, range rows, range columns)
+{
+    const mending *m = l->parameters;
+    view out = output_view(r, l);
+    int32_t number, y, x, place = 0;
+    for (number = 0; number < m->count; place += m->pieces[number++].size) {
+        const piece *p = &m->pieces[number];
+        view in = p->values ? out : input_view(r, l, p->input);
+        int32_t top = m->axis == 1 ? place : 0, left = m->axis == 2 ? place : 0;
+        int32_t bottom = m->axis == 1 ? smaller(rows.end, top + p->size) : rows.end;
+        int32_t right = m->axis == 2 ? smaller(columns.end, left + p->size) : columns.end;
+        int32_t width = m->axis == 2 ? p->size : out.width;
+        int32_t channels = m->axis == 0 ? p->size : out.channels;
+        for (y = larger(rows.first, top); y < bottom; y++) {
+            element *to = row_at(&out, y) + (m->axis == 0 ? place : 0);
+            for (x = larger(columns.first, left); x < right; x++) {
+                const element *from =
+                    p->values ? p->values + ((y - top) * width + x - left) * channels
+                              : row_at(&in, y - top) + column_at(&in, x - left);
+                copy_elements(to + column_at(&out, x), from, channels);
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
 static void join_pieces(const run *r, const layer *l, range rows, range columns)
 {
     const joining *j = l->parameters;

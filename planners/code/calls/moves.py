@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cnn2csdf import operators as op
+from cnn2csdf.operators.operator import constant_role
 from cnn2csdf.operators.resizes import ResizedAxis
 from planners.code.layer_descriptor import Call, Described
 from planners.code.rules import rule_of
@@ -28,6 +29,19 @@ def _concatenation(one: Described, operator: op.Concatenation) -> Call:
     if one.layer.shape.is_map:
         return one.call("join_maps", "joining", operator.axis, 1)
     return one.call("join_pieces", "joining", 3, prod(one.layer.shape.dims[: operator.axis]))
+
+
+def _constant_concatenation(one: Described, operator: op.ConstantConcatenation) -> Call:
+    if not one.layer.shape.is_map:
+        raise one.refusal("of tensors that are no maps")
+    pieces: list[tuple[object, ...]] = [
+        (None, index, shape.dims[operator.axis]) for index, shape in enumerate(one.inputs)
+    ]
+    for place, dims in operator.constants:
+        array = one.weights[constant_role(place)].transpose(1, 2, 0)
+        pieces.insert(place, (one.symbol(f"constant_{place}", array), 0, dims[operator.axis]))
+    fields = operator.axis, len(pieces), one.table("piece", "pieces", pieces)
+    return one.call("join_constants", "mending", *fields)
 
 
 def _slice(one: Described, operator: op.Slice) -> Call:
@@ -137,6 +151,7 @@ def _picked(one: Described, axis: int, listed: int, places: str | None) -> Call:
 MOVES: dict[type, Callable[[Described, Any], Call]] = {
     op.ChannelShuffle: lambda one, operator: one.call("shuffle", "shuffling", operator.groups),
     op.Concatenation: _concatenation,
+    op.ConstantConcatenation: _constant_concatenation,
     op.DepthToSpace: lambda one, operator: one.call(
         "depth_to_space", "blocks", operator.block, operator.order == "block first"
     ),
