@@ -275,7 +275,10 @@ class Groups:
             begin + 1, min(len(self.layers), begin + (self._longest or LONGEST_RUN)) + 1
         ):
             layer = network.layer(self.layers[end - 1])
-            mode = Mode.ACCUMULATING if sums_over_rows(network, layer) else Mode.ROWS
+            is_summed = sums_over_rows(network, layer) and not isinstance(
+                layer.operator, op.PlaceOrder
+            )
+            mode = Mode.ACCUMULATING if is_summed else Mode.ROWS
             stages.append(Stage(layers=(layer.name,), rows=1, mode=mode))
             found = list(self._ways(begin, end, stages))
             yield from found
@@ -331,7 +334,12 @@ class Groups:
             for name in self.layers[begin:end]
             if self.last_read[name] >= end or name == self.layers[end - 1]
         )
-        if any(name not in {one.stage.result for one in geometry} for name in results):
+        made = {one.stage.result: one.stage for one in geometry}
+        if not made.keys() >= set(results) or any(
+            stage.mode is Mode.ACCUMULATING
+            and isinstance(table.network.layer(name).operator, op.PlaceOrder)
+            for name, stage in made.items()  # which would put its places into a whole result
+        ):
             return
         for streamed in (None, *read):
             found = self._group(begin, end, geometry, streamed, results)
