@@ -115,7 +115,7 @@ def as_text(all_of: Together, checks: Sequence[Check], seconds: float) -> str:
         lines.append(
             f"{one.network}: {verdict}: the whole network and its run in {way.ram_bytes} bytes, "
             f"largest difference {check.difference.relative:.3g} of the largest output"
-            + ("" if one.slow is None else f", {check.slow_bytes} slow bytes counted")
+            + ("" if check.slow_bytes is None else f", {check.slow_bytes} slow bytes counted")
         )
     return answers.one_text([*lines, f"  time     {time_in_words(seconds)}"])
 
