@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
+
+import numpy as np
 
 from cnn2csdf.weights import Model
 from csdf.arguments import public
 from csdf.errors import UnwritableFile
 from csdf.io.files import write_texts
 from planners.code.building import cmake_lists, makefile, readme, target_files
+from planners.code.primitives.program import is_selection, selection_sources
 from planners.code.sources import Written, library_sources
 from planners.code.vectors import Frame, TestVector, random_frame, test_program, vectors_of
 from planners.plan.plan import StreamingPlan
+from planners.primitives.library.winograd import ROUNDING
 
 FRAMES = 4  # of the test program of a network that keeps a state
 BUILD = "build"  # the folder of what the Makefile makes
@@ -49,8 +53,8 @@ def library(
     Raises UnsupportedOperator for a layer that no kernel computes, InvalidNetwork for a model
     without weights, InvalidPlan where the plan does not fit the model.
     """
-    written = library_sources(model, plan, name or model.network.name)
-    vectors = frames_of(model, frames)
+    written = written_sources(model, plan, name or model.network.name)
+    vectors = frames_of(model, plan, frames)
     sources = (f"{written.name}.c", f"{written.name}_weights.c")
     return Library(
         written=written,
@@ -65,12 +69,35 @@ def library(
     )
 
 
-def frames_of(model: Model, frames: Sequence[Frame] | None) -> tuple[TestVector, ...]:
-    """Return the test vectors of some frames, or of a random one where none are given."""
+def written_sources(model: Model, plan: StreamingPlan, name: str) -> Written:
+    """Return the texts of a library for a plan of lines and strips, or a selection of primitives."""
+    sources = selection_sources if is_selection(plan) else library_sources
+    return sources(model, plan, name)
+
+
+def frames_of(
+    model: Model, plan: StreamingPlan, frames: Sequence[Frame] | None
+) -> tuple[TestVector, ...]:
+    """Return the test vectors of some frames, or of a random one where none are given.
+
+    Outputs of a selection may differ by ROUNDING of the largest, as transforms of tiles round.
+    """
     if frames is None:
         count = FRAMES if model.network.keeps_state else 1
         frames = [random_frame(model.network, seed) for seed in range(count)]
-    return vectors_of(model, frames)
+    vectors = vectors_of(model, frames)
+    if not is_selection(plan):
+        return vectors
+    return tuple(
+        replace(
+            one,
+            tolerance={
+                name: ROUNDING * float(np.abs(array).max(initial=0))
+                for name, array in one.outputs.items()
+            },
+        )
+        for one in vectors
+    )
 
 
 def source_files(written: Written) -> dict[str, str]:
