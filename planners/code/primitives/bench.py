@@ -18,7 +18,7 @@ from cnn2csdf.operators import Input
 from cnn2csdf.weights import Array, Model
 from csdf.errors import InvalidPlan
 from csdf.io.csv_text import csv_text
-from planners.code.building import makefile, target_files
+from planners.code.building import MAIN, makefile, target_files
 from planners.code.c_text import identifier, wrapped
 from planners.code.parts import source, used
 from planners.code.primitives.calls import FILES, Lying, WayCalls, WayTables
@@ -186,7 +186,7 @@ typedef struct {
         """Return all files of the program by name."""
         name, count = self.name, max(1, self.tables.most // ELEMENT_BYTES)
         return {
-            f"{name}.h": f"""/* Weights that stand for all that there are. */
+            f"include/{name}.h": f"""/* Weights that stand for all that there are. */
 #define WEIGHTS {count}
 #if defined(ON_TARGET) || defined(ON_BOARD)
 extern const float weights[WEIGHTS];
@@ -194,7 +194,7 @@ extern const float weights[WEIGHTS];
 extern float weights[WEIGHTS];
 #endif
 """,
-            f"{name}_weights.c": f"""#include "{name}.h"
+            f"src/{name}_weights.c": f"""#include "{name}.h"
 
 #if defined(ON_TARGET) || defined(ON_BOARD)
 {_constants(count)}
@@ -202,9 +202,9 @@ extern float weights[WEIGHTS];
 float weights[WEIGHTS];
 #endif
 """,
-            "main.c": self.source(),
+            MAIN: self.source(),
             **target_files(),
-            "Makefile": makefile(name, (f"{name}_weights.c",)) + _TARGETS,
+            "Makefile": makefile((f"src/{name}_weights.c",)) + _TARGETS,
             "README.md": _README.format(
                 name=name,
                 network=self.network.name,
@@ -286,7 +286,7 @@ _README = """# {name}: what each way to compute a layer of {network} takes
 
 - `make profile` times them here and writes `profile.csv`; when it was interrupted, it goes on.
 - `make profile-qemu` counts instructions on an emulated Cortex-M4, with `TARGET=m55` on a Cortex-M55.
-- On a board: compile `main.c` and `{name}_weights.c` with `-DON_BOARD` (and `-DREPEATS=1`), define
+- On a board: compile `test/main.c` and `src/{name}_weights.c` with `-DON_BOARD`, define
   `void say(const char *text)` and `uint64_t nanoseconds(void)`, and keep what is said.
 
 `csdf plan primitives MODEL --profile profile.csv -o plan.json` chooses, and `csdf deploy MODEL --plan
