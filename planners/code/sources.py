@@ -90,7 +90,7 @@ class Written:
     weight_bytes: int
     state_bytes: int
     kernels: tuple[str, ...]
-    memories: tuple[str, ...]  # parameters of NAME_init; the arena alone, where there is one
+    memories: tuple[str, ...] = ("arena",)  # parameters of NAME_init
 
 
 def library_sources(model: Model, plan: StreamingPlan, name: str) -> Written:
