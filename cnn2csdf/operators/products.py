@@ -15,7 +15,7 @@ from cnn2csdf.operators.elementwise import broadcast
 from cnn2csdf.operators.moves import as_it_lies
 from cnn2csdf.operators.operator import Operator, RowsNeeded, only_input, quantized_types, same_row
 from cnn2csdf.operators.windows import Convolution, window_cells
-from cnn2csdf.part import Kept, Part, Types, whole_tensor
+from cnn2csdf.part import CentredRows, Kept, Part, Types, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
@@ -95,14 +95,19 @@ class StreamedProduct(FullyConnected):
         return rescaled_sums(sums.astype(np.int64), ratios, result, is_wide=False)
 
 
+FACTORS = 2
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixProduct(Operator):
     """Product over the last axis of the first input: with the second input, or with weights.
 
-    units: columns of the matrix of weights; None where the matrix is a second input.
+    units: columns of the matrix of weights; None where the matrix is a second input. has_bias: one
+    for each column of weights is added.
     """
 
     units: int | None = None
+    has_bias: bool = False
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         """Return the rows of the first input, the columns of the matrix."""
@@ -119,8 +124,11 @@ class MatrixProduct(Operator):
         return same_row if self.units is not None and inputs[index].is_map else None
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
-        """Return the matrix (columns of the input, units) where it is trained."""
-        return {} if self.units is None else {"matrix": (inputs[0].dims[-1], self.units)}
+        """Return the matrix (columns of the input, units) and the bias where they are trained."""
+        if self.units is None:
+            return {}
+        matrix = {"matrix": (inputs[0].dims[-1], self.units)}
+        return matrix | ({"bias": (self.units,)} if self.has_bias else {})
 
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         return output.elements * inputs[0].dims[-1]
@@ -128,7 +136,24 @@ class MatrixProduct(Operator):
     def formula(self, tensors: Sequence[Array], part: Part) -> Array:
         right = part.weights["matrix"] if self.units is not None else tensors[1]
         product: Array = np.matmul(tensors[0], right)
-        return product
+        return product + part.weights["bias"] if self.has_bias else product
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return the sums, rescaled as those of a fully connected layer are."""
+        operands = [*types.inputs, *([types.weights.get("matrix")] if self.units else ())]
+        known = [one for one in operands if one is not None]
+        if types.output is None or len(known) != FACTORS:
+            return super(MatrixProduct, self).computed_in_integers(part, types)
+        readers = [CentredRows(*pair) for pair in zip(part.inputs, known, strict=False)]
+        weights = dict(part.weights)
+        if self.units is not None:
+            weights["matrix"] = centred(weights["matrix"], known[1]).astype(np.float64)
+        # In double precision sums of products of integers are exact.
+        sums = self.computed(part._replace(inputs=readers, weights=weights)).astype(np.int64)
+        ratios = channel_ratios(*known, types.output, self.units or 1)
+        is_wide = has_wide_sums(known[0], part.weights)
+        columns = np.moveaxis(sums, -1, 0)
+        return np.moveaxis(rescaled_sums(columns, ratios, types.output, is_wide=is_wide), 0, -1)
 
 
 STEPS = 255  # between the least and the largest of 8 bits
