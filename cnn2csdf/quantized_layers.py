@@ -19,7 +19,11 @@ from cnn2csdf.weights import Model
 
 PAIR = 2
 FUNCTIONS_OF_PAIRS = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
-SUMMED = {op.Convolution: "kernel", op.FullyConnected: "matrix"}  # as integers; role of the factors
+SUMMED = {  # as integers: the role of the factors, and the axis along which channels lie
+    op.Convolution: ("kernel", 0),
+    op.FullyConnected: ("matrix", 0),
+    op.MatrixProduct: ("matrix", -1),
+}
 
 
 def stored_at_run_time(network: Network) -> frozenset[str]:
@@ -109,8 +113,10 @@ def _has_integer_form(
     is_alike = set(given) == {result}
     is_short = any(one is not None and one.element.bytes > 1 for one in (*given, result))
     match layer.operator:
-        case op.Convolution() | op.FullyConnected():
+        case op.Convolution() | op.FullyConnected() | op.MatrixProduct(units=int()):
             return _is_summed(layer)
+        case op.MatrixProduct() | op.LayerNormalization():
+            return not is_short
         case op.Pooling(function=function):
             return not is_short or function == "average" or is_alike
         case op.GlobalPooling(function=function):
@@ -166,9 +172,10 @@ def _real(stored: Stored) -> Stored:
 
 def _is_summed(layer: Layer) -> bool:
     """Whether factors and biases are integers that can be summed as such."""
-    if not isinstance(layer.operator, op.Convolution | op.FullyConnected):
+    summed = op.Convolution | op.FullyConnected | op.MatrixProduct
+    if not isinstance(layer.operator, summed):
         return False
-    factors = layer.stored_as(SUMMED[type(layer.operator)]).quantization
+    factors = layer.stored_as(SUMMED[type(layer.operator)][0]).quantization
     if factors is None or factors.element.bytes > 1:
         return False
     bias = layer.stored_as("bias")
@@ -179,11 +186,14 @@ def _is_summed(layer: Layer) -> bool:
 def _stored_arrays(layer: Layer, arrays: Mapping[str, Array]) -> dict[str, Array]:
     """The integers that real weights were made from."""
     found = dict(arrays)
+    _, axis = SUMMED.get(type(layer.operator), ("", 0))
     for one in layer.stored:
         if one.quantization is not None:
             values = arrays[one.role]
             types = one.quantization
-            scales = np.array(types.scales, np.float64).reshape(-1, *(1,) * (values.ndim - 1))
+            dims = [1] * values.ndim
+            dims[axis] = -1
+            scales = np.array(types.scales, np.float64).reshape(dims)
             whole: Array = np.rint(values / scales) + types.zero_point
             found[one.role] = whole.astype(types.element.value)
     return found

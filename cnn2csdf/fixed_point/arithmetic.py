@@ -1,7 +1,8 @@
 """Arithmetic of two quantised tensors, bit by bit as TensorFlow Lite Micro computes it.
 
 Described from tensorflow/tflite-micro, tensorflow/lite/micro/kernels: add_common.cc, sub_common.cc,
-mul_common.cc, div.cc, maximum_minimum.cc, squared_difference.cc, and tensorflow/lite/kernels/internal/reference.
+mul_common.cc, div.cc, maximum_minimum.cc, squared_difference.cc, and
+tensorflow/lite/kernels/internal/reference.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def _multiplied(operands: Operands, given: Types, result: Quantization) -> Array
 
 
 def _squared_difference(operands: Operands, given: Types, result: Quantization) -> Array:
-    """Both operands with seven more bits, in steps of twice the larger scale; then a square of 32 bits."""
+    """Both operands with seven more bits, in steps of twice the larger scale, and their square."""
     step = 2 * max(one.scale for one in given)
     first, second = (
         rescaled(values << SQUARED_BITS, *multiplier(one.scale / step))
@@ -64,7 +65,7 @@ def _squared_difference(operands: Operands, given: Types, result: Quantization) 
 
 
 def squared_ratio(step: float, result: Quantization) -> float:
-    """Return what a square of steps is worth in steps of the result; the divisor is in single precision."""
+    """Return what a square of steps is worth in steps of the result, divided in single precision."""
     return step * step / float(np.float32(2 ** (2 * SQUARED_BITS)) * np.float32(result.scale))
 
 

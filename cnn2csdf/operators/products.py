@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.dtypes import Element
+from cnn2csdf.dtypes import Element, Quantization
+from cnn2csdf.fixed_point.single_precision import multiplied
 from cnn2csdf.geometry import Window
 from cnn2csdf.integers import centred, channel_ratios, has_wide_sums, rescaled_sums
 from cnn2csdf.operators.elementwise import broadcast
@@ -95,9 +96,6 @@ class StreamedProduct(FullyConnected):
         return rescaled_sums(sums.astype(np.int64), ratios, result, is_wide=False)
 
 
-FACTORS = 2
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixProduct(Operator):
     """Product over the last axis of the first input: with the second input, or with weights.
@@ -135,25 +133,38 @@ class MatrixProduct(Operator):
 
     def formula(self, tensors: Sequence[Array], part: Part) -> Array:
         right = part.weights["matrix"] if self.units is not None else tensors[1]
-        product: Array = np.matmul(tensors[0], right)
-        return product + part.weights["bias"] if self.has_bias else product
+        bias = part.weights["bias"] if self.has_bias else None
+        types = None if part.types is None else self._of_integers(part.types)
+        if types is None:
+            product: Array = np.matmul(tensors[0], right)
+            return product if bias is None else product + bias
+        given, factors, result = types
+        if self.units is not None:
+            right = centred(right, factors).astype(np.float64)
+        if not result.is_fixed_point:
+            return multiplied(tensors[0], right, bias, types)
+        # In double precision sums of products of integers are exact.
+        sums = (np.matmul(tensors[0], right) + (0 if bias is None else bias)).astype(np.int64)
+        ratios = channel_ratios(given, factors, result, self.units or 1)
+        is_wide = has_wide_sums(given, part.weights)
+        columns = np.moveaxis(sums, -1, 0)
+        return np.moveaxis(rescaled_sums(columns, ratios, result, is_wide=is_wide), 0, -1)
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return the sums, rescaled as those of a fully connected layer are."""
-        operands = [*types.inputs, *([types.weights.get("matrix")] if self.units else ())]
-        known = [one for one in operands if one is not None]
-        if types.output is None or len(known) != FACTORS:
+        found = self._of_integers(types)
+        if found is None:
             return super(MatrixProduct, self).computed_in_integers(part, types)
-        readers = [CentredRows(*pair) for pair in zip(part.inputs, known, strict=False)]
-        weights = dict(part.weights)
-        if self.units is not None:
-            weights["matrix"] = centred(weights["matrix"], known[1]).astype(np.float64)
-        # In double precision sums of products of integers are exact.
-        sums = self.computed(part._replace(inputs=readers, weights=weights)).astype(np.int64)
-        ratios = channel_ratios(*known, types.output, self.units or 1)
-        is_wide = has_wide_sums(known[0], part.weights)
-        columns = np.moveaxis(sums, -1, 0)
-        return np.moveaxis(rescaled_sums(columns, ratios, types.output, is_wide=is_wide), 0, -1)
+        readers = [CentredRows(*pair) for pair in zip(part.inputs, found, strict=False)]
+        return self.computed(part._replace(inputs=readers))
+
+    def _of_integers(self, types: Types) -> tuple[Quantization, Quantization, Quantization] | None:
+        """Types of both matrices and of the result, where all are integers."""
+        trained = [types.weights.get("matrix")] if self.units is not None else []
+        match [*types.inputs, *trained, types.output]:
+            case [Quantization() as first, Quantization() as second, Quantization() as result]:
+                return first, second, result
+        return None
 
 
 STEPS = 255  # between the least and the largest of 8 bits

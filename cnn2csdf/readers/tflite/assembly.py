@@ -35,10 +35,24 @@ AT_ENDS = (Element.UINT8, Element.INT32)  # what other integers are made of, or 
 ENDS = ("QUANTIZE", "DEQUANTIZE")
 MATRICES = "BATCH_MATMUL"
 WITH_ANY_AXES = frozenset(  # kinds that work along axes of the file, wherever they lie in a layer
-    "ABS ADD CAST CEIL CONCATENATION COS DIV ELU EXP FLOOR GATHER HARD_SWISH LEAKY_RELU LOG LOGISTIC "
-    "LOG_SOFTMAX MAXIMUM MEAN MINIMUM MUL NEG POW REDUCE_MAX REDUCE_MIN RELU RELU6 RELU_N1_TO_1 ROUND "
-    "RSQRT SIN SLICE SOFTMAX SPLIT SPLIT_V SQRT SQUARED_DIFFERENCE STRIDED_SLICE SUB SUM TANH "
-    "TRANSPOSE QUANTIZE DEQUANTIZE".split()
+    {
+        *("ABS", "ADD", "CAST", "CEIL", "CONCATENATION", "COS", "DEQUANTIZE", "DIV", "ELU", "EXP"),
+        *("FLOOR", "GATHER", "HARD_SWISH", "LEAKY_RELU", "LOG", "LOGISTIC", "LOG_SOFTMAX"),
+        *(
+            "MAXIMUM",
+            "MEAN",
+            "MINIMUM",
+            "MUL",
+            "NEG",
+            "POW",
+            "QUANTIZE",
+            "REDUCE_MAX",
+            "REDUCE_MIN",
+        ),
+        *("RELU", "RELU6", "RELU_N1_TO_1", "ROUND", "RSQRT", "SIN", "SLICE", "SOFTMAX", "SPLIT"),
+        *("SPLIT_V", "SQRT", "SQUARED_DIFFERENCE", "STRIDED_SLICE", "SUB", "SUM", "TANH"),
+        "TRANSPOSE",
+    }
 )
 RESHAPES = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
 TO_MATRIX, TO_MAP = (1, 2, 0), (2, 0, 1)  # from channels first to channels last, and back
