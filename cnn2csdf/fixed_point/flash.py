@@ -111,7 +111,7 @@ def sum_ratios(layer: Layer, given: Quantization, result: Quantization) -> list[
     match layer.operator:
         case op.Convolution(filters=filters):
             weights = layer.stored_as("kernel").quantization
-        case op.FullyConnected(units=filters):
+        case op.FullyConnected(units=filters) | op.MatrixProduct(units=int(filters)):
             weights = layer.stored_as("matrix").quantization
         case _:
             return None
@@ -198,6 +198,8 @@ def _elements_in_c(operator: op.Operator, role: str, layer: Layer, elements: int
             return elements if shape.is_map else shape.elements
         case op.Activation(function="prelu"):
             return elements if shape.is_map else shape.elements
+        case op.Elementwise() if role == "constant" and operator is layer.operator:
+            return elements
         case op.Elementwise() | op.Choice():
             return elements if len(shape.dims) == 3 or elements == 1 else shape.elements
     return elements
