@@ -251,6 +251,7 @@ def _takes_bias(before: Layer, dims: tuple[int, ...]) -> bool:
 
 
 def _with_bias(before: Layer, layer: Layer, weights: Weights | None) -> Merged:
+    assert isinstance(before.operator, op.MatrixProduct)
     (constant,) = layer.stored or (Stored(role="constant"),)
     merged = replace(
         before,

@@ -187,7 +187,7 @@ def _inverse_root(value: int) -> tuple[int, int]:
     pairs = (32 - value.bit_length() - 1) // 2 - 1  # of bits, by which there is room above
     right = 11 - pairs
     operand = np.int64(value << 2 * pairs) >> 1
-    half, found = divided_by_power(operand, 1), np.int64(2**28)
+    half, found = divided_by_power(operand, 1), np.full((), 2**28, np.int64)
     for _ in range(5):
         cube = _exponentials_saturated(high_product(high_product(found, found), found) * 2**6)
         step = high_product(3 * 2**27, found) - high_product(half, cube)

@@ -100,6 +100,17 @@ def products_in_order(left: Array, right: Array, bias: Array | None, results: in
     return found
 
 
+def product_factors(
+    given: Quantization, factors: Quantization, result: Quantization
+) -> tuple[Array, Array]:
+    """Return what one of the second factors is worth, and one of a sum in steps of the result.
+
+    For each column, or for all; in double precision.
+    """
+    steps = np.array(factors.scales)
+    return steps, given.scale * steps / result.scale
+
+
 def multiplied(
     left: Array, right: Array, bias: Array | None, types: Sequence[Quantization]
 ) -> Array:
@@ -109,9 +120,7 @@ def multiplied(
     column. types: of both, and of the result.
     """
     given, factors, result = types
-    scales = np.float32(factors.scales)
-    steps = np.float32(given.scale) * scales
-    ratio = np.float64(given.scale) * np.array(factors.scales) / result.scale
+    scales, ratio = product_factors(given, factors, result)
     sums = np.matmul(left, right) + (0 if bias is None else bias)
     values = sums * ratio
     sizes = np.abs(left).sum(axis=-1, keepdims=True) * np.abs(right).max(initial=0)
@@ -124,14 +133,12 @@ def multiplied(
         rows = np.broadcast_to(left, (*sums.shape[:-1], left.shape[-1]))[(*batch, row)]
         turned = np.swapaxes(right, -1, -2)
         columns = np.broadcast_to(turned, (*sums.shape[:-2], *turned.shape[-2:]))[(*batch, column)]
-        of_column = np.broadcast_to(scales, sums.shape[-1:])[column]
-        added = None
-        if bias is not None:
-            whole = np.broadcast_to(steps, sums.shape[-1:])[column]
-            added = bias[column].astype(np.float32) * whole
+        step, steps = np.float32(given.scale), scales.astype(np.float32)
+        steps = np.broadcast_to(steps, sums.shape[-1:])[column]
+        added = None if bias is None else bias[column].astype(np.float32) * (step * steps)
         real = products_in_order(
-            rows.astype(np.float32) * np.float32(given.scale),
-            columns.astype(np.float32) * of_column[:, None],
+            rows.astype(np.float32) * step,
+            columns.astype(np.float32) * steps[:, None],
             added,
             sums.shape[-1],
         )

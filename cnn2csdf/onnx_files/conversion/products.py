@@ -59,8 +59,8 @@ def gemm(node: Node, assembly: Assembly) -> None:
         else:
             addition = op.Elementwise(function="add", constant=dims)
             steps.append(Weighted(addition, {"constant": added}))
-    operator = op.MatrixProduct(units=units, has_bias="bias" in weights)
-    assembly.add(node, Weighted(operator, weights), *steps)
+    product = op.MatrixProduct(units=units, has_bias="bias" in weights)
+    assembly.add(node, Weighted(product, weights), *steps)
 
 
 def matrix_product(node: Node, assembly: Assembly) -> None:

@@ -73,17 +73,18 @@ def batch_product(node: Node, assembly: Assembly) -> None:
             matrix = assembly.constant(node, index)
             if matrix.size != prod(matrix.shape[-2:]):
                 raise refusal(node, f"a constant operand of {matrix.shape}; expected one matrix")
-            matrix = matrix.reshape(matrix.shape[-2:])
+            rows, columns = matrix.shape[-2:]
+            matrix, units = matrix.reshape(rows, columns), rows if is_turned else columns
             matrix = matrix.T if is_turned else matrix
-            trained, units = [assembly.trained(node, index, "matrix", matrix)], matrix.shape[1]
+            trained = [assembly.trained(node, index, "matrix", matrix)]
             require_one_type(node, assembly)
             require_scales(node, trained[0], 1)
             continue
         source = _as_in_file(node, assembly, index)
         rank = len(assembly.builder.shape(source).dims)
         if is_turned and rank > 1:
-            turn = op.Transpose(permutation=(*range(rank - 2), rank - 1, rank - 2))
-            source = assembly.prepared(node, source, turn)
+            order = (*range(rank - 2), rank - 1, rank - 2)
+            source = assembly.prepared(node, source, op.Transpose(permutation=order))
         sources.append(source)
     _add(node, assembly, op.MatrixProduct(units=units), sources, trained)
 

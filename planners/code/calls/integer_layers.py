@@ -32,6 +32,7 @@ from cnn2csdf.operators.recurrences import (
     sum_multiplier,
     svdf_ratio,
 )
+from cnn2csdf.quantized_layers import goes_by_table
 from cnn2csdf.weights import Array
 from planners.code.c_text import NULL
 from planners.code.calls.layers import (
@@ -85,6 +86,8 @@ def integer_call(one: Described, packed: Array | None = None) -> Call:
     types = [found for found in (*one.given, one.layer.quantization) if found is not None]
     if any(found.element is not one.element for found in types):
         return _wide_call(one)
+    if goes_by_table(one.layer):
+        return look_up_call(one, operator)
     if packed is not None and isinstance(operator, op.Convolution):
         return convolution_call(one, operator, packed_rows, scaling, packed)
     if isinstance(operator, op.Conversion):
@@ -130,7 +133,7 @@ def integer_steps(one: Described) -> list[str]:
     operator = one.layer.operator
     if isinstance(operator, op.Convolution | op.FullyConnected):
         return []
-    operators = [*one.layer.epilogue]
+    operators = [] if goes_by_table(one.layer) else [*one.layer.epilogue]
     if isinstance(operator, op.Activation) and is_limit(
         operator, given_types(one), result_types(one)
     ):

@@ -17,8 +17,9 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.fixed_point.flash import is_choice, is_limit, sum_ratios
-from cnn2csdf.fixed_point.single_precision import columns_at_once, power_table
+from cnn2csdf.fixed_point.single_precision import columns_at_once, power_table, product_factors
 from cnn2csdf.integers import LARGEST, has_wide_sums, multiplier, multipliers, quantized
+from cnn2csdf.quantized_layers import goes_by_table
 from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
 from planners.code.c_text import NULL
@@ -163,9 +164,11 @@ def table_symbol(one: Described, operator: op.Operator, given: Quantization) -> 
         raise one.refusal(f"of integers of 16 bits: {operator.in_words()}")
     builder = NetworkBuilder("table")
     source = builder.input((1, 1, 256), element=Element.INT8, quantization=given)
-    found = builder.add(operator, source, name="found", quantization=result_types(one))
+    epilogue = one.layer.epilogue if goes_by_table(one.layer) else ()
+    result = result_types(one)
+    found = builder.add(operator, source, name="found", quantization=result, epilogue=epilogue)
     builder.output(found)
-    model = Model(network=builder.network(), weights={})
+    model = Model(network=builder.network(), weights={found: one.weights})
     values = np.arange(-128, 128, dtype=np.int8).reshape(1, 1, 256)
     try:
         table = run_layer_by_layer(model, {source: values})["output"]
@@ -336,8 +339,11 @@ def _matrix_product(one: Described, operator: op.MatrixProduct) -> Call:
         most = int(np.abs(turned.astype(np.int64) - factors.zero_point).max())
         if operator.has_bias:
             bias = one.symbol("bias", one.weights["bias"].astype(np.int32))
-    steps = np.array(factors.scales, np.float32)
-    ratios = given.scale * np.array(factors.scales) / result.scale
+    steps, ratios = product_factors(given, factors, result)
+    numbers = [
+        one.computed(role, each.astype(np.float32))
+        for role, each in (("steps", steps), ("ratios", ratios))
+    ]
     inner = one.inputs[0].dims[-1]
     if (inner + 1) * 2**16 + (0 if bias is None else np.abs(one.weights["bias"]).max()) >= 2**31:
         raise one.refusal(f"of {inner} integers, whose sum may take more than 32 bits")
@@ -346,10 +352,7 @@ def _matrix_product(one: Described, operator: op.MatrixProduct) -> Call:
         "product_in_single",
         fields,
         *(matrix, bias),
-        *(
-            one.computed(role, each.astype(np.float32))
-            for role, each in (("steps", steps), ("ratios", ratios))
-        ),
+        *numbers,
         len(steps) > 1,
         (given.zero_point, factors.zero_point),
         *(result.zero_point, most, columns_at_once(inner, one.layer.shape.dims[-1])),
