@@ -16,7 +16,7 @@ from cnn2csdf.readers.tflite.reader import CONVERTERS
 
 GENERAL = {  # what holds for all operators of a reader
     "ONNX": "opset 7 or newer; a batch of one; quantised: 8 and 16 bits",
-    "TensorFlow Lite": "one graph; a batch of one; at most four axes",
+    "TensorFlow Lite": "one graph; a batch of one at its inputs",
     "Darknet": "sections of a .cfg file with the options that are read; no weights",
 }
 
@@ -43,6 +43,7 @@ def _of_onnx() -> Iterator[Supported]:
         return
     for name in sorted(converters):
         yield Supported("ONNX", name, _in_words(converters[name]))
+    yield Supported("ONNX", "Attention", "the products, softmax and moves that it stands for")
     for name in runtime:
         yield Supported("ONNX", name, "between integers, as the steps that it stands for")
 
