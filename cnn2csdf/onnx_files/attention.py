@@ -20,8 +20,8 @@ HEADS = ("q_num_heads", "kv_num_heads", "kv_num_heads")
 def attention_nodes(node: Node, values: GraphValues) -> list[Node]:
     """Return the nodes that an Attention stands for, in running order; its constants become known.
 
-    Queries, keys and values have their heads as an axis, or one behind the other in the last one. Raises
-    UnsupportedOperator for keys and values of earlier tokens, and for scores that go out.
+    Queries, keys and values have their heads as an axis, or one behind the other in the last one.
+    Raises UnsupportedOperator for keys and values of earlier tokens, and for scores that go out.
     """
     if any(node.input(index) is not None for index in (4, 5)) or any(node.outputs[1:]):
         raise unsupported(node, "keys and values of earlier tokens, or scores that go out")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from cnn2csdf.weights import Model
 from csdf.arguments import public
 from csdf.errors import UnwritableFile
 from csdf.io.files import write_texts
-from planners.code.building import cmake_lists, makefile, readme, target_files
+from planners.code.building import MAIN, makefile, package_files, readme, target_files
+from planners.code.c_text import comment
 from planners.code.sources import Written, library_sources
 from planners.code.vectors import Frame, TestVector, random_frame, test_program, vectors_of
 from planners.plan.plan import StreamingPlan
@@ -22,7 +23,7 @@ BUILD = "build"  # the folder of what the Makefile makes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Library:
-    """A library for a network: its texts by file name, and what is in them."""
+    """A library for a network: its texts by their paths in a folder, and what is in them."""
 
     written: Written
     files: Mapping[str, str]
@@ -51,15 +52,17 @@ def library(
     """
     written = library_sources(model, plan, name or model.network.name)
     vectors = frames_of(model, frames)
-    sources = (f"{written.name}.c", f"{written.name}_weights.c")
+    files = source_files(written)
+    headers, sources = paths_in(files, "include"), paths_in(files, "src")
+    about = f"{comment(model.network.name)}: inference of a neural network"
     return Library(
         written=written,
         files={
-            **source_files(written),
-            "main.c": test_program(written, vectors),
+            **files,
+            MAIN: test_program(written, vectors),
             **target_files(),
-            "Makefile": makefile(written.name, sources),
-            "CMakeLists.txt": cmake_lists(written.name, sources),
+            "Makefile": makefile(sources),
+            **package_files(written.name, about, headers, sources),
             "README.md": readme(written, model, plan),
         },
     )
@@ -74,12 +77,17 @@ def frames_of(model: Model, frames: Sequence[Frame] | None) -> tuple[TestVector,
 
 
 def source_files(written: Written) -> dict[str, str]:
-    """Return header, source and weights by file name."""
+    """Return header, source and weights by their paths in the folder."""
     return {
-        f"{written.name}.h": written.header,
-        f"{written.name}.c": written.source,
-        f"{written.name}_weights.c": written.weights,
+        f"include/{written.name}.h": written.header,
+        f"src/{written.name}.c": written.source,
+        f"src/{written.name}_weights.c": written.weights,
     }
+
+
+def paths_in(files: Iterable[str], folder: str) -> list[str]:
+    """Return the paths of files in one of the folders of a library."""
+    return [path for path in files if path.startswith(f"{folder}/")]
 
 
 @public
@@ -117,7 +125,11 @@ def _require_own(folder: Path, files: Mapping[str, str]) -> None:
         return
     if not folder.is_dir():
         raise UnwritableFile(f"{folder}: is a file; expected a folder")
-    others = sorted(one.name for one in folder.iterdir() if one.name not in {*files, BUILD})
+    folders = {parent for path in files for parent in PurePath(path).parents}
+    known = {BUILD, *files, *map(str, folders)}
+    found = (one for own in folders if (folder / own).is_dir() for one in (folder / own).iterdir())
+    names = (one.relative_to(folder).as_posix() for one in found)
+    others = sorted(name for name in names if name not in known)
     if others:
         raise UnwritableFile(
             f"{folder}: holds {others[0]!r}, which is no file of this library; "

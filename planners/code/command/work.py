@@ -25,9 +25,9 @@ from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError, InvalidPlan
 from csdf.status import Status
 from csdf.units import bytes_in_words
-from planners.code.building import cmake_lists, end_of_main, makefile, target_files
+from planners.code.building import MAIN, end_of_main, makefile, package_files, target_files
 from planners.code.c_text import identifier
-from planners.code.library import frames_of, source_files, write_folder
+from planners.code.library import frames_of, paths_in, source_files, write_folder
 from planners.code.library import library as library_of
 from planners.code.parts import source
 from planners.code.sources import Written, library_sources
@@ -275,21 +275,25 @@ def together(members: Sequence[Member], *, name: str = "networks") -> Together:
         written = library_sources(one.model, one.plan, taken[-1])
         found.append(written)
         files |= source_files(written)
-        files[f"{written.name}_test.c"] = shared_test(written, frames_of(one.model, one.frames))
-    sources = [name for name in files if name.endswith(".c")]
-    library = [name for name in sources if not name.endswith("_test.c")]
+        files[f"test/{written.name}_test.c"] = shared_test(
+            written, frames_of(one.model, one.frames)
+        )
     arena = max(one.plan.arena_bytes for one in members)
+    files |= {
+        f"include/{taken[0]}.h": _header(taken[0], found, arena),
+        MAIN: _main(taken[0], found),
+    }
+    headers, sources, tests = (paths_in(files, one) for one in ("include", "src", "test"))
+    about = f"{len(found)} neural networks in one arena"
     return Together(
         name=taken[0],
         members=tuple(found),
         arena_bytes=arena,
         files={
             **files,
-            f"{taken[0]}.h": _header(taken[0], found, arena),
-            "main.c": _main(taken[0], found),
             **target_files(),
-            "Makefile": makefile(taken[0], sources),
-            "CMakeLists.txt": cmake_lists(taken[0], library, sources),
+            "Makefile": makefile(sources, tests),
+            **package_files(taken[0], about, headers, sources, tests),
             "README.md": _readme(taken[0], members, found, arena),
         },
     )
@@ -398,6 +402,8 @@ static {first.name}_state state; /* of each network one */
 {first.name}_{verb}(&state, {ports});
 ```
 {stays}
+- `src/` and `include/` are the library: each file of `src/` compiles alone with `-Iinclude`. `test/`
+  and `target/` are the test program and what that needs on a bare Cortex-M; a product leaves them out.
 - `make test` runs the test vectors here, the networks in turn, and ends with 0 when the outputs are
   equal.
 - `make qemu` and `make qemu-m55` do so on an emulated Cortex-M4 and Cortex-M55 (they need

@@ -14,6 +14,7 @@ from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import ExecutionError, UnsupportedOperator
+from planners.code.building import MAIN
 from planners.code.library import library
 from planners.code.vectors import random_frame
 from planners.memory.answer import INPUTS
@@ -54,7 +55,7 @@ def test_a_model_in_the_least_memory_gives_the_golden_bytes(name, tmp_path):
         # bytes it compares with have to be the golden ones
         for frame, wanted in enumerate(outputs):
             for port in one.written.outputs:
-                assert listed(one.files["main.c"], f"{port.parameter}_{frame}") == stored(
+                assert listed(one.files[MAIN], f"{port.parameter}_{frame}") == stored(
                     wanted[port.layer]
                 )
         made.append(one)
