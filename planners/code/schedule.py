@@ -447,7 +447,8 @@ class Schedule:
             return sum(rows * columns * self._channels(name) for name, rows, columns in strips)
         if stage.mode == "BY_TILES":
             return self._tiling(stage)
-        if stage.mode != "INTO_SUMS":
+        moves = isinstance(stage.running.layers[-1].operator, op.PlaceOrder)
+        if stage.mode != "INTO_SUMS" or moves:
             return 0
         return self._offset(stage.running.result, Kind.ACCUMULATORS, stage.group)
 
@@ -641,10 +642,6 @@ def require_in_c(plan: StreamingPlan, inputs: Collection[str]) -> None:
         if one.stage.result in inputs:
             raise InvalidPlan(
                 f"no C code for input {one.stage.result!r}, one of several, as it comes by rows"
-            )
-        if one.primitive is not None:
-            raise InvalidPlan(
-                f"no C code for {one.stage.result!r} by primitive {one.primitive.name!r}"
             )
 
 

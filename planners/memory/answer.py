@@ -24,6 +24,7 @@ OUTPUT_MEMORIES = (RESIDENT, EXTERNAL)
 WHOLE_LAYERS = "layer by layer"
 BY_ROWS = "row by row"
 LINES = "line buffers, no recomputation"
+LINES_AGAIN = "line buffers, normalisations twice"
 STRIPS = "line buffers + strips"
 IN_PARTS = "strips, channel blocking"
 TWICE = "strips, squeeze-and-excitation rematerialised"

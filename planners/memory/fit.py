@@ -109,7 +109,7 @@ def fit(
             platform=platform,
             budget=budget,
         )
-    course = topological_order(network)
+    course = topological_order(network, carries=True)
     is_streamed, external = ends_of(course, input, output)
     table = StageTable(network, element_bytes=element_bytes, outside=external)
     parameter_bytes = parameter_bytes or element_bytes

@@ -23,7 +23,7 @@ from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.rings import rings_of
 from csdf.arguments import public
 from csdf.errors import ExecutionError, InvalidPlan, counted
-from planners.plan.accumulators import has_wide_sums, sums_over_rows, works_by_channels
+from planners.plan.accumulators import has_wide_sums, sums_over_rows, takes_rows, works_by_channels
 from planners.plan.aliases import channels_of, is_reached
 from planners.plan.executor import Machine
 from planners.plan.kept import state_bytes
@@ -216,7 +216,7 @@ class _Checked:
             )
         modes = {
             Mode.ACCUMULATING: len(stage.layers) == 1
-            and sums_over_rows(self._network, self._network.layer(stage.result)),
+            and takes_rows(self._network, self._network.layer(stage.result)),
             Mode.CHANNELS: self._can_go_by_channels(stage.layers),
             Mode.ROWS: self._can_be_stage(stage.layers),
             Mode.TILES: self._can_be_stage(stage.layers) and self._are_tiled(stage.layers),

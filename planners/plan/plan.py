@@ -64,7 +64,7 @@ class Mode(Enum):
 
     ROWS: a firing makes some result rows, along their columns where there are several layers.
     ACCUMULATING: a firing adds a row of the input to the accumulators of its one layer; the last makes
-    the result.
+    the result. Where the layer only moves places, a firing puts those of a row into the whole result.
     CHANNELS: one firing; for each feature map of the result, the first of two layers computes what
     the second sums up at once. Its input has to lie whole. TILES: one firing; the result is made
     rectangle by rectangle, each from the rectangles that it needs of the tensors before it. What the

@@ -231,6 +231,32 @@ class HeldTensor:
         return buffer.offset + self._within + row * self.row_bytes
 
 
+def rows_read(
+    arena: MarkedArena, tensor: HeldTensor, rows: Range, reader: str | None = None
+) -> Array:
+    """Return rows of a tensor, (rows, columns, channels), at once where they follow one another.
+
+    Raises ExecutionError where one is not there.
+    """
+    shape, (first, end) = tensor.layer.shape, rows
+    count, size = end - first, shape.row_elements
+    unit = arena.element_bytes(tensor.layer.name)
+    if count <= 0:
+        return np.empty((0, shape.width, size // shape.width), tensor.layer.array_type)
+    begin, last = tensor.place(first, reader), tensor.place(end - 1, reader)
+    is_block = tensor.row_bytes == size * unit and last - begin == (count - 1) * tensor.row_bytes
+    if is_block and tensor.staged is None and not isinstance(tensor, JoinedTensor):
+        found = arena.read(begin, tensor.layer.name, first * size, count * size)
+    else:
+        found = np.stack(
+            [
+                arena.read(tensor.place(row, reader), tensor.layer.name, row * size, size)
+                for row in range(first, end)
+            ]
+        )
+    return found.reshape(count, shape.width, -1)
+
+
 class JoinedTensor(HeldTensor):
     """The window of a ring: its first rows lie where one tensor does, the others where another does."""
 
