@@ -21,6 +21,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Stored
+from cnn2csdf.fixed_point.single_precision import columns_at_once
 from cnn2csdf.geometry import Window
 from cnn2csdf.network import Layer
 from cnn2csdf.shape import Dims, Shape
@@ -152,8 +153,19 @@ class _Rewriting:
             rule = _Rewriting.add_as_it_is
         try:
             rule(self, layer)
+            if isinstance(layer.operator, op.Reshape | op.View | op.Transpose):
+                self._add_behind_a_move(layer)
         except _NoForm:
             self.add_as_it_is(layer)
+
+    def _add_behind_a_move(self, layer: Layer) -> None:
+        """Add what a layer does beside a move that only says where its elements lie."""
+        held = self._held[layer.name]
+        if self._layers[held.layer].quantization != layer.quantization:
+            self._put(layer, op.Conversion(), [held.layer], held.form)
+        elif layer.epilogue:
+            behind = replace(layer, epilogue=layer.epilogue[1:])
+            self._put(behind, layer.epilogue[0], [held.layer], held.form)
 
     def _arrays(self, layer: Layer) -> Mapping[str, Array] | None:
         if self._given.weights is None:
@@ -502,8 +514,12 @@ def _with_matrix(at: _Rewriting, layer: Layer) -> None:
     shape, units = at.shape_of(held), operator.units
     *lead, last = held.form
     width = 1 if last == _of_axis("C", shape.channels) else shape.width
-    has_bias = bool(getattr(operator, "has_bias", False))
-    made = op.Convolution(filters=units, window=Window(kernel=(1, width)), has_bias=has_bias)
+    made = op.Convolution(
+        filters=units,
+        window=Window(kernel=(1, width)),
+        has_bias=operator.has_bias,
+        block=columns_at_once(shape.channels * width, units),
+    )
     arrays, weights = at._arrays(layer), None
     if arrays is not None:
         matrix = arrays["matrix"].reshape(width, shape.channels, units)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -222,6 +222,12 @@ class AttentionProduct(Operator):
         return output.elements * (self._width(inputs[0]) if self.gives == "scores" else keys)
 
     def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        return self._by_groups(tensors, part, np.matmul)
+
+    def _by_groups(
+        self, tensors: Sequence[Array], part: Part, multiply: Callable[[Array, Array], Array]
+    ) -> Array:
+        """Products of both, group by group and head by head."""
         left, right = (self._by_heads(one) for one in tensors)
         tokens, keys = (one.shape.rows // self.groups for one in part.inputs)
         found, first = [], part.begin // tokens
@@ -229,7 +235,8 @@ class AttentionProduct(Operator):
             begin, end = max(group * tokens, part.begin), min((group + 1) * tokens, part.end)
             some = left[:, begin - part.begin : end - part.begin]
             others = right[:, (group - first) * keys : (group - first + 1) * keys]
-            found.append(some @ (others.swapaxes(1, 2) if self.gives == "scores" else others))
+            others = others.swapaxes(1, 2) if self.gives == "scores" else others
+            found.append(multiply(some, others))
         joined: Array = np.concatenate(found, axis=1).transpose(2, 1, 0)
         return joined
 
@@ -241,21 +248,22 @@ class AttentionProduct(Operator):
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
         """Return the sums, rescaled; those of integers are exact in double precision."""
-        known = [one for one in types.inputs if one is not None]
-        if types.output is None or len(known) < len(types.inputs):
-            return super(AttentionProduct, self).computed_in_integers(part, types)
-        rules = [
-            self.rows_needed(one, [each.shape for each in part.inputs], part.shape)
-            for one in (0, 1)
-        ]
-        spans = [(rule(part.begin)[0], rule(part.end - 1)[1]) for rule in rules]
-        rows = [
-            centred(reader.rows(*span), given).astype(np.float64)
-            for reader, span, given in zip(part.inputs, spans, known, strict=True)
-        ]
-        sums = self.formula(rows, part).astype(np.int64)
-        ratios = channel_ratios(known[0], known[1], types.output, 1)
-        return rescaled_sums(sums, ratios, types.output, is_wide=False)
+        match (*types.inputs, types.output):
+            case (Quantization() as first, Quantization() as second, Quantization() as result):
+                kinds = first, second, result
+            case _:
+                return super(AttentionProduct, self).computed_in_integers(part, types)
+        shapes, rows = [reader.shape for reader in part.inputs], []
+        for index, (reader, kind) in enumerate(zip(part.inputs, kinds, strict=False)):
+            needed = self.rows_needed(index, shapes, part.shape)
+            span = needed(part.begin)[0], needed(part.end - 1)[1]
+            rows.append(CentredRows(reader, kind).rows(*span))
+        if not result.is_fixed_point:
+            return self._by_groups(
+                rows, part, lambda one, other: multiplied(one, other, None, kinds)
+            )
+        sums = self._by_groups(rows, part, np.matmul).astype(np.int64)
+        return rescaled_sums(sums, channel_ratios(first, second, result, 1), result)
 
     def in_words(self) -> str:
         return f"attention {self.gives}"
