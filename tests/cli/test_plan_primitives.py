@@ -249,6 +249,7 @@ def test_families_may_be_left_out(choose, tmp_path):
     assert "layer 'n2' has no primitive but im2col, mec" in error
 
 
+@pytest.mark.slow
 def test_an_interrupted_profile_is_kept_and_goes_on(choose, tmp_path, monkeypatch):
     path = tmp_path / "here.csv"
 
