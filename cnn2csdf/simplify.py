@@ -20,6 +20,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Stored
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.rewrites import STEPS
+from cnn2csdf.tokens import tokens_as_rows
 from cnn2csdf.weights import Array, Model, Weights
 from csdf.arguments import public
 from csdf.errors import InvalidNetwork
@@ -274,6 +275,8 @@ def _can_be_fused(before: Layer, layer: Layer) -> bool:
             return before.shape == layer.shape and rows == 1
         case op.Activation() | op.BatchNormalization() | op.LocalResponseNormalization():
             return True
+        case op.Softmax(axis=0, last=None, is_logarithm=False):
+            return isinstance(before.operator, op.AttentionProduct)
     return False
 
 
@@ -373,6 +376,7 @@ def _without(model: Model, dropped: Mapping[str, str], weights: Weights | None =
 _INSTEAD: tuple[Rewrite, ...] = (  # in the order of their names
     drop_identities,
     turn_maps,
+    tokens_as_rows,
     fold_padding,
     fold_batch_normalization,
     absorb_biases,

@@ -11,6 +11,7 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators import Input
+from cnn2csdf.operators.moves import in_dims
 from cnn2csdf.part import HeldRows, Part, Reader, Types
 from cnn2csdf.weights import Array, Model
 from csdf.arguments import public
@@ -92,6 +93,9 @@ def checked_frame(network: Network, frame: Mapping[str, Array]) -> dict[str, Arr
             listed = ", ".join(repr(name) for name in frame) or "nothing"
             raise ExecutionError(f"the frame has no input {layer.name!r}, only {listed}")
         array = np.asarray(frame[layer.name], layer.array_type)
+        operator = layer.operator
+        if isinstance(operator, Input) and array.shape == operator.file_dims:
+            array = in_dims(array.reshape(-1), layer.shape.dims)
         if array.shape != layer.shape.dims:
             raise ExecutionError(
                 f"input {layer.name!r} of shape {array.shape}, expected {layer.shape.dims}"

@@ -13,7 +13,14 @@ from cnn2csdf.geometry import Window
 from cnn2csdf.integers import centred, channel_ratios, has_wide_sums, rescaled_sums
 from cnn2csdf.operators.elementwise import broadcast
 from cnn2csdf.operators.moves import as_it_lies
-from cnn2csdf.operators.operator import Operator, RowsNeeded, only_input, quantized_types, same_row
+from cnn2csdf.operators.operator import (
+    Operator,
+    RowsNeeded,
+    only_input,
+    only_row,
+    quantized_types,
+    same_row,
+)
 from cnn2csdf.operators.windows import Convolution, window_cells
 from cnn2csdf.part import Kept, Part, Types, whole_tensor
 from cnn2csdf.shape import Dims, Shape
@@ -129,6 +136,93 @@ class MatrixProduct(Operator):
         right = part.weights["matrix"] if self.units is not None else tensors[1]
         product: Array = np.matmul(tensors[0], right)
         return product
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionProduct(Operator):
+    """A product of two maps whose rows are tokens, head by head: scores, or values weighed by them.
+
+    Of scores (keys x tokens x heads) each is the product of a token's query with a key of the same
+    head; the maps of queries and keys have their heads as columns, or one behind the other along the
+    channels. Values: for each token and head the sum of the second map's rows, each times its score.
+    groups: of tokens that follow one another and meet the rows of their own group only.
+    """
+
+    gives: str  # "scores" or "values"
+    heads: int
+    groups: int = 1
+
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        if len(inputs) != 2 or not all(one.is_map for one in inputs):
+            raise InvalidNetwork(f"{self.in_words()} of {len(inputs)} tensors, or of no maps")
+        left, right = (self._width(one) for one in inputs)
+        keys, rest = divmod(inputs[1].rows, self.groups)
+        meets = left == right if self.gives == "scores" else inputs[0].channels == keys
+        columns = inputs[0].width == self.heads or self.gives == "scores"
+        if rest or inputs[0].rows % self.groups or not meets or not columns:
+            raise InvalidNetwork(f"{self.in_words()} of {inputs[0]} and {inputs[1]}")
+        return (keys if self.gives == "scores" else right, inputs[0].rows, self.heads)
+
+    def _width(self, shape: Shape) -> int:
+        """Channels of a head."""
+        elements = shape.channels * shape.width
+        if shape.width not in (1, self.heads) or elements % self.heads:
+            raise InvalidNetwork(f"{self.in_words()} of {self.heads} heads, and {shape}")
+        return elements // self.heads
+
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded:
+        """Return the row itself, and all keys and values of its group."""
+        if index == 0:
+            return same_row
+        tokens, keys = output.rows // self.groups, inputs[1].rows // self.groups
+        return lambda row: (row // tokens * keys, (row // tokens + 1) * keys)
+
+    def columns_needed(self, index: int, inputs: Sequence[Shape]) -> RowsNeeded:
+        """Return the column that has the channels of a head."""
+        return same_row if inputs[index].width == self.heads else only_row
+
+    def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
+        keys = inputs[1].rows // self.groups
+        return output.elements * (self._width(inputs[0]) if self.gives == "scores" else keys)
+
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        left, right = (self._by_heads(one) for one in tensors)
+        tokens, keys = (one.shape.rows // self.groups for one in part.inputs)
+        found, first = [], part.begin // tokens
+        for group in range(first, (part.end - 1) // tokens + 1):
+            begin, end = max(group * tokens, part.begin), min((group + 1) * tokens, part.end)
+            some = left[:, begin - part.begin : end - part.begin]
+            others = right[:, (group - first) * keys : (group - first + 1) * keys]
+            found.append(some @ (others.swapaxes(1, 2) if self.gives == "scores" else others))
+        joined: Array = np.concatenate(found, axis=1).transpose(2, 1, 0)
+        return joined
+
+    def _by_heads(self, rows: Array) -> Array:
+        """Rows of a map as heads x tokens x channels of a head."""
+        if rows.shape[2] == self.heads:
+            return rows.transpose(2, 1, 0)
+        return rows.reshape(self.heads, -1, rows.shape[1]).swapaxes(1, 2)
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return the sums, rescaled; those of integers are exact in double precision."""
+        known = [one for one in types.inputs if one is not None]
+        if types.output is None or len(known) < len(types.inputs):
+            return super(AttentionProduct, self).computed_in_integers(part, types)
+        rules = [
+            self.rows_needed(one, [each.shape for each in part.inputs], part.shape)
+            for one in (0, 1)
+        ]
+        spans = [(rule(part.begin)[0], rule(part.end - 1)[1]) for rule in rules]
+        rows = [
+            centred(reader.rows(*span), given).astype(np.float64)
+            for reader, span, given in zip(part.inputs, spans, known, strict=True)
+        ]
+        sums = self.formula(rows, part).astype(np.int64)
+        ratios = channel_ratios(known[0], known[1], types.output, 1)
+        return rescaled_sums(sums, ratios, types.output, is_wide=False)
+
+    def in_words(self) -> str:
+        return f"attention {self.gives}"
 
 
 STEPS = 255  # between the least and the largest of 8 bits

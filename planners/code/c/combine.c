@@ -339,6 +339,55 @@ static void multiply_matrices(const run *r, const layer *l, range rows, range co
     finish_region(l, &out, rows, columns);
 }
 
+/* The query of a token and head times each of its keys. */
+static void attention_scores(const run *r, const layer *l, range rows, range columns)
+{
+    const attention *a = l->parameters;
+    view query = input_view(r, l, 0), key = input_view(r, l, 1), out = output_view(r, l);
+    int32_t y, x, j, i;
+    for (y = rows.first; y < rows.end; y++) {
+        int32_t first = y / a->tokens * a->keys;
+        for (x = columns.first; x < columns.end; x++) {
+            const element *one = head_at(&query, y, x, a->width);
+            element *to = row_at(&out, y) + column_at(&out, x);
+            for (j = 0; j < a->keys; j++) {
+                const element *other = head_at(&key, first + j, x, a->width);
+                element sum = 0;
+                for (i = 0; i < a->width; i++) {
+                    sum += one[i] * other[i];
+                }
+                to[j] = sum;
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* The sum of the values of a head, each times its score. */
+static void attention_values(const run *r, const layer *l, range rows, range columns)
+{
+    const attention *a = l->parameters;
+    view scores = input_view(r, l, 0), value = input_view(r, l, 1), out = output_view(r, l);
+    int32_t y, x, j, i;
+    for (y = rows.first; y < rows.end; y++) {
+        int32_t first = y / a->tokens * a->keys;
+        for (x = columns.first; x < columns.end; x++) {
+            const element *score = row_at(&scores, y) + column_at(&scores, x);
+            element *to = row_at(&out, y) + column_at(&out, x);
+            for (i = 0; i < a->width; i++) {
+                to[i] = 0;
+            }
+            for (j = 0; j < a->keys; j++) {
+                const element *other = head_at(&value, first + j, x, a->width);
+                for (i = 0; i < a->width; i++) {
+                    to[i] += score[j] * other[i];
+                }
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
 /* Gates: of an LSTM in, out, forget, new; of a GRU update, reset, new. What is given: all that is
    found, what is found last, or the cell behind it. */
 enum { LSTM, GRU, PLAIN };

@@ -19,6 +19,26 @@ static void step_neighbours(const step *s, element *v, int32_t count, int32_t ch
     }
 }
 
+/* Exponentials of all elements of a place, over their sum. */
+static void step_softmax(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
+{
+    element most = LEAST, sum = 0;
+    int32_t i;
+    (void)s;
+    (void)channel;
+    (void)column;
+    for (i = 0; i < count; i++) {
+        most = v[i] > most ? v[i] : most;
+    }
+    for (i = 0; i < count; i++) {
+        v[i] = expf(v[i] - most);
+        sum += v[i];
+    }
+    for (i = 0; i < count; i++) {
+        v[i] /= sum;
+    }
+}
+
 static element positive(element x)
 {
     return x > 0 ? x : 0;

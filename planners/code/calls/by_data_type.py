@@ -337,6 +337,8 @@ def _step(one: Described, operator: op.Operator, weights: Mapping[str, Array], p
             function = f"constant {operator.function}"
             ordered = f"step_{function}_first".replace(" ", "_")
             function += "_first" if operator.constant_first and ordered in known else ""
+        case op.Softmax():
+            function = "softmax"
         case op.Identity():
             function, numbers = "clip", (-np.inf, np.inf)
         case _:

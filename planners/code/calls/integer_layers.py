@@ -43,7 +43,7 @@ from planners.code.calls.layers import (
     pooling_call,
     row_order,
 )
-from planners.code.calls.moves import pad_call
+from planners.code.calls.moves import pad_call, scattering_call
 from planners.code.calls.reductions import cube
 from planners.code.calls.rescaling import (
     ELEMENTS,
@@ -99,6 +99,8 @@ def integer_call(one: Described, packed: Array | None = None) -> Call:
 def integer_sums_call(one: Described) -> Call:
     """Return the call for a layer that adds up its input row by row."""
     operator, source = one.layer.operator, one.inputs[0]
+    if isinstance(operator, op.PlaceOrder):
+        return scattering_call(one, operator)
     result_types(one)
     if isinstance(operator, op.FullyConnected):
         matrix = row_order(one.weights["matrix"], source)

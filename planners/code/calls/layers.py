@@ -13,7 +13,7 @@ from cnn2csdf.operators.operator import constant_role
 from cnn2csdf.operators.recurrences import DIRECTIONS, GATES
 from cnn2csdf.weights import Array
 from planners.code.c_text import NULL
-from planners.code.calls.moves import MOVES
+from planners.code.calls.moves import MOVES, scattering_call
 from planners.code.calls.reductions import REDUCTIONS
 from planners.code.layer_descriptor import Call, Described
 from planners.code.parts import defined_names
@@ -43,8 +43,10 @@ def call_of(one: Described, packed: Array | None = None) -> Call:
 
 
 def sums_call(one: Described) -> Call:
-    """Return the call for a layer that adds up its input row by row."""
+    """Return the call for a layer that adds up its input row by row, or puts places into order."""
     operator = one.layer.operator
+    if isinstance(operator, op.PlaceOrder):
+        return scattering_call(one, operator)
     if isinstance(operator, op.FullyConnected):
         packed = one.symbol("matrix", row_order(one.weights["matrix"], one.inputs[0]).T)
         return one.call("sum_fully", "matrix", operator.units, packed, one.optional("bias"))

@@ -97,9 +97,10 @@ def _layer_normalization(one: Described, operator: op.LayerNormalization) -> Cal
     dims = one.layer.shape.dims
     symbols = (one.symbol("scale", one.weights["scale"]), one.optional("shift"))
     steps = [0, 1, 0]
+    axes = range(operator.axis, len(dims) if operator.last is None else operator.last + 1)
     if len(dims) == 3:
-        steps = [step if axis >= operator.axis else 0 for axis, step in enumerate(strides_of(dims))]
-    axes = range(operator.axis, len(dims))
+        own = strides_of([dims[axis] for axis in axes])
+        steps = [own[axis - axes[0]] if axis in axes else 0 for axis in range(3)]
     return one.call(
         "standardise", "cube", *cube(one, axes, None, (*symbols, steps, operator.epsilon))
     )
@@ -164,7 +165,17 @@ def _matrices(shape: Shape) -> Axes:
     return _of_three((prod(dims[:-2]), dims[-2], dims[-1]))
 
 
+def attention_fields(one: Described, operator: op.AttentionProduct) -> tuple[int, ...]:
+    """Return tokens and keys of a group, and the numbers of a token and head in the second input."""
+    right = one.inputs[1]
+    width = right.channels * right.width // operator.heads
+    return (one.inputs[0].rows // operator.groups, right.rows // operator.groups, width)
+
+
 REDUCTIONS: dict[type, Callable[[Described, Any], Call]] = {
+    op.AttentionProduct: lambda one, operator: one.call(
+        f"attention_{operator.gives}", "attention", *attention_fields(one, operator)
+    ),
     op.ExtremePlace: _extreme_place,
     op.GlobalPooling: lambda one, operator: _reduced(
         one, "max" if operator.function == "max" else "mean", (1, 2), keeps=True
