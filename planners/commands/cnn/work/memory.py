@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
 from cnn2csdf.commands.cnn import chosen
@@ -21,8 +22,8 @@ from csdf.cli.frame import output, terminal
 from csdf.cli.frame.long_work import stop_after
 from csdf.io.csv_text import csv_text
 from csdf.status import Status
-from csdf.time_limit import Progress
 from csdf.units import bytes_in_words
+from planners.arena.allocation import bytes_so_far
 from planners.commands.cnn.memory import PUBLISHED
 from planners.memory.command.answer import remark_on_elements
 from planners.memory.command.beside import as_json as fit_as_json
@@ -186,7 +187,7 @@ def work(options: argparse.Namespace) -> int:
 def _answered(model: str, options: argparse.Namespace) -> AnsweredNetwork:
     begin = time.perf_counter()
     network, durations = _timed(model, options)
-    stop = stop_after(options.time_limit, _in_words)
+    stop = stop_after(options.time_limit, partial(bytes_so_far, "arena"))
     comparison = memory_comparison(
         network,
         chosen.granularity_of(options),
@@ -215,10 +216,6 @@ def _timed(
         return network, durations
     whole = chosen.durations_table(options.whole_durations)
     return network, lambda cut: whole if cut == WHOLE else durations(cut)
-
-
-def _in_words(progress: Progress) -> str:
-    return f"arena: {progress.best} bytes, at least {progress.lower_bound}"
 
 
 def _as_text(rows: Sequence[AnsweredNetwork]) -> str:
