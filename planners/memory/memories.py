@@ -15,7 +15,7 @@ more, the search is made again with less.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, islice
 from typing import NamedTuple
@@ -50,6 +50,7 @@ from planners.plan.plan import (
     StreamingPlan,
 )
 
+FRONT = (1, 2, 4, 8, 16, 32)  # quarters of the size of the fast memory
 MOST_ORDERS = 24  # of layers, all of which are tried
 MOST_CHOSEN = 8  # tensors of which all sets are tried in fast memory
 MOST_LABELS = 256  # sets of tensors in fast memory at a place of the order
@@ -163,6 +164,23 @@ def planned_in_memories(
         greedy=greedy_split(course, table, sizes, fast),
     )
     return InMemories(plan, reason, traffic)
+
+
+def slow_front(
+    network: Network,
+    memories: Sequence[Memory],
+    element_bytes: int | None,
+    stop_for: Callable[[int], Stop],
+) -> list[SlowTraffic]:
+    """Return what moves with a fast memory of a quarter to eight times its size.
+
+    stop_for: of the search for so many bytes.
+    """
+    found = []
+    for size in [memories[0].size * times // 4 for times in FRONT]:
+        some = (replace(memories[0], size=size), *memories[1:])
+        found.append(planned_in_memories(network, some, element_bytes, stop_for(size)).traffic)
+    return found
 
 
 def _rank(plan: StreamingPlan) -> tuple[int, int]:
