@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.dtypes import Element
+from cnn2csdf.dtypes import Element, Quantization
+from cnn2csdf.fixed_point.single_precision import multiplied
 from cnn2csdf.geometry import Window
 from cnn2csdf.integers import centred, channel_ratios, has_wide_sums, rescaled_sums
 from cnn2csdf.operators.elementwise import broadcast
@@ -22,7 +23,7 @@ from cnn2csdf.operators.operator import (
     same_row,
 )
 from cnn2csdf.operators.windows import Convolution, window_cells
-from cnn2csdf.part import Kept, Part, Types, whole_tensor
+from cnn2csdf.part import CentredRows, Kept, Part, Types, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
@@ -106,10 +107,12 @@ class StreamedProduct(FullyConnected):
 class MatrixProduct(Operator):
     """Product over the last axis of the first input: with the second input, or with weights.
 
-    units: columns of the matrix of weights; None where the matrix is a second input.
+    units: columns of the matrix of weights; None where the matrix is a second input. has_bias: one
+    for each column of weights is added.
     """
 
     units: int | None = None
+    has_bias: bool = False
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         """Return the rows of the first input, the columns of the matrix."""
@@ -126,16 +129,49 @@ class MatrixProduct(Operator):
         return same_row if self.units is not None and inputs[index].is_map else None
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
-        """Return the matrix (columns of the input, units) where it is trained."""
-        return {} if self.units is None else {"matrix": (inputs[0].dims[-1], self.units)}
+        """Return the matrix (columns of the input, units) and the bias where they are trained."""
+        if self.units is None:
+            return {}
+        matrix = {"matrix": (inputs[0].dims[-1], self.units)}
+        return matrix | ({"bias": (self.units,)} if self.has_bias else {})
 
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         return output.elements * inputs[0].dims[-1]
 
     def formula(self, tensors: Sequence[Array], part: Part) -> Array:
         right = part.weights["matrix"] if self.units is not None else tensors[1]
-        product: Array = np.matmul(tensors[0], right)
-        return product
+        bias = part.weights["bias"] if self.has_bias else None
+        types = None if part.types is None else self._of_integers(part.types)
+        if types is None:
+            product: Array = np.matmul(tensors[0], right)
+            return product if bias is None else product + bias
+        given, factors, result = types
+        if self.units is not None:
+            right = centred(right, factors).astype(np.float64)
+        if not result.is_fixed_point:
+            return multiplied(tensors[0], right, bias, types)
+        # In double precision sums of products of integers are exact.
+        sums = (np.matmul(tensors[0], right) + (0 if bias is None else bias)).astype(np.int64)
+        ratios = channel_ratios(given, factors, result, self.units or 1)
+        is_wide = has_wide_sums(given, part.weights)
+        columns = np.moveaxis(sums, -1, 0)
+        return np.moveaxis(rescaled_sums(columns, ratios, result, is_wide=is_wide), 0, -1)
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return the sums, rescaled as those of a fully connected layer are."""
+        found = self._of_integers(types)
+        if found is None:
+            return super(MatrixProduct, self).computed_in_integers(part, types)
+        readers = [CentredRows(*pair) for pair in zip(part.inputs, found, strict=False)]
+        return self.computed(part._replace(inputs=readers))
+
+    def _of_integers(self, types: Types) -> tuple[Quantization, Quantization, Quantization] | None:
+        """Types of both matrices and of the result, where all are integers."""
+        trained = [types.weights.get("matrix")] if self.units is not None else []
+        match [*types.inputs, *trained, types.output]:
+            case [Quantization() as first, Quantization() as second, Quantization() as result]:
+                return first, second, result
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -176,7 +176,7 @@ class LayerCalls:
 
 def _has_zeros(layer: Layer) -> bool:
     """Whether it sums up products with trained integers that have a zero point."""
-    is_summing = isinstance(layer.operator, op.Convolution | op.FullyConnected)
+    is_summing = isinstance(layer.operator, op.Convolution | op.FullyConnected | op.MatrixProduct)
     kinds = [one.quantization for one in layer.stored]
     return is_summing and any(types is not None and types.zero_point != 0 for types in kinds)
 
