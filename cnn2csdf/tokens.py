@@ -354,15 +354,29 @@ def _output(at: _Rewriting, layer: Layer) -> None:
         raise _NoForm
 
 
+def _moved(at: _Rewriting, layer: Layer) -> Held:
+    """The elements that a layer moves, as it stores them. Raises _NoForm for those that it changes."""
+    held, source = at.held(layer.inputs[0]), at._network.layer(layer.inputs[0])
+    types = source.quantization, layer.quantization
+    if layer.epilogue:
+        raise _NoForm
+    if (source.element, types[0]) == (layer.element, types[1]):
+        return held
+    if None in types or any(one is not None and one.is_fixed_point for one in types):
+        raise _NoForm
+    at._put(layer, op.Conversion(), [held.layer], held.form)
+    return at._held[layer.name]
+
+
 def _reshape(at: _Rewriting, layer: Layer) -> None:
-    held = at.held(layer.inputs[0])
+    held = _moved(at, layer)
     digits = [one for dim in held.form for one in dim]
     at._held[layer.name] = Held(held.layer, _cut_up(digits, layer.shape.dims))
 
 
 def _as_it_lies(at: _Rewriting, layer: Layer) -> None:
     """A reshape of elements as they lie: of a map place by place."""
-    held, dims = at.held(layer.inputs[0]), layer.shape.dims
+    held, dims = _moved(at, layer), layer.shape.dims
     form = held.form
     if len(form) == 3:
         form = (form[1], form[2], form[0])
@@ -376,7 +390,7 @@ def _as_it_lies(at: _Rewriting, layer: Layer) -> None:
 
 def _transpose(at: _Rewriting, layer: Layer) -> None:
     assert isinstance(layer.operator, op.Transpose)
-    held = at.held(layer.inputs[0])
+    held = _moved(at, layer)
     at._held[layer.name] = Held(
         held.layer, tuple(held.form[axis] for axis in layer.operator.permutation)
     )
@@ -396,9 +410,9 @@ def _gather(at: _Rewriting, layer: Layer) -> None:
 
 def _picked(at: _Rewriting, layer: Layer, axis: int, places: Sequence[int]) -> None:
     """Some places along a dim: rows, or channels, which a convolution makes by their filters alone."""
-    held, dims = at.held(layer.inputs[0]), at._network.input_shapes(layer)[0].dims
+    held, dims = _moved(at, layer), at._network.input_shapes(layer)[0].dims
     shape, dim = at.shape_of(held), held.form[axis]
-    if layer.epilogue or (len(dims) == 3 and held.form == _whole(dims)) or len(dim) != 1:
+    if (len(dims) == 3 and held.form == _whole(dims)) or len(dim) != 1:
         raise _NoForm
     (digits,) = dim
     if digits.axis == "Y" and dim == _of_axis("Y", shape.height):
@@ -503,7 +517,13 @@ def _with_matrix(at: _Rewriting, layer: Layer) -> None:
     *lead, last = held.form
     width = 1 if last == _of_axis("C", shape.channels) else shape.width
     has_bias = bool(getattr(operator, "has_bias", False))
-    made = op.Convolution(filters=units, window=Window(kernel=(1, width)), has_bias=has_bias)
+    types = layer.quantization
+    made = op.Convolution(
+        filters=units,
+        window=Window(kernel=(1, width)),
+        has_bias=has_bias,
+        is_product=types is not None and not types.is_fixed_point,
+    )
     arrays, weights = at._arrays(layer), None
     if arrays is not None:
         matrix = arrays["matrix"].reshape(width, shape.channels, units)
@@ -629,44 +649,54 @@ def _elementwise(at: _Rewriting, layer: Layer) -> None:
     if not all(name in at._held for name in layer.inputs):
         raise _NoForm
     helds = [at.held(name) for name in layer.inputs]
-    first = max(helds, key=lambda one: _size([each for dim in one.form for each in dim]))
-    rank = len(layer.shape.dims)
-    if len(first.form) != rank or tuple(map(_size, first.form)) != layer.shape.dims:
-        raise _NoForm
-    sources = [_like(at, held, first) for held in helds]
+    form = _widest_form([one.form for one in helds], layer.shape.dims)
+    shape = Shape(dims=tuple(_size(_of(axis, form)) for axis in AXES))
+    sources = [_like(at, held, form, shape) for held in helds]
     operator, weights = layer.operator, None
     if operator.constant is not None:
-        shape = at.shape_of(first)
-        dims = _varying(operator.constant, first.form, shape)
+        dims = _varying(operator.constant, form, shape)
         arrays = at._arrays(layer)
         if arrays is not None:
             whole = np.broadcast_to(arrays["constant"], layer.shape.dims)
-            on_map = _laid_out(whole, first.form, shape)
-            weights = {
-                **arrays,
-                "constant": np.ascontiguousarray(on_map[tuple(slice(size) for size in dims)]),
-            }
+            kept = tuple(slice(size) for size in dims)
+            on_map = _laid_out(whole, form, shape)[kept]
+            weights = {**arrays, "constant": np.ascontiguousarray(on_map)}
         operator = replace(operator, constant=dims)
     stored = tuple(
         replace(one, name=None) if one.role == "constant" else one for one in layer.stored
     )
-    at._put(layer, operator, sources, first.form, weights=weights, stored=stored)
+    at._put(layer, operator, sources, form, weights=weights, stored=stored)
 
 
-def _like(at: _Rewriting, held: Held, first: Held) -> str:
-    """The layer with an operand that lies beside another, or is repeated along its axes."""
-    form, shape, like = held.form, at.shape_of(held), at.shape_of(first)
-    form = (*((),) * (len(first.form) - len(form)), *form)
-    is_alike = all(one in ((), other) for one, other in zip(form, first.form, strict=True))
-    if is_alike and all(
-        size in (1, other) for size, other in zip(shape.dims, like.dims, strict=True)
-    ):
+def _of(axis: str, form: Form) -> list[Digits]:
+    return [one for dim in form for one in dim if one.axis == axis]
+
+
+def _widest_form(forms: Sequence[Form], dims: Dims) -> Form:
+    """The form of a result whose operands are repeated along some dims, the last of them channels."""
+    found: list[Dim] = []
+    for place, size in enumerate(dims, -len(dims)):
+        some = (form[place] for form in forms if len(form) >= -place)
+        dim = next((one for one in some if one), ())
+        if size > 1 and not dim and place == -1:
+            dim = _of_axis("C", size)
+        if _size(dim) != size:
+            raise _NoForm
+        found.append(dim)
+    return tuple(found)
+
+
+def _like(at: _Rewriting, held: Held, form: Form, shape: Shape) -> str:
+    """The layer with an operand that lies as the result does, or is repeated along its axes."""
+    own, dims = held.form, at.shape_of(held).dims
+    own = (*((),) * (len(form) - len(own)), *own)
+    is_alike = all(one in ((), other) for one, other in zip(own, form, strict=True))
+    if is_alike and all(size in (1, other) for size, other in zip(dims, shape.dims, strict=True)):
         return held.layer
-    if form == first.form or tuple(map(_size, form)) == tuple(map(_size, first.form)):
-        order = _joined([one for dim in form for one in dim])
-        wanted = _joined([one for dim in first.form for one in dim])
-        if order == _in_memory(shape) and wanted == _in_memory(like):
-            return at._moved(held.layer, op.View(dims=like.dims), "like " + first.layer)
+    if tuple(map(_size, own)) == tuple(map(_size, form)):
+        order, wanted = (_joined([one for dim in some for one in dim]) for some in (own, form))
+        if order == _in_memory(at.shape_of(held)) and wanted == _in_memory(shape):
+            return at._moved(held.layer, op.View(dims=shape.dims), "as others")
     raise _NoForm
 
 

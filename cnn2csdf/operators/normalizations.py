@@ -131,14 +131,17 @@ class LayerNormalization(SameDims):
         is_by_rows = self.rows_needed(0, [part.inputs[0].shape], part.shape) is not None
         first, upto = (part.begin, part.end) if is_by_rows else (0, part.inputs[0].shape.rows)
         values = real(part.inputs[0].rows(first, upto), given)
+        axes = range(self.axis, self._end(values.ndim))
+        behind = tuple(range(values.ndim - len(axes), values.ndim))
+        turned = np.moveaxis(values, tuple(axes), behind)
         shift = part.weights.get("shift")
         found = standardised(
-            values.reshape(*values.shape[: self.axis], -1),
+            turned.reshape(*turned.shape[: behind[0]], -1),
             part.weights["scale"].reshape(-1),
             None if shift is None else shift.reshape(-1),
             self.epsilon,
         )
-        stored = quantized(found, result).reshape(values.shape)
+        stored = np.moveaxis(quantized(found, result).reshape(turned.shape), behind, tuple(axes))
         return stored if is_by_rows else cut(stored, part)
 
 

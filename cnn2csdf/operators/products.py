@@ -174,6 +174,21 @@ class MatrixProduct(Operator):
         return None
 
 
+def _matrix_product(left: Array, right: Array, types: Types | None) -> Array:
+    """The product of matrices in the last two axes, of centred integers as stored."""
+    if types is None:
+        return np.asarray(left @ right)
+    given, factors, result = *types.inputs, types.output
+    assert given is not None
+    assert factors is not None
+    assert result is not None
+    if not result.is_fixed_point:
+        return multiplied(left, right, None, (given, factors, result))
+    sums = (left @ right).astype(np.int64)  # exact in double precision
+    ratios = channel_ratios(given, factors, result, 1)
+    return rescaled_sums(sums[None], ratios, result, is_wide=False)[0]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionProduct(Operator):
     """A product of two maps whose rows are tokens, head by head: scores, or values weighed by them.
@@ -229,7 +244,8 @@ class AttentionProduct(Operator):
             begin, end = max(group * tokens, part.begin), min((group + 1) * tokens, part.end)
             some = left[:, begin - part.begin : end - part.begin]
             others = right[:, (group - first) * keys : (group - first + 1) * keys]
-            found.append(some @ (others.swapaxes(1, 2) if self.gives == "scores" else others))
+            others = others.swapaxes(1, 2) if self.gives == "scores" else others
+            found.append(_matrix_product(some, others, part.types))
         joined: Array = np.concatenate(found, axis=1).transpose(2, 1, 0)
         return joined
 
@@ -240,22 +256,12 @@ class AttentionProduct(Operator):
         return rows.reshape(self.heads, -1, rows.shape[1]).swapaxes(1, 2)
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
-        """Return the sums, rescaled; those of integers are exact in double precision."""
-        known = [one for one in types.inputs if one is not None]
-        if types.output is None or len(known) < len(types.inputs):
+        """Return the sums, rescaled as those of a matrix product are."""
+        known = [one for one in (*types.inputs, types.output) if one is not None]
+        if len(known) < len(types.inputs) + 1:
             return super(AttentionProduct, self).computed_in_integers(part, types)
-        rules = [
-            self.rows_needed(one, [each.shape for each in part.inputs], part.shape)
-            for one in (0, 1)
-        ]
-        spans = [(rule(part.begin)[0], rule(part.end - 1)[1]) for rule in rules]
-        rows = [
-            centred(reader.rows(*span), given).astype(np.float64)
-            for reader, span, given in zip(part.inputs, spans, known, strict=True)
-        ]
-        sums = self.formula(rows, part).astype(np.int64)
-        ratios = channel_ratios(known[0], known[1], types.output, 1)
-        return rescaled_sums(sums, ratios, types.output, is_wide=False)
+        readers = [CentredRows(*pair) for pair in zip(part.inputs, known, strict=False)]
+        return self.computed(part._replace(inputs=readers, types=types))
 
     def in_words(self) -> str:
         return f"attention {self.gives}"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element, Quantization
-from cnn2csdf.fixed_point.single_precision import averaged
+from cnn2csdf.fixed_point.single_precision import averaged, multiplied
 from cnn2csdf.geometry import Pair, Span, Window, meeting, window_places
 from cnn2csdf.integers import centred, channel_ratios, has_wide_sums, rescaled_sums
 from cnn2csdf.operators.operator import (
@@ -31,12 +31,17 @@ UNFOLDED_LIMIT = 1 << 22  # elements copied at once; more rows than fit are comp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convolution(Operator):
-    """Filters that slide over the feature maps; depthwise where groups equals the channels."""
+    """Filters that slide over the feature maps; depthwise where groups equals the channels.
+
+    is_product: whether integers in single precision are rounded as in a product of matrices, which
+    the rows of places are.
+    """
 
     filters: int
     window: Window
     groups: int = 1
     has_bias: bool = True
+    is_product: bool = False
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         channels, height, width = map_dims(self, inputs)
@@ -78,9 +83,26 @@ class Convolution(Operator):
         cells -= given.zero_point
         weights = {role: array.astype(np.float64) for role, array in part.weights.items()}
         weights["kernel"] -= kernel.zero_point
+        if self.is_product and not result.is_fixed_point:
+            return self._as_product(cells, weights, part, (given, kernel, result))
         sums = self.summed(cells, weights, part).astype(np.int64)
         ratios = channel_ratios(given, kernel, result, self.filters)
         return rescaled_sums(sums, ratios, result, is_wide=has_wide_sums(given, part.weights))
+
+    def _as_product(
+        self,
+        cells: Array,
+        weights: Mapping[str, Array],
+        part: Part,
+        types: tuple[Quantization, Quantization, Quantization],
+    ) -> Array:
+        """Return the rows of the part, places times a matrix whose rows go column by column."""
+        seen = unfolded(cells, self.window, part.rows, part.shape.width)
+        columns = self.window.kernel[1]
+        left = seen[:, 0].transpose(2, 3, 1, 0).reshape(-1, columns * len(cells))
+        right = weights["kernel"][:, :, 0].transpose(2, 1, 0).reshape(-1, self.filters)
+        found = multiplied(left, right, weights.get("bias"), types)
+        return found.T.reshape(self.filters, part.rows, part.shape.width)
 
     def summed(self, cells: Array, weights: Mapping[str, Array], part: Part) -> Array:
         """Return the products of what the windows see with the kernel, plus the bias."""
