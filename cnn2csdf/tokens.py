@@ -21,6 +21,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Stored
+from cnn2csdf.fixed_point.single_precision import columns_at_once
 from cnn2csdf.geometry import Window
 from cnn2csdf.network import Layer
 from cnn2csdf.shape import Dims, Shape
@@ -152,8 +153,19 @@ class _Rewriting:
             rule = _Rewriting.add_as_it_is
         try:
             rule(self, layer)
+            if isinstance(layer.operator, op.Reshape | op.View | op.Transpose):
+                self._add_behind_a_move(layer)
         except _NoForm:
             self.add_as_it_is(layer)
+
+    def _add_behind_a_move(self, layer: Layer) -> None:
+        """Add what a layer does beside a move that only says where its elements lie."""
+        held = self._held[layer.name]
+        if self._layers[held.layer].quantization != layer.quantization:
+            self._put(layer, op.Conversion(), [held.layer], held.form)
+        elif layer.epilogue:
+            behind = replace(layer, epilogue=layer.epilogue[1:])
+            self._put(behind, layer.epilogue[0], [held.layer], held.form)
 
     def _arrays(self, layer: Layer) -> Mapping[str, Array] | None:
         if self._given.weights is None:
@@ -354,29 +366,15 @@ def _output(at: _Rewriting, layer: Layer) -> None:
         raise _NoForm
 
 
-def _moved(at: _Rewriting, layer: Layer) -> Held:
-    """The elements that a layer moves, as it stores them. Raises _NoForm for those that it changes."""
-    held, source = at.held(layer.inputs[0]), at._network.layer(layer.inputs[0])
-    types = source.quantization, layer.quantization
-    if layer.epilogue:
-        raise _NoForm
-    if (source.element, types[0]) == (layer.element, types[1]):
-        return held
-    if None in types or any(one is not None and one.is_fixed_point for one in types):
-        raise _NoForm
-    at._put(layer, op.Conversion(), [held.layer], held.form)
-    return at._held[layer.name]
-
-
 def _reshape(at: _Rewriting, layer: Layer) -> None:
-    held = _moved(at, layer)
+    held = at.held(layer.inputs[0])
     digits = [one for dim in held.form for one in dim]
     at._held[layer.name] = Held(held.layer, _cut_up(digits, layer.shape.dims))
 
 
 def _as_it_lies(at: _Rewriting, layer: Layer) -> None:
     """A reshape of elements as they lie: of a map place by place."""
-    held, dims = _moved(at, layer), layer.shape.dims
+    held, dims = at.held(layer.inputs[0]), layer.shape.dims
     form = held.form
     if len(form) == 3:
         form = (form[1], form[2], form[0])
@@ -390,7 +388,7 @@ def _as_it_lies(at: _Rewriting, layer: Layer) -> None:
 
 def _transpose(at: _Rewriting, layer: Layer) -> None:
     assert isinstance(layer.operator, op.Transpose)
-    held = _moved(at, layer)
+    held = at.held(layer.inputs[0])
     at._held[layer.name] = Held(
         held.layer, tuple(held.form[axis] for axis in layer.operator.permutation)
     )
@@ -410,9 +408,9 @@ def _gather(at: _Rewriting, layer: Layer) -> None:
 
 def _picked(at: _Rewriting, layer: Layer, axis: int, places: Sequence[int]) -> None:
     """Some places along a dim: rows, or channels, which a convolution makes by their filters alone."""
-    held, dims = _moved(at, layer), at._network.input_shapes(layer)[0].dims
+    held, dims = at.held(layer.inputs[0]), at._network.input_shapes(layer)[0].dims
     shape, dim = at.shape_of(held), held.form[axis]
-    if (len(dims) == 3 and held.form == _whole(dims)) or len(dim) != 1:
+    if layer.epilogue or (len(dims) == 3 and held.form == _whole(dims)) or len(dim) != 1:
         raise _NoForm
     (digits,) = dim
     if digits.axis == "Y" and dim == _of_axis("Y", shape.height):
@@ -516,13 +514,11 @@ def _with_matrix(at: _Rewriting, layer: Layer) -> None:
     shape, units = at.shape_of(held), operator.units
     *lead, last = held.form
     width = 1 if last == _of_axis("C", shape.channels) else shape.width
-    has_bias = bool(getattr(operator, "has_bias", False))
-    types = layer.quantization
     made = op.Convolution(
         filters=units,
         window=Window(kernel=(1, width)),
-        has_bias=has_bias,
-        is_product=types is not None and not types.is_fixed_point,
+        has_bias=operator.has_bias,
+        block=columns_at_once(shape.channels * width, units),
     )
     arrays, weights = at._arrays(layer), None
     if arrays is not None:

@@ -81,13 +81,12 @@ def fused(left: Array, right: Array, added: Array) -> Array:
     return odd.astype(np.float32)
 
 
-def products_in_order(left: Array, right: Array, bias: Array | None, results: int) -> Array:
+def products_in_order(left: Array, right: Array, bias: Array | None, block: int) -> Array:
     """Return the sum of products of each row of both, as the runtime rounds it.
 
-    left, right: (sums, columns) in single precision. results: columns of the second matrix.
+    left, right: (sums, columns) in single precision. block: columns that are summed at once.
     """
-    columns = left.shape[1]
-    block, found = columns_at_once(columns, results), np.zeros(0, np.float32)
+    columns, found = left.shape[1], np.zeros(0, np.float32)
     for first in range(0, columns, block):
         total = np.zeros(len(left), np.float32)
         for column in range(first, min(first + block, columns)):
@@ -112,12 +111,17 @@ def product_factors(
 
 
 def multiplied(
-    left: Array, right: Array, bias: Array | None, types: Sequence[Quantization]
+    left: Array,
+    right: Array,
+    bias: Array | None,
+    types: Sequence[Quantization],
+    block: int | None = None,
 ) -> Array:
     """Return the product of matrices in the last two axes, as stored.
 
     left, right: integers without zero points, in double precision. bias: integers, one for each
-    column. types: of both, and of the result.
+    column. types: of both, and of the result. block: columns that the runtime sums at once, by default
+    as for these matrices.
     """
     given, factors, result = types
     scales, ratio = product_factors(given, factors, result)
@@ -140,7 +144,7 @@ def multiplied(
             rows.astype(np.float32) * step,
             columns.astype(np.float32) * steps[:, None],
             added,
-            sums.shape[-1],
+            block or columns_at_once(left.shape[-1], sums.shape[-1]),
         )
         found[places] = quantized(real, result)
     return found

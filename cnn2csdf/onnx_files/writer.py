@@ -594,6 +594,11 @@ def _fully_connected(_: op.FullyConnected, operands: _Operands) -> Nodes:
     return [*([] if is_vector else [node("Flatten")]), node("Gemm", *operands.trained(), transB=1)]
 
 
+def _matrix_product(_: op.MatrixProduct, operands: _Operands) -> Nodes:
+    trained = operands.trained()
+    return [node("MatMul", *trained[:1]), *(node("Add", bias) for bias in trained[1:])]
+
+
 TO_PLACES, TO_MAP = (0, 2, 3, 1), (0, 3, 1, 2)  # of a map: its channels behind, and in front again
 
 
@@ -643,11 +648,6 @@ def _attention(operator: op.AttentionProduct, operands: _Operands) -> Nodes:
     channels, rows, _ = operands.output.dims
     nodes += [replace(node("MatMul"), joins=True), _reshaped((heads, rows, channels))]
     return [*nodes, _turned(0, 3, 2, 1)]
-
-
-def _matrix_product(_: op.MatrixProduct, operands: _Operands) -> Nodes:
-    trained = operands.trained()
-    return [node("MatMul", *trained[:1]), *(node("Add", bias) for bias in trained[1:])]
 
 
 _WRITERS: Mapping[type, Writer] = {

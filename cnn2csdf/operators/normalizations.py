@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -131,17 +132,16 @@ class LayerNormalization(SameDims):
         is_by_rows = self.rows_needed(0, [part.inputs[0].shape], part.shape) is not None
         first, upto = (part.begin, part.end) if is_by_rows else (0, part.inputs[0].shape.rows)
         values = real(part.inputs[0].rows(first, upto), given)
-        axes = range(self.axis, self._end(values.ndim))
-        behind = tuple(range(values.ndim - len(axes), values.ndim))
-        turned = np.moveaxis(values, tuple(axes), behind)
+        dims, end = values.shape, self._end(values.ndim)
+        size = prod(dims[self.axis : end])
         shift = part.weights.get("shift")
         found = standardised(
-            turned.reshape(*turned.shape[: behind[0]], -1),
+            values.reshape(prod(dims[: self.axis]), size, -1).swapaxes(1, 2),
             part.weights["scale"].reshape(-1),
             None if shift is None else shift.reshape(-1),
             self.epsilon,
         )
-        stored = np.moveaxis(quantized(found, result).reshape(turned.shape), behind, tuple(axes))
+        stored = quantized(found, result).swapaxes(1, 2).reshape(dims)
         return stored if is_by_rows else cut(stored, part)
 
 

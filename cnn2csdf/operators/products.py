@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -174,21 +174,6 @@ class MatrixProduct(Operator):
         return None
 
 
-def _matrix_product(left: Array, right: Array, types: Types | None) -> Array:
-    """The product of matrices in the last two axes, of centred integers as stored."""
-    if types is None:
-        return np.asarray(left @ right)
-    given, factors, result = *types.inputs, types.output
-    assert given is not None
-    assert factors is not None
-    assert result is not None
-    if not result.is_fixed_point:
-        return multiplied(left, right, None, (given, factors, result))
-    sums = (left @ right).astype(np.int64)  # exact in double precision
-    ratios = channel_ratios(given, factors, result, 1)
-    return rescaled_sums(sums[None], ratios, result, is_wide=False)[0]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionProduct(Operator):
     """A product of two maps whose rows are tokens, head by head: scores, or values weighed by them.
@@ -237,6 +222,12 @@ class AttentionProduct(Operator):
         return output.elements * (self._width(inputs[0]) if self.gives == "scores" else keys)
 
     def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        return self._by_groups(tensors, part, np.matmul)
+
+    def _by_groups(
+        self, tensors: Sequence[Array], part: Part, multiply: Callable[[Array, Array], Array]
+    ) -> Array:
+        """Products of both, group by group and head by head."""
         left, right = (self._by_heads(one) for one in tensors)
         tokens, keys = (one.shape.rows // self.groups for one in part.inputs)
         found, first = [], part.begin // tokens
@@ -245,7 +236,7 @@ class AttentionProduct(Operator):
             some = left[:, begin - part.begin : end - part.begin]
             others = right[:, (group - first) * keys : (group - first + 1) * keys]
             others = others.swapaxes(1, 2) if self.gives == "scores" else others
-            found.append(_matrix_product(some, others, part.types))
+            found.append(multiply(some, others))
         joined: Array = np.concatenate(found, axis=1).transpose(2, 1, 0)
         return joined
 
@@ -256,12 +247,23 @@ class AttentionProduct(Operator):
         return rows.reshape(self.heads, -1, rows.shape[1]).swapaxes(1, 2)
 
     def computed_in_integers(self, part: Part, types: Types) -> Array:
-        """Return the sums, rescaled as those of a matrix product are."""
-        known = [one for one in (*types.inputs, types.output) if one is not None]
-        if len(known) < len(types.inputs) + 1:
-            return super(AttentionProduct, self).computed_in_integers(part, types)
-        readers = [CentredRows(*pair) for pair in zip(part.inputs, known, strict=False)]
-        return self.computed(part._replace(inputs=readers, types=types))
+        """Return the sums, rescaled; those of integers are exact in double precision."""
+        match (*types.inputs, types.output):
+            case (Quantization() as first, Quantization() as second, Quantization() as result):
+                kinds = first, second, result
+            case _:
+                return super(AttentionProduct, self).computed_in_integers(part, types)
+        shapes, rows = [reader.shape for reader in part.inputs], []
+        for index, (reader, kind) in enumerate(zip(part.inputs, kinds, strict=False)):
+            needed = self.rows_needed(index, shapes, part.shape)
+            span = needed(part.begin)[0], needed(part.end - 1)[1]
+            rows.append(CentredRows(reader, kind).rows(*span))
+        if not result.is_fixed_point:
+            return self._by_groups(
+                rows, part, lambda one, other: multiplied(one, other, None, kinds)
+            )
+        sums = self._by_groups(rows, part, np.matmul).astype(np.int64)
+        return rescaled_sums(sums, channel_ratios(first, second, result, 1), result)
 
     def in_words(self) -> str:
         return f"attention {self.gives}"

@@ -33,15 +33,15 @@ UNFOLDED_LIMIT = 1 << 22  # elements copied at once; more rows than fit are comp
 class Convolution(Operator):
     """Filters that slide over the feature maps; depthwise where groups equals the channels.
 
-    is_product: whether integers in single precision are rounded as in a product of matrices, which
-    the rows of places are.
+    block: of one that is a product of matrices in the file, how many products of real numbers its
+    runtime sums at once; integers in single precision are rounded as such products are.
     """
 
     filters: int
     window: Window
     groups: int = 1
     has_bias: bool = True
-    is_product: bool = False
+    block: int | None = None
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         channels, height, width = map_dims(self, inputs)
@@ -83,26 +83,27 @@ class Convolution(Operator):
         cells -= given.zero_point
         weights = {role: array.astype(np.float64) for role, array in part.weights.items()}
         weights["kernel"] -= kernel.zero_point
-        if self.is_product and not result.is_fixed_point:
-            return self._as_product(cells, weights, part, (given, kernel, result))
+        if self.block is not None and not result.is_fixed_point:
+            return self._multiplied(cells, weights, part, (given, kernel, result))
         sums = self.summed(cells, weights, part).astype(np.int64)
         ratios = channel_ratios(given, kernel, result, self.filters)
         return rescaled_sums(sums, ratios, result, is_wide=has_wide_sums(given, part.weights))
 
-    def _as_product(
+    def _multiplied(
         self,
         cells: Array,
         weights: Mapping[str, Array],
         part: Part,
         types: tuple[Quantization, Quantization, Quantization],
     ) -> Array:
-        """Return the rows of the part, places times a matrix whose rows go column by column."""
-        seen = unfolded(cells, self.window, part.rows, part.shape.width)
-        columns = self.window.kernel[1]
-        left = seen[:, 0].transpose(2, 3, 1, 0).reshape(-1, columns * len(cells))
-        right = weights["kernel"][:, :, 0].transpose(2, 1, 0).reshape(-1, self.filters)
-        found = multiplied(left, right, weights.get("bias"), types)
-        return found.T.reshape(self.filters, part.rows, part.shape.width)
+        """The product of what each window sees, place by place, with the kernel as a matrix."""
+        places, taps = (part.rows, part.shape.width), prod(self.window.kernel)
+        seen = unfolded(cells, self.window, *places).reshape(-1, taps, prod(places))
+        matrix = weights["kernel"].reshape(self.filters, -1, taps).swapaxes(1, 2)
+        left = seen.transpose(2, 1, 0).reshape(prod(places), -1)
+        right = matrix.reshape(self.filters, -1).T
+        found = multiplied(left, right, weights.get("bias"), types, self.block)
+        return found.T.reshape(self.filters, *places)
 
     def summed(self, cells: Array, weights: Mapping[str, Array], part: Part) -> Array:
         """Return the products of what the windows see with the kernel, plus the bias."""

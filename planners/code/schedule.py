@@ -643,10 +643,6 @@ def require_in_c(plan: StreamingPlan, inputs: Collection[str]) -> None:
             raise InvalidPlan(
                 f"no C code for input {one.stage.result!r}, one of several, as it comes by rows"
             )
-        if one.primitive is not None:
-            raise InvalidPlan(
-                f"no C code for {one.stage.result!r} by primitive {one.primitive.name!r}"
-            )
 
 
 class Places(NamedTuple):

@@ -168,7 +168,7 @@ class _Writing:
             name=self.name,
             header=self._header(counters),
             source=self._source(),
-            weights=self._weights(),
+            weights=weights_text(self.name, self.tables),
             inputs=tuple(self.inputs),
             outputs=tuple(self.outputs),
             is_streamed=self.streamed_input is not None,
@@ -292,11 +292,7 @@ void {name}_profile_end(int stage);
         shared, of_reals = self._of_reals()
         between = used(wanted, CONVERSIONS) if of_reals else []
         kernels = used(wanted | mentioned(scheduler) | shared, self._files())
-        externs = [
-            f"extern const {TYPES[array.dtype.name]} {symbol}[{len(array)}];"
-            for symbol, array in self.tables.arrays.items()
-        ]
-        definitions = [*externs, *self.tables.definitions]
+        definitions = [*externs(self.tables), *self.tables.definitions]
         texts = [self._prologue(), *kernels, *of_reals, *between, *definitions, tables, *scheduler]
         return "\n\n".join([*texts, self.interface.definitions()])
 
@@ -429,18 +425,28 @@ typedef slot element;
     ((tensor)->offset < 0 ? (from)->outside[-1 - (tensor)->offset] \\
                           : (from)->arena + (tensor)->offset)"""
 
-    def _weights(self) -> str:
-        pieces = [f'#include "{self.name}.h"']
-        for symbol, array in self.tables.arrays.items():
-            kind = f"const {TYPES[array.dtype.name]} {symbol}[{len(array)}]"
-            items = array_items(array)
-            text = f"extern {kind};\n{kind} = {{\n{wrapped(items)}\n}};"
-            if symbol in self.tables.folded:
-                text = f"#if defined(__ARM_FEATURE_MVE)\n{text}\n#endif"
-            pieces.append(text)
-        if any("INFINITY" in piece for piece in pieces):
-            pieces[0] = f"#include <math.h>\n\n{pieces[0]}"
-        return "\n\n".join(pieces) + "\n"
+
+def weights_text(name: str, tables: Tables) -> str:
+    """Return NAME_weights.c: all parameters."""
+    pieces = [f'#include "{name}.h"']
+    for symbol, array in tables.arrays.items():
+        kind = f"const {TYPES[array.dtype.name]} {symbol}[{len(array)}]"
+        items = array_items(array)
+        text = f"extern {kind};\n{kind} = {{\n{wrapped(items)}\n}};"
+        if symbol in tables.folded:
+            text = f"#if defined(__ARM_FEATURE_MVE)\n{text}\n#endif"
+        pieces.append(text)
+    if any("INFINITY" in piece for piece in pieces):
+        pieces[0] = f"#include <math.h>\n\n{pieces[0]}"
+    return "\n\n".join(pieces) + "\n"
+
+
+def externs(tables: Tables) -> list[str]:
+    """Return the declarations of all parameters."""
+    return [
+        f"extern const {TYPES[array.dtype.name]} {symbol}[{len(array)}];"
+        for symbol, array in tables.arrays.items()
+    ]
 
 
 def _require_fit(model: Model, plan: StreamingPlan) -> None:

@@ -44,11 +44,15 @@ from planners.primitives.execution import (
     fresh_memory,
     run_selected,
 )
-from planners.primitives.library.layers import PreparedLayer, change_layout, prepared_layer, ways_of
+from planners.primitives.library.layers import (
+    PreparedLayer,
+    change_layout,
+    layout_changes,
+    prepared_layer,
+    ways_of,
+)
 from planners.primitives.library.primitive import ELEMENT_BYTES, map_dims
 from planners.primitives.profile import (
-    CHW,
-    HWC,
     LayerProfile,
     Machine,
     Profile,
@@ -162,32 +166,27 @@ def measure(network: Network, effort: Effort, stop: Stop) -> Profile:
                     f"not enough memory for layer {layer.name!r} (--profile reads times from a file)"
                 ) from error
         layers += [replace(one, layer=layer.name) for one in known[key]]
-    reads = {(one.layer, one.input_layout) for one in layers}
-    writes = {(one.layer, one.output_layout) for one in layers}
+    ways = ((one.layer, one.input_layout, one.output_layout) for one in layers)
     times: dict[tuple[Shape, str], Time] = {}
     transforms: list[TransformProfile] = []
     place = {layer.name: number for number, layer in enumerate(network.layers)}
-    for link in network.connections:
+    for link, source, target in layout_changes(network, ways):
         shape = network.layer(link.producer).shape
         at = f"{link.consumer}, layout transformation"
         progress = Progress(done=place[link.consumer], total=len(place), at=at)
-        for source, target in ((CHW, HWC), (HWC, CHW)):
-            is_asked = (link.producer, source) in writes and (link.consumer, target) in reads
-            if not shape.is_map or not is_asked:
-                continue
-            if (shape, source) not in times:
-                times[shape, source] = measurer.change(shape, source, target, progress)
-            transforms.append(
-                TransformProfile(
-                    producer=link.producer,
-                    consumer=link.consumer,
-                    index=link.index,
-                    source_layout=source,
-                    target_layout=target,
-                    workspace_bytes=0,
-                    **times[shape, source]._asdict(),
-                )
+        if (shape, source) not in times:
+            times[shape, source] = measurer.change(shape, source, target, progress)
+        transforms.append(
+            TransformProfile(
+                producer=link.producer,
+                consumer=link.consumer,
+                index=link.index,
+                source_layout=source,
+                target_layout=target,
+                workspace_bytes=0,
+                **times[shape, source]._asdict(),
             )
+        )
     return Profile(
         network=network.name,
         machine=this_machine(THREADS),

@@ -40,6 +40,7 @@ from planners.primitives.selection.planning import (
     greedy_pairs,
     in_order,
     single_families,
+    without,
 )
 from planners.primitives.selection.problem import (
     Objective,
@@ -97,7 +98,7 @@ def work(options: argparse.Namespace) -> int:
     except ENDS as end:
         output.remark(PROGRAM, f"{Status.UNKNOWN}: {reason_of(end)} while measuring")
         return answers.UNKNOWN
-    problem = selection_problem(network, profile)
+    problem = without(selection_problem(network, profile), options.without)
     if options.accounting == PUBLISHED:
         problem = as_published(problem, network, constraint.objective)
     begin = time.perf_counter()

@@ -81,7 +81,7 @@ def attention_library(file, number):
 def test_attention_gives_the_golden_bytes(file, tmp_path):
     made, wanted = attention_library(file, 0)
     (port,) = made.written.outputs
-    expected = listed(made.files["main.c"], f"{port.parameter}_0", float)
+    expected = listed(made.files["test/main.c"], f"{port.parameter}_0", float)
     lies = stored(wanted[0]) if wanted.ndim == 4 else wanted.reshape(-1).tolist()
     assert np.array_equal(np.array(expected, wanted.dtype), np.array(lies, wanted.dtype))
     assert run_all([made], tmp_path, (*FLAGS, "-O1", *SANITIZERS)) == []
