@@ -189,6 +189,10 @@ def _sizes_in_single(network: Network, layer: Layer, result: Quantization) -> di
         factors = shape.channels if shape.is_map else shape.elements
         return {layer.name: 8 * factors - trained}
     sources = {network.layer(name).quantization for name in layer.inputs}
+    if isinstance(layer.operator, op.Convolution) and layer.operator.block is not None:
+        types = layer.stored_as("kernel").quantization
+        steps = np.array(() if types is None else types.scales, np.float32)
+        return {steps.tobytes(): steps.nbytes} if len(steps) > 1 else {}
     if isinstance(layer.operator, op.MatrixProduct):
         kinds = [network.layer(name).quantization for name in layer.inputs]
         match (*kinds, layer.stored_as("matrix").quantization)[:2]:

@@ -128,3 +128,105 @@ static void multiply_two(const void *numbers, const view *left, const view *righ
 }
 
 LAYER(multiply_both, multiply_rows, multiply_two)
+
+/* Attention between integers: a token and head with what it meets. Scores are products with keys, row by
+   row of the second input; values are sums over its rows, each times a score. */
+typedef struct {
+    attention at;
+    int32_t sums_rows, zero[2];
+} attending;
+
+typedef struct {
+    const attending *numbers;
+    const element *left;
+    const view *right;
+    int32_t first, head, inner, all, sizes; /* sums of the first factors, and of their sizes */
+} meeting;
+
+typedef void (*storing)(const meeting *, int32_t result, int32_t sum, element *to);
+
+static int32_t first_factor(const meeting *m, int32_t k)
+{
+    return m->left[k] - m->numbers->zero[0];
+}
+
+static int32_t other_factor(const meeting *m, int32_t result, int32_t k)
+{
+    int32_t row = m->numbers->sums_rows ? k : result, place = m->numbers->sums_rows ? result : k;
+    return head_at(m->right, m->first + row, m->head, m->numbers->at.width)[place] -
+           m->numbers->zero[1];
+}
+
+static void begin_meeting(meeting *m)
+{
+    int32_t k;
+    m->all = m->sizes = 0;
+    for (k = 0; k < m->inner; k++) {
+        int32_t value = first_factor(m, k);
+        m->all += value;
+        m->sizes += value < 0 ? -value : value;
+    }
+}
+
+/* Add products of some results that follow one another, with the second factors as they are stored. */
+static void add_meetings(const meeting *m, int32_t result, int32_t count, int32_t *sums)
+{
+    const attending *a = m->numbers;
+    int32_t k, i;
+    for (k = 0; a->sums_rows && k < m->inner; k++) {
+        const element *other = head_at(m->right, m->first + k, m->head, a->at.width) + result;
+        int32_t value = first_factor(m, k);
+        for (i = 0; i < count; i++) {
+            sums[i] += value * other[i];
+        }
+    }
+    for (i = 0; !a->sums_rows && i < count; i++) {
+        const element *other = head_at(m->right, m->first + result + i, m->head, a->at.width);
+        for (k = 0; k < m->inner; k++) {
+            sums[i] += first_factor(m, k) * other[k];
+        }
+    }
+}
+
+static void attend(const run *r, const layer *l, range rows, range columns, storing store_sum)
+{
+    const attending *a = l->parameters;
+    view left = input_view(r, l, 0), right = input_view(r, l, 1), out = output_view(r, l);
+    int32_t y, x, i, done, count, results = a->sums_rows ? a->at.width : a->at.keys;
+    meeting m;
+    m.numbers = a;
+    m.right = &right;
+    m.inner = a->sums_rows ? a->at.keys : a->at.width;
+    for (y = rows.first; y < rows.end; y++) {
+        m.first = y / a->at.tokens * a->at.keys;
+        for (x = columns.first; x < columns.end; x++) {
+            element *to = row_at(&out, y) + column_at(&out, x);
+            m.head = x;
+            m.left = head_at(&left, y, x, a->sums_rows ? 0 : a->at.width);
+            begin_meeting(&m);
+            for (done = 0; done < results; done += count) {
+                int32_t sums[LANES] = {0};
+                count = smaller(results - done, LANES);
+                add_meetings(&m, done, count, sums);
+                for (i = 0; i < count; i++) {
+                    store_sum(&m, done + i, sums[i] - m.all * a->zero[1], to + done + i);
+                }
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+typedef struct {
+    attending numbers; /* first, as for all attention */
+    int32_t zero_out, multiplier, exponent;
+} attending_in_fixed;
+
+static void store_rescaled(const meeting *m, int32_t result, int32_t sum, element *to)
+{
+    const attending_in_fixed *a = (const attending_in_fixed *)(const void *)m->numbers;
+    (void)result;
+    *to = stored(rescaled(sum, a->multiplier, a->exponent) + a->zero_out);
+}
+
+LAYER(attend_in_integers, attend, store_rescaled)

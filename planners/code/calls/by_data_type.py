@@ -225,6 +225,7 @@ def _in_bytes(one: Described, role: str) -> tuple[Array, int]:
 
 SHARES = {  # the kernel of a layer: the one that makes a share of its channels
     "convolve": "convolve_share",
+    "convolve_as_reals": "convolve_as_reals_share",
     "depthwise_conv": "depthwise_conv_share",
     "max_pool": "max_pool_share",
     "average_pool": "average_pool_share",

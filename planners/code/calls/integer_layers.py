@@ -49,6 +49,7 @@ from planners.code.calls.reductions import cube, product_fields
 from planners.code.calls.rescaling import (
     ELEMENTS,
     SINGLE_CALLS,
+    attending,
     averaging,
     by_columns,
     given_types,
@@ -57,6 +58,7 @@ from planners.code.calls.rescaling import (
     mean_call,
     packed_rows,
     powers_of,
+    product_convolution,
     result_types,
     scaling,
     single_conversion,
@@ -89,7 +91,7 @@ def integer_call(one: Described, packed: Array | None = None) -> Call:
     if goes_by_table(one.layer):
         return look_up_call(one, operator)
     if packed is not None and isinstance(operator, op.Convolution):
-        return convolution_call(one, operator, packed_rows, scaling, packed)
+        return _convolution(one, operator, packed)
     if isinstance(operator, op.Conversion):
         return (single_conversion if _is_single(one) else _conversion)(one, operator)
     if operator.moves or (isinstance(operator, op.Resize) and operator.function == "nearest"):
@@ -242,6 +244,21 @@ def _elementwise(one: Described, operator: op.Elementwise) -> Call:
         -1 if operator.function == "subtract" else 1,
         *zip(*pairs, strict=True),
     )
+
+
+def _attention(one: Described, operator: op.AttentionProduct) -> Call:
+    result, kinds = result_types(one), (given_types(one), given_types(one, 1))
+    if _is_short(one):
+        raise one.refusal("of integers of 16 bits")
+    pair = multiplier(kinds[0].scale * kinds[1].scale / result.scale)
+    numbers = attending(one, operator, kinds)
+    return one.call("attend_in_integers", "attending_in_fixed", numbers, result.zero_point, *pair)
+
+
+def _convolution(one: Described, operator: op.Convolution, packed: Array | None = None) -> Call:
+    if operator.block is not None and _is_single(one) and not _is_short(one):
+        return product_convolution(one, operator, packed)
+    return convolution_call(one, operator, packed_rows, scaling, packed)
 
 
 def _matrix_product(one: Described, operator: op.MatrixProduct) -> Call:
@@ -421,9 +438,8 @@ def _streamed_product(one: Described, operator: op.StreamedProduct) -> Call:
 
 _CALLS: dict[type, Callable[[Described, Any], Call]] = {
     op.Activation: _activation,
-    op.Convolution: lambda one, operator: convolution_call(
-        one, operator, packed_rows, scaling, None
-    ),
+    op.AttentionProduct: _attention,
+    op.Convolution: _convolution,
     op.Elementwise: _elementwise,
     op.FullyConnected: lambda one, operator: fully_connected_call(
         one, operator, packed_rows, scaling

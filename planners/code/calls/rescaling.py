@@ -25,12 +25,13 @@ from csdf.errors import ExecutionError
 from planners.code.c_text import NULL
 from planners.code.calls.layers import (
     call_of,
+    convolved,
     is_depthwise,
     operands,
     pooling_call,
     window_fields,
 )
-from planners.code.calls.reductions import cube, product_fields, reduced_to
+from planners.code.calls.reductions import attention_fields, cube, product_fields, reduced_to
 from planners.code.layer_descriptor import Call, Described
 
 ELEMENTS = (Element.INT8, Element.INT16)
@@ -360,11 +361,53 @@ def _matrix_product(one: Described, operator: op.MatrixProduct) -> Call:
     )
 
 
+def attending(
+    one: Described, operator: op.AttentionProduct, types: Sequence[Quantization]
+) -> tuple[object, ...]:
+    """Return what attention between integers has in both arithmetics."""
+    zeros = tuple(each.zero_point for each in types)
+    return (attention_fields(one, operator), operator.gives == "values", zeros)
+
+
+def _attention(one: Described, operator: op.AttentionProduct) -> Call:
+    result, kinds = result_types(one), (given_types(one), given_types(one, 1))
+    if result.element is not Element.INT8:
+        raise one.refusal("of integers of 16 bits")
+    _, keys, width = attention_fields(one, operator)
+    inner, results = (width, keys) if operator.gives == "scores" else (keys, width)
+    _, (ratio,) = product_factors(*kinds, result)
+    zero = kinds[1].zero_point
+    return one.call(
+        "attend_as_reals",
+        "attending_in_single",
+        attending(one, operator, kinds),
+        *(result.zero_point, max(127 - zero, 128 + zero), columns_at_once(inner, results)),
+        tuple(each.scale for each in kinds),
+        *(float(ratio), result.scale),
+    )
+
+
+def product_convolution(one: Described, operator: op.Convolution, packed: Array | None) -> Call:
+    """Return the call for a convolution that is a product of matrices in the file."""
+    types, given, kernel = stored_types(one, "kernel"), given_types(one), one.weights["kernel"]
+    filters = packed_rows(kernel, 1) if packed is None else packed
+    most = int(np.abs(kernel.astype(np.int64) - types.zero_point).max())
+    steps = None
+    if len(types.scales) > 1:
+        steps = one.computed("steps", np.array(types.scales, np.float32))
+    return one.call(
+        "convolve_as_reals",
+        "product_convolution",
+        (*convolved(one, operator, filters), scaling(one, "kernel")),
+        *(steps, most, operator.block),
+        *(given.scale, types.scale, result_types(one).scale),
+    )
+
+
 def _layer_normalization(one: Described, operator: op.LayerNormalization) -> Call:
     given, result = given_types(one), result_types(one)
-    if one.inputs[0].is_map and operator.axis == 0:
-        raise one.refusal("over maps of quantised integers")
-    axes = range(operator.axis, len(one.layer.shape.dims))
+    rank = len(one.layer.shape.dims)
+    axes = range(operator.axis, rank if operator.last is None else operator.last + 1)
     symbols = (one.symbol("scale", one.weights["scale"]), one.optional("shift"))
     return one.call(
         "standardise_as_reals",
@@ -397,6 +440,7 @@ def _concatenation(one: Described, operator: op.Concatenation) -> Call:
 
 
 SINGLE_CALLS: dict[type, Callable[[Described, Any], Call]] = {
+    op.AttentionProduct: _attention,
     op.Activation: _activation,
     op.BatchNormalization: _normalization,
     op.Concatenation: _concatenation,
