@@ -65,7 +65,7 @@ def library(
             **files,
             MAIN: test_program(written, vectors),
             **target_files(),
-            "Makefile": makefile(sources),
+            "Makefile": makefile(sources, arrays=written.memories),
             **package_files(written.name, about, headers, sources),
             "README.md": readme(written, model, plan),
         },

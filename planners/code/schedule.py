@@ -108,6 +108,11 @@ class Schedule:
         return self._numbers[tensor] if found is None else found
 
     @property
+    def split(self) -> int | None:
+        """The first element in the slower of two memories; None where there is a single one."""
+        return self.elements(self.plan.memories[0].size) if self.plan.memories else None
+
+    @property
     def duplicates(self) -> int:
         """How many further buffers have rows of a tensor as soon as they are made."""
         return len(self._duplicates())
@@ -638,6 +643,8 @@ def require_in_c(plan: StreamingPlan, inputs: Collection[str]) -> None:
 
     inputs: of the network.
     """
+    if [one.is_slow for one in plan.memories] not in ([], [False, True]):
+        raise InvalidPlan("no C code for other memories than a fast and a slow one")
     for one in (stage for group in plan.groups for stage in group.stages):
         if one.stage.result in inputs:
             raise InvalidPlan(

@@ -269,14 +269,13 @@ class GroupLabels:
         self._moves = moves
         self._limits = limits
         self._begin = begin
-        streams = begin == 0 and is_streamed
-        beside = 0 if streams else moves.whole_bytes(begin)
+        beside = 0 if is_streamed else moves.whole_bytes(begin)
         self._beside = np.array(beside, ranges.number_type(4 * beside))
         self._places: list[_Place] = []
         self._open: dict[tuple[int, int], list[Labels]] = defaultdict(list)
         zero = np.zeros(1, np.int64)
         lines = zero + moves.carried_bytes(begin)
-        self._open[begin, 1 if streams else WHOLE].append(Labels(lines, *(zero,) * 5))
+        self._open[begin, 1 if is_streamed else WHOLE].append(Labels(lines, *(zero,) * 5))
         self.has_left_out = False  # whether some labels were not followed
 
     def ends(self) -> Iterator[tuple[int, Labels]]:

@@ -157,7 +157,7 @@ class Moves:
     def _stages(self, layers: tuple[str, ...]) -> Iterator[Stage]:
         """The rows a firing, and the parts, that are worth a try."""
         accumulating_layer = self.table.accumulating_layer(layers) if self._parts else None
-        for rows in _batches(layers, self.table):
+        for rows in batches(layers, self.table):
             yield Stage(layers=layers, rows=rows)
             if accumulating_layer is not None and rows <= MOST_ROWS_IN_PARTS:
                 channels = self.table.network.layer(layers[0]).shape.channels
@@ -225,7 +225,7 @@ class Moves:
 
     def _with_rows(self, section: Section, runs: Sequence[tuple[str, ...]]) -> Iterator[Move]:
         """The same rows a firing in all stages of several layers of a section."""
-        counts = {run: _batches(run, section.table) for run in runs}
+        counts = {run: batches(run, section.table) for run in runs}
         for rows in sorted({rows for every in counts.values() for rows in every}):
             stages = tuple(section.stage(run, rows if rows in counts[run] else 1) for run in runs)
             if max(stage.rows for stage in stages) == rows:
@@ -418,8 +418,8 @@ class Moves:
         return self._paces[move]
 
 
-def _batches(layers: Sequence[str], table: StageTable) -> Sequence[int]:
-    """Rows a firing that are worth a try: a stage of one layer repeats nothing."""
+def batches(layers: Sequence[str], table: StageTable) -> Sequence[int]:
+    """Return rows a firing that are worth a try: a stage of one layer repeats nothing."""
     height = table.height(layers[-1])
     if len(layers) == 1 or height == 1:
         return (1,)

@@ -144,6 +144,7 @@ class Machine:
             for row in range(layer.shape.rows):
                 self.put(tensor, row, self._frame_row(layer.name, row))
             tensor.made = layer.shape.rows
+        self.arena.slow_bytes = 0
         for previous, _ in self.network.variables:
             tensor = self.held(previous.name, self._buffer(previous.name, Kind.KEPT, 0))
             tensor.made = previous.shape.rows
@@ -561,6 +562,7 @@ def require_intact(
     """
     if stage.is_streamed_input or stage.planned.stage.mode is Mode.ACCUMULATING:
         return
+    moved = machine.arena.slow_bytes
     result = tensors[stage.result]
     inside = {layer.name for layer in stage.layers}
     for layer in stage.layers:
@@ -570,6 +572,7 @@ def require_intact(
             if not _is_in_place(layer, stage, result, tensors[source], made):
                 span = stage.ranges[stage.fired][source]
                 rows_read(machine.arena, tensors[source], span, layer.name)
+    machine.arena.slow_bytes = moved  # nothing of a frame reads here
 
 
 def _may_meet(result: HeldTensor, source: HeldTensor) -> bool:

@@ -41,6 +41,7 @@ from planners.code.sources import Written
 from planners.code.vectors import Frame, shared_test
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
 from planners.memory.command.answer import alternatives
+from planners.memory.command.main import require_one_memory_or_two
 from planners.memory.fit import fit, fit_of, with_alternatives
 from planners.memory.several import with_states_apart
 from planners.plan.plan import StreamingPlan
@@ -61,6 +62,7 @@ def work(options: argparse.Namespace) -> int:
     """Write the library; return the exit code: 1 where no plan fits, 3 if unknown."""
     if options.bench:
         return _bench(options)
+    require_one_memory_or_two(options)
     plans = _plans(options)
     planned: list[Planned] = []
     for number, chosen_model in enumerate(options.models):
@@ -196,6 +198,7 @@ def _fitted(model: Model, options: argparse.Namespace, ram: int | None) -> Fit:
         output=options.output_memory or RESIDENT,
         searched=SEARCHED,
         platform=PLATFORMS[USUAL_PLATFORM],  # so that it takes what csdf fit shows
+        memories=options.memories,
         budget=stop,
     )
     return with_alternatives(model.network, found, element_bytes=size, budget=stop)
@@ -302,6 +305,12 @@ def together(members: Sequence[Member], *, name: str = "networks") -> Together:
     """
     if not members:
         raise InvalidPlan("no network to write")
+    for one in members:
+        if one.plan.memories:
+            raise InvalidPlan(
+                f"network {one.plan.network!r} is planned in several memories, and networks in turn "
+                "have one arena; deploy it alone"
+            )
     taken = [identifier(name)]
     found: list[Written] = []
     files: dict[str, str] = {}
