@@ -35,7 +35,7 @@ class NoForm(Exception):
 
 
 def whole_form(dims: Dims) -> Form:
-    """The form of a map under its own dims."""
+    """Return the form of a map under its own dims."""
     return tuple(of_axis(axis, size) for axis, size in zip(AXES, dims, strict=True))
 
 
@@ -45,7 +45,7 @@ def of_axis(axis: str, size: int) -> Dim:
 
 
 def joined(digits: Sequence[Digits]) -> Dim:
-    """Digits in which neighbours that count on are one."""
+    """Return digits in which neighbours that count on are one."""
     found: list[Digits] = []
     for one in digits:
         if found and found[-1].axis == one.axis and found[-1].step == one.step * one.size:
@@ -61,7 +61,7 @@ def size_of(dim: Sequence[Digits]) -> int:
 
 
 def cut_up(digits: Sequence[Digits], dims: Dims) -> Form:
-    """The same elements in the same order under other dims. Raises NoForm where digits are torn."""
+    """Return the same elements in order under other dims. Raises NoForm where digits are torn."""
     left, found = list(digits), []
     for size in dims:
         dim: list[Digits] = []
@@ -82,7 +82,7 @@ def cut_up(digits: Sequence[Digits], dims: Dims) -> Form:
 
 
 def axis_digits(axis: str, digits: Sequence[Digits], shape: Shape) -> list[Digits]:
-    """The digits of an axis, the slowest first. Raises NoForm unless they are all of it."""
+    """Return the digits of an axis, the slowest first. Raises NoForm unless they are all of it."""
     found = sorted((one for one in digits if one.axis == axis), key=lambda one: -one.step)
     size = shape.dims[AXES.index(axis)]
     if joined(found) != of_axis(axis, size):
@@ -91,14 +91,14 @@ def axis_digits(axis: str, digits: Sequence[Digits], shape: Shape) -> list[Digit
 
 
 def in_memory(shape: Shape) -> Dim:
-    """The digits of a map in the order of memory."""
+    """Return the digits of a map in the order of memory."""
     return joined(
         [one for axis in IN_MEMORY for one in of_axis(axis, shape.dims[AXES.index(axis)])]
     )
 
 
 def laid_out(array: Array, form: Form, shape: Shape) -> Array:
-    """The elements of a tensor of the file in the dims of the map."""
+    """Return the elements of a tensor of the file in the dims of the map."""
     digits = [one for dim in form for one in dim]
     torn = [one for axis in AXES for one in axis_digits(axis, digits, shape)]
     order = [digits.index(one) for one in torn]

@@ -366,15 +366,11 @@ def _picked(at: _Rewriting, layer: Layer, axis: int, places: Sequence[int]) -> N
     form = tuple(
         tuple(_renumbered(one, digits, count) for one in each if one != digits)
         if each != dim
-        else _of_axis_step(inner, count)
+        else ((Digits("C", inner, count),) if count > 1 else ())
         for each in held.form
     )
     name = _with_channels(at, held.layer, chosen, layer)
     at._held[layer.name] = Held(name, form)
-
-
-def _of_axis_step(step: int, size: int) -> Dim:
-    return (Digits("C", step, size),) if size > 1 else ()
 
 
 def _renumbered(one: Digits, cut: Digits, count: int) -> Digits:
@@ -541,10 +537,10 @@ def _with_rows(at: _Rewriting, name: str, held: Held) -> Held:
     if not columns or (
         columns == [Digits("X", 1, shape.width)]
         and len({one.axis for one in digits}) == 3
-        and _heads_as_columns(held, shape)
+        and (Digits("X", 1, shape.width),) in held.form[:-2]
     ):
         return held
-    places = [one for dim in _by_batch(held.form) for one in dim if one.axis != "C"]
+    places = [one for dim in held.form for one in dim if one.axis != "C"]
     order = at._reordered(held, places, (size_of(places), 1))
     rows = iter(cut_up((Digits("Y", 1, size_of(places)),), tuple(one.size for one in places)))
     new = dict(zip(places, rows, strict=True))
@@ -553,17 +549,6 @@ def _with_rows(at: _Rewriting, name: str, held: Held) -> Held:
     )
     at._held[name] = Held(order, form)
     return at._held[name]
-
-
-def _heads_as_columns(held: Held, shape: Shape) -> bool:
-    """Whether the columns are a dim in front of the matrix."""
-    return any(dim == (Digits("X", 1, shape.width),) for dim in held.form[:-2])
-
-
-def _by_batch(form: Form) -> Form:
-    """The dims in front of a matrix, then its rows, which may be the last dim of the second operand."""
-    *batch, one, other = form
-    return (*batch, one, other)
 
 
 def _pointwise(at: _Rewriting, layer: Layer) -> None:

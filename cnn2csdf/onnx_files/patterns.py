@@ -180,7 +180,7 @@ def _is_tanh_of_cubic(tensor: str, source: str, context: Context) -> bool:
 
 
 def _times(tensor: str, factor: float, context: Context) -> str | None:
-    """Return the tensor that is multiplied with about that number."""
+    """The factor beside a constant of about that size."""
     product = context.behind(tensor, "Mul")
     operands = None if product is None else context.operands(product)
     is_close = operands is not None and isclose(operands[1], factor, rel_tol=TOLERANCE)
@@ -188,7 +188,7 @@ def _times(tensor: str, factor: float, context: Context) -> str | None:
 
 
 def layer_normalization(node: Node, context: Context) -> Node | None:
-    """A tensor above its mean over its deviation along the last axes, scaled and shifted, as a node."""
+    """A tensor less its mean, over its deviation along the last axes, scaled and shifted."""
     for scaled, shift in (node.inputs, node.inputs[::-1]):
         product = context.behind(scaled, "Mul")
         if product is None or not context.values.is_static(shift):

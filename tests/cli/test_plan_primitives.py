@@ -7,6 +7,7 @@ import pytest
 from csdf.cli.frame import long_work
 from csdf.cli.main import main
 from csdf.errors import GaveUp
+from csdf.time_limit import Stop
 from planners.primitives.command import work as primitives_profile
 from planners.primitives.profile import write_profile
 from tests.cli.schemas import require_valid_answers
@@ -246,3 +247,33 @@ def test_families_may_be_left_out(choose, tmp_path):
     code, _, error = choose("samos_example", "--profile", table, "--without", "im2col", "mec")
     assert code == 2
     assert "layer 'n2' has no primitive but im2col, mec" in error
+
+
+@pytest.mark.slow
+def test_an_interrupted_profile_is_kept_and_goes_on(choose, tmp_path, monkeypatch):
+    path = tmp_path / "here.csv"
+
+    def watch(progress):
+        if progress.at.startswith("n3"):
+            raise GaveUp("interrupted")
+
+    words = ("samos_example", "--repeats", 1, "--save-profile", path)
+    with monkeypatch.context() as patch:
+        patch.setattr(primitives_profile, "stop_after", lambda *_: Stop(report=watch))
+        code, _, remarks = choose(*words)
+    assert code == 3
+    assert f"{path} keeps 2 of 5 layers; the same command goes on" in remarks
+    code, _, error = choose("samos_example", "--profile", path)
+    assert code == 2
+    assert "unfinished" in error
+    code, output, remarks = choose(*words)
+    assert code == 0
+    assert f"{path} has 2 of 5 layers; going on" in remarks
+    assert "samos_example: optimal" in output
+    text = path.read_text().replace("network: samos_example", "network: other")
+    path.write_text(text.replace("# element_type", "# state: unfinished\n# element_type"))
+    with monkeypatch.context() as patch:
+        patch.setattr(primitives_profile, "stop_after", lambda *_: Stop(report=watch))
+        code, _, remarks = choose(*words)
+    assert code == 3
+    assert "of another network or machine; measuring all layers" in remarks
