@@ -80,7 +80,7 @@ ABOVE = ("cnn2csdf", "planners")
 # Rooms for every planner, as modules beside them are.
 SHARED_ROOMS = ("arena", "formats", "kernels", "memory", "plan", "published")
 # Rooms that know all planners, as modules beside them may.
-ANY_PLANNER = ("commands", "published", "report")
+ANY_PLANNER = ("commands", "integrations", "published", "report")
 
 ONLY_IN = {  # outside module: the places that may know it, or the last part of their names
     "dask": ("planners.reuse.dask_cluster",),
@@ -93,6 +93,8 @@ ONLY_IN = {  # outside module: the places that may know it, or the last part of 
     "numpy": ("cnn2csdf", "planners"),  # maps and weights; no analysis uses it
     "onnx": ("cnn2csdf.onnx_files",),
     "onnxruntime": ("cnn2csdf.onnx_files.runtime",),
+    "executorch": ("planners.integrations.executorch",),
+    "torch": ("planners.integrations.executorch",),
     "ortools": ("csdf.mapping.exact", "planners.arena.cp_sat"),
     "scipy": (
         "csdf.search.liveness_bounds.linear_programs",
