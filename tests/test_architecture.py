@@ -93,8 +93,9 @@ ONLY_IN = {  # outside module: the places that may know it, or the last part of 
     "numpy": ("cnn2csdf", "planners"),  # maps and weights; no analysis uses it
     "onnx": ("cnn2csdf.onnx_files",),
     "onnxruntime": ("cnn2csdf.onnx_files.runtime",),
-    "executorch": ("planners.integrations.executorch",),
-    "torch": ("planners.integrations.executorch",),
+    **dict.fromkeys(("executorch", "torch"), ("planners.integrations.executorch",)),
+    "hls4ml": ("planners.integrations.hls4ml", "planners.fifo.hls.reading"),
+    "qonnx": ("planners.integrations.finn",),
     "ortools": ("csdf.mapping.exact", "planners.arena.cp_sat"),
     "scipy": (
         "csdf.search.liveness_bounds.linear_programs",

@@ -25,7 +25,7 @@ SMALLER = {"residual", "attention", "branches"}  # than the greedy plan
 def network(name):
     torch.manual_seed(1)
     kind, shape = MODELS[name]
-    return kind().eval().requires_grad_(False), torch.rand(shape)
+    return kind().eval().requires_grad_(requires_grad=False), torch.rand(shape)
 
 
 def planned(name, algorithm, memories=(), **options):
