@@ -82,7 +82,7 @@ def with_offline_plan(content: bytes, plan: bytes) -> bytes:
     begin = -(-(data + len(plan)) // ALIGNMENT) * ALIGNMENT  # of the old file
     found = bytearray(begin)
 
-    def put(place: int, form: str, *values: int) -> None:
+    def put(place: int, form: str, *values: int | bytes) -> None:
         struct.pack_into(f"<{form}", found, place, *values)
 
     def point(place: int, target: int) -> None:

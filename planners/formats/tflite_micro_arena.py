@@ -1,4 +1,4 @@
-"""What TensorFlow Lite Micro allocates for a file: tensors, scratch, and its own objects.
+"""The arena of TensorFlow Lite Micro for a file: tensors, scratch, and its own objects.
 
 The arena has two ends. At its head lie tensors and the scratch of kernels, at offsets of a greedy
 planner or of the file; at its tail lies what stays: a struct for each tensor and node, options and
@@ -80,7 +80,7 @@ CALLS = {"CALL_ONCE": (0,), "IF": (0, 1), "WHILE": (0, 1)}  # fields of options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterpreterArena:
-    """What one file takes in the arena, apart from the offsets of its tensors.
+    """Sizes of all that one file takes in the arena, apart from the offsets of its tensors.
 
     problem: tensors by their numbers, graph after graph, and scratch by kernel; sizes are rounded up
     as the interpreter does. tensors: how many the file has. persistent: bytes at the tail. temporary:
@@ -228,9 +228,9 @@ class _Count:
             begin = self._time
             for tensor in node.outputs:
                 self._touch(number, tensor)
-            for field in CALLS.get(node.kind, ()) if node.options is not None else ():
+            for called in _called(node):
                 self._time += 1
-                self._mark(node.options.integer(field, "i"), (*within, number))
+                self._mark(called, (*within, number))
             for tensor in (*node.inputs, *node.outputs):
                 if tensor >= 0:
                     self._touch(number, tensor)
@@ -255,8 +255,8 @@ class _Count:
         """Return the bytes that stay, and how far beside them temporary ones reach."""
         build, graphs, tail = self._build, self._graphs, _Tail()
         pointer = POINTER[build]
-        for size in INTERPRETER:
-            tail.take(size[build], pointer)
+        for pair in INTERPRETER:
+            tail.take(pair[build], pointer)
         if variables := {name for graph in graphs for name in graph.handles.values()}:
             tail.take(VARIABLES[build])
             tail.take(VARIABLE[build] * len(variables))
@@ -312,6 +312,13 @@ class _Count:
 
     def _record(self, tensor: Tensor) -> int:
         return sum(self._records(tensor))
+
+
+def _called(node: Node) -> Iterator[int]:
+    """Yield the numbers of the graphs that a node runs."""
+    if node.options is not None:
+        for field in CALLS.get(node.kind, ()):
+            yield node.options.integer(field, "i")
 
 
 def persistent_of(node: Node, graph: Graph) -> tuple[int, ...]:

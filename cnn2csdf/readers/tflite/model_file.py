@@ -323,7 +323,7 @@ class Record:
 
     @property
     def begin(self) -> int:
-        """Where in the file the table lies."""
+        """The position of the table in the file."""
         return self._position
 
     def _number(self, form: str, position: int) -> float:

@@ -78,7 +78,7 @@ def work(options: argparse.Namespace) -> int:
         print(answers.json_text(document | beside))
     else:
         print(_as_text(plans))
-        if "interpreter" in document:
+        if file is not None and "interpreter" in document:
             print(file.in_words(plans[0][0]))
         if fit is not None:
             print(f"  csdf fit   {fit[0]}")

@@ -87,7 +87,7 @@ def work(options: argparse.Namespace) -> int:
 
 
 def _interpreted(source: str, options: argparse.Namespace) -> tuple[InterpreterArena, int] | None:
-    """What TensorFlow Lite Micro takes for a file, and of it the bytes of tensors and scratch.
+    """Return the arena of TensorFlow Lite Micro for a file, and the bytes of tensors and scratch.
 
     None for other files, and where the question is about other types or a plan that is given.
     """
