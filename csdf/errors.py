@@ -113,7 +113,7 @@ class GaveUp(CsdfError):
     def __init__(
         self, reason: Reason | str, *, low: Fraction | None = None, high: Fraction | None = None
     ) -> None:
-        self.reason = told(reason) if isinstance(reason, str) else reason
+        self.reason: Reason = told(reason) if isinstance(reason, str) else reason
         self.low = low
         self.high = high
         super().__init__(str(reason))

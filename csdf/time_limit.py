@@ -73,7 +73,8 @@ class Stop:
             if limit is not None and not limit >= 0:
                 raise CsdfError(f"a stop after {limit} {name}; expected at least 0")
         self._begin = 0.0 if seconds is None else time.monotonic()
-        self.seconds, self._steps = seconds, steps
+        self.seconds: float | None = seconds
+        self._steps = steps
         self._report = report
         self._reason = reason
         self._looks = 0

@@ -19,6 +19,7 @@ import gallery
 import reference
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File, Files
+from pygments.formatters.html import HtmlFormatter
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = ("csdf", "cnn2csdf", "planners")
@@ -51,7 +52,16 @@ def on_files(files: Files, config) -> Files:
     for place, words in REPORTS.items():
         add(place, _report(words))
     add("assets/site.css", (Path(__file__).with_name("site.css")).read_text())
+    add("assets/code.css", _colours_of_code())
     return files
+
+
+def _colours_of_code() -> str:
+    """The style of highlighted code, for the two colour schemes of the theme."""
+    return "\n".join(
+        HtmlFormatter(style=style).get_style_defs(f"[data-bs-theme={scheme}] .highlight")
+        for scheme, style in (("light", "default"), ("dark", "github-dark"))
+    )
 
 
 def _linked_from_outside(files: Files) -> set[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import PurePath
 
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Model
@@ -11,16 +13,25 @@ from planners.code.parts import source
 from planners.code.sources import Written
 from planners.plan.plan import StreamingPlan
 
+MAIN = "test/main.c"
+VERSION = "1.0.0"  # of a library, where a build system asks for one
 
-def makefile(name: str, sources: Sequence[str]) -> str:
-    """Return the Makefile of a program of some sources beside main.c."""
-    objects = " ".join(f"$(BUILD)/{one.removesuffix('.c')}.o" for one in sources)
+
+def makefile(
+    sources: Sequence[str], tests: Sequence[str] = (MAIN,), arrays: Sequence[str] = ("arena",)
+) -> str:
+    """Return the Makefile of a library: its sources in src/, and those of its test program.
+
+    arrays: that the test program has as memory.
+    """
+    objects = " ".join(f"$(BUILD)/{PurePath(one).stem}.o" for one in sources)
     return f"""# make test: run the test program; make qemu: on an emulated Cortex-M4
 # make qemu-m55: on an emulated Cortex-M55; make size: flash and static RAM of the library
 # make instructions: those of a frame, counted by QEMU; TARGET=m55: of the Cortex-M55
 CC ?= cc
 CFLAGS ?= -O2
 WARNINGS = -std=c99 -Wall -Wextra -Wpedantic -Wconversion
+INCLUDED = -Iinclude -Itarget
 ARM ?= arm-none-eabi-
 ARM_CFLAGS ?= -O2
 TARGET ?= m4
@@ -32,6 +43,8 @@ QUARTERS_m4 = 160
 QUARTERS_m55 = 125
 SECTIONS = -ffunction-sections -fdata-sections
 SOURCES = {" ".join(sources)}
+TESTS = {" ".join(tests)}
+HEADERS = $(wildcard include/*.h target/*.h)
 BUILD = build/$(TARGET)
 OBJECTS = {objects}
 QEMU ?= qemu-system-arm -M $(MACHINE_$(TARGET)) $(ICOUNT)
@@ -54,28 +67,38 @@ instructions:
 # Of the library alone; the test program has its vectors and a stack of its own beside it.
 size: $(BUILD)/target.elf
 	$(ARM)size $(OBJECTS)
-	@$(ARM)nm -S -t d $(BUILD)/target.elf | awk '$$4 == "arena" {{ arena += $$2 }} \\
+	@$(ARM)nm -S -t d $(BUILD)/target.elf | awk '$$4 ~ /^({"|".join(arrays)})$$/ {{ arena += $$2 }} \\
 	$$4 ~ /^state($$|[.])/ {{ state += $$2 }} \\
 	END {{ print "arena bytes: " arena + 0; print "state bytes: " state + 0; \\
 	print "static RAM bytes: " arena + state }}'
 
-build/test: $(SOURCES) main.c {name}.h
+build/test: $(SOURCES) $(TESTS) $(HEADERS)
 	mkdir -p build
-	$(CC) $(CFLAGS) $(WARNINGS) $(SOURCES) main.c -lm -o $@
+	$(CC) $(CFLAGS) $(WARNINGS) $(INCLUDED) $(SOURCES) $(TESTS) -lm -o $@
 
-$(BUILD)/target.elf: $(OBJECTS) main.c target.c target_$(TARGET).ld
+$(BUILD)/target.elf: $(OBJECTS) $(TESTS) target/target.c target/target_$(TARGET).ld
 	$(ARM)gcc $(CORE_$(TARGET)) $(ARM_CFLAGS) $(SECTIONS) -std=c99 -Wall -Wextra -DON_TARGET \\
-	$(COUNTED) -DQUARTERS=$(QUARTERS_$(TARGET)) -nostartfiles -T target_$(TARGET).ld \\
+	$(COUNTED) -DQUARTERS=$(QUARTERS_$(TARGET)) -nostartfiles -T target/target_$(TARGET).ld \\
 	-Wl,--gc-sections -Wl,-Map=$(BUILD)/target.map \\
-	main.c target.c $(OBJECTS) -lm -lc -lgcc -o $@
+	$(INCLUDED) $(TESTS) target/target.c $(OBJECTS) -lm -lc -lgcc -o $@
 
-$(BUILD)/%.o: %.c {name}.h
+$(BUILD)/%.o: src/%.c $(HEADERS)
 	mkdir -p $(BUILD)
-	$(ARM)gcc $(CORE_$(TARGET)) $(ARM_CFLAGS) $(SECTIONS) $(WARNINGS) -c $< -o $@
+	$(ARM)gcc $(CORE_$(TARGET)) $(ARM_CFLAGS) $(SECTIONS) $(WARNINGS) -Iinclude -c $< -o $@
 
 clean:
 	rm -rf build
 """
+
+
+def arrays_of(written: Written) -> str:
+    """Return C for the array of the arena, or one for each memory, the slow one in its section."""
+    capitals = written.name.upper()
+    return "\n".join(
+        f"static {written.name}_element {one}[{capitals}_{one.upper()}_ELEMENTS]"
+        + (f" {capitals}_IN_{one.upper()};" if number else ";")
+        for number, one in enumerate(written.memories)
+    )
 
 
 def end_of_main(
@@ -103,30 +126,93 @@ def end_of_main(
 def target_files() -> dict[str, str]:
     """Return what a program needs on an emulated microcontroller, by file name."""
     names = ("target.c", "target.h", "target_m4.ld", "target_m55.ld")
-    return {name: source(name) for name in names}
+    return {f"target/{name}": source(name) for name in names}
 
 
-def cmake_lists(name: str, library: Sequence[str], sources: Sequence[str] = ()) -> str:
-    """Return CMakeLists.txt: a library, and a test where this is the project itself.
+def package_files(
+    name: str,
+    about: str,
+    headers: Sequence[str],
+    sources: Sequence[str],
+    tests: Sequence[str] = (MAIN,),
+) -> dict[str, str]:
+    """Return what other build systems ask for: CMake, PlatformIO, Arduino, ESP-IDF, Zephyr.
 
-    sources: all of the test program beside main.c; the library's by default.
+    headers, sources, tests: paths. Arduino looks for headers in src/ only, where each is named again.
     """
-    more = " ".join(one for one in sources if one not in library)
-    return f"""cmake_minimum_required(VERSION 3.13)
-project({name} C)
+    again = {
+        f"src/{PurePath(one).name}": f'#include "../{one}" /* where Arduino looks for it */\n'
+        for one in headers
+    }
+    described = {
+        "name": name,
+        "version": VERSION,
+        "description": about,
+        "frameworks": "*",
+        "platforms": "*",
+        "headers": [PurePath(one).name for one in headers],
+        "build": {"srcFilter": ["+<*.c>"], "flags": ["-O2"], "unflags": ["-Os"]},
+    }
+    return {
+        **again,
+        "CMakeLists.txt": _cmake_lists(name, sources, tests),
+        "library.json": json.dumps(described, indent=2) + "\n",
+        "library.properties": f"""name={name}
+version={VERSION}
+author=csdf deploy
+maintainer=csdf deploy
+sentence={about}.
+paragraph=C99 without malloc, in an arena that the sketch gives.
+category=Data Processing
+url=https://www.arduino.cc/reference/en/libraries/
+architectures=*
+includes={",".join(PurePath(one).name for one in headers)}
+""",
+        "idf_component.yml": f"version: {VERSION}\ndescription: {json.dumps(about)}\n",
+        "zephyr/module.yml": f"name: {name}\nbuild:\n  cmake: .\n",
+    }
 
-add_library({name} STATIC {" ".join(library)})
-target_include_directories({name} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})
+
+def _cmake_lists(name: str, sources: Sequence[str], tests: Sequence[str]) -> str:
+    """CMakeLists.txt: a component of ESP-IDF, a library of Zephyr, or a library and its test."""
+    library = " ".join(sources)
+    return f"""cmake_minimum_required(VERSION 3.13)
+
+if(ESP_PLATFORM)
+  idf_component_register(SRCS {library} INCLUDE_DIRS include)
+  return()
+endif()
+
+if(COMMAND zephyr_library_named)
+  zephyr_library_named({name})
+  zephyr_library_sources({library})
+  zephyr_include_directories(include)
+  return()
+endif()
+
+project({name} VERSION {VERSION} LANGUAGES C)
+include(GNUInstallDirs)
+
+add_library({name} STATIC {library})
+target_include_directories({name} PUBLIC
+  $<BUILD_INTERFACE:${{CMAKE_CURRENT_SOURCE_DIR}}/include>
+  $<INSTALL_INTERFACE:${{CMAKE_INSTALL_INCLUDEDIR}}>)
 set_target_properties({name} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON)
 if(UNIX)
   target_link_libraries({name} PUBLIC m)
 endif()
+install(TARGETS {name} EXPORT {name}-targets ARCHIVE DESTINATION ${{CMAKE_INSTALL_LIBDIR}})
+install(DIRECTORY include/ DESTINATION ${{CMAKE_INSTALL_INCLUDEDIR}})
+install(EXPORT {name}-targets FILE {name}-config.cmake NAMESPACE {name}::
+  DESTINATION ${{CMAKE_INSTALL_LIBDIR}}/cmake/{name})
 
 if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR AND NOT CMAKE_CROSSCOMPILING)
   enable_testing()
-  add_executable({name}_check {f"main.c {more}".strip()})
+  add_executable({name}_check {" ".join(tests)})
+  target_include_directories({name}_check PRIVATE target)
   target_link_libraries({name}_check {name})
   add_test(NAME {name} COMMAND {name}_check)
+  include(CPack)
 endif()
 """
 
@@ -148,7 +234,7 @@ def readme(written: Written, model: Model, plan: StreamingPlan) -> str:
 
 | what | how much |
 |---|---|
-| RAM: arena | {plan.arena_bytes:,} bytes |
+{_memories(plan)}
 | RAM: state | at most {written.state_bytes} bytes |
 | RAM: stack | less than 1,250 bytes on a Cortex-M4; `make qemu` prints it |
 | flash: weights | {written.weight_bytes:,} bytes; `make size` prints the code |
@@ -163,18 +249,23 @@ Tensors lie row by row, in a row column by column, and the channels of a pixel s
 ```c
 #include "{name}.h"
 
-static {name}_element arena[{capitals}_ARENA_ELEMENTS];
+{arrays_of(written)}
 static {name}_state state;
 
 {_usage(written)}
 ```
-{_kept(written, plan)}
+{_placing(written)}{_kept(written, plan)}
 No function allocates memory, calls itself, or keeps anything outside of arena and state, so several
 instances can run side by side, each with an arena and a state of its own. The library needs C99,
 `<stdint.h>`, `<stddef.h>`, `<string.h>` and `<math.h>`. Compiled with `-D{capitals}_PROFILE` it
 calls `{name}_profile_begin(stage)` and `{name}_profile_end(stage)`, which you define, around each
 firing of a stage.
 
+- `src/` and `include/` are the library: each file of `src/` compiles alone with `-Iinclude`. `test/`
+  and `target/` are its test program and what that needs on a bare Cortex-M; a product leaves them out.
+- The folder is a library of PlatformIO (`lib/{name}`) and Arduino, a component of ESP-IDF
+  (`components/{name}`), a module of Zephyr (`ZEPHYR_EXTRA_MODULES`), and a project of CMake that
+  `add_subdirectory` takes, or that installs itself.
 - `make test` builds and runs the test vectors here, and ends with 0 when the outputs are equal.
 - `make qemu` and `make qemu-m55` do so on an emulated Cortex-M4 and Cortex-M55 (they need
   `arm-none-eabi-gcc` and `qemu-system-arm`).
@@ -197,6 +288,31 @@ def _outside(written: Written) -> str:
     if not found:
         return ""
     return f"Outside the arena, in memory that you give: {', '.join(found)}; nothing is copied.\n"
+
+
+def _memories(plan: StreamingPlan) -> str:
+    """Return rows of a table: the bytes of the arena, or of each memory."""
+    sizes = [(one.name, one.size) for one in plan.memories] or [("arena", plan.arena_bytes)]
+    rows = [f"| RAM: {name} | {size:,} bytes |" for name, size in sizes]
+    if plan.memories:
+        slow = " and ".join(one.name for one in plan.memories if one.is_slow)
+        rows.append(f"| to and from {slow} | {plan.slow_bytes:,} bytes per frame |")
+    return "\n".join(rows)
+
+
+def _placing(written: Written) -> str:
+    """Return how the array for slow memory comes to lie there."""
+    if len(written.memories) == 1:
+        return ""
+    capitals, slow = written.name.upper(), written.memories[1]
+    named = f"{capitals}_IN_{slow.upper()}"
+    return f"""
+`{named}` is `EXT_RAM_BSS_ATTR` under ESP-IDF and the section `.ext_ram.bss` under Zephyr.
+With GNU ld, compile with `-D{capitals}_SECTIONS` and place the section `.slow.{slow}` in your linker
+script, as `target/target_m4.ld` does; or define `{named}` yourself, or give any pointer to
+that memory. Rows come from it by `memmove`, or with `-D{capitals}_COPY` by your
+`{written.name}_copy`, which may use DMA.
+"""
 
 
 def _kept(written: Written, plan: StreamingPlan) -> str:
@@ -228,7 +344,7 @@ def _usage(written: Written) -> str:
         ["&state", *(one.parameter for one in (*written.inputs, *written.outputs))]
     )
     verb = "invoke" if written.keeps_state else "run"
-    lines = [f"{name}_init(&state, arena);", f"{name}_{verb}({arguments});"]
+    lines = [f"{name}_init(&state, {', '.join(written.memories)});", f"{name}_{verb}({arguments});"]
     if written.is_streamed:
         outside = [one.parameter for one in written.outputs if one.outside is not None]
         lines += ["", "/* or row by row, as they come: */"]

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from os import PathLike
-from pathlib import Path
+from pathlib import Path, PurePath
+
+import numpy as np
 
 from cnn2csdf.weights import Model
 from csdf.arguments import public
 from csdf.errors import UnwritableFile
 from csdf.io.files import write_texts
-from planners.code.building import cmake_lists, makefile, readme, target_files
+from planners.code.building import MAIN, makefile, package_files, readme, target_files
+from planners.code.c_text import comment
+from planners.code.primitives.program import is_selection, selection_sources
 from planners.code.sources import Written, library_sources
 from planners.code.vectors import Frame, TestVector, random_frame, test_program, vectors_of
 from planners.plan.plan import StreamingPlan
+from planners.primitives.library.winograd import ROUNDING
 
 FRAMES = 4  # of the test program of a network that keeps a state
 BUILD = "build"  # the folder of what the Makefile makes
@@ -22,7 +27,7 @@ BUILD = "build"  # the folder of what the Makefile makes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Library:
-    """A library for a network: its texts by file name, and what is in them."""
+    """A library for a network: its texts by their paths in a folder, and what is in them."""
 
     written: Written
     files: Mapping[str, str]
@@ -49,37 +54,67 @@ def library(
     Raises UnsupportedOperator for a layer that no kernel computes, InvalidNetwork for a model
     without weights, InvalidPlan where the plan does not fit the model.
     """
-    written = library_sources(model, plan, name or model.network.name)
-    vectors = frames_of(model, frames)
-    sources = (f"{written.name}.c", f"{written.name}_weights.c")
+    written = written_sources(model, plan, name or model.network.name)
+    vectors = frames_of(model, plan, frames)
+    files = source_files(written)
+    headers, sources = paths_in(files, "include"), paths_in(files, "src")
+    about = f"{comment(model.network.name)}: inference of a neural network"
     return Library(
         written=written,
         files={
-            **source_files(written),
-            "main.c": test_program(written, vectors),
+            **files,
+            MAIN: test_program(written, vectors),
             **target_files(),
-            "Makefile": makefile(written.name, sources),
-            "CMakeLists.txt": cmake_lists(written.name, sources),
+            "Makefile": makefile(sources, arrays=written.memories),
+            **package_files(written.name, about, headers, sources),
             "README.md": readme(written, model, plan),
         },
     )
 
 
-def frames_of(model: Model, frames: Sequence[Frame] | None) -> tuple[TestVector, ...]:
-    """Return the test vectors of some frames, or of a random one where none are given."""
+def written_sources(model: Model, plan: StreamingPlan, name: str) -> Written:
+    """Return the texts of a library for a plan of lines and strips, or a selection of primitives."""
+    sources = selection_sources if is_selection(plan) else library_sources
+    return sources(model, plan, name)
+
+
+def frames_of(
+    model: Model, plan: StreamingPlan, frames: Sequence[Frame] | None
+) -> tuple[TestVector, ...]:
+    """Return the test vectors of some frames, or of a random one where none are given.
+
+    Outputs of a selection may differ by ROUNDING of the largest, as transforms of tiles round.
+    """
     if frames is None:
         count = FRAMES if model.network.keeps_state else 1
         frames = [random_frame(model.network, seed) for seed in range(count)]
-    return vectors_of(model, frames)
+    vectors = vectors_of(model, frames)
+    if not is_selection(plan):
+        return vectors
+    return tuple(
+        replace(
+            one,
+            tolerance={
+                name: ROUNDING * float(np.abs(array).max(initial=0))
+                for name, array in one.outputs.items()
+            },
+        )
+        for one in vectors
+    )
 
 
 def source_files(written: Written) -> dict[str, str]:
-    """Return header, source and weights by file name."""
+    """Return header, source and weights by their paths in the folder."""
     return {
-        f"{written.name}.h": written.header,
-        f"{written.name}.c": written.source,
-        f"{written.name}_weights.c": written.weights,
+        f"include/{written.name}.h": written.header,
+        f"src/{written.name}.c": written.source,
+        f"src/{written.name}_weights.c": written.weights,
     }
+
+
+def paths_in(files: Iterable[str], folder: str) -> list[str]:
+    """Return the paths of files in one of the folders of a library."""
+    return [path for path in files if path.startswith(f"{folder}/")]
 
 
 @public
@@ -117,7 +152,11 @@ def _require_own(folder: Path, files: Mapping[str, str]) -> None:
         return
     if not folder.is_dir():
         raise UnwritableFile(f"{folder}: is a file; expected a folder")
-    others = sorted(one.name for one in folder.iterdir() if one.name not in {*files, BUILD})
+    folders = {parent for path in files for parent in PurePath(path).parents}
+    known = {BUILD, *files, *map(str, folders)}
+    found = (one for own in folders if (folder / own).is_dir() for one in (folder / own).iterdir())
+    names = (one.relative_to(folder).as_posix() for one in found)
+    others = sorted(name for name in names if name not in known)
     if others:
         raise UnwritableFile(
             f"{folder}: holds {others[0]!r}, which is no file of this library; "

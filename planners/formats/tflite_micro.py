@@ -1,4 +1,4 @@
-"""The offline memory plan of TensorFlow Lite for Microcontrollers, and files that carry one.
+"""The offline memory plan of TensorFlow Lite for Microcontrollers.
 
 The content of the buffer that the model's metadata "OfflineMemoryAllocation" names: 32-bit integers,
 little endian: the version of the format, the subgraph, the number of tensors, and for each tensor
@@ -12,7 +12,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
-from cnn2csdf.readers.tflite.model_file import IDENTIFIER, root_record
 from csdf.errors import InvalidPlan, UnreadableFile
 from planners.arena.problem import MemoryPlan
 
@@ -20,9 +19,6 @@ VERSION = 1
 AT_RUNTIME = -1
 HEADER = 3  # integers before the offsets
 LARGEST = 2**31 - 1
-NAME = "OfflineMemoryAllocation"
-FIELDS, BUFFERS, METADATA = 8, 4, 6  # of the table of a model
-ALIGNMENT = 16  # of the data of buffers
 
 
 def offline_plan(plan: MemoryPlan, subgraph: int = 0, tensors: int = 0) -> bytes:
@@ -55,65 +51,6 @@ def parse_offline_plan(content: bytes, name: str) -> Mapping[str, int]:
         if offset < AT_RUNTIME:
             raise UnreadableFile(f"{name}: tensor {tensor} has offset {offset}")
     return {str(t): offset for t, offset in enumerate(offsets) if offset != AT_RUNTIME}
-
-
-def with_offline_plan(content: bytes, plan: bytes) -> bytes:
-    """Return a TensorFlow Lite file with that plan, in place of one that it has.
-
-    A new beginning is put before the file: a table of the model that points into the old bytes, which
-    stay as they are. Raises UnreadableFile for a damaged file, or one with data behind its tables.
-    """
-    model = root_record(content)
-    buffers = model.records(BUFFERS)
-    if any(buffer.integer(1, "Q") > 1 for buffer in buffers):
-        raise UnreadableFile("has weights behind its tables; a plan cannot be put into such a file")
-    known = [(entry, entry.integer(1, "I")) for entry in model.records(METADATA)]
-    others = [entry for entry, _ in known if entry.text(0) != NAME]
-    earlier = [number for entry, number in known if entry.text(0) == NAME]
-    number = earlier[0] if earlier and earlier[0] < len(buffers) else len(buffers)
-    count = max(len(buffers), number + 1)
-    table = 8 + 4 + 2 * FIELDS  # behind the file's identifier and the table's list of fields
-    lists = table + 4 + 4 * FIELDS
-    entries = lists + 4 + 4 * count
-    entry = entries + 4 + 4 * (len(others) + 1)  # the metadata: its fields, then itself
-    name = entry + 8 + 12
-    holder = name + 4 + len(NAME) // 4 * 4 + 4  # the buffer
-    data = -(-(holder + 8 + 8 + 4) // ALIGNMENT) * ALIGNMENT
-    begin = -(-(data + len(plan)) // ALIGNMENT) * ALIGNMENT  # of the old file
-    found = bytearray(begin)
-
-    def put(place: int, form: str, *values: int | bytes) -> None:
-        struct.pack_into(f"<{form}", found, place, *values)
-
-    def point(place: int, target: int) -> None:
-        put(place, "I", target - place)
-
-    put(0, "I4s", table, IDENTIFIER)
-    put(8, "HH", 4 + 2 * FIELDS, 4 + 4 * FIELDS)
-    put(table, "i", table - 8)
-    for field in range(FIELDS):
-        place, target = table + 4 + 4 * field, model.position(field) if field else None
-        target = {BUFFERS: lists, METADATA: entries}.get(field, target and begin + target)
-        if not field:
-            put(place, "I", model.integer(0, "I"))
-        elif target is not None:
-            point(place, target)
-        if not field or target is not None:
-            put(12 + 2 * field, "H", place - table)
-    put(lists, "I", count)
-    for place, buffer in enumerate(buffers):
-        point(lists + 4 + 4 * place, begin + buffer.begin)
-    point(lists + 4 + 4 * number, holder + 8)
-    put(entries, "I", len(others) + 1)
-    for place, other in enumerate(others):
-        point(entries + 4 + 4 * place, begin + other.begin)
-    point(entries + 4 + 4 * len(others), entry + 8)
-    put(entry, "HHHHiIi", 8, 12, 4, 8, 8, name - entry - 12, number)
-    put(name, f"I{len(NAME)}s", len(NAME), NAME.encode())
-    put(holder, "HHHHiI", 6, 8, 4, 0, 8, data - 4 - holder - 12)
-    put(data - 4, "I", len(plan))
-    found[data : data + len(plan)] = plan
-    return bytes(found) + content
 
 
 def _tensor(name: str) -> int:

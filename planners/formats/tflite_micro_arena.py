@@ -14,12 +14,20 @@ compression and records of allocations (options of FULLY_CONNECTED and SVDF: mea
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-from cnn2csdf.readers.tflite.model_file import Graph, Node, Tensor, graphs_of
+from cnn2csdf.readers.tflite.model_file import (
+    IDENTIFIER,
+    Graph,
+    Node,
+    Tensor,
+    graphs_of,
+    root_record,
+)
 from csdf.errors import UnreadableFile
 from csdf.status import Status, Why, because
 from planners.arena.problem import Buffer, MemoryPlan, Problem
@@ -369,3 +377,66 @@ def _bytes(tensor: Tensor) -> int:
 
 def _aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+NAME = "OfflineMemoryAllocation"
+FIELDS, BUFFERS, METADATA = 8, 4, 6  # of the table of a model
+
+
+def with_offline_plan(content: bytes, plan: bytes) -> bytes:
+    """Return a TensorFlow Lite file with that plan, in place of one that it has.
+
+    A new beginning is put before the file: a table of the model that points into the old bytes, which
+    stay as they are. Raises UnreadableFile for a damaged file, or one with data behind its tables.
+    """
+    model = root_record(content)
+    buffers = model.records(BUFFERS)
+    if any(buffer.integer(1, "Q") > 1 for buffer in buffers):
+        raise UnreadableFile("has weights behind its tables; a plan cannot be put into such a file")
+    known = [(entry, entry.integer(1, "I")) for entry in model.records(METADATA)]
+    others = [entry for entry, _ in known if entry.text(0) != NAME]
+    earlier = [number for entry, number in known if entry.text(0) == NAME]
+    number = earlier[0] if earlier and earlier[0] < len(buffers) else len(buffers)
+    count = max(len(buffers), number + 1)
+    table = 8 + 4 + 2 * FIELDS  # behind the file's identifier and the table's list of fields
+    lists = table + 4 + 4 * FIELDS
+    entries = lists + 4 + 4 * count
+    entry = entries + 4 + 4 * (len(others) + 1)  # the metadata: its fields, then itself
+    name = entry + 8 + 12
+    holder = name + 4 + len(NAME) // 4 * 4 + 4  # the buffer
+    data = -(-(holder + 8 + 8 + 4) // ALIGNMENT) * ALIGNMENT
+    begin = -(-(data + len(plan)) // ALIGNMENT) * ALIGNMENT  # of the old file
+    found = bytearray(begin)
+
+    def put(place: int, form: str, *values: int | bytes) -> None:
+        struct.pack_into(f"<{form}", found, place, *values)
+
+    def point(place: int, target: int) -> None:
+        put(place, "I", target - place)
+
+    put(0, "I4s", table, IDENTIFIER)
+    put(8, "HH", 4 + 2 * FIELDS, 4 + 4 * FIELDS)
+    put(table, "i", table - 8)
+    for field in range(FIELDS):
+        place, target = table + 4 + 4 * field, model.position(field) if field else None
+        target = {BUFFERS: lists, METADATA: entries}.get(field, target and begin + target)
+        if not field:
+            put(place, "I", model.integer(0, "I"))
+        elif target is not None:
+            point(place, target)
+        if not field or target is not None:
+            put(12 + 2 * field, "H", place - table)
+    put(lists, "I", count)
+    for place, buffer in enumerate(buffers):
+        point(lists + 4 + 4 * place, begin + buffer.begin)
+    point(lists + 4 + 4 * number, holder + 8)
+    put(entries, "I", len(others) + 1)
+    for place, other in enumerate(others):
+        point(entries + 4 + 4 * place, begin + other.begin)
+    point(entries + 4 + 4 * len(others), entry + 8)
+    put(entry, "HHHHiIi", 8, 12, 4, 8, 8, name - entry - 12, number)
+    put(name, f"I{len(NAME)}s", len(NAME), NAME.encode())
+    put(holder, "HHHHiI", 6, 8, 4, 0, 8, data - 4 - holder - 12)
+    put(data - 4, "I", len(plan))
+    found[data : data + len(plan)] = plan
+    return bytes(found) + content

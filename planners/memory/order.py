@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.operators import Input, Output
+from cnn2csdf.operators import AttentionProduct, Elementwise, Input, Output
 from csdf.arguments import public
 from csdf.errors import InvalidNetwork, counted
 
@@ -18,7 +20,8 @@ class TopologicalOrder:
     separators: places of the layers after which only their own tensor is needed any more;
     first that of the input, last that of the last layer. Sections lie between them. results: tensors
     that go out, which always lie whole. others: inputs besides the first; they lie whole from the start
-    and are read before the next separator.
+    and are read before the next separator. carried: for each separator a tensor before it that is read
+    behind it, too, and lies whole meanwhile, if there is one.
     """
 
     network: Network
@@ -26,6 +29,7 @@ class TopologicalOrder:
     separators: tuple[int, ...]
     results: frozenset[str]
     others: tuple[str, ...]
+    carried: tuple[str | None, ...]
 
     @property
     def sections(self) -> int:
@@ -42,9 +46,10 @@ class TopologicalOrder:
         return tuple(map(self.network.layer, names))
 
 
-def topological_order(network: Network) -> TopologicalOrder:
+def topological_order(network: Network, *, carries: bool = False) -> TopologicalOrder:
     """Return the order of a network, with as many separators as its order of layers has.
 
+    carries: also between blocks of attention that a tensor goes around, as a skip connection does.
     Raises InvalidNetwork where there is no layer between input and output.
     """
     if network.keeps_state:
@@ -70,13 +75,47 @@ def topological_order(network: Network) -> TopologicalOrder:
         if number > 0 and alive <= number:
             cuts.append(number)
         alive = max(alive, last_read[layer.name])
+    cuts.append(len(layers) - 1)
+    around: dict[int, str | None] = dict.fromkeys(cuts)
+    for begin, end in pairwise(cuts) if carries else ():
+        inside = layers[begin + 1 : end]
+        if any(isinstance(one.operator, AttentionProduct) for one in inside):
+            source = layers[begin].name
+            around |= dict.fromkeys(_around(network, layers, (begin, end), last_read), source)
     return TopologicalOrder(
         network=network,
         layers=tuple(layer.name for layer in layers),
-        separators=(*cuts, len(layers) - 1),
+        separators=tuple(sorted(around)),
         results=results,
         others=tuple(layer.name for layer in others),
+        carried=tuple(around[cut] for cut in sorted(around)),
     )
+
+
+def _around(
+    network: Network,
+    layers: Sequence[Layer],
+    section: tuple[int, int],
+    last_read: Mapping[str, int],
+) -> Iterator[int]:
+    """Places of a section after which only their own tensor and that before the section are live.
+
+    Those of sums of two tensors, and what such sums read beside others: what goes from block to block.
+    """
+    begin, end = section
+    first = layers[begin].name
+    for number in range(begin + 1, end):
+        layer = layers[number]
+        before = (one.name for one in layers[begin + 1 : number])
+        readers = [network.layer(name) for name in network.consumers[layer.name]]
+        is_summed = len(readers) > 1 and any(_is_sum(one) for one in readers)
+        is_alone = all(last_read[name] <= number for name in before)
+        if is_alone and last_read[first] > number and (_is_sum(layer) or is_summed):
+            yield number
+
+
+def _is_sum(layer: Layer) -> bool:
+    return isinstance(layer.operator, Elementwise) and len(layer.inputs) > 1
 
 
 @public

@@ -105,7 +105,7 @@ def ours(model, frame, flags, folder):
     for plan in (whole_layers(model.network), found.least.plan):
         place = Path(folder, f"{flags}{len(calls)}")
         written = write_library(model, plan, place, name="net").written
-        made = shared([place / "net.c", place / "net_weights.c"], flags, place)
+        made = shared(list(place.glob("src/*.c")), flags, place)
         arena = np.zeros(plan.arena_bytes + 8, np.uint8)
         state = np.zeros(written.state_bytes + 64, np.uint8)
         inputs = [np.ascontiguousarray(placed(frame[port.layer])) for port in written.inputs]
@@ -127,7 +127,18 @@ def whole_layers(network):
 def shared(sources, flags, folder):
     """The C sources as a library of this process."""
     made = Path(folder, f"made{flags}.so")
-    words = ["gcc", "-std=c99", flags, "-fPIC", "-shared", *sources, "-lm", "-o", made]
+    words = [
+        "gcc",
+        "-std=c99",
+        flags,
+        "-fPIC",
+        "-shared",
+        f"-I{folder}/include",
+        *sources,
+        "-lm",
+        "-o",
+        made,
+    ]
     subprocess.run(words, check=True)
     return ctypes.CDLL(str(made))
 

@@ -40,3 +40,8 @@ def answer(run):
         return code, json.loads(output)
 
     return run_command
+
+
+def files_in(folder):
+    """Paths of all files of a folder, from there."""
+    return sorted(one.relative_to(folder).as_posix() for one in folder.rglob("*") if one.is_file())

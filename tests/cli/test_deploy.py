@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from planners.memory.answer import INPUTS, OUTPUT_MEMORIES
-from tests.cli.running import run
+from tests.cli.running import files_in, run
 
 __all__ = ["run"]
 
@@ -37,7 +37,7 @@ def test_json_tells_the_files(run, tmp_path):
     found = json.loads(output)
     assert code == 0
     assert found["library"].isidentifier()
-    assert sorted(found["files"]) == sorted(one.name for one in (tmp_path / "c").iterdir())
+    assert sorted(found["files"]) == files_in(tmp_path / "c")
 
 
 def test_nothing_is_written_where_nothing_fits(run, tmp_path):
@@ -71,7 +71,7 @@ def test_several_networks_share_one_arena(run, tmp_path):
         for one in found["networks"]
     ]
     assert found["ram_bytes"] == max(used)
-    assert sorted(found["files"]) == sorted(one.name for one in (tmp_path / "both").iterdir())
+    assert sorted(found["files"]) == files_in(tmp_path / "both")
 
 
 def test_flash_is_that_of_all_networks(run, tmp_path):
@@ -165,4 +165,25 @@ def test_places_of_the_largest_are_written_in_the_bytes_in_which_they_are_comput
     code, output, remarks = run("deploy", path, "-o", tmp_path / "c", "--json")
     assert code == 0, remarks
     assert json.loads(output)["flash_bytes"] == json.loads(output)["weight_bytes"] == 0
-    assert (tmp_path / "c" / "places.c").exists()
+    assert (tmp_path / "c" / "src" / "places.c").exists()
+
+
+def test_a_bench_of_one_network_is_written(run, tmp_path):
+    words = ("deploy", NETWORK, "--bench", "-o", tmp_path / "bench")
+    code, output, _ = run(*words, "--json")
+    found = json.loads(output)
+    assert code == 0
+    assert all((tmp_path / "bench" / one).is_file() for one in found["files"])
+    code, output, _ = run(*words, "--ram", "36kB")
+    assert code == 0
+    assert f"next     make -C {tmp_path / 'bench'} profile" in output
+    assert int(output.split(": ")[1].split()[0]) < found["ways"]
+    code, _, error = run(*words, "--ram", "3kB")
+    assert code == 2
+    assert "fits in no way" in error
+    code, _, error = run(*words, "--plan", "plan.json")
+    assert code == 2
+    assert "give one model, without --plan" in error
+    code, _, error = run("deploy", "resnet8", *words[1:])
+    assert code == 2
+    assert "give one model, without --plan" in error

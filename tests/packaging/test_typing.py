@@ -1,4 +1,4 @@
-"""Type checkers of users pass what README shows."""
+"""Type checkers of users pass what README and the pages show."""
 
 import os
 import subprocess
@@ -8,19 +8,19 @@ import pytest
 
 from tests.docs.pages import ROOT, blocks_of
 
-README = ROOT / "README.md"
-
 
 @pytest.mark.slow
-def test_strict_types_pass_on_what_readme_calls(tmp_path):
+def test_strict_types_pass_on_what_the_pages_call(tmp_path):
     pytest.importorskip("mypy", reason="needs mypy, of the extra test")
-    blocks = [block.body for block in blocks_of(README) if block.kind == "python"]
-    assert blocks
-    program = tmp_path / "program.py"
-    program.write_text("\n".join(blocks))
+    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        blocks = [block.body for block in blocks_of(page) if block.kind == "python"]
+        if blocks:
+            (tmp_path / f"{page.stem}.py").write_text("\n".join(blocks))
+    programs = sorted(map(str, tmp_path.iterdir()))
+    assert len(programs) > 15
     silent = "--follow-imports=silent"  # about the packages themselves others ask
     checked = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", silent, "--config-file=", str(program)],
+        [sys.executable, "-m", "mypy", "--strict", silent, "--config-file=", *programs],
         cwd=tmp_path,
         env={**os.environ, "MYPYPATH": str(ROOT)},
         capture_output=True,

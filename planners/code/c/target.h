@@ -7,5 +7,6 @@ void say(const char *text);
 uint32_t stack_bytes(void);
 /* Instructions since the start, where QEMU counts one a nanosecond: -icount shift=0. QUARTERS of
    nanoseconds are a step of the processor's clock. */
+uint64_t instructions(void);
 uint32_t thousand_instructions(void);
 #endif

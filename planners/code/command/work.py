@@ -25,15 +25,23 @@ from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError, InvalidPlan
 from csdf.status import Status
 from csdf.units import bytes_in_words
-from planners.code.building import cmake_lists, end_of_main, makefile, target_files
+from planners.code.building import MAIN, end_of_main, makefile, package_files, target_files
 from planners.code.c_text import identifier
-from planners.code.library import frames_of, source_files, write_folder
+from planners.code.library import (
+    frames_of,
+    paths_in,
+    source_files,
+    write_folder,
+    written_sources,
+)
 from planners.code.library import library as library_of
 from planners.code.parts import source
-from planners.code.sources import Written, library_sources
+from planners.code.primitives.bench import bench
+from planners.code.sources import Written
 from planners.code.vectors import Frame, shared_test
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
 from planners.memory.command.answer import alternatives
+from planners.memory.command.main import require_one_memory_or_two
 from planners.memory.fit import fit, fit_of, with_alternatives
 from planners.memory.several import with_states_apart
 from planners.plan.plan import StreamingPlan
@@ -52,6 +60,9 @@ class Planned(NamedTuple):
 
 def work(options: argparse.Namespace) -> int:
     """Write the library; return the exit code: 1 where no plan fits, 3 if unknown."""
+    if options.bench:
+        return _bench(options)
+    require_one_memory_or_two(options)
     plans = _plans(options)
     planned: list[Planned] = []
     for number, chosen_model in enumerate(options.models):
@@ -98,6 +109,32 @@ def work(options: argparse.Namespace) -> int:
             print(f"csdf deploy: {Status.INFEASIBLE}: {error}", file=sys.stderr)
             return answers.NO
     print(json.dumps(told.as_json, indent=2) if options.json else answers.one_text(told.lines))
+    return answers.ANSWERED
+
+
+def _bench(options: argparse.Namespace) -> int:
+    """Write a program that times primitives."""
+    model = _model(options.models[0], options)
+    found = bench(model, name=options.name, ram=options.ram, flash=options.flash)
+    write_folder(options.output, found.files)
+    counts = {"ways": found.ways, "ram_bytes": found.arena_bytes, "flash_bytes": found.weight_bytes}
+    if options.json:
+        answer = {
+            "network": model.network.name,
+            "library": found.name,
+            **counts,
+            "files": list(found.files),
+        }
+        print(json.dumps(answer, indent=2))
+        return answers.ANSWERED
+    lines = [
+        f"{model.network.name}: {found.ways} ways to compute {found.layers} layers, to be timed in "
+        f"{bytes_in_words(found.arena_bytes)} of RAM, {bytes_in_words(found.weight_bytes)} of flash "
+        "for parameters",
+        f"  wrote    {', '.join(found.files)} in {options.output}",
+        f"  next     make -C {options.output} profile",
+    ]
+    print(answers.one_text(lines))
     return answers.ANSWERED
 
 
@@ -161,6 +198,7 @@ def _fitted(model: Model, options: argparse.Namespace, ram: int | None) -> Fit:
         output=options.output_memory or RESIDENT,
         searched=SEARCHED,
         platform=PLATFORMS[USUAL_PLATFORM],  # so that it takes what csdf fit shows
+        memories=options.memories,
         budget=stop,
     )
     return with_alternatives(model.network, found, element_bytes=size, budget=stop)
@@ -267,29 +305,39 @@ def together(members: Sequence[Member], *, name: str = "networks") -> Together:
     """
     if not members:
         raise InvalidPlan("no network to write")
+    for one in members:
+        if one.plan.memories:
+            raise InvalidPlan(
+                f"network {one.plan.network!r} is planned in several memories, and networks in turn "
+                "have one arena; deploy it alone"
+            )
     taken = [identifier(name)]
     found: list[Written] = []
     files: dict[str, str] = {}
     for one in members:
         taken.append(_apart(one.name or one.model.network.name, taken))
-        written = library_sources(one.model, one.plan, taken[-1])
+        written = written_sources(one.model, one.plan, taken[-1])
         found.append(written)
         files |= source_files(written)
-        files[f"{written.name}_test.c"] = shared_test(written, frames_of(one.model, one.frames))
-    sources = [name for name in files if name.endswith(".c")]
-    library = [name for name in sources if not name.endswith("_test.c")]
+        files[f"test/{written.name}_test.c"] = shared_test(
+            written, frames_of(one.model, one.plan, one.frames)
+        )
     arena = max(one.plan.arena_bytes for one in members)
+    files |= {
+        f"include/{taken[0]}.h": _header(taken[0], found, arena),
+        MAIN: _main(taken[0], found),
+    }
+    headers, sources, tests = (paths_in(files, one) for one in ("include", "src", "test"))
+    about = f"{len(found)} neural networks in one arena"
     return Together(
         name=taken[0],
         members=tuple(found),
         arena_bytes=arena,
         files={
             **files,
-            f"{taken[0]}.h": _header(taken[0], found, arena),
-            "main.c": _main(taken[0], found),
             **target_files(),
-            "Makefile": makefile(taken[0], sources),
-            "CMakeLists.txt": cmake_lists(taken[0], library, sources),
+            "Makefile": makefile(sources, tests),
+            **package_files(taken[0], about, headers, sources, tests),
             "README.md": _readme(taken[0], members, found, arena),
         },
     )
@@ -398,6 +446,8 @@ static {first.name}_state state; /* of each network one */
 {first.name}_{verb}(&state, {ports});
 ```
 {stays}
+- `src/` and `include/` are the library: each file of `src/` compiles alone with `-Iinclude`. `test/`
+  and `target/` are the test program and what that needs on a bare Cortex-M; a product leaves them out.
 - `make test` runs the test vectors here, the networks in turn, and ends with 0 when the outputs are
   equal.
 - `make qemu` and `make qemu-m55` do so on an emulated Cortex-M4 and Cortex-M55 (they need

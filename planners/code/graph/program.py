@@ -12,7 +12,7 @@ from os import PathLike
 from csdf.errors import counted
 from csdf.model.graph import Channel, Graph
 from csdf.names import quoted
-from planners.code.building import end_of_main, makefile, target_files
+from planners.code.building import MAIN, end_of_main, makefile, target_files
 from planners.code.c_text import comment, identifier, unlike, wrapped
 from planners.code.graph.looped import Fire, Interleaved, Loop, Node, in_words, leaves
 from planners.code.graph.planning import PlannedGraph
@@ -44,14 +44,14 @@ class GraphTexts:
 
     def files(self, header: str, text: str, main: str, readme: str) -> dict[str, str]:
         """Return all files of the program by name."""
-        sources = (f"{self.name}.c", f"{self.name}_stubs.c")
+        sources = (f"src/{self.name}.c", f"src/{self.name}_stubs.c")
         return {
-            f"{self.name}.h": header,
-            f"{self.name}.c": text,
-            f"{self.name}_stubs.c": stubs(self),
-            "main.c": main,
+            f"include/{self.name}.h": header,
+            f"src/{self.name}.c": text,
+            f"src/{self.name}_stubs.c": stubs(self),
+            MAIN: main,
             **target_files(),
-            "Makefile": makefile(self.name, sources),
+            "Makefile": makefile(sources),
             "README.md": readme,
         }
 

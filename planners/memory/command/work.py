@@ -29,6 +29,7 @@ from planners.arena.allocation import plan_arena
 from planners.formats.tflite_micro_arena import InterpreterArena, interpreter_arena
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, Hop
 from planners.memory.command.answer import Check, as_json, as_text, remark_on_elements, verified
+from planners.memory.command.main import require_one_memory_or_two
 from planners.memory.fit import fit, fit_of, with_alternatives
 from planners.memory.several import Together, with_states_apart
 from planners.plan.plan import StreamingPlan
@@ -47,6 +48,7 @@ class Fitted(NamedTuple):
 
 def work(options: argparse.Namespace) -> int:
     """Print the answer; return the exit code: 0 fits, 1 does not, 3 unknown."""
+    require_one_memory_or_two(options)
     begin = time.perf_counter()
     found = [
         _fitted(*one, options) for one in zip(options.models, _given_plans(options), strict=True)
@@ -184,6 +186,7 @@ def _searched(network: Network, options: argparse.Namespace, ram: int | None) ->
         output=options.output_memory or RESIDENT,
         searched=SEARCHED,
         platform=PLATFORMS[options.platform],
+        memories=options.memories,
         budget=stop,
     )
     return with_alternatives(network, found, element_bytes=options.element_bytes, budget=stop)

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from planners.code.building import MAIN
 from planners.code.library import library
 
 COMPILER = shutil.which("gcc") or shutil.which("cc")
@@ -25,6 +26,12 @@ needs_compiler = pytest.mark.skipif(
 )
 
 
+def program(files):
+    """Words for a compiler that build the program of a written folder, without a target's."""
+    sources = [name for name in files if name.endswith(".c") and not name.startswith("target/")]
+    return ["-Iinclude", *sources]
+
+
 def libraries(cases, **options):
     """A library for each model and plan, named by its number."""
     return [
@@ -40,8 +47,8 @@ def run_all(made, folder, flags=(*FLAGS, *SANITIZERS)):
     """
     lines = ["#include <stdio.h>"]
     for one in made:
-        pieces = (f"{one.name}.c", f"{one.name}_weights.c", "main.c")
-        (folder / f"{one.name}.h").write_text(one.files[f"{one.name}.h"])
+        pieces = (f"src/{one.name}.c", f"src/{one.name}_weights.c", MAIN)
+        (folder / f"{one.name}.h").write_text(one.files[f"include/{one.name}.h"])
         (folder / f"all_of_{one.name}.c").write_text("\n".join(one.files[name] for name in pieces))
         lines.append(f"int {one.name}_test(void);")
     calls = [

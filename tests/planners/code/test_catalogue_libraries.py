@@ -10,7 +10,7 @@ from planners.code.library import write_library
 from planners.memory.answer import INPUTS
 from planners.memory.fit import fit
 from tests.planners.code.calibrated import integer_model, real_model
-from tests.planners.code.compiling import COMPILER, FLAGS, SANITIZERS, needs_compiler
+from tests.planners.code.compiling import COMPILER, FLAGS, SANITIZERS, needs_compiler, program
 from tests.planners.code.test_library_on_target import STACK, make, needs_target, printed
 
 pytestmark = pytest.mark.slow
@@ -47,9 +47,8 @@ def written(request, tmp_path_factory):
 @needs_compiler
 def test_ten_networks_in_one_arena_give_their_outputs_under_sanitizers(written):
     found, folder = written
-    sources = [name for name in found.files if name.endswith(".c") and name != "target.c"]
     built = subprocess.run(
-        [COMPILER, *FLAGS[:-1], "-O1", *SANITIZERS, *sources, "-lm", "-o", "all"],
+        [COMPILER, *FLAGS[:-1], "-O1", *SANITIZERS, *program(found.files), "-lm", "-o", "all"],
         cwd=folder,
         capture_output=True,
         text=True,

@@ -12,6 +12,7 @@ from cnn2csdf.network import Network
 from cnn2csdf.operators.recurrences import CELL_GATES
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import UnsupportedOperator
+from planners.code.building import MAIN
 from planners.code.library import library
 from planners.code.vectors import random_frame
 from planners.memory.answer import INPUTS
@@ -32,7 +33,7 @@ def test_a_recurrent_model_in_the_least_memory_gives_the_golden_bytes(name, tmp_
     made, outputs = golden_library(name, lambda network: least(network, "resident"), 0)
     for frame, wanted in enumerate(outputs):
         for port in made.written.outputs:
-            found = listed(made.files["main.c"], f"{port.parameter}_{frame}")
+            found = listed(made.files[MAIN], f"{port.parameter}_{frame}")
             assert found == stored(wanted[port.layer])
     assert run_all([made], tmp_path) == []
 

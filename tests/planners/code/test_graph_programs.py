@@ -17,7 +17,7 @@ from csdf.model.builder import GraphBuilder
 from planners.code.graph.looped import ORDERS, Fire, Interleaved, Loop, firing_counts, in_words
 from planners.code.graph.planning import downstream_first, planned_graph, short_loops
 from planners.code.graph.program import graph_program, write_graph_program
-from tests.planners.code.compiling import COMPILER, FLAGS, SANITIZERS, needs_compiler
+from tests.planners.code.compiling import COMPILER, FLAGS, SANITIZERS, needs_compiler, program
 
 SHAPES = [
     GraphShape(actors=1, extra_channels=0),
@@ -114,13 +114,13 @@ int {name}_test(void)
     }}
     return failed | (memcmp(digests, wanted, sizeof digests) != 0);
 }}""")
-    return f"{written.files[f'{name}.c']}\n" + "\n\n".join(pieces)
+    return f"{written.files[f'src/{name}.c']}\n" + "\n\n".join(pieces)
 
 
 def functions_in_c(written, graph):
     """Return the functions that a user fills in: they mix the values of tokens."""
     name = written.name
-    header = written.files[f"{name}.h"]
+    header = written.files[f"include/{name}.h"]
     functions = re.findall(rf"void ({name}_fire_\w+)\(", header)
     pieces = [
         HELPERS,
@@ -159,7 +159,7 @@ def functions_in_c(written, graph):
 def run_all(programs, folder):
     """The names of programs whose values differ, of many in one."""
     for one in programs:
-        (folder / f"{one.name}.h").write_text(one.files[f"{one.name}.h"])
+        (folder / f"{one.name}.h").write_text(one.files[f"include/{one.name}.h"])
         (folder / f"{one.name}_all.c").write_text(actors_in_c(one))
     calls = "\n".join(f'    if ({one.name}_test()) puts("{one.name}");' for one in programs)
     declared = "\n".join(f"int {one.name}_test(void);" for one in programs)
@@ -296,7 +296,7 @@ def test_code_does_not_grow_with_repetitions():
     for times in (10, 10**6):
         graph = chain((3 * times, 2), (1, 5 * times))
         written = graph_program(planned_graph(graph, order="single-appearance"), name="chain")
-        texts.append(re.sub(r"\d+", "0", written.files["chain.c"]))
+        texts.append(re.sub(r"\d+", "0", written.files["src/chain.c"]))
     assert len(texts[0]) == len(texts[1])
 
 
@@ -376,10 +376,10 @@ def test_the_written_folder_is_a_program_that_runs(tmp_path):
     planned = planned_graph(read_graph("models/graphs/csdf_example.xml"))
     for _ in range(2):
         written = write_graph_program(planned, tmp_path)
-    assert {one.name for one in tmp_path.iterdir()} == set(written.files)
-    sources = ("csdf_example.c", "csdf_example_stubs.c", "main.c")
+    paths = (one.relative_to(tmp_path) for one in tmp_path.rglob("*") if one.is_file())
+    assert {one.as_posix() for one in paths} == set(written.files)
     built = subprocess.run(
-        [COMPILER, *FLAGS, *SANITIZERS, *sources, "-o", "run"],
+        [COMPILER, *FLAGS, *SANITIZERS, *program(written.files), "-o", "run"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

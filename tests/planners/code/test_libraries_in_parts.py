@@ -137,7 +137,7 @@ def test_the_least_memory_of_parts_is_written():
     model = Model(network=network, weights=random_weights(network, 0))
     found = fit(network, input=ROWS, searched=(IN_PARTS,)).least
     assert found.name == IN_PARTS
-    text = library(model, found.plan).files["fat.c"]
+    text = library(model, found.plan).files["src/fat.c"]
     assert "BY_PARTS" in re.sub(r"enum \{.*?\}", "", text)
     assert "sum_parts" in text
 
@@ -171,7 +171,7 @@ def test_rows_come_in_and_results_go_out_to_the_caller(tmp_path):
 def test_no_byte_of_what_lies_outside_is_copied():
     model = expanded(1)
     plan = outside(model.network, 1)
-    text = library(model, plan, name="net").files["net.c"]
+    text = library(model, plan, name="net").files["src/net.c"]
     run = text[text.index("void net_run(") :]
     assert "memcpy" not in run
     assert run.count("state->outside[") == 2

@@ -329,7 +329,7 @@ def test_each_operator_is_written(operator):
     dims = (5, 12) if operator in FLAT else MAP
     model = side_by_side([operator], dims)
     (made,) = libraries([(model, random_plan(model.network, 0, is_streamed=False))])
-    assert "net0_run" in made.files["net0.c"]
+    assert "net0_run" in made.files["src/net0.c"]
 
 
 def test_a_layer_without_a_kernel_is_refused_by_name():

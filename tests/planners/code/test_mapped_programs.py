@@ -15,6 +15,7 @@ from csdf.mapping.files import write_mapping
 from csdf.mapping.model import Buffer, InvalidMapping, Mapping, StaticOrder
 from csdf.model.builder import GraphBuilder
 from planners.code.graph.mapped_program import OrdersBlock, mapped_graph, mapped_program
+from planners.code.library import write_folder
 from tests.cli.running import run
 from tests.planners.code.compiling import COMPILER, FLAGS, SANITIZERS, needs_compiler
 from tests.planners.code.test_graph_programs import functions_in_c, graphs, simulated_firings
@@ -125,7 +126,7 @@ int {name}_test(void)
     }}
     return failed | (memcmp(digests, wanted, sizeof digests) != 0);
 }}""")
-    return f"{written.files[f'{name}.c']}\n#include <pthread.h>\n" + "\n\n".join(pieces)
+    return f"{written.files[f'src/{name}.c']}\n#include <pthread.h>\n" + "\n\n".join(pieces)
 
 
 @pytest.mark.slow
@@ -144,7 +145,7 @@ def test_values_pass_between_processors_as_through_queues(tmp_path):
 def build_threads(made, folder, flags):
     """Build all of these programs with threads into one, which prints names of those that differ."""
     for written, text in made:
-        (folder / f"{written.name}.h").write_text(written.files[f"{written.name}.h"])
+        (folder / f"{written.name}.h").write_text(written.files[f"include/{written.name}.h"])
         (folder / f"{written.name}_all.c").write_text(text)
     calls = "\n".join(f'    if ({one.name}_test()) puts("{one.name}");' for one, _ in made)
     declared = "\n".join(f"int {one.name}_test(void);" for one, _ in made)
@@ -224,8 +225,8 @@ def test_a_thread_that_waits_lets_another_one_run(tmp_path, standard):
     # waits without yielding would wait for ever.
     graph, mapping = relay(2)
     written = mapped_program(mapped_graph(graph, mapping), name="relay")
-    (tmp_path / "relay.h").write_text(written.files["relay.h"])
-    (tmp_path / "all.c").write_text(written.files["relay.c"] + YIELDING)
+    (tmp_path / "relay.h").write_text(written.files["include/relay.h"])
+    (tmp_path / "all.c").write_text(written.files["src/relay.c"] + YIELDING)
     words = [COMPILER, *FLAGS, standard, "all.c", "-o", "all"]
     subprocess.run(words, cwd=tmp_path, check=True)
     ran = subprocess.run(["./all"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
@@ -237,9 +238,9 @@ def test_a_thread_that_waits_lets_another_one_run(tmp_path, standard):
 def test_without_a_system_waiting_is_what_its_user_says(tmp_path, flag):
     graph, mapping = relay(2)
     written = mapped_program(mapped_graph(graph, mapping), name="relay")
-    for name in ("relay.h", "relay.c"):
-        (tmp_path / name).write_text(written.files[name])
-    subprocess.run([COMPILER, *FLAGS, flag, "-c", "relay.c"], cwd=tmp_path, check=True)
+    write_folder(tmp_path, written.files)
+    words = [COMPILER, *FLAGS, flag, "-Iinclude", "-c", "src/relay.c"]
+    subprocess.run(words, cwd=tmp_path, check=True)
     assert b"sched_yield" not in (tmp_path / "relay.o").read_bytes()
 
 
@@ -291,7 +292,7 @@ def test_the_command_writes_a_function_for_each_processor(run, tmp_path):
     code, output, _ = run(*words)
     found = json.loads(output)
     assert code == 0
-    header = (tmp_path / "c" / "csdf_example.h").read_text()
+    header = (tmp_path / "c/include/csdf_example.h").read_text()
     assert len(found["processors"]) == header.count("void csdf_example_run_") == 2
 
 

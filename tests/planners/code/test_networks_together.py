@@ -11,7 +11,7 @@ from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidPlan
 from planners.code.command.work import Member, together, write_together
 from planners.memory.fit import fit
-from tests.planners.code.compiling import COMPILER, FLAGS, SANITIZERS, needs_compiler
+from tests.planners.code.compiling import COMPILER, FLAGS, SANITIZERS, needs_compiler, program
 from tests.planners.code.test_library_on_target import STACK, make, needs_target, printed
 from tests.planners.code.test_quantised_libraries import (
     everything,
@@ -42,9 +42,9 @@ def members():
     return found
 
 
-def build(folder, sources):
+def build(folder, files):
     return subprocess.run(
-        [COMPILER, *FLAGS, *SANITIZERS, *sources, "-lm", "-o", "all"],
+        [COMPILER, *FLAGS, *SANITIZERS, *program(files), "-lm", "-o", "all"],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -56,7 +56,7 @@ def test_networks_that_take_turns_in_one_arena_give_their_outputs(tmp_path):
     given = members()
     found = write_together(given, tmp_path)
     assert found.arena_bytes == max(one.plan.arena_bytes for one in given)
-    built = build(tmp_path, [name for name in found.files if name.endswith(".c")][:-1])
+    built = build(tmp_path, found.files)
     assert built.returncode == 0, built.stderr[:4000]
     ran = subprocess.run(["./all"], cwd=tmp_path, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout + ran.stderr[:4000]
@@ -68,12 +68,12 @@ def test_an_arena_that_a_turn_spoils_is_noticed(tmp_path):
     # Something writes over the first network's results before they are compared.
     found = write_together(members()[:2], tmp_path)
     first = found.members[0].name
-    path = tmp_path / f"{first}_test.c"
+    path = tmp_path / "test" / f"{first}_test.c"
     spoiled = f"    memset(arena, 0x55, {first.upper()}_ARENA_BYTES);\n    failed |= !is_near("
     text = path.read_text()
     place = text.rindex("    failed |= !is_near(")
     path.write_text(text[:place] + spoiled + text[place:].removeprefix("    failed |= !is_near("))
-    built = build(tmp_path, [name for name in found.files if name.endswith(".c")][:-1])
+    built = build(tmp_path, found.files)
     assert built.returncode == 0, built.stderr[:4000]
     ran = subprocess.run(["./all"], cwd=tmp_path, capture_output=True, text=True)
     assert ran.returncode == 1
@@ -98,9 +98,8 @@ def test_no_compiler_warns_and_all_give_the_same(tmp_path, compiler, level):
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
     found = write_together(members(), tmp_path)
-    sources = [name for name in found.files if name.endswith(".c") and name != "target.c"]
     built = subprocess.run(
-        [compiler, *FLAGS[:-1], level, *sources, "-lm", "-o", "all"],
+        [compiler, *FLAGS[:-1], level, *program(found.files), "-lm", "-o", "all"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

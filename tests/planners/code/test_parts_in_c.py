@@ -49,5 +49,5 @@ def test_a_small_network_by_rows_runs_in_c_in_the_bytes_of_its_arena(tmp_path):
     model = real_model(from_catalogue("samos_example"))
     plan = ordered_plan(model.network, ROWS)
     (library,) = libraries([(model, plan)])
-    assert f"ARENA_BYTES {plan.arena_bytes}\n" in library.files[f"{library.name}.h"]
+    assert f"ARENA_BYTES {plan.arena_bytes}\n" in library.files[f"include/{library.name}.h"]
     assert run_all([library], tmp_path) == []

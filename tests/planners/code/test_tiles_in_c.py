@@ -12,8 +12,9 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.dtypes import Arithmetic
 from csdf.errors import InvalidPlan
+from planners.code.building import MAIN
 from planners.code.c_text import Tables
-from planners.code.library import write_library
+from planners.code.library import write_folder, write_library
 from planners.code.schedule import tiling_of
 from planners.code.vectors import placed, random_frame
 from planners.fusion.planning import fusion_plan
@@ -162,11 +163,16 @@ def painted(made, plan, frame, folder):
     program = PAINTED
     for word, text in words.items():
         program = program.replace(word, text)
-    folder.mkdir()
-    sources = {f"{made.name}.c": None, f"{made.name}_weights.c": None, "painted.c": program}
-    for name, text in {f"{made.name}.h": None, **sources}.items():
-        (folder / name).write_text(text or made.files[name])
-    command = [compiling.COMPILER, *FLAGS, *compiling.SANITIZERS, *sources, "-lm", "-o", "painted"]
+    write_folder(folder, {**made.files, MAIN: program})
+    command = [
+        compiling.COMPILER,
+        *FLAGS,
+        *compiling.SANITIZERS,
+        *compiling.program(made.files),
+        "-lm",
+        "-o",
+        "painted",
+    ]
     subprocess.run(command, cwd=folder, check=True)
     given = placed(frame[port.layer]).tobytes()
     said = [
@@ -225,7 +231,9 @@ def test_the_code_of_tiles_does_not_grow_with_their_number():
         written(chain, configuration(chain, (2,), [grid, (1, 1)], GroupMode.CACHED))
         for grid in ((2, 2), (5, 4))
     ]
-    few, many = (one.files[f"{one.name}.c"] for one in libraries((model, plan) for plan in plans))
+    few, many = (
+        one.files[f"src/{one.name}.c"] for one in libraries((model, plan) for plan in plans)
+    )
     assert few.count("\n}\n") == many.count("\n}\n")  # functions
     assert "work_tiles(&" not in few  # they are in a loop over the tables of a stage
     # Five and four tiles instead of two and two: 5 pairs of two bytes more for each layer.

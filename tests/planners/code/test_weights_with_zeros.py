@@ -62,5 +62,5 @@ def test_weights_with_a_zero_point_give_the_bytes_of_the_whole_network(tmp_path)
 def test_a_library_without_such_weights_has_no_room_for_their_zero_points():
     model = quantised(wide(), 0)
     plan = random_plan(model.network, 0, is_streamed=False, element_bytes=1)
-    source = library(model, plan, frames=[]).files["quantised.c"]
+    source = library(model, plan, frames=[]).files["src/quantised.c"]
     assert "#define WEIGHTS_HAVE_ZEROS 0" in source

@@ -15,14 +15,15 @@ from cnn2csdf.shape import Shape
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidNetwork, InvalidPlan, UnwritableFile
+from planners.code.building import MAIN
 from planners.code.c_text import TOGETHER, Tables, comment, identifier, number, numbers, unlike
 from planners.code.layer_descriptor import Described
-from planners.code.library import library, write_library
+from planners.code.library import library, write_folder, write_library
 from planners.code.parts import INTEGERS, REALS, SCHEDULER, SINGLES, parts_of
 from planners.code.rules import rule_of
 from planners.code.schedule import looking_ahead
 from planners.code.vectors import random_frame
-from tests.planners.code.compiling import COMPILER, FLAGS, needs_compiler, run_all
+from tests.planners.code.compiling import COMPILER, FLAGS, needs_compiler, program, run_all
 from tests.planners.memory.streamed import random_plan
 
 
@@ -91,7 +92,7 @@ def test_a_weight_that_is_no_number_is_refused():
 
 def test_only_kernels_that_are_used_are_written():
     model = small()
-    text = library(model, planned(model)).files["small.c"]
+    text = library(model, planned(model)).files["src/small.c"]
     assert "LAYER(convolve, " in text
     for unused in ("softmax", "average_pool", "depthwise_conv", "resize", "step_gelu"):
         assert unused not in text
@@ -111,7 +112,7 @@ def test_of_functions_that_share_a_loop_only_those_used_are_written_and_the_loop
     model = simplified(
         Model(network=network, weights=random_weights(network, 0)), ("fuse-activation",)
     )
-    text = library(model, planned(model)).files["curves.c"]
+    text = library(model, planned(model)).files["src/curves.c"]
     made = re.findall(r"^([A-Z_]+)\((\w+), .*\)$", text, re.MULTILINE)
     assert sorted(made) == [
         ("EACH_ELEMENT", "step_mish"),
@@ -129,7 +130,7 @@ def test_code_does_not_grow_with_the_rows():
     for rows in (30, 90):
         model = small(rows=rows)
         plan = random_plan(model.network, 4, is_streamed=True)
-        text = library(model, plan).files["small.c"]
+        text = library(model, plan).files["src/small.c"]
         sizes.add(len(re.sub(r"-?\d+", "0", text)))
     assert len(sizes) == 1
 
@@ -239,13 +240,18 @@ def test_two_instances_take_turns_and_firings_are_told(tmp_path):
     model = small()
     frames = [random_frame(model.network, seed) for seed in range(2)]
     made = library(model, planned(model, is_streamed=True), frames=frames)
-    for name in ("small.h", "small.c", "small_weights.c"):
-        (tmp_path / name).write_text(made.files[name])
-    program = made.files["main.c"] + PROFILED + TWO_INSTANCES
-    (tmp_path / "two.c").write_text(program)
-    sources = ("small.c", "small_weights.c", "two.c")
+    write_folder(tmp_path, {**made.files, MAIN: made.files[MAIN] + PROFILED + TWO_INSTANCES})
     built = subprocess.run(
-        [COMPILER, *FLAGS, "-DNO_MAIN", "-DSMALL_PROFILE", *sources, "-lm", "-o", "two"],
+        [
+            COMPILER,
+            *FLAGS,
+            "-DNO_MAIN",
+            "-DSMALL_PROFILE",
+            *program(made.files),
+            "-lm",
+            "-o",
+            "two",
+        ],
         cwd=tmp_path,
         capture_output=True,
         text=True,

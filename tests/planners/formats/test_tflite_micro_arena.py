@@ -16,12 +16,13 @@ from csdf.errors import UnreadableFile
 from planners.arena.allocation import plan_arena
 from planners.arena.checker import check_plan
 from planners.arena.problem import Buffer, Problem
-from planners.formats.tflite_micro import offline_plan, parse_offline_plan, with_offline_plan
+from planners.formats.tflite_micro import offline_plan, parse_offline_plan
 from planners.formats.tflite_micro_arena import (
     DEVICE,
     PACKAGE,
     InterpreterArena,
     interpreter_arena,
+    with_offline_plan,
 )
 from tests.cnn2csdf.readers.tflite_cases import NAMES, case
 from tests.cnn2csdf.readers.tflite_models import small_network

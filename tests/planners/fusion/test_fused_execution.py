@@ -188,7 +188,7 @@ def test_tiles_rows_and_whole_layers_are_written_in_c():
     whole = (group_of(TILED, 0, TILED.sections, GroupMode.WHOLE),)
     for groups in (*GROUPS.values(), whole):
         plan = fusion_plan(TILED, groups, replace(TERMS, scratch=Scratch.NONE))
-        header = library(model, plan.plan).files["resnet8.h"]
+        header = library(model, plan.plan).files["include/resnet8.h"]
         assert f"ARENA_BYTES {plan.memory}\n" in header
 
 

@@ -123,5 +123,5 @@ def test_code_that_collects_its_input_gives_what_the_network_gives(tmp_path):
         cases += [(model, way.plan) for way in ways if way.plan.collects_input]
     assert len(cases) >= 4
     made = libraries(cases)
-    assert all("_push_row" in one.files[f"{one.name}.h"] for one in made)
+    assert all("_push_row" in one.files[f"include/{one.name}.h"] for one in made)
     assert run_all(made, tmp_path) == []
