@@ -297,3 +297,21 @@ def test_flash_holds_what_rescales_integers_too(fuse, name):
     code, _, remarks = fuse(path, "--ram", "40kB", "--flash", 232_609)
     assert code == 1
     assert "232610 bytes, more than the flash of 232609" in remarks
+
+
+def test_measured_times_take_the_place_of_the_platform(fuse, tmp_path):
+    path = tmp_path / "times.csv"
+    path.write_text("configuration,milliseconds\n1x1/NoCut,90\n1x1/4/1x1,91\n")
+    words = (MODEL, "--ram", "300kB", "--durations", path)
+    code, output, remarks = fuse(*words)
+    assert code == 0
+    assert "fitted to 2 times: " in remarks
+    assert "predicted for" not in remarks
+    assert "resnet8: " in output
+    code, _, remarks = fuse(*words, "--configuration", "1x1/NoCut")
+    assert code == 2
+    assert "--durations are for the search" in remarks
+    path.write_text("configuration,milliseconds\n1x1/NoCut,0\n")
+    code, _, remarks = fuse(*words)
+    assert code == 2
+    assert "line 2: '0'; expected milliseconds above 0" in remarks
