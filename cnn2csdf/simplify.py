@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
+from math import prod
 
 import numpy as np
 
@@ -234,9 +235,35 @@ def _self_padded(
 
 def _absorbed(before: Layer, layer: Layer, weights: Weights | None) -> Merged | None:
     match layer.operator:
-        case op.Elementwise(function="add", constant=tuple()):
+        case op.Elementwise(function="add", constant=tuple(dims)):
+            if _takes_bias(before, dims) and not layer.epilogue:
+                return _with_bias(before, layer, weights)
             return _fused(before, layer, weights)
     return None
+
+
+def _takes_bias(before: Layer, dims: tuple[int, ...]) -> bool:
+    """Whether it is a product of real numbers, and the constant has a number for each column."""
+    match before.operator:
+        case op.MatrixProduct(units=int(units), has_bias=False):
+            is_real = before.quantization is None
+            return is_real and not before.epilogue and prod(dims) == units == dims[-1]
+    return False
+
+
+def _with_bias(before: Layer, layer: Layer, weights: Weights | None) -> Merged:
+    assert isinstance(before.operator, op.MatrixProduct)
+    (constant,) = layer.stored or (Stored(role="constant"),)
+    merged = replace(
+        before,
+        operator=replace(before.operator, has_bias=True),
+        element=layer.element,
+        stored=(*before.stored, replace(constant, role="bias")),
+    )
+    if weights is None:
+        return merged, None
+    bias = weights[layer.name]["constant"].reshape(-1)
+    return merged, {**weights[before.name], "bias": bias}
 
 
 def _fused(before: Layer, layer: Layer, weights: Weights | None) -> Merged | None:

@@ -21,6 +21,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Stored
+from cnn2csdf.fixed_point.single_precision import columns_at_once
 from cnn2csdf.geometry import Window
 from cnn2csdf.network import Layer
 from cnn2csdf.shape import Dims, Shape
@@ -152,8 +153,19 @@ class _Rewriting:
             rule = _Rewriting.add_as_it_is
         try:
             rule(self, layer)
+            if isinstance(layer.operator, op.Reshape | op.View | op.Transpose):
+                self._add_behind_a_move(layer)
         except _NoForm:
             self.add_as_it_is(layer)
+
+    def _add_behind_a_move(self, layer: Layer) -> None:
+        """Add what a layer does beside a move that only says where its elements lie."""
+        held = self._held[layer.name]
+        if self._layers[held.layer].quantization != layer.quantization:
+            self._put(layer, op.Conversion(), [held.layer], held.form)
+        elif layer.epilogue:
+            behind = replace(layer, epilogue=layer.epilogue[1:])
+            self._put(behind, layer.epilogue[0], [held.layer], held.form)
 
     def _arrays(self, layer: Layer) -> Mapping[str, Array] | None:
         if self._given.weights is None:
@@ -419,15 +431,11 @@ def _picked(at: _Rewriting, layer: Layer, axis: int, places: Sequence[int]) -> N
     form = tuple(
         tuple(_renumbered(one, digits, count) for one in each if one != digits)
         if each != dim
-        else _of_axis_step(inner, count)
+        else ((Digits("C", inner, count),) if count > 1 else ())
         for each in held.form
     )
     name = _with_channels(at, held.layer, chosen, layer)
     at._held[layer.name] = Held(name, form)
-
-
-def _of_axis_step(step: int, size: int) -> Dim:
-    return (Digits("C", step, size),) if size > 1 else ()
 
 
 def _renumbered(one: Digits, cut: Digits, count: int) -> Digits:
@@ -502,8 +510,12 @@ def _with_matrix(at: _Rewriting, layer: Layer) -> None:
     shape, units = at.shape_of(held), operator.units
     *lead, last = held.form
     width = 1 if last == _of_axis("C", shape.channels) else shape.width
-    has_bias = bool(getattr(operator, "has_bias", False))
-    made = op.Convolution(filters=units, window=Window(kernel=(1, width)), has_bias=has_bias)
+    made = op.Convolution(
+        filters=units,
+        window=Window(kernel=(1, width)),
+        has_bias=operator.has_bias,
+        block=columns_at_once(shape.channels * width, units),
+    )
     arrays, weights = at._arrays(layer), None
     if arrays is not None:
         matrix = arrays["matrix"].reshape(width, shape.channels, units)
@@ -590,10 +602,10 @@ def _with_rows(at: _Rewriting, name: str, held: Held) -> Held:
     if not columns or (
         columns == [Digits("X", 1, shape.width)]
         and len({one.axis for one in digits}) == 3
-        and _heads_as_columns(held, shape)
+        and (Digits("X", 1, shape.width),) in held.form[:-2]
     ):
         return held
-    places = [one for dim in _by_batch(held.form) for one in dim if one.axis != "C"]
+    places = [one for dim in held.form for one in dim if one.axis != "C"]
     order = at._reordered(held, places, (_size(places), 1))
     rows = iter(_cut_up((Digits("Y", 1, _size(places)),), tuple(one.size for one in places)))
     new = dict(zip(places, rows, strict=True))
@@ -602,17 +614,6 @@ def _with_rows(at: _Rewriting, name: str, held: Held) -> Held:
     )
     at._held[name] = Held(order, form)
     return at._held[name]
-
-
-def _heads_as_columns(held: Held, shape: Shape) -> bool:
-    """Whether the columns are a dim in front of the matrix."""
-    return any(dim == (Digits("X", 1, shape.width),) for dim in held.form[:-2])
-
-
-def _by_batch(form: Form) -> Form:
-    """The dims in front of a matrix, then its rows, which may be the last dim of the second operand."""
-    *batch, one, other = form
-    return (*batch, one, other)
 
 
 def _pointwise(at: _Rewriting, layer: Layer) -> None:

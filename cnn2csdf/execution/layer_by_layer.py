@@ -13,6 +13,7 @@ from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators import Input
 from cnn2csdf.operators.moves import in_dims
 from cnn2csdf.part import HeldRows, Part, Reader, Types
+from cnn2csdf.quantized_layers import goes_by_table
 from cnn2csdf.weights import Array, Model
 from csdf.arguments import public
 from csdf.errors import ExecutionError
@@ -179,6 +180,9 @@ def computation(model: Model, layer: Layer) -> Computation:
         types = None
         if result is not None or any(given):
             # what comes in at an input layer is what goes out
-            types = Types(tuple(given) or (result,), result, known)
+            is_last = not goes_by_table(layer) or place + 1 == len(layer.epilogue)
+            if place >= 0 and goes_by_table(layer):
+                given = [None]
+            types = Types(tuple(given) or (result,), result if is_last else None, known)
         steps.append(Step(operator, own, types))
     return Computation(shape=layer.shape, own=steps[0], epilogue=tuple(steps[1:]))

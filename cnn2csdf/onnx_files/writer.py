@@ -308,6 +308,8 @@ def _activation(operator: op.Activation, operands: _Operands) -> Nodes:
             return [node("Gelu")]
         case "gelu tanh":
             return [node("Gelu", approximate="tanh")]
+        case "rsqrt":
+            return [node("Sqrt"), node("Reciprocal")]
         case "truncate":
             return [_cast(INTEGER), _cast(FLOAT)]
         case "is not zero":
@@ -333,6 +335,9 @@ def _activation(operator: op.Activation, operands: _Operands) -> Nodes:
 
 def _elementwise(operator: op.Elementwise, operands: _Operands) -> Nodes:
     function, count = operator.function, len(operands.inputs)
+    if function == "squared difference":
+        difference = _elementwise(replace(operator, function="subtract"), operands)
+        return [*difference, node("Pow", ("exponent", np.array(2, np.float32)))]
     constants = [(role, operands.with_batch(one)) for role, one in operands.trained()]
     first = operator.constant_first
     order = (1, 0) if first and constants else None
@@ -589,6 +594,11 @@ def _fully_connected(_: op.FullyConnected, operands: _Operands) -> Nodes:
     return [*([] if is_vector else [node("Flatten")]), node("Gemm", *operands.trained(), transB=1)]
 
 
+def _matrix_product(_: op.MatrixProduct, operands: _Operands) -> Nodes:
+    trained = operands.trained()
+    return [node("MatMul", *trained[:1]), *(node("Add", bias) for bias in trained[1:])]
+
+
 TO_PLACES, TO_MAP = (0, 2, 3, 1), (0, 3, 1, 2)  # of a map: its channels behind, and in front again
 
 
@@ -661,7 +671,7 @@ _WRITERS: Mapping[type, Writer] = {
     op.LocalResponseNormalization: _plain(
         "LRN", size="size", alpha="alpha", beta="beta", bias="bias"
     ),
-    op.MatrixProduct: _plain("MatMul"),
+    op.MatrixProduct: _matrix_product,
     op.Pad: lambda one, _: [_padding(one.padding, mode=one.mode, value=one.value)],
     op.PlaceOrder: _place_order,
     op.Pooling: _pooling,

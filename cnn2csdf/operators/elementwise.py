@@ -37,6 +37,7 @@ ELEMENTWISE: dict[str, Callable[[Sequence[Array]], Array]] = {
     "minimum": lambda operands: reduce(np.minimum, operands),
     "mean": lambda operands: reduce(np.add, operands) / np.float32(len(operands)),
     "power": lambda operands: reduce(np.power, operands),
+    "squared difference": lambda operands: np.square(np.subtract(*operands)),
     "greater": lambda operands: np.greater(*operands).astype(np.float32),
     "greater or equal": lambda operands: np.greater_equal(*operands).astype(np.float32),
     "less": lambda operands: np.less(*operands).astype(np.float32),

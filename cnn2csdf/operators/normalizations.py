@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element
 from cnn2csdf.fixed_point.functions import short_softmax, softmax_of
-from cnn2csdf.fixed_point.single_precision import shares
+from cnn2csdf.fixed_point.single_precision import shares, standardised
+from cnn2csdf.integers import quantized, real
 from cnn2csdf.operators.operator import (
     RowByRow,
     RowsNeeded,
@@ -121,6 +123,26 @@ class LayerNormalization(SameDims):
         if self.has_bias:
             result += part.weights["shift"].reshape(*part.weights["shift"].shape, *behind)
         return result
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return integers as the runtime makes them of real numbers in single precision."""
+        given, result = types.inputs[0], types.output
+        if given is None or result is None or result.is_fixed_point:
+            return super(LayerNormalization, self).computed_in_integers(part, types)
+        is_by_rows = self.rows_needed(0, [part.inputs[0].shape], part.shape) is not None
+        first, upto = (part.begin, part.end) if is_by_rows else (0, part.inputs[0].shape.rows)
+        values = real(part.inputs[0].rows(first, upto), given)
+        dims, end = values.shape, self._end(values.ndim)
+        size = prod(dims[self.axis : end])
+        shift = part.weights.get("shift")
+        found = standardised(
+            values.reshape(prod(dims[: self.axis]), size, -1).swapaxes(1, 2),
+            part.weights["scale"].reshape(-1),
+            None if shift is None else shift.reshape(-1),
+            self.epsilon,
+        )
+        stored = quantized(found, result).swapaxes(1, 2).reshape(dims)
+        return stored if is_by_rows else cut(stored, part)
 
 
 def _standard(values: Array, axes: tuple[int, ...], epsilon: float) -> Array:

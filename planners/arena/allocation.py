@@ -65,6 +65,13 @@ def plan_arena(
     return plan_and_end(problem, capacity=limit, stop=stop_of(budget))[0]
 
 
+def bytes_so_far(name: str, progress: Progress) -> str:
+    """Return a line on a search for offsets: the arena found by now, and what none is below."""
+    if progress.best is None:
+        return f"{name}: searching offsets"
+    return f"{name}: {progress.best} bytes found, lower bound {progress.lower_bound}"
+
+
 def plan_and_end(
     problem: Problem, *, capacity: int | None, stop: Stop
 ) -> tuple[MemoryPlan, Reason | None]:

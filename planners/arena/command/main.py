@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from functools import partial
 from importlib import import_module
 from pathlib import PurePath
 
@@ -17,8 +18,7 @@ from csdf.cli.loading import drawing, suffix_of
 from csdf.errors import CsdfError, InvalidPlan, UnreadableFile, UnwritableFile
 from csdf.io.files import read_bytes
 from csdf.status import Ended, Status
-from csdf.time_limit import Progress
-from planners.arena.allocation import plan_arena
+from planners.arena.allocation import bytes_so_far, plan_arena
 from planners.arena.banks import plan_banks
 from planners.arena.checker import check_plan
 from planners.arena.problem import MemoryPlan, Problem
@@ -157,12 +157,7 @@ def _plans_of(problem: Problem, options: argparse.Namespace) -> list[MemoryPlan]
     if options.method == "cp-sat":
         return [_by_cp_sat(problem, options)]
     if not problem.banks:
-
-        def in_words(progress: Progress) -> str:
-            found = f"{progress.best} bytes found, lower bound {progress.lower_bound}"
-            return f"{problem.name}: {found}"
-
-        stop = stop_after(options.time_limit, in_words)
+        stop = stop_after(options.time_limit, partial(bytes_so_far, problem.name))
         return [plan_arena(problem, capacity=options.capacity, budget=stop)]
     count = answers.counted(len(problem.banks), "bank")
     text = f"{problem.name}: searching offsets for each buffer in {count}"

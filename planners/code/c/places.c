@@ -428,6 +428,17 @@ static const element *operand_at(const operand *o, const view *in, int32_t y, in
     return o->column ? from + column_at(in, x) : from;
 }
 
+/* Cut a result that is no map into places side by side, along which operands repeat; 1: it is left. */
+static void cut_row(view *out, range *columns, int32_t places)
+{
+    if (places > 1) {
+        out->channels /= places;
+        out->place = out->channels;
+        columns->first = 0;
+        columns->end = places;
+    }
+}
+
 /* The elements as they lie, which the result is only another view of. */
 static void view_elements(const run *r, const layer *l, range rows, range columns)
 {

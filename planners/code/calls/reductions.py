@@ -135,14 +135,14 @@ def _matrix_product(one: Described, operator: op.MatrixProduct) -> Call:
     is_trained = operator.units is not None
     values = one.symbol("matrix", one.weights["matrix"]) if is_trained else None
     fields = product_fields(one, operator.units)
-    return one.call("multiply_matrices", "product", *fields, values)
+    return one.call("multiply_matrices", "product", *fields, values, one.optional("bias"))
 
 
 def product_fields(one: Described, units: int | None, elements: int = 1) -> tuple[object, ...]:
     """Return sizes and steps of a product of matrices. elements: that one of the result takes."""
     left, result = one.inputs[0], one.layer.shape
     rank = len(left.dims)
-    if len(result.dims) != rank or (rank > 3 and units is None):
+    if len(result.dims) != rank:
         raise one.refusal("of tensors of different numbers of axes")
     of_left, of_result = _matrices(left), _matrices(result)
     right: tuple[object, ...] = ((0, 0, 0), 0)

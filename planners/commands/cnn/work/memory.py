@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
 from cnn2csdf.commands.cnn import chosen
@@ -17,8 +18,8 @@ from csdf.cli import answers, loading
 from csdf.cli.frame import output, terminal
 from csdf.cli.frame.long_work import stop_after
 from csdf.io.csv_text import csv_text
-from csdf.time_limit import Progress
 from csdf.units import bytes_in_words
+from planners.arena.allocation import bytes_so_far
 from planners.memory.command.answer import remark_on_elements
 from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import fit_beside, in_words
@@ -117,7 +118,7 @@ def _answered(model: str, options: argparse.Namespace) -> AnsweredNetwork:
     if options.whole_durations:
         whole = chosen.durations_table(options.whole_durations)
         rows, durations = durations, lambda cut: whole if cut == WHOLE else rows(cut)
-    stop = stop_after(options.time_limit, _in_words)
+    stop = stop_after(options.time_limit, partial(bytes_so_far, "arena"))
     comparison = memory_comparison(
         network,
         chosen.granularity_of(options),
@@ -133,10 +134,6 @@ def _answered(model: str, options: argparse.Namespace) -> AnsweredNetwork:
         platform=shared.platform_of(options),
     )
     return AnsweredNetwork(comparison, beside, time.perf_counter() - begin)
-
-
-def _in_words(progress: Progress) -> str:
-    return f"arena: {progress.best} bytes, at least {progress.lower_bound}"
 
 
 def _as_text(rows: Sequence[AnsweredNetwork]) -> str:
