@@ -15,9 +15,9 @@ more, the search is made again with less.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
 from typing import NamedTuple
 
 from cnn2csdf import operators as op
@@ -50,6 +50,7 @@ from planners.plan.plan import (
     StreamingPlan,
 )
 
+FRONT = (1, 2, 4, 8, 16, 32)  # quarters of the size of the fast memory
 MOST_ORDERS = 24  # of layers, all of which are tried
 MOST_CHOSEN = 8  # tensors of which all sets are tried in fast memory
 MOST_LABELS = 256  # sets of tensors in fast memory at a place of the order
@@ -141,14 +142,15 @@ def planned_in_memories(
     fast, slow = (one.size for one in memories)
     bound = least_slow_bytes(course, table, fast)
     once = sum(multiply_accumulates(one, network.input_shapes(one)) for one in network.layers)
-    plan, reason = _planned_within(Groups(course, table, fast, stop, longest=1), memories, sizes)
-    for order in orders(network):
-        if plan is not None and plan.slow_bytes == bound and plan.multiply_accumulates == once:
+    plan: StreamingPlan | None = None
+    reason = because(MemoriesWhy.LEAST)
+    own = course, table, fast, stop
+    spaces = [Groups(*own, longest=1), Groups(*own, longest=LONGEST_RUN)]
+    for groups in chain(spaces, (Groups(*_reordered(own, order)) for order in orders(network))):
+        if plan is not None and _rank(plan) <= (bound, once):
             break
-        groups = Groups(topological_order(order), table.of(order), fast, stop)
-        other, reason = _planned_within(groups, memories, sizes)
-        if other is not None and (plan is None or _rank(other) < _rank(plan)):
-            plan = other
+        other, reason = _planned_within(groups, memories, sizes, plan)
+        plan = other or plan
         if stop.is_over():
             break
     if plan is not None and (needed := plan.memories[1].size) > slow:
@@ -163,6 +165,23 @@ def planned_in_memories(
         greedy=greedy_split(course, table, sizes, fast),
     )
     return InMemories(plan, reason, traffic)
+
+
+def slow_front(
+    network: Network,
+    memories: Sequence[Memory],
+    element_bytes: int | None,
+    stop_for: Callable[[int], Stop],
+) -> list[SlowTraffic]:
+    """Return what moves with a fast memory of a quarter to eight times its size.
+
+    stop_for: of the search for so many bytes.
+    """
+    found = []
+    for size in [memories[0].size * times // 4 for times in FRONT]:
+        some = (replace(memories[0], size=size), *memories[1:])
+        found.append(planned_in_memories(network, some, element_bytes, stop_for(size)).traffic)
+    return found
 
 
 def _rank(plan: StreamingPlan) -> tuple[int, int]:
@@ -190,23 +209,36 @@ def _orders(layers: Sequence[Layer]) -> Iterator[list[Layer]]:
                 yield [one, *rest]
 
 
+def _reordered(
+    own: tuple[TopologicalOrder, StageTable, int, Stop], order: Network
+) -> tuple[TopologicalOrder, StageTable, int, Stop]:
+    _, table, fast, stop = own
+    return topological_order(order), table.of(order), fast, stop
+
+
 def _planned_within(
-    groups: Groups, memories: Sequence[Memory], sizes: dict[str, int]
+    groups: Groups, memories: Sequence[Memory], sizes: dict[str, int], known: StreamingPlan | None
 ) -> tuple[StreamingPlan | None, Reason]:
-    """The plan with the least slow bytes whose offsets fit, and what is known of others."""
+    """The plan with the least slow bytes whose offsets fit, and what is known of others.
+
+    known: a plan, if there is one already; None where none is found that is better.
+    """
     fast = capacity = memories[0].size
     best: StreamingPlan | None = None
+    most = None if known is None else _rank(known)
     first: int | None = None
     reason = because(MemoriesWhy.LEAST)
     try:
         for _ in range(MOST_ATTEMPTS):
-            search = Search(groups, sizes, capacity)
-            chain = search.chain()
-            if chain is None:
-                if best is None:
+            search = Search(groups, sizes, capacity, most)
+            found = search.chain()
+            if found is None:
+                if first is not None:
+                    reason = because(MemoriesWhy.PLACED)
+                elif known is None:
                     reason = because(MemoriesWhy.NONE, layer=search.stuck_at, fast=capacity)
                 break
-            plan = plan_in_memories(groups.course, groups.table, memories, chain)
+            plan = plan_in_memories(groups.course, groups.table, memories, found)
             first = plan.slow_bytes if first is None else first
             taken = plan.memories[0].size
             if taken <= fast:
@@ -409,8 +441,15 @@ class Groups:
 class Search:
     """Labels along the order, in so many bytes of fast memory."""
 
-    def __init__(self, groups: Groups, sizes: dict[str, int], capacity: int) -> None:
-        self._groups, self._sizes, self._capacity = groups, sizes, capacity
+    def __init__(
+        self,
+        groups: Groups,
+        sizes: dict[str, int],
+        capacity: int,
+        most: tuple[int, int] | None,
+    ) -> None:
+        """Take bytes of fast memory. most: slow bytes and work of a plan that is to be improved on."""
+        self._groups, self._sizes, self._capacity, self._most = groups, sizes, capacity, most
         self._labels: list[dict[Names, Label]] = [{} for _ in range(len(groups.layers) + 1)]
         self.is_complete = True  # whether no label was left out
         self.stuck_at = groups.layers[0]
@@ -455,6 +494,8 @@ class Search:
             if self._bytes(here) > room:
                 continue
             total = slow + sum(self._sizes[name] for name in group.results if name not in here)
+            if self._most is not None and (total, label.work + group.work) >= self._most:
+                continue
             live = frozenset(one for one in fast | here if self._groups.last_read[one] >= group.end)
             known = self._labels[group.end].get(live)
             if known is None or (total, label.work + group.work) < known[:2]:

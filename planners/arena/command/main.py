@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import PurePath
@@ -19,9 +21,9 @@ from csdf.errors import CsdfError, InvalidPlan, UnreadableFile, UnwritableFile
 from csdf.io.files import read_bytes
 from csdf.status import Ended, Status
 from planners.arena.allocation import bytes_so_far, plan_arena
-from planners.arena.banks import plan_banks
+from planners.arena.banks import BankWhy, plan_banks
 from planners.arena.checker import check_plan
-from planners.arena.problem import MemoryPlan, Problem
+from planners.arena.problem import Bank, MemoryPlan, Problem
 from planners.formats.allocation_traces import format_offsets, parse_buffers, parse_traces
 from planners.formats.c_header import format_header
 from planners.formats.json_problems import parse_problems, plan_as_json
@@ -48,6 +50,10 @@ def work(options: argparse.Namespace) -> int:
             raise UnreadableFile(
                 f"{options.model}: of its {count} none has the name {options.only!r}"
             )
+    try:
+        problems = [_in_banks(problem, options.banks) for problem in problems]
+    except InvalidPlan as error:
+        raise CsdfError(f"--bank: {error}") from None
     _require_writable(options, problems)
     for problem in problems:
         if problem.dead:  # a file that counts the last time as needed means another
@@ -104,6 +110,17 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--capacity", type=answers.size, metavar="SIZE", help="stop at a plan of at most this size"
     )
+    parser.add_argument(
+        "--bank",
+        type=bank,
+        action="append",
+        dest="banks",
+        default=[],
+        metavar="NAME=SIZE[:COST]",
+        help="a memory, the preferred one first, instead of those in the file; with a cost of an "
+        "access in one of two, buffers lie where all accesses cost the least. A file without "
+        "accesses has one to each byte",
+    )
     parsers.add_time_limit(parser, "for each problem; then the best plan by then")
     parser.add_argument(
         "--method",
@@ -119,6 +136,26 @@ def command_parser() -> argparse.ArgumentParser:
         required=False,
     )
     return parser
+
+
+def bank(text: str) -> Bank:
+    """Parse a bank such as sram=64kB or psram=8MB:1; for argparse."""
+    name, is_given, size = text.partition("=")
+    size, has_cost, cost = size.partition(":")
+    if not (name.strip() and is_given):
+        raise answers.unfit(text, "a name and a size, such as sram=64kB or psram=8MB:1")
+    number = answers.from_zero(cost) if has_cost else 0
+    return Bank(name=name.strip(), capacity=answers.size(size), cost=number)
+
+
+def _in_banks(problem: Problem, banks: Sequence[Bank]) -> Problem:
+    """The problem with other banks, and an access to each byte where the file says none."""
+    if not banks:
+        return problem
+    buffers = problem.buffers
+    if not any(one.accesses for one in buffers):
+        buffers = tuple(replace(one, accesses=one.size) for one in buffers)
+    return replace(problem, buffers=buffers, banks=tuple(banks))
 
 
 def _require_writable(options: argparse.Namespace, problems: list[Problem]) -> None:
@@ -239,6 +276,8 @@ def _as_text(plans: list[Timed]) -> str:
             f"{plan.problem.name:<{width}} {len(plan.problem.buffers):>7} {peak:>12} "
             f"{plan.lower_bound:>12} {gap:>7}  {plan.status:<10} {taken} ms"
         )
+    for plan, _ in plans[:1] if len(plans) > 1 and plans[0][0].reason.has(BankWhy.COST) else ():
+        lines.append(f"  bound      {plan.reason}")
     if len(plans) == 1:
         plan, _ = plans[0]
         lines.append(f"  bound      {plan.reason}")

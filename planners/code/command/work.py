@@ -40,7 +40,7 @@ from planners.code.primitives.bench import bench
 from planners.code.sources import Written
 from planners.code.vectors import Frame, shared_test
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
-from planners.memory.command.answer import alternatives
+from planners.memory.command.answer import alternatives, taken
 from planners.memory.command.main import require_one_memory_or_two
 from planners.memory.fit import fit, fit_of, with_alternatives
 from planners.memory.several import with_states_apart
@@ -251,7 +251,7 @@ def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
 
 def _planned_line(one: Planned, written: Written) -> str:
     return (
-        f"{one.fit.network}: {one.way.name}: {bytes_in_words(one.way.ram_bytes)} of RAM "
+        f"{one.fit.network}: {one.way.name}: {taken(one.way.plan)} "
         f"({one.way.ram_bytes} bytes), {float(one.way.mac_ratio):.4g}x MACs, "
         f"{bytes_in_words(written.weight_bytes)} of flash for parameters"
     )

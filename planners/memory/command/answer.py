@@ -133,7 +133,7 @@ def alternatives(one: Fit) -> list[str]:
 def _headline(one: Fit) -> str:
     way = one.best or one.least
     figures = (
-        f"{bytes_in_words(way.ram_bytes)} of RAM{_kept(way.plan)}, {float(way.mac_ratio):.4g}x MACs, "
+        f"{taken(way.plan)}{_kept(way.plan)}, {float(way.mac_ratio):.4g}x MACs, "
         f"{bytes_in_words(one.flash_bytes)} of flash"
     )
     if one.ram is None and one.status == Status.FEASIBLE:
@@ -158,10 +158,9 @@ def _in_memories(one: Fit) -> Iterator[str]:
     way, found = one.best or one.least, one.slow
     slow = found.memories[-1].name
     if way.plan.memories:
-        takes = (f"{bytes_in_words(memory.size)} of {memory.name}" for memory in way.plan.memories)
         verdict = "fits" if one.best else str(one.status)
         yield (
-            f"{one.network}: {verdict}: {', '.join(takes)}, {float(way.mac_ratio):.4g}x MACs, "
+            f"{one.network}: {verdict}: {taken(way.plan)}, {float(way.mac_ratio):.4g}x MACs, "
             f"{bytes_in_words(one.flash_bytes)} of flash"
         )
     else:
@@ -173,6 +172,14 @@ def _in_memories(one: Fit) -> Iterator[str]:
     yield f"    any schedule   {bytes_in_words(found.lower_bound)} at least"
     yield f"    greedy split   {bytes_in_words(found.greedy)}, largest tensors out, layer by layer"
     yield f"    all in {slow:7s} {bytes_in_words(found.all_slow)}, layer by layer"
+
+
+def taken(plan: StreamingPlan) -> str:
+    """Return the bytes that a plan takes: of RAM, or of each memory, and those that move."""
+    if not plan.memories:
+        return f"{bytes_in_words(plan.arena_bytes)} of RAM"
+    sizes = [f"{bytes_in_words(one.size)} of {one.name}" for one in plan.memories]
+    return f"{', '.join(sizes)}, {bytes_in_words(plan.slow_bytes)} a frame between them"
 
 
 def _hop(one: Hop) -> str:

@@ -69,7 +69,11 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parsers.add_time_limit(parser, "for each network; then the best by then", 9.0)
     parsers.add_json_option(parser)
-    parsers.add_plot_option(parser, "RAM against MACs; of --plan, offsets over time")
+    parsers.add_plot_option(
+        parser,
+        "RAM against MACs; with --memory slow bytes against fast memory, in the time limit for each "
+        "size; of --plan, offsets over time",
+    )
     parsers.add_output_option(parser, "the plan, in JSON", "json")
     return parser
 

@@ -22,10 +22,12 @@ from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError, InvalidPlan
 from csdf.status import Status
+from csdf.time_limit import Stop
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, Hop
 from planners.memory.command.answer import Check, as_json, as_text, remark_on_elements, verified
 from planners.memory.command.main import require_one_memory_or_two
 from planners.memory.fit import fit, fit_of, with_alternatives
+from planners.memory.memories import slow_front
 from planners.memory.several import Together, with_states_apart
 from planners.plan.plan import StreamingPlan
 from planners.plan.text import format_plans, plans_for, worked_part
@@ -90,7 +92,19 @@ def _draw(options: argparse.Namespace, found: Sequence[Fitted]) -> None:
     """Draw given plans over time, or RAM against work."""
     draw = loading.drawing("planners.memory.command.picture")
     suffix = loading.suffix_of(options.plot)
-    if options.plan is None:
+    if options.memories:
+        fronts = {}
+        for one in found:
+            name = one.network.name
+
+            def stop_for(fast: int, name: str = name) -> Stop:
+                return stop_after(options.time_limit, f"{name}: {fast} bytes of fast memory")
+
+            fronts[name] = slow_front(
+                one.network, options.memories, options.element_bytes, stop_for
+            )
+        text = draw.traffic_picture(fronts, suffix)
+    elif options.plan is None:
         text = draw.fit_picture([one.fit for one in found], suffix)
     else:
         fits = [one.fit for one in found]

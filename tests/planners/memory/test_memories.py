@@ -18,6 +18,8 @@ from planners.memory.several import run_plan
 from planners.plan.checker import require_carried_out
 from planners.plan.plan import Memory
 from planners.plan.text import format_plans, parse_plans
+from planners.traffic.layer_text import layers_from_text
+from planners.traffic.network_traffic import NetworkSearch
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.memory.any_split import least_of_any_split
 from tests.planners.memory.streamed import random_frame
@@ -180,3 +182,14 @@ def test_nothing_is_computed_twice_where_all_fits():
     network = from_catalogue("resnet8:resolution=16")
     once = fit(network, memories=memories(10**6)).best
     assert once.mac_ratio == 1
+
+
+@pytest.mark.parametrize("layers", ["", "+conv:64,3x3,pad=1"])
+def test_a_layer_and_a_pair_of_liao_move_what_plan_traffic_finds(layers):
+    # 56 rows x 56 columns x 64 maps of 4 bytes, in 512 KiB that hold the weights as well.
+    network = layers_from_text(f"conv:56x56x64,64,3x3,pad=1{layers}")
+    traffic = NetworkSearch(network, 4).best(512 * 1024)
+    weights = traffic.parts["weight"]
+    fast = 512 * 1024 - weights
+    plan = planned_in_memories(network, memories(fast), 4, None).plan
+    assert plan.slow_bytes == traffic.total_bytes - weights == 2 * 56 * 56 * 64 * 4
