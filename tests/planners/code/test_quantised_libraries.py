@@ -82,7 +82,7 @@ def attention_library(file, number, steps):
 
 
 TWO_FORMS = ("encoder_d64_h8_t256_int8.onnx", "encoder_d96_h4_t128_int8.tflite")
-FORMS = [(one.name, STEPS) for one in sorted(ATTENTION.glob("*_int8.onnx"))]
+FORMS = [(one.name, STEPS) for one in sorted(ATTENTION.glob("[cm]*_int8.onnx"))]
 FORMS += [(name, steps) for name in TWO_FORMS for steps in ((), STEPS)]
 
 
