@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,25 +22,26 @@ from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Stored
 from cnn2csdf.fixed_point.single_precision import columns_at_once
 from cnn2csdf.geometry import Window
+from cnn2csdf.index_maps import (
+    AXES,
+    IN_MEMORY,
+    Digits,
+    Dim,
+    Form,
+    NoForm,
+    axis_digits,
+    cut_up,
+    in_memory,
+    joined,
+    laid_out,
+    of_axis,
+    size_of,
+    whole_form,
+)
 from cnn2csdf.network import Layer
 from cnn2csdf.shape import Dims, Shape
 from cnn2csdf.weights import Array, Model
 from csdf.names import longer_name
-
-AXES = "CYX"  # channels, rows, columns, as in the dims of a map
-IN_MEMORY = "YXC"
-
-
-class Digits(NamedTuple):
-    """Some of a number of an axis of a map: its digit of that size, which counts in such steps."""
-
-    axis: str
-    step: int
-    size: int
-
-
-Dim = tuple[Digits, ...]  # from the slowest to the fastest
-Form = tuple[Dim, ...]  # of all dims of a tensor
 
 
 class Held(NamedTuple):
@@ -49,10 +49,6 @@ class Held(NamedTuple):
 
     layer: str
     form: Form
-
-
-class _NoForm(Exception):
-    """A tensor or layer has no form among maps; it stays as in the file."""
 
 
 def tokens_as_rows(model: Model) -> Model:
@@ -71,51 +67,6 @@ def tokens_as_rows(model: Model) -> Model:
     for layer in network.layers:
         found.add(layer)
     return found.model() if found.has_attention else model
-
-
-def _whole(dims: Dims) -> Form:
-    """The form of a map under its own dims."""
-    return tuple(_of_axis(axis, size) for axis, size in zip(AXES, dims, strict=True))
-
-
-def _of_axis(axis: str, size: int) -> Dim:
-    return (Digits(axis, 1, size),) if size > 1 else ()
-
-
-def _joined(digits: Sequence[Digits]) -> Dim:
-    """Digits in which neighbours that count on are one."""
-    found: list[Digits] = []
-    for one in digits:
-        if found and found[-1].axis == one.axis and found[-1].step == one.step * one.size:
-            found[-1] = Digits(one.axis, one.step, one.size * found[-1].size)
-        elif one.size > 1:
-            found.append(one)
-    return tuple(found)
-
-
-def _size(dim: Sequence[Digits]) -> int:
-    return prod(one.size for one in dim)
-
-
-def _cut_up(digits: Sequence[Digits], dims: Dims) -> Form:
-    """The same elements in the same order under other dims. Raises _NoForm where digits are torn."""
-    left, found = list(digits), []
-    for size in dims:
-        dim: list[Digits] = []
-        while size > 1:
-            one = left.pop(0)
-            if size % one.size == 0:
-                dim.append(one)
-                size //= one.size
-            elif one.size % size == 0:
-                rest = one.size // size
-                dim.append(Digits(one.axis, one.step * rest, size))
-                left.insert(0, Digits(one.axis, one.step, rest))
-                size = 1
-            else:
-                raise _NoForm
-        found.append(_joined(dim))
-    return tuple(found)
 
 
 class _Rewriting:
@@ -155,7 +106,7 @@ class _Rewriting:
             rule(self, layer)
             if isinstance(layer.operator, op.Reshape | op.View | op.Transpose):
                 self._add_behind_a_move(layer)
-        except _NoForm:
+        except NoForm:
             self.add_as_it_is(layer)
 
     def _add_behind_a_move(self, layer: Layer) -> None:
@@ -217,7 +168,7 @@ class _Rewriting:
         self._put(layer, layer.operator, [self._in_dims(one) for one in layer.inputs])
         dims = layer.shape.dims
         if layer.shape.is_map:
-            self._held[layer.name] = Held(layer.name, _whole(dims))
+            self._held[layer.name] = Held(layer.name, whole_form(dims))
 
     def _in_dims(self, name: str) -> str:
         """The layer that has a tensor of the file in its dims."""
@@ -225,12 +176,12 @@ class _Rewriting:
         if held is None:
             return name
         shape = self._layers[held.layer].shape
-        if len(dims) == 3 and held.form == _whole(dims) and shape.dims == dims:
+        if len(dims) == 3 and held.form == whole_form(dims) and shape.dims == dims:
             return held.layer
         view = self._view(held, dims)
         if view is not None:
             return view
-        if len(dims) == 3 and held.form[0] == _of_axis("C", shape.channels):
+        if len(dims) == 3 and held.form[0] == of_axis("C", shape.channels):
             places = [one for dim in held.form[1:] for one in dim]
             return self._reordered(held, places, (dims[1], dims[2]))
         found = self._moved(held.layer, op.Reshape(dims=_sizes(_torn(held, shape))), "cut")
@@ -243,18 +194,18 @@ class _Rewriting:
         """The layer with a tensor in its dims where it already lies so in memory; None elsewhere."""
         order = (held.form[1], held.form[2], held.form[0]) if len(dims) == 3 else held.form
         shape = self._layers[held.layer].shape
-        if _joined([one for dim in order for one in dim]) != _in_memory(shape):
+        if joined([one for dim in order for one in dim]) != in_memory(shape):
             return None
         return self._moved(held.layer, op.View(dims=dims), "x".join(map(str, dims)))
 
     def held(self, name: str) -> Held:
-        """Return where a tensor lies on a map; a matrix becomes one. Raises _NoForm for others."""
+        """Return where a tensor lies on a map; a matrix becomes one. Raises NoForm for others."""
         if name not in self._held:
             dims = self._network.layer(name).shape.dims
             if len(dims) != 2:
-                raise _NoForm
+                raise NoForm
             view = self._moved(name, op.View(dims=(dims[1], dims[0], 1)), "as rows")
-            self._held[name] = Held(view, (_of_axis("Y", dims[0]), _of_axis("C", dims[1])))
+            self._held[name] = Held(view, (of_axis("Y", dims[0]), of_axis("C", dims[1])))
         return self._held[name]
 
     def shape_of(self, held: Held) -> Shape:
@@ -270,26 +221,26 @@ class _Rewriting:
         *lead, last = held.form
         shape = self.shape_of(held)
         ends = {
-            _of_axis("C", shape.channels),
-            _joined([*_of_axis("X", shape.width), *_of_axis("C", shape.channels)]),
+            of_axis("C", shape.channels),
+            joined([*of_axis("X", shape.width), *of_axis("C", shape.channels)]),
         }
         if last not in ends:
-            raise _NoForm
+            raise NoForm
         places = [one for dim in lead for one in dim]
         kept = [
             one
-            for axis in ("YX" if last == _of_axis("C", shape.channels) else "Y")
-            for one in _of_axis(axis, shape.height if axis == "Y" else shape.width)
+            for axis in ("YX" if last == of_axis("C", shape.channels) else "Y")
+            for one in of_axis(axis, shape.height if axis == "Y" else shape.width)
         ]
-        if _joined(places) == _joined(kept):
+        if joined(places) == joined(kept):
             return held
         return self._in_order(name, held, places)
 
     def _in_order(self, name: str, held: Held, places: Sequence[Digits]) -> Held:
         """The tensor on a map that has its tokens as rows, in their order."""
-        found = self._reordered(held, places, (_size(places), 1))
+        found = self._reordered(held, places, (size_of(places), 1))
         *lead, last = held.form
-        rows = _cut_up((Digits("Y", 1, _size(places)),), tuple(_size(dim) for dim in lead))
+        rows = cut_up((Digits("Y", 1, size_of(places)),), tuple(size_of(dim) for dim in lead))
         self._held[name] = Held(found, (*rows, last))
         return self._held[name]
 
@@ -297,8 +248,8 @@ class _Rewriting:
         """The layer with the places of a map in another order, on a map of that height and width."""
         shape = self.shape_of(held)
         if any(one.axis == "C" for one in places):
-            raise _NoForm
-        torn = [one for axis in "YX" for one in _axis_digits(axis, places, shape)]
+            raise NoForm
+        torn = [one for axis in "YX" for one in axis_digits(axis, places, shape)]
         operator = op.PlaceOrder(
             sizes=tuple(one.size for one in torn),
             permutation=tuple(torn.index(one) for one in places),
@@ -313,33 +264,17 @@ class _Rewriting:
         if shape.width == 1:
             return held
         *lead, last = held.form
-        channels = _size(last)
+        channels = size_of(last)
         rows = shape.elements // channels
         view = self._moved(held.layer, op.View(dims=(channels, rows, 1)), "as rows")
-        dims = tuple(_size(dim) for dim in lead)
-        return Held(view, (*_cut_up((Digits("Y", 1, rows),), dims), _of_axis("C", channels)))
-
-
-def _axis_digits(axis: str, digits: Sequence[Digits], shape: Shape) -> list[Digits]:
-    """The digits of an axis, the slowest first. Raises _NoForm unless they are all of it."""
-    found = sorted((one for one in digits if one.axis == axis), key=lambda one: -one.step)
-    size = shape.dims[AXES.index(axis)]
-    if _joined(found) != _of_axis(axis, size):
-        raise _NoForm
-    return found
-
-
-def _in_memory(shape: Shape) -> Dim:
-    """The digits of a map in the order of memory."""
-    return _joined(
-        [one for axis in IN_MEMORY for one in _of_axis(axis, shape.dims[AXES.index(axis)])]
-    )
+        dims = tuple(size_of(dim) for dim in lead)
+        return Held(view, (*cut_up((Digits("Y", 1, rows),), dims), of_axis("C", channels)))
 
 
 def _torn(held: Held, shape: Shape) -> list[Digits]:
     """The digits of the form in the order of the map's dims."""
     digits = [one for dim in held.form for one in dim]
-    return [one for axis in AXES for one in _axis_digits(axis, digits, shape)]
+    return [one for axis in AXES for one in axis_digits(axis, digits, shape)]
 
 
 def _sizes(digits: Sequence[Digits]) -> Dims:
@@ -349,27 +284,27 @@ def _sizes(digits: Sequence[Digits]) -> Dims:
 def _input(at: _Rewriting, layer: Layer) -> None:
     dims = layer.shape.dims
     if len(dims) != 2 or dims[0] == 1:
-        raise _NoForm
+        raise NoForm
     operator = op.Input(dims=(dims[1], dims[0], 1), file_dims=dims)
-    at._put(layer, operator, (), (_of_axis("Y", dims[0]), _of_axis("C", dims[1])))
+    at._put(layer, operator, (), (of_axis("Y", dims[0]), of_axis("C", dims[1])))
 
 
 def _output(at: _Rewriting, layer: Layer) -> None:
     held, dims = at.held(layer.inputs[0]), layer.shape.dims
     order = (held.form[1], held.form[2], held.form[0]) if len(dims) == 3 else held.form
     shape = at.shape_of(held)
-    if shape.dims == dims and held.form == _whole(dims):
+    if shape.dims == dims and held.form == whole_form(dims):
         at._put(layer, op.Output(), [held.layer])
-    elif _joined([one for dim in order for one in dim]) == _in_memory(shape):
+    elif joined([one for dim in order for one in dim]) == in_memory(shape):
         at._put(layer, op.Output(dims=dims), [held.layer])
     else:
-        raise _NoForm
+        raise NoForm
 
 
 def _reshape(at: _Rewriting, layer: Layer) -> None:
     held = at.held(layer.inputs[0])
     digits = [one for dim in held.form for one in dim]
-    at._held[layer.name] = Held(held.layer, _cut_up(digits, layer.shape.dims))
+    at._held[layer.name] = Held(held.layer, cut_up(digits, layer.shape.dims))
 
 
 def _as_it_lies(at: _Rewriting, layer: Layer) -> None:
@@ -380,10 +315,10 @@ def _as_it_lies(at: _Rewriting, layer: Layer) -> None:
         form = (form[1], form[2], form[0])
     digits = [one for dim in form for one in dim]
     if len(dims) == 3:
-        rows, columns, channels = _cut_up(digits, (dims[1], dims[2], dims[0]))
+        rows, columns, channels = cut_up(digits, (dims[1], dims[2], dims[0]))
         at._held[layer.name] = Held(held.layer, (channels, rows, columns))
     else:
-        at._held[layer.name] = Held(held.layer, _cut_up(digits, dims))
+        at._held[layer.name] = Held(held.layer, cut_up(digits, dims))
 
 
 def _transpose(at: _Rewriting, layer: Layer) -> None:
@@ -410,23 +345,23 @@ def _picked(at: _Rewriting, layer: Layer, axis: int, places: Sequence[int]) -> N
     """Some places along a dim: rows, or channels, which a convolution makes by their filters alone."""
     held, dims = at.held(layer.inputs[0]), at._network.input_shapes(layer)[0].dims
     shape, dim = at.shape_of(held), held.form[axis]
-    if layer.epilogue or (len(dims) == 3 and held.form == _whole(dims)) or len(dim) != 1:
-        raise _NoForm
+    if layer.epilogue or (len(dims) == 3 and held.form == whole_form(dims)) or len(dim) != 1:
+        raise NoForm
     (digits,) = dim
-    if digits.axis == "Y" and dim == _of_axis("Y", shape.height):
+    if digits.axis == "Y" and dim == of_axis("Y", shape.height):
         step = places[1] - places[0] if len(places) > 1 else 1
         if step < 1 or list(places) != list(range(places[0], places[-1] + 1, step)):
-            raise _NoForm
+            raise NoForm
         operator = op.Slice(axis=1, start=places[0], stop=places[-1] + 1, step=step)
-        form = tuple(_of_axis("Y", len(places)) if one == dim else one for one in held.form)
+        form = tuple(of_axis("Y", len(places)) if one == dim else one for one in held.form)
         at._put(layer, operator, [held.layer], form)
         return
     if digits.axis != "C":
-        raise _NoForm
+        raise NoForm
     numbers = np.arange(shape.channels)
     chosen = numbers[np.isin(numbers // digits.step % digits.size, list(places))]
     if list(places) != sorted(places):
-        raise _NoForm
+        raise NoForm
     inner, count = digits.step, len(places)
     form = tuple(
         tuple(_renumbered(one, digits, count) for one in each if one != digits)
@@ -509,7 +444,7 @@ def _with_matrix(at: _Rewriting, layer: Layer) -> None:
     held = at.tokens(layer.inputs[0])
     shape, units = at.shape_of(held), operator.units
     *lead, last = held.form
-    width = 1 if last == _of_axis("C", shape.channels) else shape.width
+    width = 1 if last == of_axis("C", shape.channels) else shape.width
     made = op.Convolution(
         filters=units,
         window=Window(kernel=(1, width)),
@@ -527,7 +462,7 @@ def _with_matrix(at: _Rewriting, layer: Layer) -> None:
         else one
         for one in layer.stored
     )
-    form = (*lead, _of_axis("C", units))
+    form = (*lead, of_axis("C", units))
     at._put(layer, made, [held.layer], form, weights=weights, stored=stored)
 
 
@@ -544,7 +479,7 @@ def _product(at: _Rewriting, layer: Layer) -> None:
     left, right = (at.held(name) for name in layer.inputs)
     rank = len(layer.shape.dims)
     if len(left.form) != rank or len(right.form) != rank:
-        raise _NoForm
+        raise NoForm
     left, right = (
         _with_rows(at, name, held) for name, held in zip(layer.inputs, (left, right), strict=True)
     )
@@ -553,34 +488,34 @@ def _product(at: _Rewriting, layer: Layer) -> None:
     other_batch, one, other = right.form[:-2], right.form[-2], right.form[-1]
     groups, heads = _batch_of(batch, of_left)
     if (groups, heads) != _batch_of(other_batch, of_right):
-        raise _NoForm
+        raise NoForm
     keys, width = of_right.height // groups, of_right.channels * of_right.width // heads
     tokens = of_left.height // groups
-    if rows != _of_axis("Y", tokens):
-        raise _NoForm
-    if inner == _of_axis("C", of_left.channels * of_left.width // heads) and (one, other) == (
-        _of_axis("C", width),
-        _of_axis("Y", keys),
+    if rows != of_axis("Y", tokens):
+        raise NoForm
+    if inner == of_axis("C", of_left.channels * of_left.width // heads) and (one, other) == (
+        of_axis("C", width),
+        of_axis("Y", keys),
     ):
         operator, size = op.AttentionProduct(gives="scores", heads=heads, groups=groups), keys
     elif (
-        inner == _of_axis("C", of_left.channels)
+        inner == of_axis("C", of_left.channels)
         and of_left.width == heads
-        and (one, other) == (_of_axis("Y", keys), _of_axis("C", width))
+        and (one, other) == (of_axis("Y", keys), of_axis("C", width))
     ):
         operator, size = op.AttentionProduct(gives="values", heads=heads, groups=groups), width
     else:
-        raise _NoForm
+        raise NoForm
     moved = tuple(
         tuple(Digits("X", 1, heads) if each.axis != "Y" else each for each in dim) for dim in batch
     )
-    form = (*moved, rows, _of_axis("C", size))
+    form = (*moved, rows, of_axis("C", size))
     at._put(layer, operator, [left.layer, right.layer], form)
     at.has_attention = True
 
 
 def _batch_of(batch: Form, shape: Shape) -> tuple[int, int]:
-    """Groups of rows and heads, of dims in front of a matrix. Raises _NoForm for other dims."""
+    """Groups of rows and heads, of dims in front of a matrix. Raises NoForm for other dims."""
     groups = heads = 1
     for one in (each for dim in batch for each in dim):
         if one.axis == "Y" and heads == 1 and one.step * one.size * groups == shape.height:
@@ -590,7 +525,7 @@ def _batch_of(batch: Form, shape: Shape) -> tuple[int, int]:
         ):
             heads *= one.size
         else:
-            raise _NoForm
+            raise NoForm
     return groups, heads
 
 
@@ -606,11 +541,11 @@ def _with_rows(at: _Rewriting, name: str, held: Held) -> Held:
     ):
         return held
     places = [one for dim in held.form for one in dim if one.axis != "C"]
-    order = at._reordered(held, places, (_size(places), 1))
-    rows = iter(_cut_up((Digits("Y", 1, _size(places)),), tuple(one.size for one in places)))
+    order = at._reordered(held, places, (size_of(places), 1))
+    rows = iter(cut_up((Digits("Y", 1, size_of(places)),), tuple(one.size for one in places)))
     new = dict(zip(places, rows, strict=True))
     form = tuple(
-        _joined([each for one in dim for each in new.get(one, (one,))]) for dim in held.form
+        joined([each for one in dim for each in new.get(one, (one,))]) for dim in held.form
     )
     at._held[name] = Held(order, form)
     return at._held[name]
@@ -621,54 +556,64 @@ def _pointwise(at: _Rewriting, layer: Layer) -> None:
     held = at.held(layer.inputs[0])
     operator = layer.operator
     if isinstance(operator, op.Activation) and operator.function == "prelu":
-        raise _NoForm
+        raise NoForm
     at._put(layer, operator, [held.layer], held.form)
 
 
 def _elementwise(at: _Rewriting, layer: Layer) -> None:
     assert isinstance(layer.operator, op.Elementwise)
     if not all(name in at._held for name in layer.inputs):
-        raise _NoForm
+        raise NoForm
     helds = [at.held(name) for name in layer.inputs]
-    first = max(helds, key=lambda one: _size([each for dim in one.form for each in dim]))
-    rank = len(layer.shape.dims)
-    if len(first.form) != rank or tuple(map(_size, first.form)) != layer.shape.dims:
-        raise _NoForm
-    sources = [_like(at, held, first) for held in helds]
+    form = _widest_form([one.form for one in helds], layer.shape.dims)
+    shape = Shape(dims=tuple(size_of(_of(axis, form)) for axis in AXES))
+    sources = [_like(at, held, form, shape) for held in helds]
     operator, weights = layer.operator, None
     if operator.constant is not None:
-        shape = at.shape_of(first)
-        dims = _varying(operator.constant, first.form, shape)
+        dims = _varying(operator.constant, form, shape)
         arrays = at._arrays(layer)
         if arrays is not None:
             whole = np.broadcast_to(arrays["constant"], layer.shape.dims)
-            on_map = _laid_out(whole, first.form, shape)
-            weights = {
-                **arrays,
-                "constant": np.ascontiguousarray(on_map[tuple(slice(size) for size in dims)]),
-            }
+            kept = tuple(slice(size) for size in dims)
+            on_map = laid_out(whole, form, shape)[kept]
+            weights = {**arrays, "constant": np.ascontiguousarray(on_map)}
         operator = replace(operator, constant=dims)
     stored = tuple(
         replace(one, name=None) if one.role == "constant" else one for one in layer.stored
     )
-    at._put(layer, operator, sources, first.form, weights=weights, stored=stored)
+    at._put(layer, operator, sources, form, weights=weights, stored=stored)
 
 
-def _like(at: _Rewriting, held: Held, first: Held) -> str:
-    """The layer with an operand that lies beside another, or is repeated along its axes."""
-    form, shape, like = held.form, at.shape_of(held), at.shape_of(first)
-    form = (*((),) * (len(first.form) - len(form)), *form)
-    is_alike = all(one in ((), other) for one, other in zip(form, first.form, strict=True))
-    if is_alike and all(
-        size in (1, other) for size, other in zip(shape.dims, like.dims, strict=True)
-    ):
+def _of(axis: str, form: Form) -> list[Digits]:
+    return [one for dim in form for one in dim if one.axis == axis]
+
+
+def _widest_form(forms: Sequence[Form], dims: Dims) -> Form:
+    """The form of a result whose operands are repeated along some dims, the last of them channels."""
+    found: list[Dim] = []
+    for place, size in enumerate(dims, -len(dims)):
+        some = (form[place] for form in forms if len(form) >= -place)
+        dim = next((one for one in some if one), ())
+        if size > 1 and not dim and place == -1:
+            dim = of_axis("C", size)
+        if size_of(dim) != size:
+            raise NoForm
+        found.append(dim)
+    return tuple(found)
+
+
+def _like(at: _Rewriting, held: Held, form: Form, shape: Shape) -> str:
+    """The layer with an operand that lies as the result does, or is repeated along its axes."""
+    own, dims = held.form, at.shape_of(held).dims
+    own = (*((),) * (len(form) - len(own)), *own)
+    is_alike = all(one in ((), other) for one, other in zip(own, form, strict=True))
+    if is_alike and all(size in (1, other) for size, other in zip(dims, shape.dims, strict=True)):
         return held.layer
-    if form == first.form or tuple(map(_size, form)) == tuple(map(_size, first.form)):
-        order = _joined([one for dim in form for one in dim])
-        wanted = _joined([one for dim in first.form for one in dim])
-        if order == _in_memory(shape) and wanted == _in_memory(like):
-            return at._moved(held.layer, op.View(dims=like.dims), "like " + first.layer)
-    raise _NoForm
+    if tuple(map(size_of, own)) == tuple(map(size_of, form)):
+        order, wanted = (joined([one for dim in some for one in dim]) for some in (own, form))
+        if order == in_memory(at.shape_of(held)) and wanted == in_memory(shape):
+            return at._moved(held.layer, op.View(dims=shape.dims), "as others")
+    raise NoForm
 
 
 def _varying(constant: Dims, form: Form, shape: Shape) -> Dims:
@@ -678,20 +623,11 @@ def _varying(constant: Dims, form: Form, shape: Shape) -> Dims:
     return tuple(size if axis in axes else 1 for axis, size in zip(AXES, shape.dims, strict=True))
 
 
-def _laid_out(array: Array, form: Form, shape: Shape) -> Array:
-    """The elements of a tensor of the file in the dims of the map."""
-    digits = [one for dim in form for one in dim]
-    torn = [one for axis in AXES for one in _axis_digits(axis, digits, shape)]
-    order = [digits.index(one) for one in torn]
-    found: Array = array.reshape([one.size for one in digits]).transpose(order).reshape(shape.dims)
-    return found
-
-
 def _over_last(at: _Rewriting, layer: Layer, axis: int) -> Held:
     """The tokens of a layer that works on all numbers of each, the last axis of the file."""
     if axis != len(layer.shape.dims) - 1:
-        raise _NoForm
-    if at.held(layer.inputs[0]).form[-1] == _of_axis(
+        raise NoForm
+    if at.held(layer.inputs[0]).form[-1] == of_axis(
         "C", at.shape_of(at.held(layer.inputs[0])).channels
     ):
         return at.tokens(layer.inputs[0])
@@ -701,7 +637,7 @@ def _over_last(at: _Rewriting, layer: Layer, axis: int) -> Held:
 def _layer_normalization(at: _Rewriting, layer: Layer) -> None:
     assert isinstance(layer.operator, op.LayerNormalization)
     if layer.operator.last is not None:
-        raise _NoForm
+        raise NoForm
     held = _over_last(at, layer, layer.operator.axis)
     at._put(layer, replace(layer.operator, axis=0, last=0), [held.layer], held.form)
 
@@ -710,12 +646,12 @@ def _softmax(at: _Rewriting, layer: Layer) -> None:
     assert isinstance(layer.operator, op.Softmax)
     axis = layer.operator.axis
     if layer.operator.last not in (None, axis):
-        raise _NoForm
+        raise NoForm
     held = at.held(layer.inputs[0])
-    if axis != len(layer.shape.dims) - 1 or held.form[-1] != _of_axis(
+    if axis != len(layer.shape.dims) - 1 or held.form[-1] != of_axis(
         "C", at.shape_of(held).channels
     ):
-        raise _NoForm
+        raise NoForm
     at._put(layer, replace(layer.operator, axis=0, last=None), [held.layer], held.form)
 
 
@@ -723,10 +659,10 @@ def _reduction(at: _Rewriting, layer: Layer) -> None:
     """A reduction over the numbers of a token, or over all tokens."""
     assert isinstance(layer.operator, op.Reduction)
     if layer.inputs[0] not in at._held:
-        raise _NoForm
+        raise NoForm
     held = at.held(layer.inputs[0])
     shape, axes = at.shape_of(held), set(layer.operator.axes)
-    gone = _joined(
+    gone = joined(
         sorted(
             (one for axis in axes for one in held.form[axis]),
             key=lambda one: (IN_MEMORY.index(one.axis), -one.step),
@@ -734,11 +670,11 @@ def _reduction(at: _Rewriting, layer: Layer) -> None:
     )
     over = [(0,), (1, 2)]
     kinds = [
-        _of_axis("C", shape.channels),
-        _joined([*_of_axis("Y", shape.height), *_of_axis("X", shape.width)]),
+        of_axis("C", shape.channels),
+        joined([*of_axis("Y", shape.height), *of_axis("X", shape.width)]),
     ]
     if gone not in kinds or not gone:
-        raise _NoForm
+        raise NoForm
     form = tuple(
         () if axis in axes else dim
         for axis, dim in enumerate(held.form)
@@ -755,7 +691,7 @@ def _concatenation(at: _Rewriting, layer: Layer) -> None:
     constants = getattr(operator, "constants", ())
     rank, axis = len(layer.shape.dims), operator.axis
     if rank != 2:
-        raise _NoForm
+        raise NoForm
     dims = layer.shape.dims
     new_axis = 1 if axis == 0 else 0
     arrays, weights = at._arrays(layer), None
@@ -771,7 +707,7 @@ def _concatenation(at: _Rewriting, layer: Layer) -> None:
         )
     else:
         operator = replace(operator, axis=new_axis)
-    form = (_of_axis("Y", dims[0]), _of_axis("C", dims[1]))
+    form = (of_axis("Y", dims[0]), of_axis("C", dims[1]))
     stored = tuple(replace(one, name=None) for one in layer.stored)
     at._put(layer, operator, [one.layer for one in helds], form, weights=weights, stored=stored)
 

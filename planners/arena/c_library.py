@@ -163,14 +163,14 @@ class _Kernel:
         elif isinstance(one, ast.Expr):
             yield f"{margin}{self._value(one.value)};"
         elif isinstance(one, ast.If):
-            yield f"{margin}if ({self._value(one.test)}) {{"
+            yield f"{margin}if {self._condition(one.test)} {{"
             yield from self._block(one.body, margin)
             if one.orelse:
                 yield f"{margin}}} else {{"
                 yield from self._block(one.orelse, margin)
             yield f"{margin}}}"
         elif isinstance(one, ast.While):
-            yield f"{margin}while ({self._value(one.test)}) {{"
+            yield f"{margin}while {self._condition(one.test)} {{"
             yield from self._block(one.body, margin)
             yield f"{margin}}}"
         elif isinstance(one, ast.For) and isinstance(one.iter, ast.Call):
@@ -191,6 +191,12 @@ class _Kernel:
     def _block(self, body: Sequence[ast.stmt], margin: str) -> Iterator[str]:
         for one in body:
             yield from self._statement(one, margin + "    ")
+
+    def _condition(self, one: ast.expr) -> str:
+        """Return an expression in brackets, and not in two pairs, which Clang warns of."""
+        text = self._value(one)
+        has_brackets = isinstance(one, ast.Compare | ast.BoolOp | ast.UnaryOp)
+        return text if has_brackets else f"({text})"
 
     def _value(self, one: ast.expr) -> str:
         """Return an expression; each operation stands in brackets."""

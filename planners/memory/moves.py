@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cnn2csdf.operators import AttentionProduct, PlaceOrder
+from cnn2csdf.operators import AttentionProduct, Convolution, PlaceOrder
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Array
 from planners.kernels import ranges
@@ -187,22 +187,28 @@ class Moves:
     def _around_attention(self, section: Section) -> Iterator[Move]:
         """Yield moves in which scores, column by column, stay inside of a stage.
 
-        With the layers between scores and values alone, and with all that can join them.
+        Stages are as long as they can be: those that begin with scores alone, those that end with a
+        product with weights or before scores, or all.
         """
         layers, network = section.layers, section.table.network
-        for is_greedy in (False, True):
+        operators = [network.layer(name).operator for name in layers]
+        is_score = [
+            isinstance(one, AttentionProduct) and one.gives == "scores" for one in operators
+        ]
+        is_end = [isinstance(one, Convolution) for one in operators]
+        for variant in ("scores", "products", "all"):
             runs: list[tuple[str, ...]] = []
-            for name in layers:
-                layer = network.layer(name)
-                joined = (*runs[-1], name) if runs else (name,)
-                is_inner = any(
-                    isinstance(network.layer(one).operator, AttentionProduct) for one in joined[:1]
-                )
-                can_join = is_greedy or (is_inner and len(layer.inputs) <= len(joined))
-                if runs and can_join and self._is_stage(joined, section.table):
-                    runs[-1] = joined
-                else:
-                    runs.append((name,))
+            begin = 0
+            while begin < len(layers):
+                last = len(layers) if variant != "scores" or is_score[begin] else begin + 1
+                if variant == "products":
+                    inner = range(begin + 1, len(layers))
+                    last = next((n for n in inner if is_end[n - 1] or is_score[n]), last)
+                ends = range(last, begin + 1, -1)
+                fitting = (end for end in ends if self._is_stage(layers[begin:end], section.table))
+                end = next(fitting, begin + 1)
+                runs.append(layers[begin:end])
+                begin = end
             if len(runs) < len(layers):
                 yield section.move(section.stage(run, 1) for run in runs)
 

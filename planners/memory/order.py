@@ -81,7 +81,7 @@ def topological_order(network: Network, *, carries: bool = False) -> Topological
         inside = layers[begin + 1 : end]
         if any(isinstance(one.operator, AttentionProduct) for one in inside):
             source = layers[begin].name
-            around |= dict.fromkeys(_around(network, layers, (begin, end), last_read), source)
+            around |= dict.fromkeys(_around(layers, (begin, end), last_read), source)
     return TopologicalOrder(
         network=network,
         layers=tuple(layer.name for layer in layers),
@@ -93,29 +93,34 @@ def topological_order(network: Network, *, carries: bool = False) -> Topological
 
 
 def _around(
-    network: Network,
-    layers: Sequence[Layer],
-    section: tuple[int, int],
-    last_read: Mapping[str, int],
+    layers: Sequence[Layer], section: tuple[int, int], last_read: Mapping[str, int]
 ) -> Iterator[int]:
     """Places of a section after which only their own tensor and that before the section are live.
 
-    Those of sums of two tensors, and what such sums read beside others: what goes from block to block.
+    Those of residual sums, of a tensor and what was computed from it, and the tensors that they add to.
     """
     begin, end = section
-    first = layers[begin].name
-    for number in range(begin + 1, end):
-        layer = layers[number]
+    first, inside = layers[begin].name, layers[begin + 1 : end]
+    behind: dict[str, set[str]] = {}  # a layer of the section: all from which it is computed
+    stream: set[str] = set()
+    for layer in inside:
+        known = (behind.get(name, set()) for name in layer.inputs)
+        behind[layer.name] = set(layer.inputs).union(*known)
+        operator = layer.operator
+        if (
+            isinstance(operator, Elementwise)
+            and operator.function == "add"
+            and len(layer.inputs) > 1
+        ):
+            one, other = layer.inputs[:2]
+            for added, computed in ((one, other), (other, one)):
+                if added in behind.get(computed, ()):
+                    stream |= {layer.name, added}
+    for number, layer in enumerate(inside, begin + 1):
         before = (one.name for one in layers[begin + 1 : number])
-        readers = [network.layer(name) for name in network.consumers[layer.name]]
-        is_summed = len(readers) > 1 and any(_is_sum(one) for one in readers)
         is_alone = all(last_read[name] <= number for name in before)
-        if is_alone and last_read[first] > number and (_is_sum(layer) or is_summed):
+        if layer.name in stream and is_alone and last_read[first] > number:
             yield number
-
-
-def _is_sum(layer: Layer) -> bool:
-    return isinstance(layer.operator, Elementwise) and len(layer.inputs) > 1
 
 
 @public

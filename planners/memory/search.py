@@ -37,6 +37,7 @@ from planners.memory.times import PlanTimes
 from planners.plan.plan import StreamingPlan
 from planners.plan.rematerialisation import (
     LONGEST_SPAN,
+    TIMES_LONGER,
     Rematerialisation,
     done_twice,
 )
@@ -256,10 +257,8 @@ class TwiceMoves(Moves):
         """Cuts to which layers might work twice from a cut on."""
         left = self.longest_way
         for end in range(begin + 1, len(self.course.separators)):
-            if (
-                self.course.separators[end] - self.course.separators[begin] > LONGEST_SPAN
-                or not left
-            ):
+            length = self.course.separators[end] - self.course.separators[begin]
+            if length > TIMES_LONGER * LONGEST_SPAN or not left:
                 return
             left -= self._span(begin, end) is not None
             yield end

@@ -79,6 +79,8 @@ def can_be_tiled(network: Network, layer: Layer) -> bool:
             return True
         case op.LayerNormalization(axis=0, last=0) | op.Softmax(axis=0, last=None):
             return True
+        case op.Reduction(axes=(0,), keeps=True):
+            return True
     return isinstance(layer.operator, op.POINTWISE)
 
 

@@ -24,6 +24,7 @@ from planners.plan.plan import Span
 
 MOST_AGAIN = 6  # layers in front of the sums
 LONGEST_SPAN = 14  # layers between the two tensors, each counted once
+TIMES_LONGER = 3  # with attention: a normalisation that is written out has ten layers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +48,15 @@ def done_twice(course: TopologicalOrder, begin: int, end: int) -> Rematerialisat
     """
     network = course.network
     inside = course.layers[course.separators[begin] + 1 : course.separators[end] + 1]
-    if len(inside) > LONGEST_SPAN or course.results & set(inside[:-1]):
+    has_attention = any(isinstance(network.layer(one).operator, AttentionProduct) for one in inside)
+    times = TIMES_LONGER if has_attention else 1
+    if len(inside) > times * LONGEST_SPAN or course.results & set(inside[:-1]):
         return None
     groups = _sums(network, inside)
     sums = set().union(*groups)
     before = _needed(network, inside, sums) - sums
     after = _needed(network, inside, {inside[-1]})
-    if not 0 < len(before) <= MOST_AGAIN or not before <= after or inside[-1] in sums:
+    if not 0 < len(before) <= times * MOST_AGAIN or not before <= after or inside[-1] in sums:
         return None
     if any(sums & set(network.layer(name).inputs) for name in before):
         return None

@@ -62,6 +62,12 @@ def command_parser() -> argparse.ArgumentParser:
         "default with --configuration and with --method published or fitted",
     )
     shared.add_platform_option(parser)
+    parser.add_argument(
+        "--durations",
+        metavar="FILE",
+        help="measured times of all layers (CSV of csdf cnn measure --granularity whole), in place of "
+        "the platform's: a tile takes its part of them, and the platform's time to start",
+    )
     shared.add_element_bytes_option(parser, is_by_tensor=True)
     parsers.add_time_limit(parser, "for the search; then the fastest plan by then")
     parsers.add_output_option(

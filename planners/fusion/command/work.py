@@ -38,6 +38,7 @@ from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import fit_beside, in_words
 from planners.memory.order import TopologicalOrder, chain_of
 from planners.memory.several import Together
+from planners.memory.times import measured_work
 from planners.plan.regions import layer_range
 from planners.plan.text import format_plans
 from planners.published.mafat import (
@@ -80,8 +81,14 @@ def work(options: argparse.Namespace) -> int:
     chain = chain_of(model.network)
     sides = range(1, options.tiles + 1)
     usual = Scratch.IM2COL if is_chosen(options) else Scratch.NONE  # as MAFAT counts; as all others
+    platform = PLATFORMS[options.platform]
     terms = Terms(
-        platform=PLATFORMS[options.platform],
+        platform=platform,
+        measured=None
+        if options.durations is None
+        else measured_work(
+            model.network, chosen.durations_table(options.durations), platform.launch
+        ),
         scratch=usual if options.scratch is None else Scratch(options.scratch),
         element_bytes=options.element_bytes,
         tilings=tuple((down, across) for down in sides for across in sides),
@@ -95,13 +102,14 @@ def work(options: argparse.Namespace) -> int:
         answer = chosen_answer(chain, terms, options, limit)
     else:
         answer = best_plan(chain, terms, sys.maxsize if limit is None else max(0, limit), stop)
-        beside = fit_beside(
-            [model.network],
-            stop,
-            ram=limit,
-            element_bytes=options.element_bytes,
-            platform=terms.platform,
-        )
+        if terms.measured is None:  # csdf fit knows no measured times
+            beside = fit_beside(
+                [model.network],
+                stop,
+                ram=limit,
+                element_bytes=options.element_bytes,
+                platform=platform,
+            )
     stored = flash_bytes(model.network, options.element_bytes)  # as csdf fit counts
     if options.flash is not None and stored > options.flash:
         reason = because(FusionWhy.FLASH, needed=stored, flash=options.flash)

@@ -152,7 +152,8 @@ def test_the_programs_of_the_page_solve_a_csv(tmp_path, name, words):
 @pytest.mark.slow
 @pytest.mark.skipif(not ALLOC.exists(), reason="needs ../shared/alloc beside the checkout")
 def test_shared_problems_get_the_same_answers(tmp_path):
-    program = compiled(tmp_path, "cc", "-std=c11", "-O2", HARNESS)
+    other = shutil.which("clang") or "cc"
+    program = compiled(tmp_path, other, "-std=c11", "-O2", *STRICT, HARNESS)
     traces = ALLOC / "glow" / "traces.txt"
     problems = parse_traces(traces.read_text(), traces.name)
     for problem, found in zip(problems, answers_of(program, problems), strict=True):

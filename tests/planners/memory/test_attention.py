@@ -10,6 +10,7 @@ import pytest
 from cnn2csdf import operators as op
 from cnn2csdf.execution.compare import random_frames
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
+from cnn2csdf.lowering import lower
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from csdf.errors import InvalidPlan
@@ -96,6 +97,18 @@ def test_a_plan_that_drops_keys_too_early_is_refused():
     buffers = tuple(smaller if one is kept else one for one in plan.buffers)
     with pytest.raises(InvalidPlan, match="rows"):
         require_carried_out(model.network, replace(plan, buffers=buffers))
+
+
+def test_keys_are_consumed_whole_by_the_first_token_and_released_by_the_last():
+    network = by_rows(MODELS["encoder"]).network
+    scores = next(one for one in network.layers if isinstance(one.operator, op.AttentionProduct))
+    query, key = scores.inputs
+    graph = lower(network)
+    channels = {(one.producer, one.consumer): one for one in graph.channels}
+    row, rows = SMALL.width, SMALL.tokens
+    assert channels[query, scores.name].consumption == (row,) * rows
+    assert channels[key, scores.name].consumption == (row * rows, *(0,) * (rows - 1))
+    assert channels[key, scores.name].release == (*(0,) * (rows - 1), row * rows)
 
 
 @needs_compiler
