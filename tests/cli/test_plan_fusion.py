@@ -299,6 +299,24 @@ def test_flash_holds_what_rescales_integers_too(fuse, name):
     assert "232610 bytes, more than the flash of 232609" in remarks
 
 
+def test_times_of_configurations_take_the_place_of_the_platform(fuse, tmp_path):
+    path = tmp_path / "times.csv"
+    path.write_text("configuration,milliseconds\n1x1/NoCut,90\n1x1/4/1x1,91\n")
+    words = (MODEL, "--ram", "300kB", "--measured", path)
+    code, output, remarks = fuse(*words)
+    assert code == 0
+    assert "fitted to 2 times: " in remarks
+    assert "predicted for" not in remarks
+    assert "resnet8: " in output
+    code, _, remarks = fuse(*words, "--configuration", "1x1/NoCut")
+    assert code == 2
+    assert "--measured is for the search" in remarks
+    path.write_text("configuration,milliseconds\n1x1/NoCut,0\n")
+    code, _, remarks = fuse(*words)
+    assert code == 2
+    assert "line 2: '0'; expected milliseconds above 0" in remarks
+
+
 def test_measured_durations_take_the_place_of_the_platform(fuse, tmp_path):
     layers = [layer.name for layer in simplified(read_model(MODEL)).network.layers]
     table = tmp_path / "measured.csv"

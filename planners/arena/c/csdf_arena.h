@@ -29,7 +29,7 @@ enum {
     CSDF_ARENA_INFEASIBLE = 2, /* proved: no plan is within the capacity */
     CSDF_ARENA_UNKNOWN = 3,    /* the time is over: the best plan is above the capacity, nothing is proved */
     CSDF_ARENA_WRONG = -1,     /* an argument is outside of its range; nothing was changed */
-    CSDF_ARENA_TOO_LARGE = -2, /* sums of sizes and alignments would leave 2^61 */
+    CSDF_ARENA_TOO_LARGE = -2, /* sizes and alignments add up to 2^58, or too many pairs conflict */
     CSDF_ARENA_NO_MEMORY = -3
 };
 

@@ -23,6 +23,7 @@ from csdf.status import Status, Why, because
 from csdf.units import bytes_in_words, nanoseconds_in_words, time_in_words
 from planners.formats.c_header import format_header
 from planners.fusion.command.main import FITTED, PUBLISHED, is_chosen
+from planners.fusion.measured import Measured, fitted, or_measured, read_measured
 from planners.fusion.planning import (
     FusionAnswer,
     FusionPlan,
@@ -94,6 +95,12 @@ def work(options: argparse.Namespace) -> int:
         tilings=tuple((down, across) for down in sides for across in sides),
         modes=options.modes,
     )
+    measured: tuple[Measured, ...] = ()
+    fit = None
+    if options.measured is not None:
+        measured = read_measured(options.measured, chain, terms)
+        fit = fitted(chain, terms, measured)
+        terms = replace(terms, platform=fit.platform)
     weights = parameter_bytes(model.network, options.element_bytes)
     limit = Limits(ram=options.ram, memory=options.memory).room(weights, weights)
     stop = stop_after(options.time_limit, "groups")
@@ -102,13 +109,14 @@ def work(options: argparse.Namespace) -> int:
         answer = chosen_answer(chain, terms, options, limit)
     else:
         answer = best_plan(chain, terms, sys.maxsize if limit is None else max(0, limit), stop)
+        answer = answer if fit is None else or_measured(answer, measured, fit, limit)
         if terms.measured is None:  # csdf fit knows no measured times
             beside = fit_beside(
                 [model.network],
                 stop,
                 ram=limit,
                 element_bytes=options.element_bytes,
-                platform=platform,
+                platform=terms.platform,
             )
     stored = flash_bytes(model.network, options.element_bytes)  # as csdf fit counts
     if options.flash is not None and stored > options.flash:
@@ -118,7 +126,15 @@ def work(options: argparse.Namespace) -> int:
     if options.verify and answer.plan is not None:
         check = verified(model, answer.plan.plan, options.seed)
     seconds = time.perf_counter() - begin
-    shared.remark_on_platform("csdf plan fusion", options)
+    if fit is None:
+        shared.remark_on_platform("csdf plan fusion", options)
+    else:
+        launch, speed = fit.platform.launch, fit.platform.operations_per_second
+        print(
+            f"csdf plan fusion: fitted to {len(measured)} times: {float(launch) * 1e6:.4g} us to "
+            f"start a phase, {float(speed) / 1e9:.4g} GOP/s, at most {float(fit.error):.1%} too fast",
+            file=sys.stderr,
+        )
     if options.json:
         print(json.dumps(as_json(answer, beside, check, seconds, options), indent=2))
     else:
