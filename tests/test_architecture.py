@@ -82,7 +82,7 @@ SHARED_ROOMS = ("arena", "formats", "kernels", "memory", "plan", "published")
 # Other rooms that a room may know: C is written for what primitives name.
 MAY_READ = {"code": ("primitives",)}
 # Rooms that know all planners, as modules beside them may.
-ANY_PLANNER = ("commands", "published", "report")
+ANY_PLANNER = ("commands", "integrations", "published", "report")
 
 ONLY_IN = {  # outside module: the places that may know it, or the last part of their names
     "dask": ("planners.reuse.dask_cluster",),
@@ -95,6 +95,9 @@ ONLY_IN = {  # outside module: the places that may know it, or the last part of 
     "numpy": ("cnn2csdf", "planners"),  # maps and weights; no analysis uses it
     "onnx": ("cnn2csdf.onnx_files",),
     "onnxruntime": ("cnn2csdf.onnx_files.runtime",),
+    **dict.fromkeys(("executorch", "torch"), ("planners.integrations.executorch",)),
+    "hls4ml": ("planners.integrations.hls4ml", "planners.fifo.hls.reading"),
+    "qonnx": ("planners.integrations.finn",),
     "ortools": ("csdf.mapping.exact", "planners.arena.cp_sat"),
     "scipy": (
         "csdf.search.liveness_bounds.linear_programs",

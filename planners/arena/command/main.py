@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import PurePath
+from typing import Any
 
 from cnn2csdf.catalogue.networks import CATALOGUE
 from cnn2csdf.commands.cnn import options as shared
@@ -30,7 +31,8 @@ from planners.formats.json_problems import parse_problems, plan_as_json
 from planners.formats.tflite_micro import offline_plan
 
 PROGRAM = "csdf plan arena"
-SINGLE = ("csv", "bin")  # formats that hold one plan
+INTERPRETED = "tflite"  # the network itself, with the plan of its tensors
+SINGLE = ("csv", "bin", INTERPRETED)  # formats that hold one plan
 SHOWN = 5  # most names in a remark
 FORMATS = ("json", "h", *SINGLE)
 
@@ -39,10 +41,13 @@ Timed = tuple[MemoryPlan, float]
 
 def work(options: argparse.Namespace) -> int:
     """Print the plans; return the exit code: 1 if one does not fit, 3 if it is unknown on one."""
-    network = None
-    if _is_network(options.model):  # only now what reads such is loaded
+    network = file = None
+    if options.output and suffix_of(options.output) == INTERPRETED:
+        file = import_module("planners.arena.command.networks").AskedFile(options)
+    elif _is_network(options.model):  # only now what reads such is loaded
         network = import_module("planners.arena.command.networks").AskedNetwork(options)
-    problems = read_problems(options.model) if network is None else [network.problem]
+    asked = file or network
+    problems = read_problems(options.model) if asked is None else [asked.problem]
     if options.only is not None:
         count = answers.counted(len(problems), "problem")
         problems = [problem for problem in problems if problem.name == options.only]
@@ -63,18 +68,24 @@ def work(options: argparse.Namespace) -> int:
                 "buffer that ends where it starts gets no bytes"
             )
     plans = _planned(problems, options)
+    if file is not None:
+        plans = [(file.settled(plan), seconds) for plan, seconds in plans]
     for plan, _ in plans if options.json or len(plans) != 1 else ():
         if plan.status != Status.OPTIMAL:  # the table of a single plan says why
             _remark(f"{plan.problem.name}: {plan.status}: {plan.reason}")
-    document = {"problems": [plan_as_json(*one) for one in plans]}
+    document: dict[str, Any] = {"problems": [plan_as_json(*one) for one in plans]}
+    if file is not None and plans and plans[0][0].has_offsets:
+        document["interpreter"] = file.to_json(plans[0][0])
     if options.output:
-        _write(options.output, plans, answers.json_text(document))
+        _write(options.output, plans, answers.json_text(document), file)
     fit = network.fit() if network is not None and plans else None
     if options.json:
         beside = {} if network is None else {"fit": None if fit is None else fit[1]}
         print(answers.json_text(document | beside))
     else:
         print(_as_text(plans))
+        if file is not None and "interpreter" in document:
+            print(file.in_words(plans[0][0]))
         if fit is not None:
             print(f"  csdf fit   {fit[0]}")
     if options.plot:
@@ -132,7 +143,8 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_plot_option(parser, "the arena")
     parsers.add_output_option(
         parser,
-        ".csv with offsets, .json, .h for C, .bin for TensorFlow Lite Micro (offline plan)",
+        ".csv with offsets, .json, .h for C, .bin for TensorFlow Lite Micro (offline plan); .tflite: "
+        "the file MODEL with such a plan for its tensors, which the interpreter follows",
         required=False,
     )
     return parser
@@ -242,8 +254,11 @@ def _plot(path: str, plan: MemoryPlan, capacity: int | None) -> None:
     output.write(PROGRAM, path, picture)
 
 
-def _write(path: str, plans: list[Timed], document: str) -> None:
-    """Write the plans in the format of the suffix; what has no plan cannot be written."""
+def _write(path: str, plans: list[Timed], document: str, file: Any) -> None:
+    """Write the plans in the format of the suffix; what has no plan cannot be written.
+
+    file: the network that the plan goes into, for a suffix of networks.
+    """
     suffix = suffix_of(path)
     found = [plan for plan, _ in plans]
     if suffix == "json":
@@ -254,7 +269,9 @@ def _write(path: str, plans: list[Timed], document: str) -> None:
         return
     content: str | bytes
     try:
-        if suffix == "h":
+        if file is not None:
+            content = file.written(found[0])
+        elif suffix == "h":
             content = format_header(found)
         else:
             content = format_offsets(found[0]) if suffix == "csv" else offline_plan(found[0])
