@@ -13,19 +13,24 @@ from planners.code.parts import source
 from planners.code.sources import Written
 from planners.plan.plan import StreamingPlan
 
-MAIN = "test/main.c"
+MAIN, BENCH = "test/main.c", "test/bench.c"
 VERSION = "1.0.0"  # of a library, where a build system asks for one
 
 
-def makefile(sources: Sequence[str], tests: Sequence[str] = (MAIN,)) -> str:
-    """Return the Makefile of a library: its sources in src/, and those of its test program."""
+def makefile(
+    sources: Sequence[str], tests: Sequence[str] = (MAIN,), bench: str | None = None
+) -> str:
+    """Return the Makefile of a library: its sources in src/, and those of its test program.
+
+    bench: flags for the library, with which its layers are measured.
+    """
     objects = " ".join(f"$(BUILD)/{PurePath(one).stem}.o" for one in sources)
     return f"""# make test: run the test program; make qemu: on an emulated Cortex-M4
 # make qemu-m55: on an emulated Cortex-M55; make size: flash and static RAM of the library
 # make instructions: those of a frame, counted by QEMU; TARGET=m55: of the Cortex-M55
 CC ?= cc
 CFLAGS ?= -O2
-WARNINGS = -std=c99 -Wall -Wextra -Wpedantic -Wconversion
+WARNINGS = -std=c99 -Wall -Wextra -Wpedantic -Wconversion -Wshadow
 INCLUDED = -Iinclude -Itarget
 ARM ?= arm-none-eabi-
 ARM_CFLAGS ?= -O2
@@ -42,16 +47,17 @@ TESTS = {" ".join(tests)}
 HEADERS = $(wildcard include/*.h target/*.h)
 BUILD = build/$(TARGET)
 OBJECTS = {objects}
+QUARTERS ?= $(QUARTERS_$(TARGET))
 QEMU ?= qemu-system-arm -M $(MACHINE_$(TARGET)) $(ICOUNT)
+RUN ?= $(QEMU) -nographic -monitor none -serial none -semihosting-config enable=on,target=native -kernel
 
-.PHONY: test qemu qemu-m55 instructions size clean
+.PHONY: test qemu qemu-m55 instructions size bench bench-here clean
 
 test: build/test
 	./build/test
 
 qemu: $(BUILD)/target.elf
-	$(QEMU) -nographic -monitor none -serial none \\
-	-semihosting-config enable=on,target=native -kernel $(BUILD)/target.elf
+	$(RUN) $(BUILD)/target.elf
 
 qemu-m55:
 	$(MAKE) TARGET=m55 qemu
@@ -67,13 +73,13 @@ size: $(BUILD)/target.elf
 	END {{ print "arena bytes: " arena + 0; print "state bytes: " state + 0; \\
 	print "static RAM bytes: " arena + state }}'
 
-build/test: $(SOURCES) $(TESTS) $(HEADERS)
+{_bench(bench) if bench else ""}build/test: $(SOURCES) $(TESTS) $(HEADERS)
 	mkdir -p build
 	$(CC) $(CFLAGS) $(WARNINGS) $(INCLUDED) $(SOURCES) $(TESTS) -lm -o $@
 
 $(BUILD)/target.elf: $(OBJECTS) $(TESTS) target/target.c target/target_$(TARGET).ld
 	$(ARM)gcc $(CORE_$(TARGET)) $(ARM_CFLAGS) $(SECTIONS) -std=c99 -Wall -Wextra -DON_TARGET \\
-	$(COUNTED) -DQUARTERS=$(QUARTERS_$(TARGET)) -nostartfiles -T target/target_$(TARGET).ld \\
+	$(COUNTED) -DQUARTERS=$(QUARTERS) -nostartfiles -T target/target_$(TARGET).ld \\
 	-Wl,--gc-sections -Wl,-Map=$(BUILD)/target.map \\
 	$(INCLUDED) $(TESTS) target/target.c $(OBJECTS) -lm -lc -lgcc -o $@
 
@@ -83,6 +89,25 @@ $(BUILD)/%.o: src/%.c $(HEADERS)
 
 clean:
 	rm -rf build
+"""
+
+
+def _bench(flags: str) -> str:
+    """Targets that measure layers: on a board or in QEMU, and here."""
+    return f"""BENCHED = TESTS={BENCH} WARNINGS="$(WARNINGS) {flags}"
+
+# On a board that a debugger serves through semihosting: make bench HERTZ=216000000 QUARTERS=4
+# RUN="..." with what loads and runs the file behind it. In QEMU an instruction is a cycle.
+HERTZ ?= 100000000
+bench:
+	$(MAKE) -s BUILD=build/$(TARGET)-bench COUNTED="-DCOUNTED -DHERTZ=$(HERTZ)" \\
+	ICOUNT="-icount shift=0" $(BENCHED) qemu
+
+bench-here: $(SOURCES) {BENCH} $(HEADERS)
+	mkdir -p build
+	$(CC) $(CFLAGS) $(WARNINGS) {flags} $(INCLUDED) $(SOURCES) {BENCH} -lm -o build/bench
+	./build/bench
+
 """
 
 

@@ -11,10 +11,17 @@ from cnn2csdf.weights import Model
 from csdf.arguments import public
 from csdf.errors import UnwritableFile
 from csdf.io.files import write_texts
-from planners.code.building import MAIN, makefile, package_files, readme, target_files
+from planners.code.building import BENCH, MAIN, makefile, package_files, readme, target_files
 from planners.code.c_text import comment
 from planners.code.sources import Written, library_sources
-from planners.code.vectors import Frame, TestVector, random_frame, test_program, vectors_of
+from planners.code.vectors import (
+    Frame,
+    TestVector,
+    bench_program,
+    random_frame,
+    test_program,
+    vectors_of,
+)
 from planners.plan.plan import StreamingPlan
 
 FRAMES = 4  # of the test program of a network that keeps a state
@@ -60,8 +67,9 @@ def library(
         files={
             **files,
             MAIN: test_program(written, vectors),
+            BENCH: bench_program(written),
             **target_files(),
-            "Makefile": makefile(sources),
+            "Makefile": makefile(sources, bench=f"-D{written.name.upper()}_PROFILE"),
             **package_files(written.name, about, headers, sources),
             "README.md": readme(written, model, plan),
         },

@@ -90,6 +90,7 @@ class Written:
     weight_bytes: int
     state_bytes: int
     kernels: tuple[str, ...]
+    stages: tuple[str, ...]  # their results, by number
 
 
 def library_sources(model: Model, plan: StreamingPlan, name: str) -> Written:
@@ -180,6 +181,7 @@ class _Writing:
             ),
             state_bytes=self._state_bytes(counters),
             kernels=tuple(sorted(wanted & functions)),
+            stages=tuple(one.running.result for one in self.schedule.stages),
         )
 
     def _state_bytes(self, counters: int) -> int:

@@ -49,14 +49,14 @@ static void tick(void)
     rounds++;
 }
 
-uint32_t thousand_instructions(void)
+uint64_t processor_ticks(void)
 {
     uint32_t before, value;
     do {
         before = rounds;
         value = SYSTICK_MOST - SYSTICK_VALUE;
     } while (before != rounds);
-    return (uint32_t)(((uint64_t)before * (SYSTICK_MOST + 1) + value) * QUARTERS / 4000);
+    return ((uint64_t)before * (SYSTICK_MOST + 1) + value) * QUARTERS / 4;
 }
 
 uint32_t stack_bytes(void)

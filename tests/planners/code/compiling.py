@@ -10,7 +10,7 @@ from planners.code.building import MAIN
 from planners.code.library import library
 
 COMPILER = shutil.which("gcc") or shutil.which("cc")
-FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wconversion", "-O0")
+FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wconversion", "-Wshadow", "-O0")
 SANITIZERS = ("-fsanitize=address,undefined", "-fsanitize-undefined-trap-on-error")
 TALKING = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")  # a third slower to compile
 COMPILERS = {  # and what they look for at run time; trapping needs no library
