@@ -13,7 +13,7 @@ from planners.code.parts import source
 from planners.code.sources import Written
 from planners.plan.plan import StreamingPlan
 
-MAIN, BENCH = "test/main.c", "test/bench.c"
+MAIN, BENCH, EXAMPLE = "test/main.c", "test/bench.c", "examples/classify.c"
 VERSION = "1.0.0"  # of a library, where a build system asks for one
 
 
@@ -51,7 +51,7 @@ QUARTERS ?= $(QUARTERS_$(TARGET))
 QEMU ?= qemu-system-arm -M $(MACHINE_$(TARGET)) $(ICOUNT)
 RUN ?= $(QEMU) -nographic -monitor none -serial none -semihosting-config enable=on,target=native -kernel
 
-.PHONY: test qemu qemu-m55 instructions size bench bench-here clean
+.PHONY: test qemu qemu-m55 instructions size bench bench-here example example-qemu clean
 
 test: build/test
 	./build/test
@@ -99,14 +99,26 @@ def _bench(flags: str) -> str:
 # On a board that a debugger serves through semihosting: make bench HERTZ=216000000 QUARTERS=4
 # RUN="..." with what loads and runs the file behind it. In QEMU an instruction is a cycle.
 HERTZ ?= 100000000
+MEASURED = $(MAKE) -s BUILD=build/$(TARGET)-bench COUNTED="-DCOUNTED -DHERTZ=$(HERTZ)" \\
+	ICOUNT="-icount shift=0" $(BENCHED)
 bench:
-	$(MAKE) -s BUILD=build/$(TARGET)-bench COUNTED="-DCOUNTED -DHERTZ=$(HERTZ)" \\
-	ICOUNT="-icount shift=0" $(BENCHED) qemu
+	$(MEASURED) build/$(TARGET)-bench/target.elf
+	$(MEASURED) qemu 2>&1
 
 bench-here: $(SOURCES) {BENCH} $(HEADERS)
 	mkdir -p build
 	$(CC) $(CFLAGS) $(WARNINGS) {flags} $(INCLUDED) $(SOURCES) {BENCH} -lm -o build/bench
 	./build/bench
+
+# Frames of raw numbers come in, the class of each goes out: make example < frames.txt
+example: $(SOURCES) {EXAMPLE} $(HEADERS)
+	mkdir -p build
+	$(CC) $(CFLAGS) $(WARNINGS) $(INCLUDED) $(SOURCES) {EXAMPLE} -lm -o build/example
+	./build/example
+
+# The same on an emulated core, from frames.txt
+example-qemu:
+	$(MAKE) -s BUILD=build/$(TARGET)-example TESTS={EXAMPLE} qemu
 
 """
 
@@ -236,7 +248,7 @@ def readme(written: Written, model: Model, plan: StreamingPlan) -> str:
         work += f", {plan.multiply_accumulates / once:.3f} times the least"
     name, capitals = written.name, written.name.upper()
     ports = "\n".join(
-        f"| {port.parameter} | {kind} | {_layout(model, port)} |"
+        f"| {port.parameter} | {kind} | {port.kind} | {_layout(model, port)} | {_scaled(port)} |"
         for kind, found in (("input", written.inputs), ("output", written.outputs))
         for port in found
     )
@@ -250,8 +262,8 @@ def readme(written: Written, model: Model, plan: StreamingPlan) -> str:
 | flash: weights | {written.weight_bytes:,} bytes; `make size` prints the code |
 | work | {work} |
 
-| parameter | kind | elements |
-|---|---|---|
+| parameter | kind | type | elements | real number of an integer |
+|---|---|---|---|---|
 {ports}
 
 Tensors lie row by row, in a row column by column, and the channels of a pixel side by side (HWC).
@@ -264,7 +276,7 @@ static {name}_state state;
 
 {_usage(written)}
 ```
-{_kept(written, plan)}
+{_kept(written, plan)}{_converting(written)}
 No function allocates memory, calls itself, or keeps anything outside of arena and state, so several
 instances can run side by side, each with an arena and a state of its own. The library needs C99,
 `<stdint.h>`, `<stddef.h>`, `<string.h>` and `<math.h>`. Compiled with `-D{capitals}_PROFILE` it
@@ -279,6 +291,11 @@ firing of a stage.
 - `make test` builds and runs the test vectors here, and ends with 0 when the outputs are equal.
 - `make qemu` and `make qemu-m55` do so on an emulated Cortex-M4 and Cortex-M55 (they need
   `arm-none-eabi-gcc` and `qemu-system-arm`).
+- `make example < frames.txt` prints the class of each frame of raw numbers (`examples/classify.c`);
+  `make example-qemu` does so on an emulated core, from the file `frames.txt`.
+- `make bench` prints what each layer takes, for `csdf fit --durations`: on an emulated core, where an
+  instruction is a cycle of `HERTZ=...`, or on your board (`Makefile` says how); `make bench-here` on
+  this machine.
 - `make size` prints flash and static RAM of the library, cross-compiled for a Cortex-M4.
 """
 
@@ -288,6 +305,10 @@ def _layout(model: Model, port: Port) -> str:
     if shape.is_map:
         return f"{shape.height} rows x {shape.width} columns x {shape.channels} channels"
     return str(shape)
+
+
+def _scaled(port: Port) -> str:
+    return port.stored.real_in_words() or "-"
 
 
 def _outside(written: Written) -> str:
@@ -309,6 +330,18 @@ def _kept(written: Written, plan: StreamingPlan) -> str:
 The network keeps a state: call `{name}_init` once and `{name}_invoke` for each frame. The state is
 {plan.kept_bytes:,} bytes of the arena, so leave the arena alone between frames; `{name}_save` and
 `{name}_restore` take it elsewhere and back, and `{name}_reset` begins anew.
+"""
+
+
+def _converting(written: Written) -> str:
+    """Return how real numbers become integers and back."""
+    if not written.has_integers:
+        return ""
+    name = written.name
+    return f"""
+`{name}_quantize_input(number, values, elements, count)` makes real numbers, such as a sensor gives, the
+integers of an input, `{name}_dequantize_output(number, elements, values, count)` the integers of an
+output real numbers. Shapes, types, scales and zero points are macros in `{name}.h`.
 """
 
 

@@ -11,13 +11,21 @@ from cnn2csdf.weights import Model
 from csdf.arguments import public
 from csdf.errors import UnwritableFile
 from csdf.io.files import write_texts
-from planners.code.building import BENCH, MAIN, makefile, package_files, readme, target_files
+from planners.code.building import (
+    BENCH,
+    EXAMPLE,
+    MAIN,
+    makefile,
+    package_files,
+    readme,
+    target_files,
+)
 from planners.code.c_text import comment
+from planners.code.programs import bench_program, example_program
 from planners.code.sources import Written, library_sources
 from planners.code.vectors import (
     Frame,
     TestVector,
-    bench_program,
     random_frame,
     test_program,
     vectors_of,
@@ -68,6 +76,7 @@ def library(
             **files,
             MAIN: test_program(written, vectors),
             BENCH: bench_program(written),
+            EXAMPLE: example_program(written),
             **target_files(),
             "Makefile": makefile(sources, bench=f"-D{written.name.upper()}_PROFILE"),
             **package_files(written.name, about, headers, sources),

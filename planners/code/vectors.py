@@ -10,7 +10,6 @@ in its outputs is what may.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -18,11 +17,9 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
-from cnn2csdf.durations import COLUMNS
 from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array, Model
-from csdf.io.csv_text import csv_text
 from planners.code.building import end_of_main
 from planners.code.c_text import number as number_text
 from planners.code.c_text import numbers, wrapped
@@ -109,78 +106,6 @@ int main(void)
 {{
     int failed = {name}_test();
 {end_of_main(name, "outputs differ", "outputs equal", "sizeof arena", more=counted)}#endif
-"""
-
-
-def bench_program(written: Written) -> str:
-    """Return bench.c: it prints nanoseconds of each layer, as `csdf fit --durations` reads them.
-
-    Of the firings of a stage, under the name of its last layer; the layers before it in the stage
-    take no time of their own.
-    """
-    name, layers = written.name, list(dict.fromkeys(written.stages))
-    rows = [csv_text([(layer, 0, "")])[:-1] for layer in layers]
-    texts = wrapped(json.dumps(row) for row in rows)
-    frames = "".join(
-        f"static {port.kind} {port.parameter}[{port.elements}];\n"
-        for port in (*written.inputs, *written.outputs)
-    )
-    ports = [port.parameter for port in (*written.inputs, *written.outputs)]
-    verb = "invoke" if written.keeps_state else "run"
-    return f"""/* Prints what each layer of {name} takes, for csdf fit --durations: make bench. */
-#include <time.h>
-
-#include "{name}.h"
-
-{source("say.c")}
-#ifdef ON_TARGET
-#define FRAMES 1
-#define NANOSECONDS(ticks) ((ticks) * 1000000000u / (uint64_t)(HERTZ))
-#else
-#define FRAMES 100
-#define NANOSECONDS(ticks) ((ticks) * (1000000000u / CLOCKS_PER_SEC))
-static uint64_t processor_ticks(void)
-{{
-    return (uint64_t)clock();
-}}
-#endif
-
-static {name}_element arena[{name.upper()}_ARENA_ELEMENTS];
-static {name}_state state;
-{frames}static const char *const layers[{len(layers)}] = {{
-{texts}
-}};
-static const unsigned short layer_of[{len(written.stages)}] = {{
-{wrapped(str(layers.index(one)) for one in written.stages)}
-}};
-static uint64_t spent[{len(layers)}], begun;
-
-void {name}_profile_begin(int stage)
-{{
-    (void)stage;
-    begun = processor_ticks();
-}}
-
-void {name}_profile_end(int stage)
-{{
-    spent[layer_of[stage]] += processor_ticks() - begun;
-}}
-
-int main(void)
-{{
-    int frame, number;
-    {name}_init(&state, arena);
-    for (frame = 0; frame < FRAMES; frame++) {{
-        {name}_{verb}({", ".join(["&state", *ports])});
-    }}
-    say("{",".join(COLUMNS)}\\n");
-    for (number = 0; number < {len(layers)}; number++) {{
-        say(layers[number]);
-        say_number(NANOSECONDS(spent[number]) / FRAMES);
-        say("\\n");
-    }}
-    return 0;
-}}
 """
 
 
