@@ -1,4 +1,4 @@
-"""What an application needs to call a library: types, scales, conversions, an example."""
+"""The needs of an application that calls a library: types, scales, conversions, an example."""
 
 import json
 import re
