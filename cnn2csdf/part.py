@@ -6,9 +6,11 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element, Quantization
-from cnn2csdf.integers import real
+from cnn2csdf.integers import centred, real
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import ExecutionError
 
@@ -74,6 +76,23 @@ class RealRows:
     def rows(self, first: int, upto: int) -> Array:
         """Return rows [first, upto) in single precision."""
         return real(self.stored.rows(first, upto), self.quantization)
+
+
+@dataclass(frozen=True, slots=True)
+class CentredRows:
+    """The rows of a quantised tensor as whole numbers without its zero point, in double precision."""
+
+    stored: Reader
+    quantization: Quantization
+
+    @property
+    def shape(self) -> Shape:
+        """Shape of the tensor."""
+        return self.stored.shape
+
+    def rows(self, first: int, upto: int) -> Array:
+        """Return rows [first, upto)."""
+        return centred(self.stored.rows(first, upto), self.quantization).astype(np.float64)
 
 
 class Kept(NamedTuple):

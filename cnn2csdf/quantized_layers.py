@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,11 @@ from cnn2csdf.weights import Model
 
 PAIR = 2
 FUNCTIONS_OF_PAIRS = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
-SUMMED = {op.Convolution: "kernel", op.FullyConnected: "matrix"}  # as integers; role of the factors
+SUMMED = {  # as integers: the role of the factors, and the axis along which channels lie
+    op.Convolution: ("kernel", 0),
+    op.FullyConnected: ("matrix", 0),
+    op.MatrixProduct: ("matrix", -1),
+}
 
 
 def stored_at_run_time(network: Network) -> frozenset[str]:
@@ -110,7 +115,11 @@ def with_integers(model: Model) -> Model:
         if found.name in merged:
             layer = _merged(model.network, merged[found.name])
             if weights is not None:
-                weights[found.name] = _stored_arrays(layer, weights.get(found.name, {}))
+                weights[found.name] = _stored_arrays(layer, weights.get(found.name, {})) | {
+                    f"{place}.{role}": array
+                    for place, one in enumerate(merged[found.name][1:])
+                    for role, array in weights.pop(one.name, {}).items()
+                }
             # A bias is added to sums, and has no scale of its own.
             layer = replace(
                 layer,
@@ -143,8 +152,12 @@ def _behind(
             given = [
                 network.layer(network.layer(name).inputs[0]).quantization for name in layer.inputs
             ]
-            return tuple(chain) if _has_integer_form(layer, given, last.quantization) else ()
-        if not _is_limit(last.operator):
+            is_merged = _has_integer_form(layer, given, last.quantization)
+            is_short = any(one and one.element.bytes > 1 for one in (*given, last.quantization))
+            is_table = is_of_one_element(layer) and not is_short
+            has_limits = all(_is_limit(one.operator) for one in chain[:-1])
+            return tuple(chain) if is_table or (is_merged and has_limits) else ()
+        if not (_is_limit(last.operator) or all(map(is_of_one_element, (layer, *chain)))):
             break
     return ()
 
@@ -156,8 +169,10 @@ def _has_integer_form(
     is_alike = set(given) == {result}
     is_short = any(one is not None and one.element.bytes > 1 for one in (*given, result))
     match layer.operator:
-        case op.Convolution() | op.FullyConnected():
+        case op.Convolution() | op.FullyConnected() | op.MatrixProduct(units=int()):
             return _is_summed(layer)
+        case op.MatrixProduct() | op.LayerNormalization():
+            return not is_short
         case op.Pooling(function=function):
             return not is_short or function == "average" or is_alike
         case op.GlobalPooling(function=function):
@@ -182,6 +197,27 @@ def _has_integer_form(
     return layer.operator.moves and (is_alike or not is_short)
 
 
+def is_of_one_element(layer: Layer) -> bool:
+    """Whether each element of the result depends on one of the input alone, wherever it lies."""
+    match layer.operator:
+        case op.Activation(function=function):
+            return function != "prelu"
+        case op.Elementwise(constant=tuple(dims)):
+            return len(layer.inputs) == 1 and prod(dims) == 1
+    return False
+
+
+def goes_by_table(layer: Layer) -> bool:
+    """Whether integers come from functions of one element in real numbers: of many, or unusual ones."""
+    result, operator = layer.quantization, layer.operator
+    if result is None or result.is_fixed_point or not is_of_one_element(layer):
+        return False
+    is_unusual = (
+        isinstance(operator, op.Elementwise) and operator.function not in FUNCTIONS_OF_PAIRS
+    )
+    return is_unusual or any(not _is_limit(one) for one in layer.epilogue)
+
+
 def _is_made_real(network: Network, layer: Layer) -> bool:
     return (
         isinstance(layer.operator, op.Conversion)
@@ -196,14 +232,19 @@ def _is_limit(operator: op.Operator) -> bool:
 
 
 def _merged(network: Network, chain: Sequence[Layer]) -> Layer:
-    first, *limits, last = chain
+    first, *behind, last = chain
+    moved = [
+        replace(one, role=f"{place}.{one.role}", quantization=None)
+        for place, layer in enumerate(behind)
+        for one in layer.stored
+    ]
     return replace(
         first,
         inputs=tuple(network.layer(source).inputs[0] for source in first.inputs),
-        epilogue=(*first.epilogue, *(one.operator for one in limits)),
+        epilogue=(*first.epilogue, *(one.operator for one in behind)),
         element=last.element,
         quantization=last.quantization,
-        stored=first.stored if _is_summed(first) else tuple(map(_real, first.stored)),
+        stored=first.stored if _is_summed(first) else (*map(_real, first.stored), *moved),
     )
 
 
@@ -213,9 +254,10 @@ def _real(stored: Stored) -> Stored:
 
 def _is_summed(layer: Layer) -> bool:
     """Whether factors and biases are integers that can be summed as such."""
-    if not isinstance(layer.operator, op.Convolution | op.FullyConnected):
+    summed = op.Convolution | op.FullyConnected | op.MatrixProduct
+    if not isinstance(layer.operator, summed):
         return False
-    factors = layer.stored_as(SUMMED[type(layer.operator)]).quantization
+    factors = layer.stored_as(SUMMED[type(layer.operator)][0]).quantization
     if factors is None or factors.element.bytes > 1:
         return False
     bias = layer.stored_as("bias")
@@ -226,11 +268,14 @@ def _is_summed(layer: Layer) -> bool:
 def _stored_arrays(layer: Layer, arrays: Mapping[str, Array]) -> dict[str, Array]:
     """The integers that real weights were made from."""
     found = dict(arrays)
+    _, axis = SUMMED.get(type(layer.operator), ("", 0))
     for one in layer.stored:
         if one.quantization is not None:
             values = arrays[one.role]
             types = one.quantization
-            scales = np.array(types.scales, np.float64).reshape(-1, *(1,) * (values.ndim - 1))
+            dims = [1] * values.ndim
+            dims[axis] = -1
+            scales = np.array(types.scales, np.float64).reshape(dims)
             whole: Array = np.rint(values / scales) + types.zero_point
             found[one.role] = whole.astype(types.element.value)
     return found

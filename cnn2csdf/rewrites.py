@@ -3,6 +3,7 @@
 STEPS = (
     "eliminate-nop",
     "convert-layout",
+    "tokens-as-rows",
     "fuse-pad",
     "fuse-bn",
     "fuse-bias",

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
+from math import prod
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Stored
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.rewrites import STEPS
+from cnn2csdf.tokens import tokens_as_rows
 from cnn2csdf.weights import Array, Model, Weights
 from csdf.arguments import public
 from csdf.errors import InvalidNetwork
@@ -233,9 +235,35 @@ def _self_padded(
 
 def _absorbed(before: Layer, layer: Layer, weights: Weights | None) -> Merged | None:
     match layer.operator:
-        case op.Elementwise(function="add", constant=tuple()):
+        case op.Elementwise(function="add", constant=tuple(dims)):
+            if _takes_bias(before, dims) and not layer.epilogue:
+                return _with_bias(before, layer, weights)
             return _fused(before, layer, weights)
     return None
+
+
+def _takes_bias(before: Layer, dims: tuple[int, ...]) -> bool:
+    """Whether it is a product of real numbers, and the constant has a number for each column."""
+    match before.operator:
+        case op.MatrixProduct(units=int(units), has_bias=False):
+            is_real = before.quantization is None
+            return is_real and not before.epilogue and prod(dims) == units == dims[-1]
+    return False
+
+
+def _with_bias(before: Layer, layer: Layer, weights: Weights | None) -> Merged:
+    assert isinstance(before.operator, op.MatrixProduct)
+    (constant,) = layer.stored or (Stored(role="constant"),)
+    merged = replace(
+        before,
+        operator=replace(before.operator, has_bias=True),
+        element=layer.element,
+        stored=(*before.stored, replace(constant, role="bias")),
+    )
+    if weights is None:
+        return merged, None
+    bias = weights[layer.name]["constant"].reshape(-1)
+    return merged, {**weights[before.name], "bias": bias}
 
 
 def _fused(before: Layer, layer: Layer, weights: Weights | None) -> Merged | None:
@@ -274,6 +302,8 @@ def _can_be_fused(before: Layer, layer: Layer) -> bool:
             return before.shape == layer.shape and rows == 1
         case op.Activation() | op.BatchNormalization() | op.LocalResponseNormalization():
             return True
+        case op.Softmax(axis=0, last=None, is_logarithm=False):
+            return isinstance(before.operator, op.AttentionProduct)
     return False
 
 
@@ -373,6 +403,7 @@ def _without(model: Model, dropped: Mapping[str, str], weights: Weights | None =
 _INSTEAD: tuple[Rewrite, ...] = (  # in the order of their names
     drop_identities,
     turn_maps,
+    tokens_as_rows,
     fold_padding,
     fold_batch_normalization,
     absorb_biases,

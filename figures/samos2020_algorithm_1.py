@@ -13,7 +13,8 @@ from typing import NamedTuple
 from cnn2csdf.granularity import Granularity
 from cnn2csdf.network import Network
 from cnn2csdf.operators import Convolution, Input, Pooling
-from figures.samos2020_table3 import NETWORKS, published_bytes, unfused
+from figures.samos2020_table3 import BYTES, NETWORKS, unfused
+from planners.published.samos import published_memory
 
 SPEEDS = (  # Table II: example, bytes, frames a second, steps
     ("Ex1", 2098, 334, 5),
@@ -95,7 +96,7 @@ def line_9(network: Network) -> Granularity:
         is_window = isinstance(layer.operator, Convolution | Pooling)
         if not is_window or (window.stride[0] >= window.extent[0] and not any(window.padding[::2])):
             whole[layer.name] = None
-    return Granularity(rows=1, layers=whole, joins_wait=True)
+    return Granularity(rows=1, layers=whole)
 
 
 def speed_table() -> str:
@@ -151,7 +152,7 @@ def line_9_table() -> str:
     for name in LINE_9:
         build, printed = NETWORKS[name]
         network = unfused(build())
-        size = published_bytes(network, line_9(network))
+        size = published_memory(network, line_9(network), element_bytes=BYTES).total
         lines.append(f"| {name} | {size / 1e6:.1f} | {printed.parts} |")
     return "\n".join(lines)
 

@@ -79,8 +79,10 @@ COMMANDS = ("command", "commands", "report")  # folders of these packages that b
 ABOVE = ("cnn2csdf", "planners")
 # Rooms for every planner, as modules beside them are.
 SHARED_ROOMS = ("arena", "formats", "kernels", "memory", "plan", "published")
+# Other rooms that a room may know: C is written for what primitives name.
+MAY_READ = {"code": ("primitives",)}
 # Rooms that know all planners, as modules beside them may.
-ANY_PLANNER = ("commands", "published", "report")
+ANY_PLANNER = ("commands", "integrations", "published", "report")
 
 ONLY_IN = {  # outside module: the places that may know it, or the last part of their names
     "dask": ("planners.reuse.dask_cluster",),
@@ -93,6 +95,9 @@ ONLY_IN = {  # outside module: the places that may know it, or the last part of 
     "numpy": ("cnn2csdf", "planners"),  # maps and weights; no analysis uses it
     "onnx": ("cnn2csdf.onnx_files",),
     "onnxruntime": ("cnn2csdf.onnx_files.runtime",),
+    **dict.fromkeys(("executorch", "torch"), ("planners.integrations.executorch",)),
+    "hls4ml": ("planners.integrations.hls4ml", "planners.fifo.hls.reading"),
+    "qonnx": ("planners.integrations.finn",),
     "ortools": ("csdf.mapping.exact", "planners.arena.cp_sat"),
     "scipy": (
         "csdf.search.liveness_bounds.linear_programs",
@@ -202,7 +207,7 @@ def refusal(module, name, root):
         return f"{own} may not import {name}"
     rooms = room_of(module, root), room_of(name, root)
     if None not in rooms and rooms[0] not in ANY_PLANNER:
-        if rooms[1] not in (rooms[0], *SHARED_ROOMS):
+        if rooms[1] not in (rooms[0], *SHARED_ROOMS, *MAY_READ.get(rooms[0], ())):
             return f"a planner may not import {name}, which is another"
     return None
 

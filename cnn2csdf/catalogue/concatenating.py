@@ -3,6 +3,11 @@
 Source: Szegedy et al., Going Deeper with Convolutions, CVPR 2015, table 1. Poolings round up, as
 the sizes of the table ask for.
 
+Inception V2, its successor with batch normalisation and 3x3 convolutions only.
+
+Source: Ioffe and Szegedy, Batch Normalization, ICML 2015, figure 5, with 96 filters behind the pooling
+of 4c, of which its 576 maps follow (printed 128). Nothing is padded in front of strided poolings.
+
 SqueezeNet 1.0 and 1.1.
 
 Source: Iandola et al., SqueezeNet: AlexNet-Level Accuracy with 50x Fewer Parameters and <0.5 MB
@@ -98,6 +103,77 @@ def _inception(builder: NetworkBuilder, source: str, module: Inception) -> str:
     pooled = branch(pool, "pool_projection", module.pooled, 1)
     name = f"inception{module.name}"
     return builder.add(op.Concatenation(), direct, wide3, wide5, pooled, name=name)
+
+
+class InceptionV2(NamedTuple):
+    """Filters of one module of Inception V2; no 1x1 and no pooled ones where it halves its maps."""
+
+    name: str
+    direct: int  # 1x1
+    reduce3: int  # 1x1 in front of 3x3
+    wide3: int
+    reduce5: int  # 1x1 in front of two 3x3
+    wide5: int
+    pooled: int  # 1x1 behind the pooling
+    pooling: str = "average"
+
+
+MODULES_V2 = (
+    InceptionV2("3a", 64, 64, 64, 64, 96, 32),
+    InceptionV2("3b", 64, 64, 96, 64, 96, 64),
+    InceptionV2("3c", 0, 128, 160, 64, 96, 0),
+    InceptionV2("4a", 224, 64, 96, 96, 128, 128),
+    InceptionV2("4b", 192, 96, 128, 96, 128, 128),
+    InceptionV2("4c", 160, 128, 160, 128, 160, 96),
+    InceptionV2("4d", 96, 128, 192, 160, 192, 96),
+    InceptionV2("4e", 0, 128, 192, 192, 256, 0),
+    InceptionV2("5a", 352, 192, 320, 160, 224, 128),
+    InceptionV2("5b", 352, 192, 320, 192, 224, 128, pooling="max"),
+)
+
+
+def inception_v2(*, classes: int = 1000, resolution: int = 224) -> Network:
+    """Return Inception V2 without auxiliary classifiers."""
+    builder = NetworkBuilder("inception_v2")
+    image = builder.input((3, resolution, resolution))
+    features = _normalized_layer(builder, image, "conv1", 64, 7, 2)
+    features = _normalized_layer(
+        builder, _pooled(builder, features, "pool1"), "conv2_reduce", 64, 1
+    )
+    features = _pooled(builder, _normalized_layer(builder, features, "conv2", 192, 3), "pool2")
+    for module in MODULES_V2:
+        features = _inception_v2(builder, features, module)
+    blocks.classified(builder, blocks.global_average(builder, features, "pool5"), classes)
+    return builder.network()
+
+
+def _normalized_layer(
+    builder: NetworkBuilder, source: str, name: str, filters: int, kernel: int, stride: int = 1
+) -> str:
+    window = blocks.centred(kernel, stride)
+    return blocks.normalized_convolution(
+        builder, source, name, filters=filters, window=window, has_bias=True
+    )
+
+
+def _inception_v2(builder: NetworkBuilder, source: str, module: InceptionV2) -> str:
+    name = f"inception{module.name}"
+    stride = 1 if module.direct else 2
+    branches = []
+    if module.direct:
+        branches.append(_normalized_layer(builder, source, f"{name}_1x1", module.direct, 1))
+    narrow = _normalized_layer(builder, source, f"{name}_3x3_reduce", module.reduce3, 1)
+    branches.append(_normalized_layer(builder, narrow, f"{name}_3x3", module.wide3, 3, stride))
+    narrow = _normalized_layer(builder, source, f"{name}_double_reduce", module.reduce5, 1)
+    middle = _normalized_layer(builder, narrow, f"{name}_double_a", module.wide5, 3)
+    branches.append(_normalized_layer(builder, middle, f"{name}_double_b", module.wide5, 3, stride))
+    if module.direct:
+        pooling = op.Pooling(function=module.pooling, window=blocks.centred(3))
+        pooled = builder.add(pooling, source, name=f"{name}_pool")
+        branches.append(_normalized_layer(builder, pooled, f"{name}_projection", module.pooled, 1))
+    else:
+        branches.append(_pooled(builder, source, f"{name}_pool"))
+    return builder.add(op.Concatenation(), *branches, name=name)
 
 
 FIRES = (  # number, squeeze filters, filters of each expand layer

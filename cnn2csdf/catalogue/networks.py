@@ -21,6 +21,7 @@ _HOMES = {  # the module of this folder in which the builder stands
     "densenet121": "concatenating",
     "efficientnet_b0": "efficientnet",
     "googlenet": "concatenating",
+    "inception_v2": "concatenating",
     "keyword_spotting": "embedded",
     "mobilenet_v1": "embedded",
     "mobilenet_v2": "embedded",

@@ -11,7 +11,9 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators import Input
+from cnn2csdf.operators.moves import in_dims
 from cnn2csdf.part import HeldRows, Part, Reader, Types
+from cnn2csdf.quantized_layers import goes_by_table
 from cnn2csdf.weights import Array, Model
 from csdf.arguments import public
 from csdf.errors import ExecutionError
@@ -92,6 +94,9 @@ def checked_frame(network: Network, frame: Mapping[str, Array]) -> dict[str, Arr
             listed = ", ".join(repr(name) for name in frame) or "nothing"
             raise ExecutionError(f"the frame has no input {layer.name!r}, only {listed}")
         array = np.asarray(frame[layer.name], layer.array_type)
+        operator = layer.operator
+        if isinstance(operator, Input) and array.shape == operator.file_dims:
+            array = in_dims(array.reshape(-1), layer.shape.dims)
         if array.shape != layer.shape.dims:
             raise ExecutionError(
                 f"input {layer.name!r} of shape {array.shape}, expected {layer.shape.dims}"
@@ -175,6 +180,9 @@ def computation(model: Model, layer: Layer) -> Computation:
         types = None
         if result is not None or any(given):
             # what comes in at an input layer is what goes out
-            types = Types(tuple(given) or (result,), result, known)
+            is_last = not goes_by_table(layer) or place + 1 == len(layer.epilogue)
+            if place >= 0 and goes_by_table(layer):
+                given = [None]
+            types = Types(tuple(given) or (result,), result if is_last else None, known)
         steps.append(Step(operator, own, types))
     return Computation(shape=layer.shape, own=steps[0], epilogue=tuple(steps[1:]))

@@ -1,7 +1,8 @@
 """Arithmetic of two quantised tensors, bit by bit as TensorFlow Lite Micro computes it.
 
 Described from tensorflow/tflite-micro, tensorflow/lite/micro/kernels: add_common.cc, sub_common.cc,
-mul_common.cc, div.cc, maximum_minimum.cc, and tensorflow/lite/kernels/internal/reference.
+mul_common.cc, div.cc, maximum_minimum.cc, squared_difference.cc, and
+tensorflow/lite/kernels/internal/reference.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from cnn2csdf.integers import (
 )
 
 SUM_BITS = {Element.INT8: 20, Element.INT16: 15}  # room for fractions while operands are added
+SQUARED_BITS = 7  # the same while a difference is squared
 
 Operands = Sequence[Array]
 Types = Sequence[Quantization]
@@ -51,6 +53,22 @@ def _multiplied(operands: Operands, given: Types, result: Quantization) -> Array
     return stored(rescaled(left * right, *multiplier(ratio)), result)
 
 
+def _squared_difference(operands: Operands, given: Types, result: Quantization) -> Array:
+    """Both operands with seven more bits, in steps of twice the larger scale, and their square."""
+    step = 2 * max(one.scale for one in given)
+    first, second = (
+        rescaled(values << SQUARED_BITS, *multiplier(one.scale / step))
+        for values, one in zip(_centred(operands, given), given, strict=True)
+    )
+    ratio = squared_ratio(step, result)
+    return stored(rescaled((first - second) ** 2, *multiplier(ratio)), result)
+
+
+def squared_ratio(step: float, result: Quantization) -> float:
+    """Return what a square of steps is worth in steps of the result, divided in single precision."""
+    return step * step / float(np.float32(2 ** (2 * SQUARED_BITS)) * np.float32(result.scale))
+
+
 def _divided(operands: Operands, given: Types, result: Quantization) -> Array:
     """The reciprocal in fixed point, times the dividend with as many bits as have room."""
     left, right = _centred(operands, given)
@@ -67,6 +85,7 @@ def _divided(operands: Operands, given: Types, result: Quantization) -> Array:
 IN_INTEGERS: Mapping[str, Callable[[Operands, Types, Quantization], Array]] = {
     "add": _added,
     "subtract": partial(_added, sign=-1),
+    "squared difference": _squared_difference,
     "multiply": _multiplied,
     "divide": _divided,
     "maximum": lambda operands, _given, _result: np.maximum(*operands),  # compared as stored

@@ -14,11 +14,11 @@ from cnn2csdf.fixed_point.functions import (
     reciprocal_table,
     sigmoid_table,
 )
-from cnn2csdf.fixed_point.single_precision import POWERS
+from cnn2csdf.fixed_point.single_precision import POWERS, product_factors
 from cnn2csdf.integers import channel_ratios, multipliers
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import layer_parameter_bytes, parameter_bytes, parameter_shapes
-from cnn2csdf.quantized_layers import stores_integers
+from cnn2csdf.quantized_layers import goes_by_table, stores_integers
 from csdf.units import bytes_in_words
 
 SINGLE_BYTES = 4
@@ -40,16 +40,25 @@ def flash_bytes(network: Network, number_bytes: int | None = None) -> int:
         chain = (layer.operator, *layer.epilogue)
         is_summed = isinstance(layer.operator, op.IntegerConvolution | op.IntegerProduct)
         is_float = layer.quantization is None and not is_summed  # whatever the file has
+        if goes_by_table(layer):
+            continue
         for role, dims in parameter_shapes(layer, network.input_shapes(layer)).items():
             place, _, kind = role.rpartition(".")
             operator = chain[int(place) + 1 if place else 0]
             stored = layer.stored_as(role)
             each = stored.element.bytes if stored.element.is_integer else SINGLE_BYTES
+            each = SINGLE_BYTES if _stays_real(operator, layer) else each
             size = _elements_in_c(operator, kind, layer, prod(dims))
             size *= SINGLE_BYTES if is_float else each
             key = stored.name or (layer.name, role)
             found[key] = max(found.get(key, 0), size)
     return sum(found.values()) + rescaling_bytes(network) + _bytes_of_beginnings(network)
+
+
+def _stays_real(operator: op.Operator, layer: Layer) -> bool:
+    """Whether C has trained numbers of a layer of integers in single precision."""
+    is_single = layer.quantization is not None and not layer.quantization.is_fixed_point
+    return is_single and isinstance(operator, op.LayerNormalization | op.Elementwise)
 
 
 def and_in_flash(parameters: int, stored: int) -> str:
@@ -111,7 +120,7 @@ def sum_ratios(layer: Layer, given: Quantization, result: Quantization) -> list[
     match layer.operator:
         case op.Convolution(filters=filters):
             weights = layer.stored_as("kernel").quantization
-        case op.FullyConnected(units=filters):
+        case op.FullyConnected(units=filters) | op.MatrixProduct(units=int(filters)):
             weights = layer.stored_as("matrix").quantization
         case _:
             return None
@@ -127,6 +136,9 @@ def _sizes(layer: Layer, given: Quantization, result: Quantization) -> dict[obje
     curve of an LSTM. In single precision a factor takes 32 bits, and a softmax has a table of powers.
     """
     operator = layer.operator
+    if goes_by_table(layer):
+        names = tuple(one.name for one in layer.stored)
+        return {(operator, layer.epilogue, given, result, names): TABLE_BYTES}
     if isinstance(operator, op.Activation) and given.element is Element.INT16:
         return {}
     if isinstance(operator, op.Activation):
@@ -141,7 +153,7 @@ def _sizes(layer: Layer, given: Quantization, result: Quantization) -> dict[obje
     if isinstance(operator, op.Softmax) and not result.is_fixed_point:
         return {(operator, given.scale): POWERS * 4}
     ratios = sum_ratios(layer, given, result)
-    if ratios is None:
+    if ratios is None or (isinstance(operator, op.MatrixProduct) and not result.is_fixed_point):
         return {}
     if not result.is_fixed_point:
         factors = np.array(ratios, np.float32)
@@ -177,6 +189,19 @@ def _sizes_in_single(network: Network, layer: Layer, result: Quantization) -> di
         factors = shape.channels if shape.is_map else shape.elements
         return {layer.name: 8 * factors - trained}
     sources = {network.layer(name).quantization for name in layer.inputs}
+    if isinstance(layer.operator, op.Convolution) and layer.operator.block is not None:
+        types = layer.stored_as("kernel").quantization
+        steps = np.array(() if types is None else types.scales, np.float32)
+        return {steps.tobytes(): steps.nbytes} if len(steps) > 1 else {}
+    if isinstance(layer.operator, op.MatrixProduct):
+        kinds = [network.layer(name).quantization for name in layer.inputs]
+        match (*kinds, layer.stored_as("matrix").quantization)[:2]:
+            case (Quantization() as first, Quantization() as second):
+                numbers = product_factors(first, second, result)
+            case _:
+                return {}
+        found = [each.astype(np.float32) for each in numbers]
+        return {each.tobytes(): each.nbytes for each in found}
     if not (is_choice(layer.operator) or isinstance(layer.operator, op.Conversion)):
         return {}
     if result.element.bytes > 1:  # computed, without a table
@@ -198,6 +223,8 @@ def _elements_in_c(operator: op.Operator, role: str, layer: Layer, elements: int
             return elements if shape.is_map else shape.elements
         case op.Activation(function="prelu"):
             return elements if shape.is_map else shape.elements
+        case op.Elementwise() if role == "constant" and operator is layer.operator:
+            return elements
         case op.Elementwise() | op.Choice():
             return elements if len(shape.dims) == 3 or elements == 1 else shape.elements
     return elements

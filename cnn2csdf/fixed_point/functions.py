@@ -174,6 +174,43 @@ def _hard_swish(values: Array, given: Quantization, result: Quantization) -> Arr
     return stored(divided_by_power(shortened, max(-shift, 0)), result)
 
 
+ROOT_BITS = 20  # by which an inverse root is shifted, so that it has bits behind the point
+
+
+def _inverse_root(value: int) -> tuple[int, int]:
+    """1 / sqrt(value) as a 31-bit integer and an exponent, for a whole number from 1 on.
+
+    Five Newton steps in fixed point with three bits before the point.
+    """
+    if value == 1:
+        return LARGEST, 0
+    pairs = (32 - value.bit_length() - 1) // 2 - 1  # of bits, by which there is room above
+    right = 11 - pairs
+    operand = np.int64(value << 2 * pairs) >> 1
+    half, found = divided_by_power(operand, 1), np.full((), 2**28, np.int64)
+    for _ in range(5):
+        cube = _exponentials_saturated(high_product(high_product(found, found), found) * 2**6)
+        step = high_product(3 * 2**27, found) - high_product(half, cube)
+        found = _exponentials_saturated(step * 2**3)
+    integer = int(high_product(found, 1518500250))  # sqrt(1 / 2)
+    return (integer << -right, 0) if right < 0 else (integer, -right)
+
+
+def _reciprocal_root(values: Array, given: Quantization, result: Quantization) -> Array:
+    """The runtime stops at a number below zero; here it counts as zero, whose result is the largest."""
+    single = np.float32
+    scales = float(np.sqrt(single(given.scale)) * single(result.scale))
+    factor, power = multiplier(1 / scales)
+    whole, limits = centred(values, given), np.iinfo(given.element.value)
+    found = np.full(int(whole.max(initial=0)) + 1, limits.max, np.int64)
+    for value in np.unique(whole[whole > 0]):
+        integer, exponent = _inverse_root(int(value))
+        root = rescaled(1, integer, exponent + ROOT_BITS)
+        found[value] = stored(rescaled(root, factor, power - ROOT_BITS), result)
+    table: Array = found[np.maximum(whole, 0)].astype(result.element.value)
+    return table
+
+
 FUNCTIONS: dict[str, Function] = {
     "abs": _absolute,
     "clip": _clip,
@@ -181,6 +218,7 @@ FUNCTIONS: dict[str, Function] = {
     "hard swish": _hard_swish,
     "leaky relu": _leaky_relu,
     "relu": _relu,
+    "rsqrt": _reciprocal_root,
     "sigmoid": _sigmoid,
     "tanh": _hyperbolic_tangent,
 }

@@ -1,8 +1,13 @@
-"""Means and softmax of quantised integers in single precision, whatever order they are summed in.
+"""Quantised integers in single precision: means, softmax, products of matrices, normalisations.
 
 What ONNX Runtime adds up as integers, or looks up in a table, is added up as integers here: a sum
 of real numbers would depend on the order of the rows. One rounding to single precision follows,
 then operations that IEEE 754 defines to the last bit.
+
+A product of matrices that were made real is summed as integers as well, and only where rounding in
+between might lead to another integer it is summed as the runtime does: with fused multiply-adds, in
+blocks of columns. The bound is that of Higham, Accuracy and Stability of Numerical Algorithms, 3.1.
+Read from microsoft/onnxruntime, onnxruntime/core/mlas/lib (sgemm.cpp), and compared with it.
 """
 
 from __future__ import annotations
@@ -42,3 +47,129 @@ def shares(
     powers = power_table(given.scale)[values.max(axis=tuple(axes), keepdims=True) - values]
     sums = powers.sum(axis=tuple(axes), keepdims=True)
     return quantized(powers.astype(np.float32) / sums.astype(np.float32), result)
+
+
+UNIT_ROUNDOFF = 2.0**-24
+FEW = 10  # roundings beside those of the sum: of operands, bias, scales and the result
+STRIDE = 128  # rows and columns of a block of the second matrix, where neither is few
+
+
+def columns_at_once(columns: int, results: int) -> int:
+    """Return how many products are summed before the sum is added to those of earlier columns.
+
+    columns: those of the first matrix; results: those of the second.
+    """
+    block, width = STRIDE, STRIDE
+    while results < columns and width > 16 and width >= 2 * results:
+        block, width = 2 * block, width // 2
+    return block
+
+
+def fused(left: Array, right: Array, added: Array) -> Array:
+    """Return left * right + added, rounded once to single precision.
+
+    The product is exact in double precision; the sum there is rounded to odd, so that rounding it
+    again does no harm (Boldo, Melquiond, Emulation of FMA and Correctly Rounded Sums, 2008).
+    """
+    product, other = left.astype(np.float64) * right, added.astype(np.float64)
+    total = product + other
+    back = total - product
+    error = (product - (total - back)) + (other - back)
+    toward = np.where(error > 0, np.inf, -np.inf)
+    is_even = (total.view(np.int64) & 1) == 0
+    odd: Array = np.where((error != 0) & is_even, np.nextafter(total, toward), total)
+    return odd.astype(np.float32)
+
+
+def products_in_order(left: Array, right: Array, bias: Array | None, block: int) -> Array:
+    """Return the sum of products of each row of both, as the runtime rounds it.
+
+    left, right: (sums, columns) in single precision. block: columns that are summed at once.
+    """
+    columns, found = left.shape[1], np.zeros(0, np.float32)
+    for first in range(0, columns, block):
+        total = np.zeros(len(left), np.float32)
+        for column in range(first, min(first + block, columns)):
+            total = fused(left[:, column], right[:, column], total)
+        if first:
+            total = found + total
+        elif bias is not None:
+            total = total + bias
+        found = total
+    return found
+
+
+def product_factors(
+    given: Quantization, factors: Quantization, result: Quantization
+) -> tuple[Array, Array]:
+    """Return what one of the second factors is worth, and one of a sum in steps of the result.
+
+    For each column, or for all; in double precision.
+    """
+    steps = np.array(factors.scales)
+    return steps, given.scale * steps / result.scale
+
+
+def multiplied(
+    left: Array,
+    right: Array,
+    bias: Array | None,
+    types: Sequence[Quantization],
+    block: int | None = None,
+) -> Array:
+    """Return the product of matrices in the last two axes, as stored.
+
+    left, right: integers without zero points, in double precision. bias: integers, one for each
+    column. types: of both, and of the result. block: columns that the runtime sums at once, by default
+    as for these matrices.
+    """
+    given, factors, result = types
+    scales, ratio = product_factors(given, factors, result)
+    sums = np.matmul(left, right) + (0 if bias is None else bias)
+    values = sums * ratio
+    sizes = np.abs(left).sum(axis=-1, keepdims=True) * np.abs(right).max(initial=0)
+    sizes = sizes + (0 if bias is None else np.abs(bias))
+    error = (left.shape[-1] + FEW) * UNIT_ROUNDOFF * ratio * sizes
+    found = stored(np.rint(values).astype(np.int64), result)
+    places = np.nonzero(np.rint(values - error) != np.rint(values + error))
+    if places[0].size:
+        *batch, row, column = places
+        rows = np.broadcast_to(left, (*sums.shape[:-1], left.shape[-1]))[(*batch, row)]
+        turned = np.swapaxes(right, -1, -2)
+        columns = np.broadcast_to(turned, (*sums.shape[:-2], *turned.shape[-2:]))[(*batch, column)]
+        step, steps = np.float32(given.scale), scales.astype(np.float32)
+        steps = np.broadcast_to(steps, sums.shape[-1:])[column]
+        added = None if bias is None else bias[column].astype(np.float32) * (step * steps)
+        real = products_in_order(
+            rows.astype(np.float32) * step,
+            columns.astype(np.float32) * steps[:, None],
+            added,
+            block or columns_at_once(left.shape[-1], sums.shape[-1]),
+        )
+        found[places] = quantized(real, result)
+    return found
+
+
+LANES = 8  # partial sums that are added up at the end, halves to halves
+
+
+def standardised(values: Array, scale: Array, shift: Array | None, epsilon: float) -> Array:
+    """Return real numbers with mean zero and variance one along the last axis, scaled and shifted.
+
+    In single precision but for the sum of the mean.
+    """
+    count, single = values.shape[-1], np.float32
+    mean = values.astype(np.float64).sum(axis=-1, keepdims=True) / count
+    apart = values - mean.astype(np.float32)
+    padded = np.zeros((*apart.shape[:-1], -(-count // LANES) * LANES), np.float32)
+    padded[..., :count] = apart
+    sums = np.zeros((*apart.shape[:-1], LANES), np.float32)
+    for first in range(0, count, LANES):
+        piece = padded[..., first : first + LANES]
+        sums = fused(piece, piece, sums)
+    while sums.shape[-1] > 1:
+        half = sums.shape[-1] // 2
+        sums = sums[..., :half] + sums[..., half:]
+    inverse = single(1) / np.sqrt(sums / single(count) + single(epsilon))
+    found: Array = apart * inverse * scale
+    return found if shift is None else found + shift

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isclose, prod, sqrt
+from math import isclose, pi, prod, sqrt
 from typing import Any
 
 import onnx
@@ -137,8 +137,8 @@ def gated_activation(node: Node, context: Context) -> Node | None:
     return None
 
 
-def error_function_gelu(node: Node, context: Context) -> Node | None:
-    """The product of x, 0.5 and 1 + erf(x / sqrt 2), in any order."""
+def gelu(node: Node, context: Context) -> Node | None:
+    """The product of x, 0.5 and 1 + erf(x / sqrt 2) or its approximation by tanh, in any order."""
     factors: list[str] = []  # of a product of three, by two nodes
     for source, other in (node.inputs, node.inputs[::-1]):
         inner = context.behind(source, "Mul")
@@ -149,16 +149,95 @@ def error_function_gelu(node: Node, context: Context) -> Node | None:
     if len(halves) != 1 or len(others) != 2:
         return None
     for source, gate in (others, others[::-1]):
-        if _scaled_error_function(gate, context) == source:
+        addition = context.behind(gate, "Add")
+        summands = None if addition is None else context.operands(addition)
+        if summands is None or summands[1] != 1:
+            continue
+        if _scaled_error_function(summands[0], context) == source:
             return _one(node, "Gelu", source)
+        if _is_tanh_of_cubic(summands[0], source, context):
+            return _one(node, "Gelu", source, approximate="tanh")
     return None
 
 
-def _scaled_error_function(gate: str, context: Context) -> str | None:
-    """The x of 1 + erf(x / sqrt 2)."""
-    addition = context.behind(gate, "Add")
-    summands = None if addition is None else context.operands(addition)
-    erf = None if summands is None or summands[1] != 1 else context.behind(summands[0], "Erf")
+def _is_tanh_of_cubic(tensor: str, source: str, context: Context) -> bool:
+    """Whether a tensor is tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3))."""
+    tanh = context.behind(tensor, "Tanh")
+    inner = None if tanh is None else _times(tanh.inputs[0], sqrt(2 / pi), context)
+    addition = None if inner is None else context.behind(inner, "Add")
+    if addition is None or source not in addition.inputs:
+        return False
+    other = addition.inputs[addition.inputs[0] == source]
+    cube = _times(other, 0.044715, context)
+    power = None if cube is None else context.behind(cube, "Pow", "Mul")
+    if power is None:
+        return False
+    if power.op_type == "Pow":
+        return power.inputs[0] == source and context.scalar(power.inputs[1]) == 3
+    square = next((one for one in power.inputs if one != source), source)
+    of_square = context.behind(square, "Mul")
+    return source in power.inputs and of_square is not None and set(of_square.inputs) == {source}
+
+
+def _times(tensor: str, factor: float, context: Context) -> str | None:
+    """The factor beside a constant of about that size."""
+    product = context.behind(tensor, "Mul")
+    operands = None if product is None else context.operands(product)
+    is_close = operands is not None and isclose(operands[1], factor, rel_tol=TOLERANCE)
+    return operands[0] if operands is not None and is_close else None
+
+
+def layer_normalization(node: Node, context: Context) -> Node | None:
+    """A tensor less its mean, over its deviation along the last axes, scaled and shifted."""
+    for scaled, shift in (node.inputs, node.inputs[::-1]):
+        product = context.behind(scaled, "Mul")
+        if product is None or not context.values.is_static(shift):
+            continue
+        for standard, scale in (product.inputs, product.inputs[::-1]):
+            found = _standardised(standard, context) if context.values.is_static(scale) else None
+            if found is not None:
+                source, axis, epsilon = found
+                names = (source, scale, shift)
+                rank = len(context.values.dims(source)) - axis
+                if any(len(context.values.dims(one)) > rank for one in (scale, shift)):
+                    continue
+                return _one(node, "LayerNormalization", *names, axis=axis, epsilon=epsilon)
+    return None
+
+
+def _standardised(tensor: str, context: Context) -> tuple[str, int, float] | None:
+    """The tensor that is standardised, from which axis on, and what is added to its variance."""
+    division = context.behind(tensor, "Div")
+    root = None if division is None else context.behind(division.inputs[1], "Sqrt")
+    addition = None if root is None else context.behind(root.inputs[0], "Add")
+    variance = None if addition is None else context.operands(addition)
+    mean = None if variance is None else context.behind(variance[0], "ReduceMean")
+    square = None if mean is None else context.behind(mean.inputs[0], "Pow", "Mul")
+    if division is None or variance is None or mean is None or square is None:
+        return None
+    apart = [context.writers.get(one) for one in (division.inputs[0], square.inputs[0])]
+    is_square = square.inputs[1] == square.inputs[0] or context.scalar(square.inputs[1]) == 2
+    if any(one is None or one.op_type != "Sub" or one.domain for one in apart) or not is_square:
+        return None
+    first, second = (one for one in apart if one is not None)
+    means = [context.writers.get(one.inputs[1]) for one in (first, second)]
+    source, rank = first.inputs[0], len(context.values.dims(first.inputs[0]))
+    axes = {_listed(one, context, rank) for one in (mean, *means) if one is not None}
+    is_mean = all(
+        one is not None and one.op_type == "ReduceMean" and one.inputs[0] == source for one in means
+    )
+    keeps = all(one is not None and one.integer("keepdims", 1) for one in (mean, *means))
+    if not (is_mean and keeps) or second.inputs[0] != source or len(axes) != 1:
+        return None
+    (along,) = axes
+    if not along or sorted(along) != list(range(min(along), rank)) or min(along) == 0:
+        return None
+    return source, min(along), variance[1]
+
+
+def _scaled_error_function(tensor: str, context: Context) -> str | None:
+    """The x of erf(x / sqrt 2)."""
+    erf = context.behind(tensor, "Erf")
     scaling = None if erf is None else context.behind(erf.inputs[0], "Div", "Mul")
     operands = None if scaling is None else context.operands(scaling)
     if scaling is None or operands is None or scaling.inputs[0] != operands[0]:
@@ -217,8 +296,8 @@ def _listed(node: Node, context: Context, rank: int) -> tuple[int, ...] | None:
 
 
 PATTERNS: Mapping[str, tuple[Pattern, ...]] = {
-    "Add": (bias_addition,),
-    "Mul": (gated_activation, error_function_gelu),
+    "Add": (bias_addition, layer_normalization),
+    "Mul": (gated_activation, gelu),
     "Reshape": (channel_shuffle,),
     **dict.fromkeys(STACKED, (stacked_reduction,)),
 }

@@ -16,6 +16,7 @@ from functools import partial
 import onnx
 from onnx import helper
 
+from cnn2csdf.onnx_files.attention import attention_nodes
 from cnn2csdf.onnx_files.conversion import (
     dynamic,
     elementwise,
@@ -125,6 +126,10 @@ def learned(
         node = waiting.pop()
         if node.op_type == "If" and not node.domain and values.is_static(node.required(0)):
             waiting += reversed(chosen_branch(node, values, opsets))
+            continue
+        is_known = lost.isdisjoint(node.inputs)
+        if node.op_type == "Attention" and not node.domain and is_known:
+            waiting += reversed(attention_nodes(node, values))
             continue
         found.append(node)
         if not lost.isdisjoint(node.inputs):

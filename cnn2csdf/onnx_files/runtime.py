@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from cnn2csdf.network import Network
+from cnn2csdf.operators import Input
+from cnn2csdf.operators.moves import as_it_lies
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
 
@@ -29,7 +31,7 @@ def runtime_outputs(
     """
     try:
         session = exact_session(path)
-        found = [session.run(None, _given(session, frame)) for frame in frames]
+        found = [session.run(None, _given(session, network, frame)) for frame in frames]
     except Exception as error:  # noqa: BLE001 (the runtime has no base class of its own)
         line = str(error).strip().partition("\n")[0] or type(error).__name__
         raise ExecutionError(f"ONNX Runtime cannot run {path}: {line}") from None
@@ -60,8 +62,13 @@ def exact_session(model: str | bytes) -> Any:
         return runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-def _given(session: Any, frame: Mapping[str, Array]) -> dict[str, Array]:
+def _given(session: Any, network: Network, frame: Mapping[str, Array]) -> dict[str, Array]:
     given = {}
+    frame = {**frame}
+    for layer in network.inputs:
+        match layer.operator:
+            case Input(file_dims=tuple(file_dims)):
+                frame[layer.name] = as_it_lies(frame[layer.name]).reshape(file_dims)
     for one in session.get_inputs():
         name = one.type.removeprefix("tensor(").removesuffix(")")
         dtype = np.dtype({"float": "float32", "double": "float64"}.get(name, name))

@@ -23,6 +23,7 @@ from cnn2csdf.network import Layer, Shape
 from cnn2csdf.onnx_files.conversion import elementwise, normalizations, windows
 from cnn2csdf.onnx_files.model_file import LARGEST_MESSAGE_BYTES
 from cnn2csdf.operators.operator import Constants, constant_role
+from cnn2csdf.shape import Dims
 from cnn2csdf.weights import Array, Model
 from csdf.errors import InvalidNetwork
 from csdf.names import free_name
@@ -55,8 +56,12 @@ def onnx_bytes(model: Model) -> bytes:
     for layer in model.network.outputs:
         source = layer.inputs[0]
         is_input = isinstance(model.network.layer(source).operator, op.Input)
-        if tensors[source] == source and not is_input:
+        is_seen = isinstance(layer.operator, op.Output) and layer.operator.dims is not None
+        if tensors[source] == source and not (is_input or is_seen):
             tensors[source] = layer.name
+    for layer in model.network.inputs:
+        if isinstance(layer.operator, op.Input) and layer.operator.file_dims is not None:
+            tensors[layer.name] = free_name(f"{layer.name} rows", tensors)
     for layer in model.network.layers:
         inputs = model.network.input_shapes(layer)
         try:
@@ -64,7 +69,7 @@ def onnx_bytes(model: Model) -> bytes:
         except InvalidNetwork as error:
             raise InvalidNetwork(f"layer {layer.name!r}: {error}") from None
     read, found = (
-        [helper.make_tensor_value_info(one.name, FLOAT, (1, *one.shape.dims)) for one in layers]
+        [helper.make_tensor_value_info(one.name, FLOAT, (1, *_file_dims(one))) for one in layers]
         for layers in (model.network.inputs, model.network.outputs)
     )
     constants = [numpy_helper.from_array(one, name) for name, one in drawing.constants.items()]
@@ -76,6 +81,12 @@ def onnx_bytes(model: Model) -> bytes:
         producer_name="cnn2csdf",
     )
     return bytes(written.SerializeToString(deterministic=True))
+
+
+def _file_dims(layer: Layer) -> Dims:
+    """The dims in which an input comes or an output goes."""
+    given = layer.operator.file_dims if isinstance(layer.operator, op.Input) else None
+    return given or layer.shape.dims
 
 
 Constant = tuple[str, NDArray[Any]]  # its role, its value
@@ -99,6 +110,8 @@ class Node:
     order: tuple[int, ...] | None = None
     output: int = 0
     outputs: int = 1
+    starts: bool = False
+    joins: bool = False
 
 
 Nodes = list[Node]
@@ -159,9 +172,21 @@ class _Drawing:
         """Add the nodes of a layer. Raises InvalidNetwork for an operator that ONNX lacks."""
         read = [tensors[source] for source in layer.inputs]
         if isinstance(layer.operator, op.Input):
+            if layer.operator.file_dims is not None:
+                given = Shape(dims=layer.operator.file_dims)
+                self._add(
+                    _seen_as(given, layer.shape.dims),
+                    [layer.name],
+                    tensors[layer.name],
+                    f"{layer.name} seen",
+                    {},
+                )
             return
         if isinstance(layer.operator, op.Output):
-            if read[0] != layer.name:
+            if layer.operator.dims is not None:
+                nodes = _seen_as(inputs[0], layer.operator.dims)
+                self._add(nodes, read, layer.name, f"{layer.name} seen", {})
+            elif read[0] != layer.name:
                 copy = self._free_name(f"{layer.name} copy")
                 self.nodes.append(helper.make_node("Identity", read, [layer.name], name=copy))
             return
@@ -202,7 +227,8 @@ class _Drawing:
             is_last = place == len(nodes) - 1
             everything = range(len(inputs)) if place == 0 else ()
             reads = everything if one.reads is None else one.reads
-            tensors = [*current, *(inputs[index] for index in reads)]
+            before = [] if one.starts else current if one.joins else current[-1:]
+            tensors = [*before, *(inputs[index] for index in reads)]
             constants = []
             for constant in one.constants:
                 role, value = constant or ("", NOTHING)
@@ -214,15 +240,16 @@ class _Drawing:
                 self.constants[constants[-1]] = value
                 self._shared[key] = constants[-1]
             called = name if is_last else self._free_name(f"{name} {one.op_type.lower()}")
-            current = [target if is_last else called]
+            left = current[: len(current) - len(before)]
+            current = [*left, target if is_last else called]
             read = [*tensors, *constants]
             others = [index for index in range(one.outputs) if index != one.output]
-            unread = {index: self._free_name(f"{current[0]} {index}") for index in others}
+            unread = {index: self._free_name(f"{current[-1]} {index}") for index in others}
             self.nodes.append(
                 helper.make_node(
                     one.op_type,
                     read if one.order is None else [read[index] for index in one.order],
-                    [unread.get(index, current[0]) for index in range(one.outputs)],
+                    [unread.get(index, current[-1]) for index in range(one.outputs)],
                     name=called,
                     **one.attributes,
                 )
@@ -281,6 +308,8 @@ def _activation(operator: op.Activation, operands: _Operands) -> Nodes:
             return [node("Gelu")]
         case "gelu tanh":
             return [node("Gelu", approximate="tanh")]
+        case "rsqrt":
+            return [node("Sqrt"), node("Reciprocal")]
         case "truncate":
             return [_cast(INTEGER), _cast(FLOAT)]
         case "is not zero":
@@ -306,6 +335,9 @@ def _activation(operator: op.Activation, operands: _Operands) -> Nodes:
 
 def _elementwise(operator: op.Elementwise, operands: _Operands) -> Nodes:
     function, count = operator.function, len(operands.inputs)
+    if function == "squared difference":
+        difference = _elementwise(replace(operator, function="subtract"), operands)
+        return [*difference, node("Pow", ("exponent", np.array(2, np.float32)))]
     constants = [(role, operands.with_batch(one)) for role, one in operands.trained()]
     first = operator.constant_first
     order = (1, 0) if first and constants else None
@@ -562,8 +594,65 @@ def _fully_connected(_: op.FullyConnected, operands: _Operands) -> Nodes:
     return [*([] if is_vector else [node("Flatten")]), node("Gemm", *operands.trained(), transB=1)]
 
 
+def _matrix_product(_: op.MatrixProduct, operands: _Operands) -> Nodes:
+    trained = operands.trained()
+    return [node("MatMul", *trained[:1]), *(node("Add", bias) for bias in trained[1:])]
+
+
+TO_PLACES, TO_MAP = (0, 2, 3, 1), (0, 3, 1, 2)  # of a map: its channels behind, and in front again
+
+
+def _turned(*order: int) -> Node:
+    return node("Transpose", perm=order)
+
+
+def _seen_as(source: Shape, dims: Sequence[int]) -> Nodes:
+    """The elements of a tensor, a map place by place, under other dims."""
+    nodes = [_turned(*TO_PLACES)] if source.is_map else []
+    if len(dims) != 3:
+        return [*nodes, _reshaped(dims)]
+    return [*nodes, _reshaped((dims[1], dims[2], dims[0])), _turned(*TO_MAP)]
+
+
+def _layer_normalization(operator: op.LayerNormalization, operands: _Operands) -> Nodes:
+    if operator.last is None:
+        return _plain("LayerNormalization", axis="axis", epsilon="epsilon")(operator, operands)
+    if (operator.axis, operator.last) != (0, 0):
+        raise InvalidNetwork(f"a normalisation over the axes {operator.axis} to {operator.last}")
+    inner = node("LayerNormalization", *operands.trained(), axis=-1, epsilon=operator.epsilon)
+    return [_turned(*TO_PLACES), inner, _turned(*TO_MAP)]
+
+
+def _place_order(operator: op.PlaceOrder, operands: _Operands) -> Nodes:
+    channels = operands.output.channels
+    order = (0, 1, *(axis + 2 for axis in operator.permutation))
+    return [
+        _reshaped((channels, *operator.sizes)),
+        _turned(*order),
+        _reshaped(operands.output.dims),
+    ]
+
+
+def _attention(operator: op.AttentionProduct, operands: _Operands) -> Nodes:
+    """Both operands as heads x groups x tokens x numbers of a head, multiplied as matrices."""
+    heads, groups, nodes = operator.heads, operator.groups, Nodes()
+    for index, shape in enumerate(operands.inputs):
+        channels, rows, width = shape.dims
+        inner = channels * width // heads
+        cut = node("Reshape", _integers("dims", 1, heads, inner, rows), reads=(index,))
+        turned = node("Transpose", reads=(index,), perm=(0, 3, 1, 2))
+        begin = turned if width == heads else cut
+        nodes += [replace(begin, starts=index > 0), _turned(0, 1, 3, 2)]
+        nodes += [_reshaped((heads, groups, rows // groups, inner))]
+        nodes += [_turned(0, 1, 2, 4, 3)] if index and operator.gives == "scores" else []
+    channels, rows, _ = operands.output.dims
+    nodes += [replace(node("MatMul"), joins=True), _reshaped((heads, rows, channels))]
+    return [*nodes, _turned(0, 3, 2, 1)]
+
+
 _WRITERS: Mapping[type, Writer] = {
     op.Activation: _activation,
+    op.AttentionProduct: _attention,
     op.BatchNormalization: _plain("BatchNormalization", epsilon="epsilon"),
     op.ChannelShuffle: _channel_shuffle,
     op.Choice: _choice,
@@ -578,12 +667,13 @@ _WRITERS: Mapping[type, Writer] = {
     op.GlobalPooling: lambda one, _: [node(f"Global{one.function.capitalize()}Pool")],
     op.Identity: lambda one, _: [node("Dropout" if one.kind == "dropout" else "Identity")],
     op.InstanceNormalization: _plain("InstanceNormalization", epsilon="epsilon"),
-    op.LayerNormalization: _plain("LayerNormalization", axis="axis", epsilon="epsilon"),
+    op.LayerNormalization: _layer_normalization,
     op.LocalResponseNormalization: _plain(
         "LRN", size="size", alpha="alpha", beta="beta", bias="bias"
     ),
-    op.MatrixProduct: _plain("MatMul"),
+    op.MatrixProduct: _matrix_product,
     op.Pad: lambda one, _: [_padding(one.padding, mode=one.mode, value=one.value)],
+    op.PlaceOrder: _place_order,
     op.Pooling: _pooling,
     op.Ranking: _ranking,
     op.Recurrence: _recurrence,
@@ -598,4 +688,5 @@ _WRITERS: Mapping[type, Writer] = {
     op.TensorProduct: _tensor_product,
     op.Transpose: lambda one, _: [node("Transpose", perm=[0, *(1 + at for at in one.permutation)])],
     op.TransposedConvolution: _transposed,
+    op.View: lambda one, operands: _seen_as(operands.inputs[0], one.dims),
 }

@@ -24,6 +24,7 @@ from cnn2csdf.operators.moves import Gather as Gather
 from cnn2csdf.operators.moves import Identity as Identity
 from cnn2csdf.operators.moves import Input as Input
 from cnn2csdf.operators.moves import Output as Output
+from cnn2csdf.operators.moves import PlaceOrder as PlaceOrder
 from cnn2csdf.operators.moves import Repeat as Repeat
 from cnn2csdf.operators.moves import Reshape as Reshape
 from cnn2csdf.operators.moves import Slice as Slice
@@ -39,6 +40,7 @@ from cnn2csdf.operators.normalizations import (
 )
 from cnn2csdf.operators.normalizations import Softmax as Softmax
 from cnn2csdf.operators.operator import Operator as Operator
+from cnn2csdf.operators.products import AttentionProduct as AttentionProduct
 from cnn2csdf.operators.products import DynamicQuantization as DynamicQuantization
 from cnn2csdf.operators.products import DynamicRange as DynamicRange
 from cnn2csdf.operators.products import FullyConnected as FullyConnected

@@ -91,6 +91,7 @@ _FUNCTIONS: dict[str, tuple[int, Callable[..., Array]]] = {  # name: how many pa
     "exp": (0, np.exp),
     "log": (0, np.log),
     "sqrt": (0, np.sqrt),
+    "rsqrt": (0, lambda values: 1 / np.sqrt(values)),
     "abs": (0, np.abs),
     "negative": (0, np.negative),
     "reciprocal": (0, np.reciprocal),

@@ -37,6 +37,7 @@ ELEMENTWISE: dict[str, Callable[[Sequence[Array]], Array]] = {
     "minimum": lambda operands: reduce(np.minimum, operands),
     "mean": lambda operands: reduce(np.add, operands) / np.float32(len(operands)),
     "power": lambda operands: reduce(np.power, operands),
+    "squared difference": lambda operands: np.square(np.subtract(*operands)),
     "greater": lambda operands: np.greater(*operands).astype(np.float32),
     "greater or equal": lambda operands: np.greater_equal(*operands).astype(np.float32),
     "less": lambda operands: np.less(*operands).astype(np.float32),
@@ -191,7 +192,10 @@ class Reduction(Operator):
             return self.computed(part)
         if not is_sum:
             return super(Reduction, self).computed_in_integers(part, types)
-        values = centred(whole_tensor(part.inputs[0]), given)
+        by_rows = self.rows_needed(0, [part.inputs[0].shape], part.shape) is not None
+        source = part.inputs[0]
+        read = source.rows(part.begin, part.end) if by_rows else whole_tensor(source)
+        values = centred(read, given)
         count = prod(values.shape[axis] for axis in self.axes)
         sums = values.sum(axis=self.axes, keepdims=self.keeps)
         if not result.is_fixed_point:
@@ -202,7 +206,7 @@ class Reduction(Operator):
                 shift = min(count.bit_length() - 1, 32, 31 + exponent)
                 integer, exponent = (integer << shift) // count, exponent - shift
             found = stored(rescaled(sums, integer, exponent), result)
-        return cut(found.reshape(part.shape.dims), part)
+        return found if by_rows else cut(found.reshape(part.shape.dims), part)
 
     def in_words(self) -> str:
         return f"reduce {self.function}"

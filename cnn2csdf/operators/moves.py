@@ -32,16 +32,20 @@ from cnn2csdf.operators.operator import (
     strided_row,
     trained_operands,
 )
-from cnn2csdf.part import Part, Types, same_rows
+from cnn2csdf.part import Part, Types, cut, same_rows, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork, counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input(Move):
-    """An input of the network: the frames come in here."""
+    """An input of the network: the frames come in here.
+
+    file_dims: of the frames, where their elements as they follow one another are those of the map.
+    """
 
     dims: Dims
+    file_dims: Dims | None = None
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         if inputs:
@@ -54,10 +58,23 @@ class Input(Move):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output(RowMove):
-    """An output of the network: the results go out here."""
+    """An output of the network: the results go out here.
+
+    dims: of what goes out, where it is a map whose elements go out as they follow one another.
+    """
+
+    dims: Dims | None = None
+
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        return only_input(self, inputs).dims if self.dims is None else self.dims
+
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
+        return same_row if self.dims is None else None
 
     def computed(self, part: Part) -> Array:
-        return same_rows(part)
+        if self.dims is None:
+            return same_rows(part)
+        return cut(in_dims(as_it_lies(whole_tensor(part.inputs[0])).reshape(-1), self.dims), part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,8 +285,49 @@ class View(Move):
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         return Reshape(dims=self.dims).output_dims(inputs)
 
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
+        """Return the rows that have the elements of a row, between two maps."""
+        if not (inputs[index].is_map and output.is_map):
+            return None
+        given, made = inputs[index].row_elements, output.row_elements
+        return lambda row: (row * made // given, ((row + 1) * made - 1) // given + 1)
+
     def formula(self, tensors: Sequence[Array], part: Part) -> Array:
-        return in_dims(as_it_lies(tensors[0]).reshape(-1), self.dims)
+        elements, source = as_it_lies(tensors[0]).reshape(-1), part.inputs[0].shape
+        if not (source.is_map and part.shape.is_map):
+            return in_dims(elements, self.dims)
+        made = part.shape.row_elements
+        first = part.begin * made % source.row_elements
+        wanted = elements[first : first + part.rows * made]
+        return in_dims(wanted, (part.shape.channels, part.rows, part.shape.width))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceOrder(Move):
+    """The places of a map in another order, each with its channels.
+
+    sizes: of the axes that number the places of the input, row by row; the places of the output are
+    numbered by the same axes in the order of `permutation`. height, width: of the output.
+    """
+
+    words = "reorder places"
+    sizes: Dims
+    permutation: tuple[int, ...]
+    height: int
+    width: int
+
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        channels, *places = map_dims(self, inputs)
+        is_order = sorted(self.permutation) == list(range(len(self.sizes)))
+        if not is_order or {prod(places), prod(self.sizes)} != {self.height * self.width}:
+            raise InvalidNetwork(
+                f"places {self.sizes} in the order {self.permutation} of {inputs[0]}"
+            )
+        return (channels, self.height, self.width)
+
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        axes = (0, *(axis + 1 for axis in self.permutation))
+        return tensors[0].reshape(-1, *self.sizes).transpose(axes)
 
 
 def as_it_lies(tensor: Array) -> Array:

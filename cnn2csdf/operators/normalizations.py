@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element
 from cnn2csdf.fixed_point.functions import short_softmax, softmax_of
-from cnn2csdf.fixed_point.single_precision import shares
+from cnn2csdf.fixed_point.single_precision import shares, standardised
+from cnn2csdf.integers import quantized, real
 from cnn2csdf.operators.operator import (
     RowByRow,
     RowsNeeded,
@@ -88,27 +90,59 @@ class InstanceNormalization(SameDims):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerNormalization(SameDims):
-    """The axes from `axis` on normalised by their own mean and variance, then scaled and shifted."""
+    """Axes normalised by their own mean and variance, then scaled and shifted.
+
+    They are those from `axis` to `last`, by default to the last of all.
+    """
 
     element_operations = 3
     axis: int
+    last: int | None = None
     epsilon: float = 1e-5
     has_bias: bool = True
 
+    def _end(self, rank: int) -> int:
+        return rank if self.last is None else self.last + 1
+
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
-        return same_row if inputs[index].is_map and self.axis == 2 else None
+        return (
+            same_row if inputs[index].is_map and 1 not in range(self.axis, self._end(3)) else None
+        )
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         roles = ("scale", "shift") if self.has_bias else ("scale",)
-        return dict.fromkeys(roles, inputs[0].dims[self.axis :])
+        dims = inputs[0].dims
+        return dict.fromkeys(roles, dims[self.axis : self._end(len(dims))])
 
     def formula(self, tensors: Sequence[Array], part: Part) -> Array:
-        axes = tuple(range(self.axis, tensors[0].ndim))
-        result = _standard(tensors[0], axes, self.epsilon)
-        result *= part.weights["scale"]
+        rank = tensors[0].ndim
+        end = self._end(rank)
+        behind = (1,) * (rank - end)
+        result = _standard(tensors[0], tuple(range(self.axis, end)), self.epsilon)
+        result *= part.weights["scale"].reshape(*part.weights["scale"].shape, *behind)
         if self.has_bias:
-            result += part.weights["shift"]
+            result += part.weights["shift"].reshape(*part.weights["shift"].shape, *behind)
         return result
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return integers as the runtime makes them of real numbers in single precision."""
+        given, result = types.inputs[0], types.output
+        if given is None or result is None or result.is_fixed_point:
+            return super(LayerNormalization, self).computed_in_integers(part, types)
+        is_by_rows = self.rows_needed(0, [part.inputs[0].shape], part.shape) is not None
+        first, upto = (part.begin, part.end) if is_by_rows else (0, part.inputs[0].shape.rows)
+        values = real(part.inputs[0].rows(first, upto), given)
+        dims, end = values.shape, self._end(values.ndim)
+        size = prod(dims[self.axis : end])
+        shift = part.weights.get("shift")
+        found = standardised(
+            values.reshape(prod(dims[: self.axis]), size, -1).swapaxes(1, 2),
+            part.weights["scale"].reshape(-1),
+            None if shift is None else shift.reshape(-1),
+            self.epsilon,
+        )
+        stored = quantized(found, result).swapaxes(1, 2).reshape(dims)
+        return stored if is_by_rows else cut(stored, part)
 
 
 def _standard(values: Array, axes: tuple[int, ...], epsilon: float) -> Array:
@@ -128,6 +162,9 @@ class Softmax(SameDims):
     last: int | None = None
     is_logarithm: bool = False
 
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
+        return same_row if inputs[index].is_map and 1 not in self.axes else None
+
     def formula(self, tensors: Sequence[Array], part: Part) -> Array:
         shifted = tensors[0] - tensors[0].max(axis=self.axes, keepdims=True)
         powers = np.exp(shifted)
@@ -141,14 +178,16 @@ class Softmax(SameDims):
         is_short = given.element.bytes == 1
         if self.is_logarithm or not (result.is_fixed_point or is_short):
             return super(Softmax, self).computed_in_integers(part, types)
-        values = whole_tensor(part.inputs[0]).astype(np.int64)
+        by_rows = self.rows_needed(0, [part.inputs[0].shape], part.shape) is not None
+        values = (same_rows(part) if by_rows else whole_tensor(part.inputs[0])).astype(np.int64)
         if not result.is_fixed_point:
-            return cut(shares(values, axes, given, result), part)
-        if given.element is Element.INT16:
+            found = shares(values, axes, given, result)
+        elif given.element is Element.INT16:
             found = short_softmax(values, given.scale, axes)
         else:
             found = softmax_of(values, given.scale, axes, 8 * result.element.bytes)
-        return cut(found.astype(result.element.value), part)
+        found = found.astype(result.element.value)
+        return found if by_rows else cut(found, part)
 
     @property
     def axes(self) -> tuple[int, ...]:

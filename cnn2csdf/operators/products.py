@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.dtypes import Element
+from cnn2csdf.dtypes import Element, Quantization
+from cnn2csdf.fixed_point.single_precision import multiplied
 from cnn2csdf.geometry import Window
 from cnn2csdf.integers import centred, channel_ratios, has_wide_sums, rescaled_sums
 from cnn2csdf.operators.elementwise import broadcast
 from cnn2csdf.operators.moves import as_it_lies
-from cnn2csdf.operators.operator import Operator, RowsNeeded, only_input, quantized_types, same_row
+from cnn2csdf.operators.operator import (
+    Operator,
+    RowsNeeded,
+    only_input,
+    only_row,
+    quantized_types,
+    same_row,
+)
 from cnn2csdf.operators.windows import Convolution, window_cells
-from cnn2csdf.part import Kept, Part, Types, whole_tensor
+from cnn2csdf.part import CentredRows, Kept, Part, Types, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
@@ -99,10 +107,12 @@ class StreamedProduct(FullyConnected):
 class MatrixProduct(Operator):
     """Product over the last axis of the first input: with the second input, or with weights.
 
-    units: columns of the matrix of weights; None where the matrix is a second input.
+    units: columns of the matrix of weights; None where the matrix is a second input. has_bias: one
+    for each column of weights is added.
     """
 
     units: int | None = None
+    has_bias: bool = False
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         """Return the rows of the first input, the columns of the matrix."""
@@ -119,16 +129,144 @@ class MatrixProduct(Operator):
         return same_row if self.units is not None and inputs[index].is_map else None
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
-        """Return the matrix (columns of the input, units) where it is trained."""
-        return {} if self.units is None else {"matrix": (inputs[0].dims[-1], self.units)}
+        """Return the matrix (columns of the input, units) and the bias where they are trained."""
+        if self.units is None:
+            return {}
+        matrix = {"matrix": (inputs[0].dims[-1], self.units)}
+        return matrix | ({"bias": (self.units,)} if self.has_bias else {})
 
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         return output.elements * inputs[0].dims[-1]
 
     def formula(self, tensors: Sequence[Array], part: Part) -> Array:
         right = part.weights["matrix"] if self.units is not None else tensors[1]
-        product: Array = np.matmul(tensors[0], right)
-        return product
+        bias = part.weights["bias"] if self.has_bias else None
+        types = None if part.types is None else self._of_integers(part.types)
+        if types is None:
+            product: Array = np.matmul(tensors[0], right)
+            return product if bias is None else product + bias
+        given, factors, result = types
+        if self.units is not None:
+            right = centred(right, factors).astype(np.float64)
+        if not result.is_fixed_point:
+            return multiplied(tensors[0], right, bias, types)
+        # In double precision sums of products of integers are exact.
+        sums = (np.matmul(tensors[0], right) + (0 if bias is None else bias)).astype(np.int64)
+        ratios = channel_ratios(given, factors, result, self.units or 1)
+        is_wide = has_wide_sums(given, part.weights)
+        columns = np.moveaxis(sums, -1, 0)
+        return np.moveaxis(rescaled_sums(columns, ratios, result, is_wide=is_wide), 0, -1)
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return the sums, rescaled as those of a fully connected layer are."""
+        found = self._of_integers(types)
+        if found is None:
+            return super(MatrixProduct, self).computed_in_integers(part, types)
+        readers = [CentredRows(*pair) for pair in zip(part.inputs, found, strict=False)]
+        return self.computed(part._replace(inputs=readers))
+
+    def _of_integers(self, types: Types) -> tuple[Quantization, Quantization, Quantization] | None:
+        """Types of both matrices and of the result, where all are integers."""
+        trained = [types.weights.get("matrix")] if self.units is not None else []
+        match [*types.inputs, *trained, types.output]:
+            case [Quantization() as first, Quantization() as second, Quantization() as result]:
+                return first, second, result
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionProduct(Operator):
+    """A product of two maps whose rows are tokens, head by head: scores, or values weighed by them.
+
+    Of scores (keys x tokens x heads) each is the product of a token's query with a key of the same
+    head; the maps of queries and keys have their heads as columns, or one behind the other along the
+    channels. Values: for each token and head the sum of the second map's rows, each times its score.
+    groups: of tokens that follow one another and meet the rows of their own group only.
+    """
+
+    gives: str  # "scores" or "values"
+    heads: int
+    groups: int = 1
+
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        if len(inputs) != 2 or not all(one.is_map for one in inputs):
+            raise InvalidNetwork(f"{self.in_words()} of {len(inputs)} tensors, or of no maps")
+        left, right = (self._width(one) for one in inputs)
+        keys, rest = divmod(inputs[1].rows, self.groups)
+        meets = left == right if self.gives == "scores" else inputs[0].channels == keys
+        columns = inputs[0].width == self.heads or self.gives == "scores"
+        if rest or inputs[0].rows % self.groups or not meets or not columns:
+            raise InvalidNetwork(f"{self.in_words()} of {inputs[0]} and {inputs[1]}")
+        return (keys if self.gives == "scores" else right, inputs[0].rows, self.heads)
+
+    def _width(self, shape: Shape) -> int:
+        """Channels of a head."""
+        elements = shape.channels * shape.width
+        if shape.width not in (1, self.heads) or elements % self.heads:
+            raise InvalidNetwork(f"{self.in_words()} of {self.heads} heads, and {shape}")
+        return elements // self.heads
+
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded:
+        """Return the row itself, and all keys and values of its group."""
+        if index == 0:
+            return same_row
+        tokens, keys = output.rows // self.groups, inputs[1].rows // self.groups
+        return lambda row: (row // tokens * keys, (row // tokens + 1) * keys)
+
+    def columns_needed(self, index: int, inputs: Sequence[Shape]) -> RowsNeeded:
+        """Return the column that has the channels of a head."""
+        return same_row if inputs[index].width == self.heads else only_row
+
+    def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
+        keys = inputs[1].rows // self.groups
+        return output.elements * (self._width(inputs[0]) if self.gives == "scores" else keys)
+
+    def formula(self, tensors: Sequence[Array], part: Part) -> Array:
+        return self._by_groups(tensors, part, np.matmul)
+
+    def _by_groups(
+        self, tensors: Sequence[Array], part: Part, multiply: Callable[[Array, Array], Array]
+    ) -> Array:
+        """Products of both, group by group and head by head."""
+        left, right = (self._by_heads(one) for one in tensors)
+        tokens, keys = (one.shape.rows // self.groups for one in part.inputs)
+        found, first = [], part.begin // tokens
+        for group in range(first, (part.end - 1) // tokens + 1):
+            begin, end = max(group * tokens, part.begin), min((group + 1) * tokens, part.end)
+            some = left[:, begin - part.begin : end - part.begin]
+            others = right[:, (group - first) * keys : (group - first + 1) * keys]
+            others = others.swapaxes(1, 2) if self.gives == "scores" else others
+            found.append(multiply(some, others))
+        joined: Array = np.concatenate(found, axis=1).transpose(2, 1, 0)
+        return joined
+
+    def _by_heads(self, rows: Array) -> Array:
+        """Rows of a map as heads x tokens x channels of a head."""
+        if rows.shape[2] == self.heads:
+            return rows.transpose(2, 1, 0)
+        return rows.reshape(self.heads, -1, rows.shape[1]).swapaxes(1, 2)
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return the sums, rescaled; those of integers are exact in double precision."""
+        match (*types.inputs, types.output):
+            case (Quantization() as first, Quantization() as second, Quantization() as result):
+                kinds = first, second, result
+            case _:
+                return super(AttentionProduct, self).computed_in_integers(part, types)
+        shapes, rows = [reader.shape for reader in part.inputs], []
+        for index, (reader, kind) in enumerate(zip(part.inputs, kinds, strict=False)):
+            needed = self.rows_needed(index, shapes, part.shape)
+            span = needed(part.begin)[0], needed(part.end - 1)[1]
+            rows.append(CentredRows(reader, kind).rows(*span))
+        if not result.is_fixed_point:
+            return self._by_groups(
+                rows, part, lambda one, other: multiplied(one, other, None, kinds)
+            )
+        sums = self._by_groups(rows, part, np.matmul).astype(np.int64)
+        return rescaled_sums(sums, channel_ratios(first, second, result, 1), result)
+
+    def in_words(self) -> str:
+        return f"attention {self.gives}"
 
 
 STEPS = 255  # between the least and the largest of 8 bits

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element, Quantization
-from cnn2csdf.fixed_point.single_precision import averaged
+from cnn2csdf.fixed_point.single_precision import averaged, multiplied
 from cnn2csdf.geometry import Pair, Span, Window, meeting, window_places
 from cnn2csdf.integers import centred, channel_ratios, has_wide_sums, rescaled_sums
 from cnn2csdf.operators.operator import (
@@ -31,12 +31,17 @@ UNFOLDED_LIMIT = 1 << 22  # elements copied at once; more rows than fit are comp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convolution(Operator):
-    """Filters that slide over the feature maps; depthwise where groups equals the channels."""
+    """Filters that slide over the feature maps; depthwise where groups equals the channels.
+
+    block: of one that is a product of matrices in the file, how many products of real numbers its
+    runtime sums at once; integers in single precision are rounded as such products are.
+    """
 
     filters: int
     window: Window
     groups: int = 1
     has_bias: bool = True
+    block: int | None = None
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         channels, height, width = map_dims(self, inputs)
@@ -78,9 +83,27 @@ class Convolution(Operator):
         cells -= given.zero_point
         weights = {role: array.astype(np.float64) for role, array in part.weights.items()}
         weights["kernel"] -= kernel.zero_point
+        if self.block is not None and not result.is_fixed_point:
+            return self._multiplied(cells, weights, part, (given, kernel, result))
         sums = self.summed(cells, weights, part).astype(np.int64)
         ratios = channel_ratios(given, kernel, result, self.filters)
         return rescaled_sums(sums, ratios, result, is_wide=has_wide_sums(given, part.weights))
+
+    def _multiplied(
+        self,
+        cells: Array,
+        weights: Mapping[str, Array],
+        part: Part,
+        types: tuple[Quantization, Quantization, Quantization],
+    ) -> Array:
+        """The product of what each window sees, place by place, with the kernel as a matrix."""
+        places, taps = (part.rows, part.shape.width), prod(self.window.kernel)
+        seen = unfolded(cells, self.window, *places).reshape(-1, taps, prod(places))
+        matrix = weights["kernel"].reshape(self.filters, -1, taps).swapaxes(1, 2)
+        left = seen.transpose(2, 1, 0).reshape(prod(places), -1)
+        right = matrix.reshape(self.filters, -1).T
+        found = multiplied(left, right, weights.get("bias"), types, self.block)
+        return found.T.reshape(self.filters, *places)
 
     def summed(self, cells: Array, weights: Mapping[str, Array], part: Part) -> Array:
         """Return the products of what the windows see with the kernel, plus the bias."""

@@ -16,7 +16,7 @@ from cnn2csdf.readers.tflite.reader import CONVERTERS
 
 GENERAL = {  # what holds for all operators of a reader
     "ONNX": "opset 7 or newer; a batch of one; quantised: 8 and 16 bits",
-    "TensorFlow Lite": "one graph; a batch of one; at most four axes",
+    "TensorFlow Lite": "one graph; a batch of one at its inputs",
     "Darknet": "sections of a .cfg file with the options that are read; no weights",
 }
 
@@ -43,6 +43,7 @@ def _of_onnx() -> Iterator[Supported]:
         return
     for name in sorted(converters):
         yield Supported("ONNX", name, _in_words(converters[name]))
+    yield Supported("ONNX", "Attention", "the products, softmax and moves that it stands for")
     for name in runtime:
         yield Supported("ONNX", name, "between integers, as the steps that it stands for")
 
@@ -79,6 +80,7 @@ IN_INTEGERS = {  # types beside single precision, as TensorFlow Lite Micro compu
             "ABS",
             "ADD",
             "AVERAGE_POOL_2D",
+            "BATCH_MATMUL",
             "CONCATENATION",
             "CONV_2D",
             "DEPTHWISE_CONV_2D",
@@ -128,7 +130,9 @@ IN_INTEGERS = {  # types beside single precision, as TensorFlow Lite Micro compu
             "REDUCE_MAX",
             "REDUCE_MIN",
             "RESIZE_BILINEAR",
+            "RSQRT",
             "SPACE_TO_DEPTH",
+            "SQUARED_DIFFERENCE",
             "SVDF",
             "UNIDIRECTIONAL_SEQUENCE_LSTM",
             "UNPACK",
@@ -139,8 +143,9 @@ IN_INTEGERS = {  # types beside single precision, as TensorFlow Lite Micro compu
 RESTRICTIONS = {
     "CONV_2D": "constant weights of the type of the input, or int8 in integers; groups",
     "DEPTHWISE_CONV_2D": "constant weights of the type of the input, or int8 in integers",
-    "FULLY_CONNECTED": "a constant matrix and one vector; weights of int8 for real numbers (hybrid) "
-    "are refused",
+    "BATCH_MATMUL": "two tensors, or one and a constant matrix",
+    "FULLY_CONNECTED": "a constant matrix, one vector or several; weights of int8 for real numbers "
+    "(hybrid) are refused",
     "GATHER": "one list of constant places",
     "MEAN": "constant axes without the batch",
     "MIRROR_PAD": "rows and columns, without the border itself",
@@ -149,6 +154,7 @@ RESTRICTIONS = {
     "PRELU": "a slope for each channel",
     "READ_VARIABLE": "variables that begin with the constants of the graph that CALL_ONCE runs",
     "QUANTIZE": "from real numbers, int8, int16 or uint8 to int8, int16, int32 or uint8",
+    "RSQRT": "integers from zero on; one below counts as zero, where the runtime stops",
     "SLICE": "constant places",
     "SOFTMAX": "a beta of 1; over the last axis",
     "STRIDED_SLICE": "constant places, steps forward; no ellipses, no new axes",

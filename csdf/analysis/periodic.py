@@ -150,19 +150,19 @@ class PeriodicProblem:
         edges = self._edges(layout, tokens, backend, stop)
         cycle = backend.blank(layout.nodes)
         others = backend.blank(2 * layout.nodes)
-        if nearby is None:
-            value, choice = backend.blank(layout.nodes), backend.blank(layout.nodes)
-        else:
-            value, choice = backend.array(nearby.starts), backend.array(nearby.choice)
-        policy = backend.kernel(periodic.Policy)(value, cycle, others, choice, backend.blank)
+        value, choice = backend.blank(layout.nodes), backend.blank(layout.nodes)
+        unit = 0
         if nearby is not None:
-            policy.begin_with(nearby.scale)
+            value, choice = backend.array(nearby.starts), backend.array(nearby.choice)
+            unit = nearby.scale
+        elif not backend.is_compiled and layout.nodes >= MANY_NODES:
+            rounded = _rounded_choice(edges, layout.times, stop)
+            if rounded is not None:
+                choice, unit = rounded, 1
+        policy = backend.kernel(periodic.Policy)(value, cycle, others, choice, backend.blank)
+        policy.begin_with(unit)
         policy.within(int(low), self.scale, backend.limit)
-        search, status = backend.kernel(periodic.maximum_cycle_ratio), periodic.CHANGED
-        while status == periodic.CHANGED:
-            stop.look()
-            status = search(edges.listed, layout.times, policy, backend.fuel)
-        stop.look()
+        status = _run(policy, edges.listed, layout.times, backend, stop)
         if status == periodic.OVERFLOW:
             return None
         # Edges come from consumer to producer; in the order of time they read backwards.
@@ -324,6 +324,49 @@ class PeriodicProblem:
     def refined(self, solution: PeriodicSolution) -> list[int]:
         """Return more copies: as many as the critical cycle and all other cycles found need."""
         return self.with_copies_for(solution.copies, (solution.circuit.actors, *solution.others))
+
+
+def _run(policy: Any, edges: Any, times: Any, backend: compiler.Backend, stop: Stop) -> int:
+    """Improve the policy until the kernel ends; return its status. Raises GaveUp."""
+    search, status = backend.kernel(periodic.maximum_cycle_ratio), periodic.CHANGED
+    while status == periodic.CHANGED:
+        stop.look()
+        status = search(edges, times, policy, backend.fuel)
+    stop.look()
+    return status
+
+
+MANY_NODES = 2_000  # unbounded integers find the policy of fewer within a tenth of a second
+LONGEST, LESS = 40, 8  # bits of the first attempt's numbers, and those that each attempt gives up
+
+
+def _rounded_choice(edges: EdgeArrays, times: Sequence[int], stop: Stop) -> list[int] | None:
+    """Return the best policy for times and heights that are rounded until 64 bits hold all sums.
+
+    Unbounded integers that begin from it end in a few steps instead of tens, and stay exact. None where
+    nothing is compiled, and where rounding takes the height from a cycle.
+    """
+    backend = compiler.backend(fits=True)
+    nodes, end, array = len(times), edges.number, backend.array
+    graph = [array(one) for one in (edges.start, edges.source[:end], edges.channel[:end])]
+    for bits in range(LONGEST, LESS, -LESS) if backend.is_compiled else ():
+        time, height = (array(_rounded(one, bits)) for one in (times, edges.height[:end]))
+        listed = backend.kernel(periodic.Edges)(graph[0], graph[1], height, graph[2])
+        value, cycle, choice = (backend.blank(nodes) for _ in range(3))
+        policy = backend.kernel(periodic.Policy)(
+            value, cycle, backend.blank(1), choice, backend.blank
+        )
+        policy.within(0, 1, backend.limit)
+        status = _run(policy, listed, time, backend, stop)
+        if status != periodic.OVERFLOW:
+            return list(choice) if status == periodic.OPTIMAL else None
+    return None
+
+
+def _rounded(numbers: Sequence[int], bits: int) -> list[int]:
+    """Return the numbers in a unit in which the largest has so many bits, rounded to the nearest."""
+    off = max(0, max(map(abs, numbers)).bit_length() - bits)
+    return [(one + (1 << off >> 1)) >> off for one in numbers]
 
 
 def _separated(edges: list[int], source: Any, owner: Any) -> tuple[tuple[int, ...], ...]:

@@ -17,7 +17,8 @@ those up to D, and those after D - v are new to it. Successive periods shift the
 consumer by multiples of g = gcd(U', V'), U' and V' being what all copies produce and consume. So
 each producer firing counts once for the largest shift x, a multiple of g, that puts its first token
 before D; the edge has height -x. A shift puts the first token at A + x; with y = D - 1 - x this
-reads y >= A, y = D - 1 modulo g, and the loop walks along y.
+reads y >= A, y = D - 1 modulo g, and the loop walks along y, or from one firing that makes new
+tokens to the next.
 
 Source: Bodin, Munier-Kordon, Dupont de Dinechin, Optimal and fast throughput evaluation of CSDF,
 DAC 2016, section 3 (constraints); Cochet-Terrasson et al., Numerical computation of spectral
@@ -215,7 +216,10 @@ def add_producers(layout, edges, count, channel, end, new):
                 edges.height[count] = (shifted - end) // g * layout.step_height[channel]
                 edges.channel[count] = channel
             count += 1
-        y = y + (after - y + g - 1) // g * g if ordered else after
+        if ordered:
+            y += (after - y + g - 1) // g * g
+        else:  # to the next firing that makes new tokens: most make none where phases are many
+            y = max(after, shifted - new + 1)
     return count
 
 
@@ -241,12 +245,6 @@ def maximum_cycle_ratio(edges, time, policy, fuel):
     """
     nodes = len(time)
     left = fuel
-    largest_time = 0
-    largest_height = 0
-    for node in range(nodes):
-        largest_time = max(largest_time, time[node])
-    for edge in range(edges.start[nodes]):
-        largest_height = max(largest_height, abs(edges.height[edge]))
     if policy.work == 0 and policy.stage == 0:
         choose_first(edges, policy)
         if policy.unit > 0:
@@ -259,9 +257,7 @@ def maximum_cycle_ratio(edges, time, policy, fuel):
             if policy.is_blocked:
                 return BLOCKED
             if policy.is_raised:
-                if largest_time > policy.limit // policy.denominator:
-                    return OVERFLOW
-                if policy.numerator > 0 and largest_height > policy.limit // policy.numerator:
+                if not holds_products(edges, time, policy):
                     return OVERFLOW
                 begin_values(policy)
             policy.stage = 1
@@ -278,6 +274,19 @@ def maximum_cycle_ratio(edges, time, policy, fuel):
                     policy.choice[node] = policy.edge[node] - edges.start[node]
                 return status
     return CHANGED
+
+
+def holds_products(edges, time, policy):
+    """Whether the limit holds each time and height in the units of the ratio at hand."""
+    largest_time = 0
+    largest_height = 0
+    for node in range(len(time)):
+        largest_time = max(largest_time, time[node])
+    for edge in range(edges.start[len(time)]):
+        largest_height = max(largest_height, abs(edges.height[edge]))
+    if largest_time > policy.limit // policy.denominator:
+        return False
+    return policy.numerator == 0 or largest_height <= policy.limit // policy.numerator
 
 
 def choose_first(edges, policy):

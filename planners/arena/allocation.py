@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, islice
 
 from csdf.arguments import Bytes, byte_count, public
 from csdf.errors import counted
@@ -17,10 +17,11 @@ from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 from planners.arena.blocks import Blocks, Bound, blocks_of
 from planners.arena.checker import check_plan
 from planners.arena.orders import Greedy
-from planners.arena.portfolio import MOST_EXACT, Portfolio
+from planners.arena.portfolio import Portfolio
 from planners.arena.problem import Buffer, MemoryPlan, Pair, Problem
 
 CHECKED = 2000  # buffers up to which every plan is shown to the checker
+FOR_HINTS = 5  # orders that are tried around what is hinted
 MOST_NAMED = 8  # buffers in a message
 MOST_PAIRS = 6  # of which all choices are tried; beyond, all pairs together or none
 
@@ -62,6 +63,13 @@ def plan_arena(
     """
     limit = None if capacity is None else byte_count(capacity)
     return plan_and_end(problem, capacity=limit, stop=stop_of(budget))[0]
+
+
+def bytes_so_far(name: str, progress: Progress) -> str:
+    """Return a line on a search for offsets: the arena found by now, and what none is below."""
+    if progress.best is None:
+        return f"{name}: searching offsets"
+    return f"{name}: {progress.best} bytes found, lower bound {progress.lower_bound}"
 
 
 def plan_and_end(
@@ -189,9 +197,9 @@ def _started(blocks: Blocks, capacity: int | None) -> Portfolio:
     for offsets in greedy.standard_plans():
         if not best or blocks.peak(offsets) < blocks.peak(best):
             best = offsets
-        if len(blocks) > MOST_EXACT or (capacity is not None and blocks.peak(best) <= capacity):
+        if blocks.is_large or (capacity is not None and blocks.peak(best) <= capacity):
             break  # a large problem gets the others one by one, under the eyes of the stop
-    return Portfolio(blocks, greedy, best)
+    return Portfolio(blocks, best)
 
 
 def check_fixed(problem: Problem) -> None:
@@ -227,7 +235,7 @@ def with_hints(plan: MemoryPlan) -> MemoryPlan:
     places = {single[number].name: begin for number, (begin, _) in taken.items()}
     hinted = (replace(b, offset=places.get(b.name, b.offset)) for b in problem.buffers)
     blocks = blocks_of(replace(problem, buffers=tuple(hinted)))
-    for offsets in Greedy(blocks).standard_plans() if blocks.can_be else ():
+    for offsets in islice(Greedy(blocks).standard_plans(), FOR_HINTS) if blocks.can_be else ():
         if blocks.peak(offsets) <= peak:
             lies = zip(blocks.members, offsets, strict=True)
             found = {buffer.name: at * blocks.unit for (buffer,), at in lies}

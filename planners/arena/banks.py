@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from heapq import heappop, heappush
+from math import ceil
 
 from csdf.arguments import public
 from csdf.errors import GaveUp, InvalidPlan
@@ -34,13 +37,15 @@ class BankWhy(Why):
     ENDED = "the search for one choice of buffers ended"
     TOO_MANY = "{buffers} buffers are too many to search all choices of banks"
     MOST_CHOICES = "{most} choices of banks were tried, not all"
+    COST = "accesses cost {cost}; no choice of banks costs less than {bound}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BankPlan:
     """A plan for each bank that fits its capacity, by name in the order of the banks.
 
-    plans: empty unless the status is `feasible`. lower_bound: bytes in all banks together.
+    plans: empty unless the status is `feasible` or `optimal`. lower_bound: bytes in all banks
+    together. cost: of all accesses, where banks have costs; no choice costs less than cost_bound.
     """
 
     problem: Problem
@@ -48,6 +53,8 @@ class BankPlan:
     lower_bound: int
     status: Status
     reason: Reason
+    cost: int | None = None
+    cost_bound: int | None = None
 
 
 @public
@@ -60,7 +67,10 @@ def plan_banks(problem: Problem, *, budget: Budget = None) -> BankPlan:
     capacities together, or those of the banks that buffers name, are too small. Beyond the limits,
     or where `budget` or Ctrl-C ends the search, the status is `unknown`.
 
-    Raises InvalidPlan for a problem without banks.
+    Where one of two banks has a higher cost of an access, the choice with the least cost is searched,
+    best first: `optimal`, or, with a bound, the best by the end of the search.
+
+    Raises InvalidPlan for a problem without banks, and for costs of more than two.
     """
     if not problem.banks:
         raise InvalidPlan(f"{problem.name}: has no banks")
@@ -72,6 +82,8 @@ def plan_banks(problem: Problem, *, budget: Budget = None) -> BankPlan:
     bound = plan_arena(everything, capacity=together, budget=Stop(steps=0))
     plans: dict[str, MemoryPlan] = {}
     status, reason = bound.status, bound.reason
+    if status != Status.INFEASIBLE and len({bank.cost for bank in problem.banks}) > 1:
+        return _cheapest(problem, stop_of(budget), bound.lower_bound)
     if status != Status.INFEASIBLE:
         try:
             status, reason, plans = _planned(problem, stop_of(budget))
@@ -116,6 +128,33 @@ def _planned(problem: Problem, stop: Stop) -> tuple[Status, Reason, dict[str, Me
     return Status.FEASIBLE, because(BankWhy.EVERY_BANK_FITS), plans
 
 
+def _cheapest(problem: Problem, stop: Stop, lower_bound: int) -> BankPlan:
+    """Return the plan with the least cost of accesses that was found."""
+    if len(problem.banks) != 2:
+        raise InvalidPlan(
+            f"{problem.name}: costs of accesses in {len(problem.banks)} banks; expected two banks"
+        )
+    search = CostSearch(problem, Contents(problem, stop), stop)
+    try:
+        search.run()
+        reason = because(BankWhy.NONE_FITS)
+    except ENDS as end:
+        reason = because(BankWhy.NONE_KNOWN, end=reason_of(end))
+    status = Status.INFEASIBLE if search.is_exact else Status.UNKNOWN
+    if search.plans:
+        status = Status.OPTIMAL if search.cost == search.bound else Status.FEASIBLE
+        reason = because(BankWhy.COST, cost=search.cost, bound=search.bound)
+    return BankPlan(
+        problem=problem,
+        plans={name: replace(plan, reason=reason) for name, plan in search.plans.items()},
+        lower_bound=lower_bound,
+        status=status,
+        reason=reason,
+        cost=search.cost if search.plans else None,
+        cost_bound=search.bound,
+    )
+
+
 def _filled_in_turn(problem: Problem, contents: Contents, start: Filling) -> Filling | None:
     """Put into each bank what is left and fits; None if something is left at the end.
 
@@ -156,6 +195,10 @@ class Contents:
         """Return the buffers of those names, in the order of the problem."""
         chosen = set(names)
         return [buffer for buffer in self._problem.buffers if buffer.name in chosen]
+
+    def counts(self, buffer: Buffer) -> bool:
+        """Whether its bytes count among those alive at one time: no other may lie over it."""
+        return buffer.takes_bytes and buffer.name not in self._yielding
 
     def can_fit(self, bank: Bank, names: Names) -> bool | None:
         """Return whether the buffers fit into the bank; None if that stayed undecided."""
@@ -255,6 +298,148 @@ class BankSearch:
                 empty.add(capacity)
             if bank >= first:
                 yield bank
+
+
+class CostSearch:
+    """The choice of buffers for the cheaper of two banks with the least cost, best first.
+
+    A node has buffers that are decided: inside the cheaper bank, or outside. Its bound lets those that
+    are not decided lie inside, but takes out of the bytes alive at each time those beyond the
+    capacity, where an access frees the most bytes: a knapsack whose items may be cut. Such losses at
+    times that share no buffer add up. Where all loads fit, but no offsets do, some undecided buffer
+    has to go: there is a node for each.
+    """
+
+    def __init__(self, problem: Problem, contents: Contents, stop: Stop) -> None:
+        self._banks = sorted(problem.banks, key=lambda bank: bank.cost)
+        self._contents, self._stop = contents, stop
+        cheap, dear = self._banks
+        self._named = [
+            frozenset(one.name for one in problem.buffers if one.bank == bank.name)
+            for bank in self._banks
+        ]
+        self._free = {one.name: one for one in problem.buffers if one.bank is None}
+        self._extra = {
+            name: one.accesses * (dear.cost - cheap.cost) for name, one in self._free.items()
+        }
+        costs = {bank.name: bank.cost for bank in self._banks}
+        self._base = sum(one.accesses * costs[one.bank or cheap.name] for one in problem.buffers)
+        inside = [one for one in problem.buffers if one.bank in (None, cheap.name)]
+        times = sorted({one.start for one in inside if one.takes_bytes})
+        self._alive = [
+            [one for one in inside if one.start <= time < one.end and contents.counts(one)]
+            for time in times
+        ]
+        self.plans: dict[str, MemoryPlan] = {}
+        self.cost, self.bound = 0, self._base
+        self.is_exact = True  # so far, whether every set of buffers was decided
+
+    def run(self) -> None:
+        """Search until the bound is reached, no node is left, or MOST_CHOICES raise GaveUp."""
+        self._dive()
+        nothing: Names = frozenset()
+        nodes = [(*self._bounded(nothing, nothing), 0, nothing, nothing)]
+        if nodes[0][:2] == NO_NODE:
+            return
+        count = 0
+        while nodes:
+            bound, at, _, inside, outside = heappop(nodes)
+            self.bound = max(self.bound, self._base + bound) if self.is_exact else self.bound
+            if self.plans and self._base + bound >= self.cost:
+                self.bound = self.cost if self.is_exact else self.bound
+                return
+            self._stop.look()
+            if count > MOST_CHOICES:
+                raise GaveUp(because(BankWhy.MOST_CHOICES, most=MOST_CHOICES))
+            for one, other in self._children(at, inside, outside):
+                below = self._bounded(one, other)
+                if below != NO_NODE:
+                    count += 1
+                    heappush(nodes, (*below, count, one, other))
+        if self.plans and self.is_exact:
+            self.bound = self.cost
+
+    def _children(self, at: int, inside: Names, outside: Names) -> list[tuple[Names, Names]]:
+        """Both decisions for the largest buffer at a time that is too full, or what an end leaves."""
+        if at >= 0:
+            open_ = [one for one in self._alive[at] if self._is_open(one, inside, outside)]
+            name = max(open_, key=lambda one: (one.size, one.name)).name
+            return [(inside, outside | {name}), (inside | {name}, outside)]
+        if self._taken(outside):
+            return []
+        left = sorted(name for name in self._free if name not in inside | outside)
+        return [
+            (inside | frozenset(left[:number]), outside | {name})
+            for number, name in enumerate(left)
+        ]
+
+    def _taken(self, outside: Names) -> bool:
+        """Take a choice if it fits both banks."""
+        cost = self._base + sum(self._extra[name] for name in outside)
+        chosen = self._named[0] | (self._free.keys() - outside), self._named[1] | outside
+        for bank, names in zip(self._banks, chosen, strict=True):
+            fits = self._contents.can_fit(bank, names)
+            if not fits:
+                is_dear = bank is self._banks[1]  # fewer have to go there: not looked for
+                self.is_exact &= fits is not None and not is_dear
+                return False
+        plans = [self._contents.plan(*both) for both in zip(self._banks, chosen, strict=True)]
+        if all(plan.has_offsets and plan.status != Status.UNKNOWN for plan in plans):
+            if not self.plans or cost < self.cost:
+                both = zip(self._banks, plans, strict=True)
+                self.plans, self.cost = {bank.name: plan for bank, plan in both}, cost
+        return bool(self.plans)
+
+    def _is_open(self, one: Buffer, inside: Names, outside: Names) -> bool:
+        return one.bank is None and one.name not in inside and one.name not in outside
+
+    def _bounded(self, inside: Names, outside: Names) -> tuple[int, int]:
+        """The bound of a node, and the number of the time that sets it: -1 where all loads fit."""
+        losses: list[tuple[int, int, Names]] = []
+        for number, alive in enumerate(self._alive):
+            over = sum(one.size for one in alive if one.name not in outside)
+            over -= self._banks[0].capacity
+            if over <= 0:
+                continue
+            loss = Fraction(0)
+            items = [one for one in alive if self._is_open(one, inside, outside)]
+            for one in sorted(items, key=lambda one: Fraction(self._extra[one.name], one.size)):
+                part = min(one.size, over)
+                loss += Fraction(self._extra[one.name] * part, one.size)
+                over -= part
+                if not over:
+                    break
+            if over:
+                return NO_NODE
+            losses.append((ceil(loss), number, frozenset(one.name for one in items)))
+        losses.sort(key=lambda one: (-one[0], one[1]))
+        total, counted = 0, set[str]()
+        for found, _, names in losses:
+            if counted.isdisjoint(names):
+                total += found
+                counted |= names
+        at = losses[0][1] if losses else -1
+        return total + sum(self._extra[name] for name in outside), at
+
+    def _dive(self) -> None:
+        """Take a first choice: out go those with the fewest accesses a byte, until all fits."""
+        is_exact = self.is_exact
+        outside: Names = frozenset()
+        order = sorted(
+            (one for one in self._free.values() if one.takes_bytes),
+            key=lambda one: (Fraction(self._extra[one.name], one.size), one.name),
+        )
+        while not self._taken(outside):
+            _, at = self._bounded(frozenset(), outside)
+            alive = order if at < 0 else [one for one in order if one in self._alive[at]]
+            left = [one.name for one in alive if one.name not in outside]
+            if not left:
+                break
+            outside |= {left[0]}
+        self.is_exact = is_exact  # the search looks at all choices itself
+
+
+NO_NODE = (2**62, -2)  # of a node with more bytes inside than fit
 
 
 def _rank(buffer: Buffer) -> tuple[int, ...]:

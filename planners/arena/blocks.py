@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from math import gcd, lcm
 from typing import Any, NamedTuple
 
@@ -18,7 +19,8 @@ from planners.arena.problem import Buffer, Problem, loads
 from planners.kernels import placement as kernel
 from planners.kernels import ranges
 
-MOST_CONFLICTS = 100_000_000  # entries; each takes 24 bytes
+MOST_CONFLICTS = 80_000_000  # entries; each takes 24 bytes
+MOST_EXACT = 4000  # blocks of a part that is searched exactly; larger ones are improved only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +28,8 @@ class Blocks:
     """Blocks and their conflicts, all counted in units of so many bytes, except `room`.
 
     The conflicts of block b are entries neighbour_start[b] : neighbour_start[b + 1]; `rise` says how
-    far above b the neighbour must begin, if it lies higher, and `lift` how far above it b.
+    far above b the neighbour must begin, if it lies higher, and `lift` how far above it b. Where
+    lifetimes alone decide, and there are more than MOST_EXACT blocks, conflicts are only counted.
     """
 
     members: tuple[tuple[Buffer, ...], ...]
@@ -62,8 +65,22 @@ class Blocks:
         first = self.neighbour_start
         return [first[block + 1] - first[block] for block in range(len(self))]
 
+    @property
+    def is_large(self) -> bool:
+        """Whether there are too many blocks for exact search."""
+        return len(self) > MOST_EXACT
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the conflicts are listed, not only counted."""
+        return len(self.neighbour) == self.neighbour_start[-1]
+
     def neighbours(self, block: int) -> list[int]:
         """Return the blocks that conflict with this one."""
+        if not self.is_listed:
+            (one,) = self.members[block]
+            near = [one.start < other.end and other.start < one.end for (other,) in self.members]
+            return [number for number, meets in enumerate(near) if meets and number != block]
         return list(self.neighbour[self.neighbour_start[block] : self.neighbour_start[block + 1]])
 
     def highest(self, capacity: int) -> list[int]:
@@ -80,7 +97,12 @@ class Blocks:
 
     @property
     def can_be(self) -> bool:
-        """Whether no two blocks with fixed offsets are in each other's way."""
+        """Whether no two blocks with fixed offsets are in each other's way.
+
+        Blocks that are single buffers are not, as `check_fixed` has looked at all of them.
+        """
+        if self.by_lifetime:
+            return True
         start, place = self.neighbour_start, self.lowest
         return not any(
             self.is_fixed[self.neighbour[entry]]
@@ -93,25 +115,26 @@ class Blocks:
 
     def part(self, numbers: Sequence[int]) -> Blocks:
         """Return these blocks alone; nothing outside may conflict with them."""
-        new = {number: position for position, number in enumerate(numbers)}
-        first = self.neighbour_start
-        entries = [range(first[number], first[number + 1]) for number in numbers]
-        start = [0]
-        for one in entries:
-            start.append(start[-1] + len(one))
         some: dict[str, Any] = {
             name: [getattr(self, name)[number] for number in numbers]
-            for name in ("room", "size", "alignment", "lowest", "is_fixed")
+            for name in ("members", "room", "size", "alignment", "lowest", "is_fixed")
         }
-        return replace(
-            self,
-            members=tuple(self.members[number] for number in numbers),
-            neighbour_start=start,
-            neighbour=[new[int(self.neighbour[entry])] for one in entries for entry in one],
-            rise=[int(self.rise[entry]) for one in entries for entry in one],
-            lift=[int(self.lift[entry]) for one in entries for entry in one],
-            **some,
-        )
+        some["members"] = tuple(some["members"])
+        if self.by_lifetime:
+            single = [one for (one,) in some["members"]]
+            entries = _meetings(single, some["size"], MOST_EXACT)
+        else:
+            new = {number: position for position, number in enumerate(numbers)}
+            first = self.neighbour_start
+            lists = [range(first[number], first[number + 1]) for number in numbers]
+            entries = (
+                [0, *accumulate(map(len, lists))],
+                [new[int(self.neighbour[entry])] for one in lists for entry in one],
+                [int(self.rise[entry]) for one in lists for entry in one],
+                [int(self.lift[entry]) for one in lists for entry in one],
+            )
+        columns = ("neighbour_start", "neighbour", "rise", "lift")
+        return replace(self, **some, **dict(zip(columns, entries, strict=True)))
 
 
 def blocks_of(problem: Problem, groups: Sequence[Sequence[str]] = ()) -> Blocks:
@@ -119,8 +142,10 @@ def blocks_of(problem: Problem, groups: Sequence[Sequence[str]] = ()) -> Blocks:
     buffers = [buffer for buffer in problem.buffers if buffer.takes_bytes]
     members: tuple[tuple[Buffer, ...], ...] = tuple((buffer,) for buffer in buffers)
     scale = _Scale(members)
-    start, neighbour, rise, lift = _meetings(buffers, scale)
     by_lifetime = not (problem.conflicts or problem.may_overlap or groups)
+    most = MOST_EXACT if by_lifetime else len(buffers)
+    sizes = [scale.rounded(buffer.size) for buffer in buffers]
+    start, neighbour, rise, lift = _meetings(buffers, sizes, most)
     if not by_lifetime:
         conflicts = [
             {int(other) for other in neighbour[start[number] : start[number + 1]]}
@@ -154,20 +179,26 @@ def blocks_of(problem: Problem, groups: Sequence[Sequence[str]] = ()) -> Blocks:
     )
 
 
-def _meetings(buffers: Sequence[Buffer], scale: _Scale) -> tuple[list[int], Any, Any, Any]:
-    """Return the conflicts of lifetimes that meet: start, neighbour, rise and lift."""
+def _meetings(
+    buffers: Sequence[Buffer], sizes: Sequence[int], most: int
+) -> tuple[list[int], Any, Any, Any]:
+    """Return the conflicts of lifetimes that meet: start, neighbour, rise and lift.
+
+    They are listed for at most so many buffers. sizes: of the buffers, in units.
+    """
     starts, ends = [b.start for b in buffers], [b.end for b in buffers]
     begun, ended = sorted(starts), sorted(ends)
     start = [0]
     for one in buffers:  # those that begin before its end, but not those that end before its start
         met = bisect_left(begun, one.end) - bisect_right(ended, one.start) - 1
         start.append(start[-1] + met)
+    if len(buffers) > most:
+        return start, (), (), ()
     if start[-1] > MOST_CONFLICTS:
         raise GaveUp(
             f"{start[-1] // 2} pairs of buffers conflict; the limit is {MOST_CONFLICTS // 2}"
         )
     times = {time: place for place, time in enumerate(sorted({*starts, *ends}))}
-    sizes = [scale.rounded(buffer.size) for buffer in buffers]
     backend = compiler.backend(fits=ranges.overlaps(sizes) <= compiler.SAFE)
     entries = [backend.blank(start[-1]) for _ in range(3)]
     columns = [times[time] for time in starts], [times[time] for time in ends], sizes

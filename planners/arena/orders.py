@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from csdf.kernels import compile as compiler
 from planners.arena.blocks import Blocks, Clique
+from planners.arena.problem import loads
 from planners.kernels import placement, placement_search, ranges
 
 TRIES = 32  # improvements without success, after which the next starts from the best again
@@ -15,6 +16,8 @@ HEAT_ROOM = 32  # of the trail, for each block: changes of heat on the way down
 FOLLOWED = 1  # the modes of heat: brought up to date where the rest falls apart
 KEPT = 2  # as at the start
 COLD = 3  # none
+COMPARISONS = 10**8  # of lifetimes in one run of a kernel, about a tenth of a second
+PLAIN_COMPARISONS = 10**6
 
 
 class Greedy:
@@ -27,58 +30,123 @@ class Greedy:
         self._place = backend.kernel(placement.lowest_fit)
         columns = blocks.neighbour_start, blocks.neighbour, blocks.rise, blocks.lift
         self._conflicts = backend.kernel(placement.Conflicts)(*map(backend.view, columns))
-        most = max(blocks.conflicts_each, default=0)
+        most = max(blocks.conflicts_each, default=0) if blocks.is_listed else 0
         self._ground = backend.kernel(placement.Ground)(
             backend.array(blocks.alignment),
             backend.array(blocks.lowest),
             backend.blank(most),
             backend.blank(most),
         )
+        times = {time: at for at, time in enumerate(sorted({*blocks.starts, *blocks.ends}))}
+        self._starts = [
+            times[time] for time in blocks.starts
+        ]  # numbered, so that only order counts
+        self._ends = [times[time] for time in blocks.ends]
+        self._lifetimes = backend.kernel(placement.Lifetimes)(
+            *map(backend.array, (self._starts, self._ends, blocks.size))
+        )
         self._free = [block for block in range(len(blocks)) if not blocks.is_fixed[block]]
         placed = [int(fixed) for fixed in blocks.is_fixed]
         self._start = placed, [at * one for at, one in zip(blocks.lowest, placed, strict=True)]
 
-    def offsets(self, order: Sequence[int]) -> list[int]:
-        """Return the offsets, in units; fixed blocks are placed before all others."""
-        backend = self._backend
+    def offsets(self, order: Sequence[int], *, is_tight: bool = False) -> list[int]:
+        """Return the offsets, in units; fixed blocks are placed before all others.
+
+        is_tight: each block takes the smallest gap that holds it, if conflicts are not listed.
+        """
+        *_, found = self._placing(order, is_tight=is_tight)
+        return found
+
+    def _placing(self, order: Sequence[int], *, is_tight: bool) -> Iterator[list[int]]:
+        """Yield the offsets; before, where it takes long, nothing now and then."""
+        backend, blocks = self._backend, self._blocks
         is_placed, offset = (backend.array(values) for values in self._start)
-        free = [block for block in order if not self._blocks.is_fixed[block]]
-        placed = backend.kernel(placement.Placed)(is_placed, offset)
-        self._place(backend.array(free), self._ground, self._conflicts, placed)
-        return backend.take(offset, range(len(self._blocks)))
+        free = [block for block in order if not blocks.is_fixed[block]]
+        if blocks.is_listed:
+            placed = backend.kernel(placement.Placed)(is_placed, offset)
+            self._place(backend.array(free), self._ground, self._conflicts, placed)
+        else:
+            columns = (backend.blank(len(blocks)) for _ in range(4))
+            stack = backend.kernel(placement.Stack)(*columns)
+            for block in range(len(blocks)):
+                if blocks.is_fixed[block]:
+                    backend.kernel(placement.put_by_time)(
+                        stack, self._lifetimes, block, blocks.lowest[block]
+                    )
+            place = backend.kernel(placement.fit_by_time)
+            step = max(
+                1, (COMPARISONS if backend.is_compiled else PLAIN_COMPARISONS) // len(blocks)
+            )
+            for first in range(0, len(free), step):
+                yield []
+                some = backend.array(free[first : first + step])
+                place(some, self._lifetimes, self._ground, stack, offset, int(is_tight))
+        yield backend.take(offset, range(len(blocks)))
 
     def standard_plans(self) -> Iterator[list[int]]:
         """Yield the plans of the usual orders, those that tend to be good first."""
+        return (self.offsets(order, is_tight=is_tight) for order, is_tight in self._usual_orders())
+
+    def _usual_orders(self) -> Iterator[tuple[list[int], bool]]:
+        """Yield the usual orders, and whether the smallest gaps are taken."""
+        modes = (False,) if self._blocks.is_listed else (False, True)
         length, area, size, conflicts = _features(self._blocks)
         early = [-start for start in self._blocks.starts]
+        for order in () if self._blocks.is_listed else self._peak_orders():
+            yield from ((order, is_tight) for is_tight in modes)
         for columns in ((size, early), (area,), (length, size), (conflicts, size), (early, size)):
-            yield self.offsets(sorted(self._free, key=ranks(*columns).__getitem__))
+            order = sorted(self._free, key=ranks(*columns).__getitem__)
+            yield from ((order, is_tight) for is_tight in modes)
+
+    def _peak_orders(self) -> Iterator[list[int]]:
+        """Yield orders in which first come the blocks that live when most bytes are alive.
+
+        They lie one upon another without a gap, and what lives beside them has less to place.
+        """
+        blocks = self._blocks
+        starts, ends, size = self._starts, self._ends, blocks.size
+        load = loads(zip(starts, ends, size, strict=True))
+        peak = max(load, key=load.__getitem__)
+        lives = list(zip(starts, ends, strict=True))
+        near = [-max(start - peak, peak + 1 - end, 0) for start, end in lives]
+        length, early = [end - start for start, end in lives], [-start for start in starts]
+        area = [a * b for a, b in zip(length, size, strict=True)]
+        for first in (length, size, ends, early):
+            for then in (size, near, length, area):
+                keys = zip(near, first, then, size, strict=True)
+                key = [(at < 0, -one if at == 0 else -two, -more) for at, one, two, more in keys]
+                yield sorted(self._free, key=key.__getitem__)
 
     def improvements(self, offsets: Sequence[int], random: Random) -> Iterator[list[int]]:
         """Yield the usual plans, then others for ever: who ends highest in the best is moved.
 
+        In between, where a plan takes long, nothing is yielded now and then.
         Source: the hill climbing of storage planners, as in Lee et al., On-device neural net
         inference with mobile GPUs, 2019 (greedy by size is its start).
         """
         if not self._free:
             return
-        best, order = self._blocks.peak(offsets), sorted(self._free, key=offsets.__getitem__)
-        for found in self.standard_plans():
-            yield found
-            if self._blocks.peak(found) < best:
-                best, order = self._blocks.peak(found), sorted(self._free, key=found.__getitem__)
+        blocks = self._blocks
+        best, order = blocks.peak(offsets), sorted(self._free, key=offsets.__getitem__)
+        tight = False
+        for start, is_tight in self._usual_orders():
+            found: list[int] = []
+            for found in self._placing(start, is_tight=is_tight):
+                yield found
+            if blocks.peak(found) < best:
+                best, tight = blocks.peak(found), is_tight
+                order = start if is_tight else sorted(self._free, key=found.__getitem__)
         current = list(order)
         failures = 0
         while True:
-            found = self.offsets(current)
-            yield found
-            peak = self._blocks.peak(found)
+            for found in self._placing(current, is_tight=tight):
+                yield found
+            peak = blocks.peak(found)
             failures += 1
             if peak <= best:
                 failures = 0 if peak < best else failures
                 best, order = peak, list(current)
             current = list(order) if failures % TRIES == 0 else current
-            blocks = self._blocks
             highest = max(current, key=lambda one: found[one] * blocks.unit + blocks.room[one])
             near = [one for one in blocks.neighbours(highest) if not blocks.is_fixed[one]]
             moved = highest if not near or random.randrange(2) else random.choice(near)

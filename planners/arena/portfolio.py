@@ -5,7 +5,8 @@ By ejection a placed block pushes others out; beams are each twice as wide as th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 from random import Random
 
 from csdf.kernels import compile as compiler
@@ -23,7 +24,6 @@ from planners.kernels import placement_ejection as ejection_kernel
 from planners.kernels import placement_search, ranges
 from planners.kernels.placement_search import FOUND, NONE
 
-MOST_EXACT = 4000  # blocks of a part that is searched exactly; larger ones are improved only
 LEAST_SLICE = 1000  # placements a search tries before the next has its turn
 LONGEST_SLICE = 8000  # so that a search can be ended at any time
 PLAIN_SLICE = 100  # the same of plain kernels
@@ -80,14 +80,12 @@ class Attempt:
 class ConnectedBlocks:
     """Blocks connected by conflicts: the best plan known, the bound, and the attempts in between."""
 
-    def __init__(
-        self, blocks: Blocks, numbers: Sequence[int], offsets: Sequence[int], greedy: Greedy
-    ) -> None:
+    def __init__(self, blocks: Blocks, numbers: Sequence[int], offsets: Sequence[int]) -> None:
         self.blocks = blocks
         self.numbers = numbers  # in the whole problem
         self.offsets = list(offsets)
         self.peak = blocks.peak(offsets)
-        self._is_exact = len(blocks) <= MOST_EXACT
+        self._is_exact = not blocks.is_large
         needs_cliques = self._is_exact or not blocks.by_lifetime
         self._cliques = cliques_of(blocks) if needs_cliques else []
         self.evidence = clique_bound(blocks, self._cliques) if needs_cliques else load_bound(blocks)
@@ -98,7 +96,9 @@ class ConnectedBlocks:
         self._pushed = 0  # blocks that were placed when it found its last plan
         self._may_push = True  # whether that was not long ago
         self._widening: WideningSearch | None = None
-        self._improvements = greedy.improvements(offsets, Random(SEED))  # of the whole problem
+        self._improvements: Iterator[list[int]] = iter(())
+        if blocks.is_large:
+            self._improvements = Greedy(blocks).improvements(offsets, Random(SEED))
 
     @property
     def lower_bound(self) -> int:
@@ -108,7 +108,9 @@ class ConnectedBlocks:
     def step(self, goal: int | None) -> None:
         """Look a while for a plan within the goal, or for a smaller one if there is no goal."""
         if not self._is_exact:
-            self._take(next(self._improvements))
+            found = next(self._improvements)
+            if found:
+                self._take(found)
             return
         field = self._field()
         self._turn += 1
@@ -184,14 +186,13 @@ class ConnectedBlocks:
 class Portfolio:
     """All parts of a problem; only the one with the highest peak is worth a step."""
 
-    def __init__(self, blocks: Blocks, greedy: Greedy, offsets: Sequence[int]) -> None:
+    def __init__(self, blocks: Blocks, offsets: Sequence[int]) -> None:
         self._blocks = blocks
         self.parts = [
             ConnectedBlocks(
                 blocks if len(numbers) == len(blocks) else blocks.part(numbers),
                 numbers,
                 [offsets[number] for number in numbers],
-                greedy,
             )
             for numbers in _parts(blocks)
         ]
@@ -226,11 +227,18 @@ class Portfolio:
 
 
 def _parts(blocks: Blocks) -> list[list[int]]:
-    """Return the parts that no conflict connects, each in ascending order.
-
-    What is too large to be searched exactly may as well stay whole.
-    """
-    if len(blocks) > MOST_EXACT:
+    """Return the parts that no conflict connects, each in ascending order."""
+    if blocks.by_lifetime:  # what lives begins a new part where nothing else does
+        parts: list[list[int]] = []
+        latest = None
+        for start, end, number in sorted(zip(blocks.starts, blocks.ends, count(), strict=False)):
+            if latest is None or start >= latest:
+                parts.append([])
+                latest = end
+            parts[-1].append(number)
+            latest = max(latest, end)
+        return sorted(map(sorted, parts))
+    if blocks.is_large:  # what is too large to be searched exactly may as well stay whole
         return [list(range(len(blocks)))]
     unseen = dict.fromkeys(range(len(blocks)))
     parts = []

@@ -35,7 +35,8 @@ class Buffer:
     """Bytes that are needed over a lifetime.
 
     offset: where it must lie. hint: where it should lie if that costs no byte, as in an older plan.
-    bank: the memory bank it must lie in, where a problem has banks.
+    bank: the memory bank it must lie in, where a problem has banks. accesses: of a frame, which cost
+    what its bank says.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Buffer:
     offset: int | None = None
     hint: int | None = None
     bank: str | None = None
+    accesses: int = 0
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -53,7 +55,10 @@ class Buffer:
         places = {"offset": self.offset, "hint": self.hint}
         given = {what: place for what, place in places.items() if place is not None}
         numbers = {"size": self.size, "start": self.start, "end": self.end, **given}
+        numbers |= {"accesses": self.accesses}
         require_integers(f"buffer {self.name!r}", InvalidPlan, alignment=self.alignment, **numbers)
+        if self.accesses < 0:
+            raise InvalidPlan(f"buffer {self.name!r} has {self.accesses} accesses; expected >= 0")
         if self.size < 0:
             raise InvalidPlan(f"buffer {self.name!r} has size {self.size}; expected at least 0")
         if self.end < self.start:
@@ -84,10 +89,13 @@ class Bank:
 
     name: str
     capacity: int  # bytes
+    cost: int = 0  # of an access to a buffer in it
 
     def __post_init__(self) -> None:
         if self.capacity < 0:
             raise InvalidPlan(f"bank {self.name!r} has capacity {self.capacity}; expected >= 0")
+        if self.cost < 0:
+            raise InvalidPlan(f"bank {self.name!r} has cost {self.cost}; expected >= 0")
 
 
 @public

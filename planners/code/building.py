@@ -18,11 +18,16 @@ VERSION = "1.0.0"  # of a library, where a build system asks for one
 
 
 def makefile(
-    sources: Sequence[str], tests: Sequence[str] = (MAIN,), bench: str | None = None
+    sources: Sequence[str],
+    tests: Sequence[str] = (MAIN,),
+    *,
+    arrays: Sequence[str] = ("arena",),
+    bench: str | None = None,
 ) -> str:
     """Return the Makefile of a library: its sources in src/, and those of its test program.
 
-    bench: flags for the library, with which its layers are measured.
+    arrays: that the test program has as memory. bench: flags for the library, with which its layers
+    are measured.
     """
     objects = " ".join(f"$(BUILD)/{PurePath(one).stem}.o" for one in sources)
     return f"""# make test: run the test program; make qemu: on an emulated Cortex-M4
@@ -68,7 +73,7 @@ instructions:
 # Of the library alone; the test program has its vectors and a stack of its own beside it.
 size: $(BUILD)/target.elf
 	$(ARM)size $(OBJECTS)
-	@$(ARM)nm -S -t d $(BUILD)/target.elf | awk '$$4 == "arena" {{ arena += $$2 }} \\
+	@$(ARM)nm -S -t d $(BUILD)/target.elf | awk '$$4 ~ /^({"|".join(arrays)})$$/ {{ arena += $$2 }} \\
 	$$4 ~ /^state($$|[.])/ {{ state += $$2 }} \\
 	END {{ print "arena bytes: " arena + 0; print "state bytes: " state + 0; \\
 	print "static RAM bytes: " arena + state }}'
@@ -121,6 +126,16 @@ example-qemu:
 	$(MAKE) -s BUILD=build/$(TARGET)-example TESTS={EXAMPLE} qemu
 
 """
+
+
+def arrays_of(written: Written) -> str:
+    """Return C for the array of the arena, or one for each memory, the slow one in its section."""
+    capitals = written.name.upper()
+    return "\n".join(
+        f"static {written.name}_element {one}[{capitals}_{one.upper()}_ELEMENTS]"
+        + (f" {capitals}_IN_{one.upper()};" if number else ";")
+        for number, one in enumerate(written.memories)
+    )
 
 
 def end_of_main(
@@ -256,7 +271,7 @@ def readme(written: Written, model: Model, plan: StreamingPlan) -> str:
 
 | what | how much |
 |---|---|
-| RAM: arena | {plan.arena_bytes:,} bytes |
+{_memories(plan)}
 | RAM: state | at most {written.state_bytes} bytes |
 | RAM: stack | less than 1,250 bytes on a Cortex-M4; `make qemu` prints it |
 | flash: weights | {written.weight_bytes:,} bytes; `make size` prints the code |
@@ -271,12 +286,12 @@ Tensors lie row by row, in a row column by column, and the channels of a pixel s
 ```c
 #include "{name}.h"
 
-static {name}_element arena[{capitals}_ARENA_ELEMENTS];
+{arrays_of(written)}
 static {name}_state state;
 
 {_usage(written)}
 ```
-{_kept(written, plan)}{_converting(written)}
+{_placing(written)}{_kept(written, plan)}{_converting(written)}
 No function allocates memory, calls itself, or keeps anything outside of arena and state, so several
 instances can run side by side, each with an arena and a state of its own. The library needs C99,
 `<stdint.h>`, `<stddef.h>`, `<string.h>` and `<math.h>`. Compiled with `-D{capitals}_PROFILE` it
@@ -291,12 +306,8 @@ firing of a stage.
 - `make test` builds and runs the test vectors here, and ends with 0 when the outputs are equal.
 - `make qemu` and `make qemu-m55` do so on an emulated Cortex-M4 and Cortex-M55 (they need
   `arm-none-eabi-gcc` and `qemu-system-arm`).
-- `make example < frames.txt` prints the class of each frame of raw numbers (`examples/classify.c`);
-  `make example-qemu` does so on an emulated core, from the file `frames.txt`.
-- `make bench` prints what each layer takes, for `csdf fit --durations`: on an emulated core, where an
-  instruction is a cycle of `HERTZ=...`, or on your board (`Makefile` says how); `make bench-here` on
-  this machine.
-- `make size` prints flash and static RAM of the library, cross-compiled for a Cortex-M4.
+{_measuring(written)}- `make size` prints flash and static RAM of the library, cross-compiled for a
+  Cortex-M4.
 """
 
 
@@ -305,6 +316,19 @@ def _layout(model: Model, port: Port) -> str:
     if shape.is_map:
         return f"{shape.height} rows x {shape.width} columns x {shape.channels} channels"
     return str(shape)
+
+
+def _measuring(written: Written) -> str:
+    """Return the lines on programs that need the stages of a library."""
+    if not written.stages:
+        return ""
+    return """- `make example < frames.txt` prints the class of each frame of raw numbers
+  (`examples/classify.c`);
+  `make example-qemu` does so on an emulated core, from the file `frames.txt`.
+- `make bench` prints what each layer takes, as `--durations` of csdf reads it: on an emulated core, where an
+  instruction is a cycle of `HERTZ=...`, or on your board (`Makefile` says how); `make bench-here` on
+  this machine.
+"""
 
 
 def _scaled(port: Port) -> str:
@@ -319,6 +343,31 @@ def _outside(written: Written) -> str:
     if not found:
         return ""
     return f"Outside the arena, in memory that you give: {', '.join(found)}; nothing is copied.\n"
+
+
+def _memories(plan: StreamingPlan) -> str:
+    """Return rows of a table: the bytes of the arena, or of each memory."""
+    sizes = [(one.name, one.size) for one in plan.memories] or [("arena", plan.arena_bytes)]
+    rows = [f"| RAM: {name} | {size:,} bytes |" for name, size in sizes]
+    if plan.memories:
+        slow = " and ".join(one.name for one in plan.memories if one.is_slow)
+        rows.append(f"| to and from {slow} | {plan.slow_bytes:,} bytes per frame |")
+    return "\n".join(rows)
+
+
+def _placing(written: Written) -> str:
+    """Return how the array for slow memory comes to lie there."""
+    if len(written.memories) == 1:
+        return ""
+    capitals, slow = written.name.upper(), written.memories[1]
+    named = f"{capitals}_IN_{slow.upper()}"
+    return f"""
+`{named}` is `EXT_RAM_BSS_ATTR` under ESP-IDF and the section `.ext_ram.bss` under Zephyr.
+With GNU ld, compile with `-D{capitals}_SECTIONS` and place the section `.slow.{slow}` in your linker
+script, as `target/target_m4.ld` does; or define `{named}` yourself, or give any pointer to
+that memory. Rows come from it by `memmove`, or with `-D{capitals}_COPY` by your
+`{written.name}_copy`, which may use DMA.
+"""
 
 
 def _kept(written: Written, plan: StreamingPlan) -> str:
@@ -362,7 +411,7 @@ def _usage(written: Written) -> str:
         ["&state", *(one.parameter for one in (*written.inputs, *written.outputs))]
     )
     verb = "invoke" if written.keeps_state else "run"
-    lines = [f"{name}_init(&state, arena);", f"{name}_{verb}({arguments});"]
+    lines = [f"{name}_init(&state, {', '.join(written.memories)});", f"{name}_{verb}({arguments});"]
     if written.is_streamed:
         outside = [one.parameter for one in written.outputs if one.outside is not None]
         lines += ["", "/* or row by row, as they come: */"]

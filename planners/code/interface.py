@@ -8,6 +8,7 @@ from typing import Any
 
 from cnn2csdf.network import Network
 from cnn2csdf.quantized_layers import StoredAs
+from planners.code.c_text import identifier
 from planners.code.c_text import number as number_text
 from planners.code.schedule import Schedule
 
@@ -48,8 +49,8 @@ class Interface:
     outputs: Sequence[Port]
 
     def field(self) -> str:
-        """Return the field of the state for tensors in memory of the caller, if there are any."""
-        count = len(self.schedule.outside)
+        """Return the field of the state for tensors in memory of the caller, or for slow memory."""
+        count = len(self.schedule.outside) + (self.schedule.split is not None)
         return f"    {self.name}_element *outside[{count}];\n" if count else ""
 
     @property
@@ -61,6 +62,12 @@ class Interface:
     def _saved_bytes(self) -> int:
         """Bytes of a saved state: of the arena what stays, and the places of the oldest rows."""
         return self.schedule.plan.kept_bytes + 2 * len(self.network.variables)
+
+    @property
+    def memories(self) -> tuple[str, ...]:
+        """The parameters of NAME_init for memories: the arena, or each memory by its name."""
+        names = [identifier(one.name) for one in self.schedule.plan.memories]
+        return tuple(names) or ("arena",)
 
     def kept_declared(self) -> str:
         """Return the declarations of a library that keeps a state; none for others."""
@@ -211,6 +218,8 @@ int {name}_push_row({name}_state *state, const {self.inputs[0].kind} *row);
         """Return the functions."""
         name, numbers = self.name, self._numbers(self.outputs)
         begins = "    begin_kept(state);\n" if self.schedule.beginnings else ""
+        memories = ", ".join(f"element *{one}" for one in self.memories)
+        slow = "".join(f"    state->outside[0] = {one};\n" for one in self.memories[1:])
         text = f"""static element *tensor_in(const instance *state, int32_t number)
 {{
     return BASE(state, &tensors[number]);
@@ -222,10 +231,10 @@ static void begin_frame(instance *state)
     begin_group(state);
 }}
 {self._kept_defined()}
-void {name}_init(instance *state, element *arena)
+void {name}_init(instance *state, {memories})
 {{
-    state->arena = arena;
-{begins}    begin_frame(state);
+    state->arena = {self.memories[0]};
+{slow}{begins}    begin_frame(state);
 }}
 
 const void *{name}_output(const instance *state, int number)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path, PurePath
+
+import numpy as np
 
 from cnn2csdf.weights import Model
 from csdf.arguments import public
@@ -21,6 +23,7 @@ from planners.code.building import (
     target_files,
 )
 from planners.code.c_text import comment
+from planners.code.primitives.program import is_selection, selection_sources
 from planners.code.programs import bench_program, example_program
 from planners.code.sources import Written, library_sources
 from planners.code.vectors import (
@@ -31,6 +34,7 @@ from planners.code.vectors import (
     vectors_of,
 )
 from planners.plan.plan import StreamingPlan
+from planners.primitives.library.winograd import ROUNDING
 
 FRAMES = 4  # of the test program of a network that keeps a state
 BUILD = "build"  # the folder of what the Makefile makes
@@ -65,9 +69,10 @@ def library(
     Raises UnsupportedOperator for a layer that no kernel computes, InvalidNetwork for a model
     without weights, InvalidPlan where the plan does not fit the model.
     """
-    written = library_sources(model, plan, name or model.network.name)
-    vectors = frames_of(model, frames)
+    written = written_sources(model, plan, name or model.network.name)
+    vectors = frames_of(model, plan, frames)
     files = source_files(written)
+    has_stages = bool(written.stages)
     headers, sources = paths_in(files, "include"), paths_in(files, "src")
     about = f"{comment(model.network.name)}: inference of a neural network"
     return Library(
@@ -75,22 +80,52 @@ def library(
         files={
             **files,
             MAIN: test_program(written, vectors),
-            BENCH: bench_program(written),
-            EXAMPLE: example_program(written),
+            **(
+                {BENCH: bench_program(written), EXAMPLE: example_program(written)}
+                if has_stages
+                else {}
+            ),
             **target_files(),
-            "Makefile": makefile(sources, bench=f"-D{written.name.upper()}_PROFILE"),
+            "Makefile": makefile(
+                sources,
+                arrays=written.memories,
+                bench=f"-D{written.name.upper()}_PROFILE" if has_stages else None,
+            ),
             **package_files(written.name, about, headers, sources),
             "README.md": readme(written, model, plan),
         },
     )
 
 
-def frames_of(model: Model, frames: Sequence[Frame] | None) -> tuple[TestVector, ...]:
-    """Return the test vectors of some frames, or of a random one where none are given."""
+def written_sources(model: Model, plan: StreamingPlan, name: str) -> Written:
+    """Return the texts of a library for a plan of lines and strips, or a selection of primitives."""
+    sources = selection_sources if is_selection(plan) else library_sources
+    return sources(model, plan, name)
+
+
+def frames_of(
+    model: Model, plan: StreamingPlan, frames: Sequence[Frame] | None
+) -> tuple[TestVector, ...]:
+    """Return the test vectors of some frames, or of a random one where none are given.
+
+    Outputs of a selection may differ by ROUNDING of the largest, as transforms of tiles round.
+    """
     if frames is None:
         count = FRAMES if model.network.keeps_state else 1
         frames = [random_frame(model.network, seed) for seed in range(count)]
-    return vectors_of(model, frames)
+    vectors = vectors_of(model, frames)
+    if not is_selection(plan):
+        return vectors
+    return tuple(
+        replace(
+            one,
+            tolerance={
+                name: ROUNDING * float(np.abs(array).max(initial=0))
+                for name, array in one.outputs.items()
+            },
+        )
+        for one in vectors
+    )
 
 
 def source_files(written: Written) -> dict[str, str]:

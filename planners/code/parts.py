@@ -16,11 +16,13 @@ from typing import NamedTuple
 SHARED = ("frame.c", "windows.c", "places.c", "folds.c", "sweep.c", "shares.c")
 _REALS = ("reals.c", "shares_of_reals.c", "share_windows.c", "combine.c", "steps.c")
 REALS = (*SHARED, *_REALS, "behind_reals.c")
-_BYTES = ("sums.c", "byte_sums.c", "integers.c", "shares_of_integers.c", "share_windows.c")
+_OF_BYTES = ("byte_sums.c", "integers.c", "products.c")
+_BYTES = ("sums.c", *_OF_BYTES, "shares_of_integers.c", "share_windows.c")
 _MORE = ("curves.c", "cells.c", "wide.c")
 _NARROW, _WIDE = ("elements.c", "narrow_totals.c"), ("elements.c", "wide_totals.c")
+_SINGLE_LAYERS = ("single_layers.c", "single_products.c", "dynamic.c")
 INTEGERS = (*SHARED, *_NARROW, "fixed.c", "fixed_sums.c", *_BYTES, *_MORE)  # of 8 bits
-SINGLES = (*SHARED, *_NARROW, "single.c", *_BYTES, "single_layers.c", "dynamic.c")
+SINGLES = (*SHARED, *_NARROW, "single.c", *_BYTES, *_SINGLE_LAYERS)
 _SHORTS = ("sums.c", "short_sums.c", "integers.c", "shares_of_integers.c", "share_windows.c")
 _CURVED = ("curves.c", "short_layers.c")
 SHORTS = (*SHARED, *_WIDE, "fixed.c", "short_scaling.c", *_SHORTS, *_CURVED)  # of 16 bits

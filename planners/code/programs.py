@@ -6,6 +6,7 @@ import json
 
 from cnn2csdf.durations import COLUMNS
 from csdf.io.csv_text import csv_text
+from planners.code.building import arrays_of
 from planners.code.c_text import wrapped
 from planners.code.parts import source
 from planners.code.sources import Written
@@ -15,7 +16,7 @@ def _memory(written: Written) -> str:
     """C of what a call works in."""
     name, ports = written.name, (*written.inputs, *written.outputs)
     arrays = "".join(f"static {one.kind} {one.parameter}[{one.elements}];\n" for one in ports)
-    return f"""static {name}_element arena[{name.upper()}_ARENA_ELEMENTS];
+    return f"""{arrays_of(written)}
 static {name}_state state;
 {arrays}"""
 
@@ -28,7 +29,7 @@ def _call(written: Written) -> str:
 
 
 def bench_program(written: Written) -> str:
-    """Return bench.c: it prints nanoseconds of each layer, as `csdf fit --durations` reads them.
+    """Return bench.c: it prints nanoseconds of each layer, as `--durations` of csdf commands reads them.
 
     Of the firings of a stage, under the name of its last layer; the layers before it in the stage
     take no time of their own.
@@ -36,7 +37,7 @@ def bench_program(written: Written) -> str:
     name, layers = written.name, list(dict.fromkeys(written.stages))
     rows = [csv_text([(layer, 0, "")])[:-1] for layer in layers]
     texts = wrapped(json.dumps(row) for row in rows)
-    return f"""/* Prints what each layer of {name} takes, for csdf fit --durations: make bench. */
+    return f"""/* Prints what each layer of {name} takes, as --durations of csdf reads it: make bench. */
 #include <time.h>
 
 #include "{name}.h"
@@ -48,7 +49,7 @@ def bench_program(written: Written) -> str:
 #else
 #define FRAMES 100
 #define NANOSECONDS(ticks) ((ticks) * (1000000000u / CLOCKS_PER_SEC))
-static uint64_t processor_ticks(void)
+static uint64_t instructions(void)
 {{
     return (uint64_t)clock();
 }}
@@ -65,18 +66,18 @@ static uint64_t spent[{len(layers)}], begun;
 void {name}_profile_begin(int stage)
 {{
     (void)stage;
-    begun = processor_ticks();
+    begun = instructions();
 }}
 
 void {name}_profile_end(int stage)
 {{
-    spent[layer_of[stage]] += processor_ticks() - begun;
+    spent[layer_of[stage]] += instructions() - begun;
 }}
 
 int main(void)
 {{
     int frame, number;
-    {name}_init(&state, arena);
+    {name}_init(&state, {", ".join(written.memories)});
     for (frame = 0; frame < FRAMES; frame++) {{
         {_call(written)}
     }}
@@ -160,7 +161,7 @@ static float value_of(int32_t place)
 
 int main(void)
 {{
-    {name}_init(&state, arena);
+    {name}_init(&state, {", ".join(written.memories)});
     for (;;) {{
         int is_there = 1;
         int32_t i, largest = 0;

@@ -108,6 +108,11 @@ class Schedule:
         return self._numbers[tensor] if found is None else found
 
     @property
+    def split(self) -> int | None:
+        """The first element in the slower of two memories; None where there is a single one."""
+        return self.elements(self.plan.memories[0].size) if self.plan.memories else None
+
+    @property
     def duplicates(self) -> int:
         """How many further buffers have rows of a tensor as soon as they are made."""
         return len(self._duplicates())
@@ -447,7 +452,8 @@ class Schedule:
             return sum(rows * columns * self._channels(name) for name, rows, columns in strips)
         if stage.mode == "BY_TILES":
             return self._tiling(stage)
-        if stage.mode != "INTO_SUMS":
+        moves = isinstance(stage.running.layers[-1].operator, op.PlaceOrder)
+        if stage.mode != "INTO_SUMS" or moves:
             return 0
         return self._offset(stage.running.result, Kind.ACCUMULATORS, stage.group)
 
@@ -637,14 +643,12 @@ def require_in_c(plan: StreamingPlan, inputs: Collection[str]) -> None:
 
     inputs: of the network.
     """
+    if [one.is_slow for one in plan.memories] not in ([], [False, True]):
+        raise InvalidPlan("no C code for other memories than a fast and a slow one")
     for one in (stage for group in plan.groups for stage in group.stages):
         if one.stage.result in inputs:
             raise InvalidPlan(
                 f"no C code for input {one.stage.result!r}, one of several, as it comes by rows"
-            )
-        if one.primitive is not None:
-            raise InvalidPlan(
-                f"no C code for {one.stage.result!r} by primitive {one.primitive.name!r}"
             )
 
 

@@ -26,7 +26,7 @@ from planners.code.parts import (
 )
 from planners.code.schedule import FEW, Schedule
 from planners.code.unsigned_as_signed import SIGNED, as_signed
-from planners.plan.plan import StreamingPlan
+from planners.plan.plan import Memory, StreamingPlan
 from planners.plan.rematerialisation import worked_model
 
 STATE_BYTES = 24  # of the state beside its counters, at most, with addresses of 64 bits
@@ -87,11 +87,12 @@ class Written:
     outputs: tuple[Port, ...]
     is_streamed: bool
     keeps_state: bool
-    has_integers: bool  # at its ends, which stand for real numbers
     weight_bytes: int
     state_bytes: int
     kernels: tuple[str, ...]
-    stages: tuple[str, ...]  # their results, by number
+    memories: tuple[str, ...] = ("arena",)  # parameters of NAME_init
+    has_integers: bool = False  # at its ends, which stand for real numbers
+    stages: tuple[str, ...] = ()  # their results, by number; none where they are not told
 
 
 def library_sources(model: Model, plan: StreamingPlan, name: str) -> Written:
@@ -171,7 +172,7 @@ class _Writing:
             name=self.name,
             header=self._header(counters),
             source=self._source(),
-            weights=self._weights(),
+            weights=weights_text(self.name, self.tables),
             inputs=tuple(self.inputs),
             outputs=tuple(self.outputs),
             is_streamed=self.streamed_input is not None,
@@ -185,12 +186,13 @@ class _Writing:
             state_bytes=self._state_bytes(counters),
             kernels=tuple(sorted(wanted & functions)),
             stages=tuple(one.running.result for one in self.schedule.stages),
+            memories=self.interface.memories,
         )
 
     def _state_bytes(self, counters: int) -> int:
         """At most; structures are padded."""
         scratch = self.schedule.scratch * self.schedule.unit
-        pointers = 8 * len(self.schedule.outside)
+        pointers = 8 * (len(self.schedule.outside) + (self.schedule.split is not None))
         turn = 6 if self.schedule.order.turns else 0
         turn += 2 * len(self.network.variables)
         return (
@@ -211,6 +213,7 @@ class _Writing:
         outside = self.interface.field()
         turn = "    uint16_t turn, place, round;\n" if self.schedule.order.turns else ""
         variables = len(self.network.variables)
+        memories = ", ".join(f"{name}_element *{one}" for one in self.interface.memories)
         turn += f"    uint16_t oldest[{variables}];\n" if variables else ""
         text = f"""/* {comment(self.network.name)}: inference in {self.plan.arena_bytes} bytes. */
 #ifndef {capitals}_H
@@ -222,8 +225,7 @@ class _Writing:
 extern "C" {{
 #endif
 
-#define {capitals}_ARENA_BYTES {self.plan.arena_bytes}
-#define {capitals}_ARENA_ELEMENTS {max(self.schedule.elements(self.plan.arena_bytes), 1)}
+{self._memories()}
 {self.interface.macros()}
 typedef {self._element()} {name}_element;
 
@@ -236,9 +238,9 @@ typedef struct {{
     uint16_t fired[{counters}];
 {turn}{scratch}{outside}}} {name}_state;
 
-/* Begin with an arena of {capitals}_ARENA_ELEMENTS elements, which stays in use as long as the
-   state. Each instance has an arena and a state of its own. */
-void {name}_init({name}_state *state, {name}_element *arena);
+/* {self._begin_with()}, in use as long as the
+   state. Each instance has its own, and a state of its own. */
+void {name}_init({name}_state *state, {memories});
 {self.interface.kept_declared()}
 /* Work a frame. Tensors lie row by row, in a row column by column, the channels of a place side by
    side; tensors that are no feature maps as they are.{self._shifted()} */
@@ -250,7 +252,7 @@ const void *{name}_output(const {name}_state *state, int number);
 """
         text += self.interface.conversions_declared() + self.interface.declarations()
         text += f"""
-#ifdef {capitals}_PROFILE
+{self._copy_declared()}#ifdef {capitals}_PROFILE
 /* For you to define: called before and after each firing of a stage, by the stage's number. */
 void {name}_profile_begin(int stage);
 void {name}_profile_end(int stage);
@@ -263,6 +265,53 @@ void {name}_profile_end(int stage);
 #endif
 """
         return text
+
+    def _memories(self) -> str:
+        """C for the sizes of the arena, or of the memories, and where arrays for them lie."""
+        capitals, plan = self.capitals, self.plan
+        found = []
+        for one in plan.memories or (Memory(name="arena", size=plan.arena_bytes),):
+            named = f"{capitals}_{identifier(one.name).upper()}"
+            elements = max(self.schedule.elements(one.size), 1)
+            found += [f"#define {named}_BYTES {one.size}", f"#define {named}_ELEMENTS {elements}"]
+        for one in plan.memories:
+            if one.is_slow:
+                word = identifier(one.name)
+                found.append(f"""
+/* Put behind the name of the array for {comment(one.name)}; defined before, it is yours. */
+#ifndef {capitals}_IN_{word.upper()}
+#if defined(ESP_PLATFORM)
+#include "esp_attr.h"
+#define {capitals}_IN_{word.upper()} EXT_RAM_BSS_ATTR
+#elif defined(__ZEPHYR__)
+#include <zephyr/linker/section_tags.h>
+#define {capitals}_IN_{word.upper()} Z_GENERIC_SECTION(.ext_ram.bss)
+#elif defined({capitals}_SECTIONS) || defined(ON_TARGET) /* a linker script has it */
+#define {capitals}_IN_{word.upper()} __attribute__((section(".slow.{word}")))
+#else
+#define {capitals}_IN_{word.upper()}
+#endif
+#endif""")
+        return "\n".join(found)
+
+    def _begin_with(self) -> str:
+        """Return the begin of a sentence on what NAME_init is given."""
+        sizes = [
+            f"{one} of {self.capitals}_{one.upper()}_ELEMENTS" for one in self.interface.memories
+        ]
+        return f"Begin with memory: {' and '.join(sizes)} elements"
+
+    def _copy_declared(self) -> str:
+        """C that declares the hook for copies, where the plan has some."""
+        if not self.schedule.has_copies:
+            return ""
+        return f"""
+#ifdef {self.capitals}_COPY
+/* For you to define: copy bytes that do not overlap, by DMA for example; they are there when it
+   returns. */
+void {self.name}_copy(void *to, const void *from, uint32_t bytes);
+#endif
+"""
 
     def _anywhere(self) -> str:
         """Return a sentence on numbers of more bytes than an element of the arena, if there are any."""
@@ -293,11 +342,7 @@ void {name}_profile_end(int stage);
         shared, of_reals = self._of_reals()
         between = used(wanted, CONVERSIONS) if of_reals else []
         kernels = used(wanted | mentioned(scheduler) | shared, self._files())
-        externs = [
-            f"extern const {TYPES[array.dtype.name]} {symbol}[{len(array)}];"
-            for symbol, array in self.tables.arrays.items()
-        ]
-        definitions = [*externs, *self.tables.definitions]
+        definitions = [*externs(self.tables), *self.tables.definitions]
         texts = [self._prologue(), *kernels, *of_reals, *between, *definitions, tables, *scheduler]
         return "\n\n".join([*texts, self.interface.definitions()])
 
@@ -364,7 +409,7 @@ typedef slot element;
 #define MOST_NEIGHBOURS {schedule.most_neighbours}
 #define SCRATCH(state) {"(state)->scratch" if schedule.scratch else "NULL"}
 #define SWEEP {self._sweep()}
-#define OUTSIDE(state) {"(state)->outside" if schedule.outside else "NULL"}
+#define OUTSIDE(state) {"(state)->outside" if self.interface.field() else "NULL"}
 #define BASE(from, tensor) {self._base()}
 #define ADVANCE {self._advance()}
 #define CAN_STAGE {0 if schedule.order.turns else 1}
@@ -385,6 +430,12 @@ typedef slot element;
 #define WORK_TILES(run) {"work_tiles(run)" if schedule.has_tiles else "((void)0)"}
 {self._as_tile()}
 #define BEGIN_ORDER(state) {self._begin_order()}
+
+#ifdef {capitals}_COPY
+#define COPY_ROW(to, from, count) {name}_copy(to, from, (uint32_t)((size_t)(count) * sizeof(slot)))
+#else
+#define COPY_ROW(to, from, count) copy_elements(to, from, count)
+#endif
 
 #ifdef {capitals}_PROFILE
 #define PROFILE_BEGIN(stage) {name}_profile_begin(stage)
@@ -424,24 +475,38 @@ typedef slot element;
 
     def _base(self) -> str:
         """C for where a tensor begins, of a run or a state."""
+        if (split := self.schedule.split) is not None:
+            return f"""\\
+    ((tensor)->offset < {split} ? (from)->arena + (tensor)->offset \\
+                          : (from)->outside[0] + (tensor)->offset - {split})"""
         if not self.schedule.outside:
             return "((from)->arena + (tensor)->offset)"
         return """\\
     ((tensor)->offset < 0 ? (from)->outside[-1 - (tensor)->offset] \\
                           : (from)->arena + (tensor)->offset)"""
 
-    def _weights(self) -> str:
-        pieces = [f'#include "{self.name}.h"']
-        for symbol, array in self.tables.arrays.items():
-            kind = f"const {TYPES[array.dtype.name]} {symbol}[{len(array)}]"
-            items = array_items(array)
-            text = f"extern {kind};\n{kind} = {{\n{wrapped(items)}\n}};"
-            if symbol in self.tables.folded:
-                text = f"#if defined(__ARM_FEATURE_MVE)\n{text}\n#endif"
-            pieces.append(text)
-        if any("INFINITY" in piece for piece in pieces):
-            pieces[0] = f"#include <math.h>\n\n{pieces[0]}"
-        return "\n\n".join(pieces) + "\n"
+
+def weights_text(name: str, tables: Tables) -> str:
+    """Return NAME_weights.c: all parameters."""
+    pieces = [f'#include "{name}.h"']
+    for symbol, array in tables.arrays.items():
+        kind = f"const {TYPES[array.dtype.name]} {symbol}[{len(array)}]"
+        items = array_items(array)
+        text = f"extern {kind};\n{kind} = {{\n{wrapped(items)}\n}};"
+        if symbol in tables.folded:
+            text = f"#if defined(__ARM_FEATURE_MVE)\n{text}\n#endif"
+        pieces.append(text)
+    if any("INFINITY" in piece for piece in pieces):
+        pieces[0] = f"#include <math.h>\n\n{pieces[0]}"
+    return "\n\n".join(pieces) + "\n"
+
+
+def externs(tables: Tables) -> list[str]:
+    """Return the declarations of all parameters."""
+    return [
+        f"extern const {TYPES[array.dtype.name]} {symbol}[{len(array)}];"
+        for symbol, array in tables.arrays.items()
+    ]
 
 
 def _require_fit(model: Model, plan: StreamingPlan) -> None:

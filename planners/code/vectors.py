@@ -20,7 +20,7 @@ from cnn2csdf.dtypes import Element
 from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array, Model
-from planners.code.building import end_of_main
+from planners.code.building import arrays_of, end_of_main
 from planners.code.c_text import number as number_text
 from planners.code.c_text import numbers, wrapped
 from planners.code.interface import Port
@@ -81,13 +81,14 @@ def test_program(written: Written, vectors: Sequence[TestVector]) -> str:
     name = written.name
     counted = f"""#ifdef COUNTED
     {{
-        uint64_t before = processor_ticks();
+        uint64_t before = instructions();
         {_run_of(written, 0)}
         say("\\nthousand instructions of a frame: ");
-        say_number((processor_ticks() - before) / 1000);
+        say_number((instructions() - before) / 1000);
     }}
 #endif
 """
+    arena = " + ".join(f"sizeof {one}" for one in written.memories)
     return f"""/* Runs {name} on test vectors and compares with what they are to give. */
 #include <math.h>
 #include <string.h>
@@ -96,7 +97,7 @@ def test_program(written: Written, vectors: Sequence[TestVector]) -> str:
 
 int {name}_test(void);
 
-static {name}_element arena[{name.upper()}_ARENA_ELEMENTS];
+{arrays_of(written)}
 
 {_tested(written, vectors, "void")}
 
@@ -105,7 +106,7 @@ static {name}_element arena[{name.upper()}_ARENA_ELEMENTS];
 int main(void)
 {{
     int failed = {name}_test();
-{end_of_main(name, "outputs differ", "outputs equal", "sizeof arena", more=counted)}#endif
+{end_of_main(name, "outputs differ", "outputs equal", arena, more=counted)}#endif
 """
 
 
@@ -151,7 +152,7 @@ static {name}_state state;
 int {name}_test({parameters})
 {{
     int failed = 0;
-    {name}_init(&state, arena);
+    {name}_init(&state, {", ".join(written.memories)});
 {checks}
     return failed;
 }}"""

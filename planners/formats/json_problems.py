@@ -2,9 +2,10 @@
 
     {"problems": [{"name": "net", "buffers": [{"id": "x", "size": 64, "start": 0, "end": 2}]}]}
 
-A buffer may also have "alignment", "offset" (fixed), "hint" and "bank"; a problem "conflicts",
-"may_overlap" and "in_place", lists of pairs of ids, and "banks", a list of {"name", "capacity"} with
-the preferred one first. `planners.arena.problem` says what they mean.
+A buffer may also have "alignment", "offset" (fixed), "hint", "bank" and "accesses"; a problem
+"conflicts", "may_overlap" and "in_place", lists of pairs of ids, and "banks", a list of {"name",
+"capacity"} with the preferred one first, and maybe the "cost" of an access. `planners.arena.problem`
+says what they mean.
 """
 
 from __future__ import annotations
@@ -51,10 +52,10 @@ def _problem(found: JsonValue) -> Problem:
 
 
 def _buffer(found: JsonValue) -> Buffer:
-    found.require_keys(NEEDED, ("alignment", "offset", "hint", "bank"))
+    found.require_keys(NEEDED, ("alignment", "offset", "hint", "bank", "accesses"))
     numbers = {
         key: found[key].natural()
-        for key in ("size", "start", "end", "alignment", "offset", "hint")
+        for key in ("size", "start", "end", "alignment", "offset", "hint", "accesses")
         if key in found.value and not (key in ("offset", "hint") and found[key].is_null)
     }
     bank = found["bank"].text() if found.value.get("bank") is not None else None
@@ -67,8 +68,9 @@ def _buffer(found: JsonValue) -> Buffer:
 def _banks(found: JsonValue) -> tuple[Bank, ...]:
     banks = []
     for one in found.items():
-        one.require_keys(("name", "capacity"))
-        banks.append(Bank(name=one["name"].text(), capacity=one["capacity"].natural()))
+        one.require_keys(("name", "capacity"), ("cost",))
+        numbers = {key: one[key].natural() for key in ("capacity", "cost") if key in one.value}
+        banks.append(Bank(name=one["name"].text(), **numbers))
     return tuple(banks)
 
 
@@ -84,7 +86,10 @@ def _pairs(found: JsonValue) -> tuple[Pair, ...]:
 
 def _as_json(problem: Problem) -> dict[str, Any]:
     lists: dict[str, Any] = {key: [list(pair) for pair in getattr(problem, key)] for key in PAIRS}
-    lists["banks"] = [{"name": bank.name, "capacity": bank.capacity} for bank in problem.banks]
+    lists["banks"] = [
+        {"name": bank.name, "capacity": bank.capacity} | ({"cost": bank.cost} if bank.cost else {})
+        for bank in problem.banks
+    ]
     return {
         "name": problem.name,
         "buffers": [_buffer_as_json(buffer) for buffer in problem.buffers],
@@ -100,5 +105,6 @@ def _buffer_as_json(buffer: Buffer) -> dict[str, Any]:
         "start": buffer.start,
         "end": buffer.end,
         **({"alignment": buffer.alignment} if buffer.alignment != 1 else {}),
+        **({"accesses": buffer.accesses} if buffer.accesses else {}),
         **{key: value for key, value in optional.items() if value is not None},
     }

@@ -21,9 +21,10 @@ HEADER = 3  # integers before the offsets
 LARGEST = 2**31 - 1
 
 
-def offline_plan(plan: MemoryPlan, subgraph: int = 0) -> bytes:
+def offline_plan(plan: MemoryPlan, subgraph: int = 0, tensors: int = 0) -> bytes:
     """Return the plan of buffers whose names are the numbers of their tensors: "0", "1", ...
 
+    tensors: how many the file has, at least; those without a buffer are left to the runtime.
     Raises InvalidPlan for other names and for offsets beyond 32 bits.
     """
     offsets = {_tensor(name): offset for name, offset in plan.offsets.items()}
@@ -31,9 +32,9 @@ def offline_plan(plan: MemoryPlan, subgraph: int = 0) -> bytes:
         raise InvalidPlan(f"{plan.problem.name}: two buffers name the same tensor")
     if plan.peak > LARGEST:
         raise InvalidPlan(f"{plan.problem.name}: {plan.peak} bytes; an offset has 32 bits")
-    tensors = range(max(offsets, default=-1) + 1)
-    numbers = [VERSION, subgraph, len(tensors)]
-    numbers += [offsets.get(tensor, AT_RUNTIME) for tensor in tensors]
+    count = max(tensors, max(offsets, default=-1) + 1)
+    numbers = [VERSION, subgraph, count]
+    numbers += [offsets.get(tensor, AT_RUNTIME) for tensor in range(count)]
     return struct.pack(f"<{len(numbers)}i", *numbers)
 
 

@@ -205,7 +205,7 @@ def fusion_plan(chain: TopologicalOrder, groups: Configuration, terms: Terms) ->
                 blocks[len(working)] = block
             working.append(WorkingGroup(tuple(map(table.geometry, stages)), None))
     plan, least = plan_with_blocks(chain, table, working, blocks)
-    nanoseconds = PlanTimes(table, terms.platform, terms.element_bytes).of(plan)
+    nanoseconds = PlanTimes(table, terms.platform, terms.element_bytes, terms.measured).of(plan)
     return FusionPlan(
         chain=chain,
         terms=terms,

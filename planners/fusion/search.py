@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ from planners.memory.moves import WHOLE, Move, MoveCost, Moves
 from planners.memory.order import TopologicalOrder
 from planners.memory.stages import StageTable
 from planners.memory.tiles import TiledGroups, alive, even_tiles, scratch_bytes
-from planners.memory.times import PlanTimes
+from planners.memory.times import PlanTimes, Work
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.plan import Mode, Stage, Tiles
 
@@ -39,7 +39,8 @@ class Terms:
     """The accounting, and the choices that there are.
 
     element_bytes: of each element and each parameter; None: as the network stores them. tilings: tiles
-    down and across; modes: of groups.
+    down and across; modes: of groups. measured: what layers take, in place of the platform's
+    operations and bytes (`planners.memory.times.measured_work`).
     """
 
     platform: Platform
@@ -47,6 +48,7 @@ class Terms:
     element_bytes: int | None = 4
     tilings: tuple[tuple[int, int], ...] = UP_TO_FIVE
     modes: frozenset[GroupMode] = frozenset(GroupMode)
+    measured: Work | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +165,7 @@ def options(course: TopologicalOrder, terms: Terms, budget: Budget = None) -> It
     """
     stop = stop_of(budget)
     table = StageTable(course.network, element_bytes=terms.element_bytes)
-    times = PlanTimes(table, terms.platform, terms.element_bytes)
+    times = PlanTimes(table, terms.platform, terms.element_bytes, terms.measured)
     whole = _WholeLayers(course, terms, table, times)
     if GroupMode.WHOLE in terms.modes:
         yield from map(whole.option, range(course.sections))

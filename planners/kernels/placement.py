@@ -131,3 +131,77 @@ def first_room(ground, block, taken):
         if place < ground.gap_end[k]:
             place = (ground.gap_end[k] + unit - 1) // unit * unit
     return place
+
+
+class Stack:
+    """The lifetimes and places of `placed` blocks, in ascending order of where they begin. All (B,)."""
+
+    def __init__(self, start, end, begin, top):
+        """Begin empty."""
+        self.start = start
+        self.end = end
+        self.begin = begin
+        self.top = top
+        self.placed = 0
+
+
+def fit_by_time(order, lifetimes, ground, stack, offset, is_tight):
+    """Place the blocks in this order where no placed block with a meeting lifetime is in the way.
+
+    The same places as by `lowest_fit`, or with `is_tight` the smallest gap that holds the block; but no
+    list of conflicts is needed, which would not fit into memory. offset: (B,) out. Time: O(P * placed).
+    """
+    for position in range(len(order)):
+        block = order[position]
+        offset[block] = room_by_time(
+            stack.start, stack.end, stack.begin, stack.top, stack.placed, lifetimes, ground, block,
+            is_tight,
+        )  # fmt: skip
+        put_by_time(stack, lifetimes, block, offset[block])
+
+
+def room_by_time(starts, ends, begins, tops, placed, lifetimes, ground, block, is_tight):
+    """Return the lowest, or the tightest, offset for a block."""
+    start = lifetimes.start[block]
+    end = lifetimes.end[block]
+    size = lifetimes.size[block]
+    unit = ground.alignment[block]
+    place = ground.lowest[block]
+    chosen = -1
+    least = 0
+    for k in range(placed):
+        if starts[k] < end and start < ends[k]:
+            room = begins[k] - place
+            if room >= size:
+                if is_tight == 0:
+                    return place
+                if chosen < 0 or room < least:
+                    chosen = place
+                    least = room
+            if tops[k] > place:
+                place = (tops[k] + unit - 1) // unit * unit
+    return place if chosen < 0 else chosen
+
+
+def put_by_time(stack, lifetimes, block, place):
+    """Add a block at this place, which may be fixed."""
+    low = 0
+    high = stack.placed
+    while low < high:
+        middle = (low + high) // 2
+        if stack.begin[middle] < place:
+            low = middle + 1
+        else:
+            high = middle
+    insert_at(stack.start, low, stack.placed, lifetimes.start[block])
+    insert_at(stack.end, low, stack.placed, lifetimes.end[block])
+    insert_at(stack.begin, low, stack.placed, place)
+    insert_at(stack.top, low, stack.placed, place + lifetimes.size[block])
+    stack.placed += 1
+
+
+def insert_at(numbers, place, count, number):
+    """Insert a number at a place among so many."""
+    for k in range(count, place, -1):
+        numbers[k] = numbers[k - 1]
+    numbers[place] = number

@@ -7,7 +7,7 @@ form runs on integers without end.
 | kernel | what has to be at most SAFE |
 |---|---|
 | placement.overlaps | `overlaps`: it copies sizes |
-| placement.lowest_fit | `lowest_fit` |
+| placement.lowest_fit, fit_by_time, put_by_time | `lowest_fit` |
 | placement_search.search | `placement_search` |
 | placement_beam.search | `placement_beam`; sums that tell rows apart are made modulo 2^64 |
 | placement_ejection.search, put, lower | `placement_ejection` |

@@ -12,7 +12,7 @@ from csdf.status import Reason, Status, Why
 from csdf.units import bytes_in_words
 
 if TYPE_CHECKING:
-    from planners.plan.plan import StreamingPlan
+    from planners.plan.plan import Memory, StreamingPlan
 
 
 RESIDENT = "resident"  # the input lies whole in the arena before the first layer works
@@ -24,9 +24,11 @@ OUTPUT_MEMORIES = (RESIDENT, EXTERNAL)
 WHOLE_LAYERS = "layer by layer"
 BY_ROWS = "row by row"
 LINES = "line buffers, no recomputation"
+LINES_AGAIN = "line buffers, normalisations twice"
 STRIPS = "line buffers + strips"
 IN_PARTS = "strips, channel blocking"
 TWICE = "strips, squeeze-and-excitation rematerialised"
+TWO_MEMORIES = "groups in fast and slow memory"
 SEARCHED = (LINES, STRIPS, IN_PARTS, TWICE)
 SEARCHED_FIRST = (LINES, STRIPS)  # of which there are far fewer
 PLAIN = (WHOLE_LAYERS, BY_ROWS)
@@ -122,6 +124,40 @@ class Hop(NamedTuple):
     hops_before: int
 
 
+class SlowTraffic(NamedTuple):
+    """Bytes of a frame that move to and from slow memory, beside those of other plans.
+
+    memories: with their sizes. moved: by the plan; None without one. lower_bound: by any schedule of
+    whole inputs and results. all_slow: by layers one after another with all tensors in slow memory,
+    each read once by a layer. greedy: with the largest tensors there, until the others fit.
+    """
+
+    memories: tuple[Memory, ...]
+    moved: int | None
+    lower_bound: int
+    all_slow: int
+    greedy: int
+
+    def to_json(self, plan: StreamingPlan) -> dict[str, Any]:
+        """Return memories, with what a plan takes of each, and slow bytes as a JSON value."""
+        taken = {one.name: one.size for one in plan.memories}
+        return {
+            "memories": [
+                {
+                    "name": one.name,
+                    "bytes": one.size,
+                    "is_slow": one.is_slow,
+                    "used_bytes": taken.get(one.name),
+                }
+                for one in self.memories
+            ],
+            "slow_bytes": self.moved,
+            "slow_lower_bound_bytes": self.lower_bound,
+            "slow_bytes_greedy": self.greedy,
+            "slow_bytes_all_slow": self.all_slow,
+        }
+
+
 class Alternative(NamedTuple):
     """A question near one that was answered with no: its options, and the least RAM found for it."""
 
@@ -138,7 +174,8 @@ class Fit(Shown):
     whatever they cost. lower_bound: no method, searched or not, needs less RAM: input and output lie
     whole. best: the method with the fewest MACs within the RAM, the fastest of those as far as times
     are predicted; None where none fits. flash_bytes: the parameters as a library stores them, with the
-    factors that rescale integers. alternatives: by growing RAM, where the answer is no.
+    factors that rescale integers. alternatives: by growing RAM, where the answer is no. slow: of a
+    plan in several memories; its RAM is what it takes of all of them.
     """
 
     network: str
@@ -154,6 +191,7 @@ class Fit(Shown):
     reason: Reason
     hop: Hop | None = None
     alternatives: tuple[Alternative, ...] = ()
+    slow: SlowTraffic | None = None
 
     def __repr__(self) -> str:
         shown = self.best or self.least
@@ -191,6 +229,7 @@ class Fit(Shown):
                 for way in self.methods
             ],
             **({"alternatives": nearby} if nearby else {}),
+            **({} if self.slow is None else self.slow.to_json(shown.plan)),
         }
 
 

@@ -34,20 +34,22 @@ from planners.memory.answer import (
     ROWS,
     SEARCHED,
     SEARCHED_FIRST,
+    TWO_MEMORIES,
     WHOLE_LAYERS,
     Alternative,
     Fit,
     FitMethod,
     FitWhy,
 )
+from planners.memory.memories import planned_in_memories
 from planners.memory.order import topological_order
-from planners.memory.plain_plans import ends_of
+from planners.memory.plain_plans import ends_of, layer_by_layer
 from planners.memory.search import WIDTHS, Finding
 from planners.memory.stages import StageTable
 from planners.memory.stateful import stateful_plan
 from planners.memory.times import PlanTimes
 from planners.plan.checker import require_carried_out
-from planners.plan.plan import Kind, StreamingPlan
+from planners.plan.plan import Kind, Memory, StreamingPlan
 
 NEARLY_AS_FAST = Fraction(1, 100)  # no difference that a model of a platform can tell
 
@@ -66,6 +68,7 @@ def fit(
     searched: Sequence[str] = SEARCHED_FIRST,
     labels: Sequence[Positive] = WIDTHS,
     platform: Platform | str | None = None,
+    memories: Sequence[Memory] = (),
     budget: Budget = None,
 ) -> Fit:
     """Return whether a network fits into some RAM and flash, and the best way to work it.
@@ -77,8 +80,10 @@ def fit(
     all resident or all external, an input that goes out as it is and outputs that layers read are
     resident. searched: of SEARCHED, beside the plain ways; by default those without parts of
     channels. labels: at a place, in one search after the other: the more, the better and slower.
-    budget: a stop, or seconds; where it or Ctrl-C ends the search, the best way found by then
-    stands, marked in the reason.
+    memories: a fast and a slow one instead of `ram`: the plan with the least bytes moved to and from
+    the slow one, of layers row by row and with strips; input and output are resident. budget: a stop,
+    or seconds; where it or Ctrl-C ends the search, the best way found by then stands, marked in the
+    reason.
     """
     if isinstance(network, Model):
         network = network.network
@@ -96,6 +101,10 @@ def fit(
     if isinstance(platform, str):
         one_of(platform, PLATFORMS, "fit: platform")
         platform = PLATFORMS[platform]
+    if network.keeps_state and memories:
+        raise InvalidNetwork(
+            f"network {network.name!r} keeps a state, which lies in one memory; give its size as ram"
+        )
     if network.keeps_state:
         return _stateful_fit(
             network,
@@ -109,7 +118,22 @@ def fit(
             platform=platform,
             budget=budget,
         )
-    course = topological_order(network)
+    if memories:
+        if ram is not None or (input, output) != (RESIDENT, RESIDENT):
+            raise InvalidArgument(
+                "fit: memories stand in the place of ram, and inputs and outputs are resident there"
+            )
+        return _fit_in_memories(
+            network,
+            memories,
+            flash=flash,
+            nanoseconds=nanoseconds,
+            element_bytes=element_bytes,
+            parameter_bytes=parameter_bytes or element_bytes,
+            platform=platform,
+            budget=budget,
+        )
+    course = topological_order(network, carries=True)
     is_streamed, external = ends_of(course, input, output)
     table = StageTable(network, element_bytes=element_bytes, outside=external)
     parameter_bytes = parameter_bytes or element_bytes
@@ -168,6 +192,58 @@ def fit(
         lower_bound=lower_bound,
         status=status,
         reason=reason,
+    )
+
+
+def _fit_in_memories(
+    network: Network,
+    memories: Sequence[Memory],
+    *,
+    flash: int | None,
+    nanoseconds: Fraction | None,
+    element_bytes: int | None,
+    parameter_bytes: int | None,
+    platform: Platform | None,
+    budget: Budget,
+) -> Fit:
+    """Return the answer for a fast and a slow memory: the least bytes moved, or layer by layer."""
+    found = planned_in_memories(network, memories, element_bytes, budget)
+    course = topological_order(network)
+    table = StageTable(network, element_bytes=element_bytes)
+    plan = found.plan or layer_by_layer(course, table, budget=budget).plan
+    once = sum(multiply_accumulates(one, network.input_shapes(one)) for one in network.layers)
+    time = None if platform is None else PlanTimes(table, platform, parameter_bytes).of(plan)
+    way = FitMethod(
+        name=TWO_MEMORIES if found.plan else WHOLE_LAYERS,
+        plan=plan,
+        mac_ratio=Fraction(plan.multiply_accumulates, max(once, 1)),
+        nanoseconds=time,
+    )
+    needed = flash_bytes(network, parameter_bytes)
+    ends = max(
+        sum(map(table.tensor_bytes, names))
+        for names in ((course.at(0), *course.others), course.results)
+    )
+    status, reason = (Status.FEASIBLE if found.plan else Status.UNKNOWN), found.reason
+    if flash is not None and needed > flash:
+        status, reason = Status.INFEASIBLE, because(FitWhy.FLASH, needed=needed, flash=flash)
+    elif ends > sum(one.size for one in memories):
+        status, reason = Status.INFEASIBLE, because(FitWhy.ENDS, least=ends)
+    elif nanoseconds is not None and (time or 0) > nanoseconds:
+        status, reason = Status.INFEASIBLE, because(FitWhy.TOO_SLOW, nanoseconds=time)
+    return Fit(
+        network=network.name,
+        input=RESIDENT,
+        output=RESIDENT,
+        ram=None,
+        flash=flash,
+        flash_bytes=needed,
+        methods=(way,),
+        best=way if status is Status.FEASIBLE else None,
+        lower_bound=ends,
+        status=status,
+        reason=reason,
+        slow=found.traffic,
     )
 
 
@@ -233,7 +309,12 @@ def with_alternatives(
 
     element_bytes: as it was asked. budget: of all searches; each looks at few plans.
     """
-    if found.best is not None or found.hop is not None or network.keeps_state:
+    if (
+        found.best is not None
+        or found.slow is not None
+        or found.hop is not None
+        or network.keeps_state
+    ):
         return found
     stop, nearby = stop_of(budget), []
     for source, result in product(dict.fromkeys((ROWS, found.input, EXTERNAL)), OUTPUT_MEMORIES):

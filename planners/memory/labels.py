@@ -194,7 +194,8 @@ class _GroupSearch:
     def _lead(self, begin: int, end: int, moves: tuple[Move, ...]) -> int:
         """Bytes by which what a group reads has to begin behind its result, to lie over it."""
         known, table = self._moves, self._moves.table
-        if known.course.at(begin) in known.course.results:  # it goes out, and is not written over
+        source, around = known.course.at(begin), known.course.carried[begin + 1 : end + 1]
+        if source in known.course.results or source in around:  # it is not written over
             return known.whole_bytes(end)
         return least_lead(
             [known.pace(move) for move in moves],
@@ -268,13 +269,13 @@ class GroupLabels:
         self._moves = moves
         self._limits = limits
         self._begin = begin
-        streams = begin == 0 and is_streamed
-        beside = 0 if streams else moves.whole_bytes(begin)
+        beside = 0 if is_streamed else moves.whole_bytes(begin)
         self._beside = np.array(beside, ranges.number_type(4 * beside))
         self._places: list[_Place] = []
         self._open: dict[tuple[int, int], list[Labels]] = defaultdict(list)
         zero = np.zeros(1, np.int64)
-        self._open[begin, 1 if streams else WHOLE].append(Labels(*(zero,) * 6))
+        lines = zero + moves.carried_bytes(begin)
+        self._open[begin, 1 if is_streamed else WHOLE].append(Labels(lines, *(zero,) * 5))
         self.has_left_out = False  # whether some labels were not followed
 
     def ends(self) -> Iterator[tuple[int, Labels]]:

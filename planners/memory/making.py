@@ -135,7 +135,7 @@ def _makings(
         if move.is_rematerialised
     )
     if again:
-        course = topological_order(worked_network(course.network, again))
+        course = topological_order(worked_network(course.network, again), carries=True)
         table = table.of(course.network)
     made = list(_groups(course, table, groups, is_streamed=is_streamed))
     aliases = table.aliases if is_joined else {}

@@ -13,13 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cnn2csdf.operators import AttentionProduct, Convolution, PlaceOrder
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Array
 from planners.kernels import ranges
 from planners.memory.line_buffers import Keeping, Pace, kept_rows, pace_of
 from planners.memory.order import TopologicalOrder
 from planners.memory.stages import StageTable
-from planners.plan.accumulators import sums_over_rows
+from planners.plan.accumulators import sums_over_rows, takes_rows
 from planners.plan.aliases import most_bytes, worth_it
 from planners.plan.firing import Firings
 from planners.plan.plan import Mode, Stage
@@ -63,7 +64,9 @@ class Section(NamedTuple):
         """Return the stage of some of the layers; sums add up what the section makes as it comes."""
         network = self.table.network
         layer = network.layer(layers[0])
-        if len(layers) == 1 and layer.inputs[0] in self.layers and sums_over_rows(network, layer):
+        is_inside = len(layers) == 1 and layer.inputs[0] in self.layers
+        is_last = layers[-1] == self.layers[-1]
+        if is_inside and (sums_over_rows if not is_last else takes_rows)(network, layer):
             return Stage(layers=layers, mode=Mode.ACCUMULATING)
         return Stage(layers=layers, rows=rows)
 
@@ -123,6 +126,7 @@ class Moves:
         self.table = table
         self._parts = parts
         self._left = _work_left(course)
+        self._all_bytes = sum(map(table.tensor_bytes, course.layers))
         self._arrays: dict[tuple[int, int], Choices] = {}
         self._paces: dict[Move, Pace] = {}
         self._sections: dict[int, tuple[Move, int]] = {}
@@ -135,10 +139,12 @@ class Moves:
         course = self.course
         first = course.separators[begin] + 1
         for end in range(begin + 1, len(course.separators)):
+            if entry != WHOLE and course.carried[end] == course.at(begin):
+                continue  # what goes around the move has to lie whole
             layers = course.layers[first : course.separators[end] + 1]
             if len(layers) > self.longest_stage and end > begin + 1:
                 return
-            if len(layers) == 1 and sums_over_rows(course.network, course.network.layer(layers[0])):
+            if len(layers) == 1 and takes_rows(course.network, course.network.layer(layers[0])):
                 yield Move(begin, end, (Stage(layers=layers, mode=Mode.ACCUMULATING),))
             if entry == WHOLE and self.table.can_go_by_channels(layers):
                 yield Move(begin, end, (Stage(layers=layers, mode=Mode.CHANNELS),))
@@ -151,7 +157,7 @@ class Moves:
     def _stages(self, layers: tuple[str, ...]) -> Iterator[Stage]:
         """The rows a firing, and the parts, that are worth a try."""
         accumulating_layer = self.table.accumulating_layer(layers) if self._parts else None
-        for rows in _batches(layers, self.table):
+        for rows in batches(layers, self.table):
             yield Stage(layers=layers, rows=rows)
             if accumulating_layer is not None and rows <= MOST_ROWS_IN_PARTS:
                 channels = self.table.network.layer(layers[0]).shape.channels
@@ -172,10 +178,39 @@ class Moves:
         found = list(islice(self._runs(section.layers, section.table), self.most_partitions + 1))
         if len(found) > self.most_partitions:
             yield section.move(section.stage((name,), 1) for name in section.layers)
+            yield from self._around_attention(section)
             return
         for runs in sorted(found, key=len):
             if len(runs) > 1:
                 yield from self._with_rows(section, runs)
+
+    def _around_attention(self, section: Section) -> Iterator[Move]:
+        """Yield moves in which scores, column by column, stay inside of a stage.
+
+        Stages are as long as they can be: those that begin with scores alone, those that end with a
+        product with weights or before scores, or all.
+        """
+        layers, network = section.layers, section.table.network
+        operators = [network.layer(name).operator for name in layers]
+        is_score = [
+            isinstance(one, AttentionProduct) and one.gives == "scores" for one in operators
+        ]
+        is_end = [isinstance(one, Convolution) for one in operators]
+        for variant in ("scores", "products", "all"):
+            runs: list[tuple[str, ...]] = []
+            begin = 0
+            while begin < len(layers):
+                last = len(layers) if variant != "scores" or is_score[begin] else begin + 1
+                if variant == "products":
+                    inner = range(begin + 1, len(layers))
+                    last = next((n for n in inner if is_end[n - 1] or is_score[n]), last)
+                ends = range(last, begin + 1, -1)
+                fitting = (end for end in ends if self._is_stage(layers[begin:end], section.table))
+                end = next(fitting, begin + 1)
+                runs.append(layers[begin:end])
+                begin = end
+            if len(runs) < len(layers):
+                yield section.move(section.stage(run, 1) for run in runs)
 
     def _runs(
         self, layers: tuple[str, ...], table: StageTable
@@ -190,7 +225,7 @@ class Moves:
 
     def _with_rows(self, section: Section, runs: Sequence[tuple[str, ...]]) -> Iterator[Move]:
         """The same rows a firing in all stages of several layers of a section."""
-        counts = {run: _batches(run, section.table) for run in runs}
+        counts = {run: batches(run, section.table) for run in runs}
         for rows in sorted({rows for every in counts.values() for rows in every}):
             stages = tuple(section.stage(run, rows if rows in counts[run] else 1) for run in runs)
             if max(stage.rows for stage in stages) == rows:
@@ -230,6 +265,17 @@ class Moves:
             self._choices[begin, entry] = {key: _best(every) for key, every in found.items()}
         return self._choices[begin, entry]
 
+    def _fills_whole(self, move: Move) -> bool:
+        """Whether a move ends by putting rows that come into a tensor that lies whole."""
+        last = self.table.network.layer(self.course.at(move.end))
+        is_moving = isinstance(last.operator, PlaceOrder)
+        return is_moving and move.stages[-1].mode is Mode.ACCUMULATING
+
+    def carried_bytes(self, cut: int) -> int:
+        """Bytes of the arena of what goes around a cut."""
+        name = self.course.carried[cut]
+        return 0 if name is None else self.table.arena_bytes(name)
+
     def whole_bytes(self, cut: int) -> int:
         """Bytes of the arena that the tensor at a cut takes where it lies whole."""
         return self.table.arena_bytes(self.course.at(cut))
@@ -248,6 +294,8 @@ class Moves:
             batch = move.rows * self.table.row_bytes(self.course.at(move.end))
             most = max(cost.passing, cost.last)
             onward = max(cost.passing, cost.last + batch)
+            if self._fills_whole(move):
+                onward = self._all_bytes  # more than any plan has: the group ends
             whole, left = self.whole_bytes(move.end), self._left[move.end]
             rows.append((key, move.end, cost.lines, cost.work, most, onward, whole, left))
         largest = max((number for row in rows for number in row), default=0)
@@ -340,7 +388,8 @@ class Moves:
         first, upto = course.separators[section] + 1, course.separators[section + 1] + 1
         layers = course.layers[first:upto]
         before = course.at(section)
-        last_read = {before: len(layers) if before in course.results else 0}
+        goes_around = before in course.results or course.carried[section + 1] == before
+        last_read = {before: len(layers) if goes_around else 0}
         for number, name in enumerate(layers):
             last_read[name] = len(layers) if name in course.results else number
             for source in course.network.layer(name).inputs:
@@ -351,6 +400,10 @@ class Moves:
         aliases = {
             name: one for name, one in table.aliases.items() if {name, one.host} <= set(begun)
         }
+        around = course.carried[section]
+        if around is not None:
+            sizes[around] = table.arena_bytes(around)
+            lives[around] = (0, len(layers))
         peak = most_bytes(worth_it(aliases, lives, sizes), lives, sizes)
         stages = tuple(Stage(layers=(name,), rows=table.height(name)) for name in layers)
         return Move(section, section + 1, stages), peak
@@ -365,8 +418,8 @@ class Moves:
         return self._paces[move]
 
 
-def _batches(layers: Sequence[str], table: StageTable) -> Sequence[int]:
-    """Rows a firing that are worth a try: a stage of one layer repeats nothing."""
+def batches(layers: Sequence[str], table: StageTable) -> Sequence[int]:
+    """Return rows a firing that are worth a try: a stage of one layer repeats nothing."""
     height = table.height(layers[-1])
     if len(layers) == 1 or height == 1:
         return (1,)

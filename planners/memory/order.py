@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.operators import Input, Output
+from cnn2csdf.operators import AttentionProduct, Elementwise, Input, Output
 from csdf.arguments import public
 from csdf.errors import InvalidNetwork, counted
 
@@ -18,7 +20,8 @@ class TopologicalOrder:
     separators: places of the layers after which only their own tensor is needed any more;
     first that of the input, last that of the last layer. Sections lie between them. results: tensors
     that go out, which always lie whole. others: inputs besides the first; they lie whole from the start
-    and are read before the next separator.
+    and are read before the next separator. carried: for each separator a tensor before it that is read
+    behind it, too, and lies whole meanwhile, if there is one.
     """
 
     network: Network
@@ -26,6 +29,7 @@ class TopologicalOrder:
     separators: tuple[int, ...]
     results: frozenset[str]
     others: tuple[str, ...]
+    carried: tuple[str | None, ...]
 
     @property
     def sections(self) -> int:
@@ -42,9 +46,10 @@ class TopologicalOrder:
         return tuple(map(self.network.layer, names))
 
 
-def topological_order(network: Network) -> TopologicalOrder:
+def topological_order(network: Network, *, carries: bool = False) -> TopologicalOrder:
     """Return the order of a network, with as many separators as its order of layers has.
 
+    carries: also between blocks of attention that a tensor goes around, as a skip connection does.
     Raises InvalidNetwork where there is no layer between input and output.
     """
     if network.keeps_state:
@@ -70,13 +75,52 @@ def topological_order(network: Network) -> TopologicalOrder:
         if number > 0 and alive <= number:
             cuts.append(number)
         alive = max(alive, last_read[layer.name])
+    cuts.append(len(layers) - 1)
+    around: dict[int, str | None] = dict.fromkeys(cuts)
+    for begin, end in pairwise(cuts) if carries else ():
+        inside = layers[begin + 1 : end]
+        if any(isinstance(one.operator, AttentionProduct) for one in inside):
+            source = layers[begin].name
+            around |= dict.fromkeys(_around(layers, (begin, end), last_read), source)
     return TopologicalOrder(
         network=network,
         layers=tuple(layer.name for layer in layers),
-        separators=(*cuts, len(layers) - 1),
+        separators=tuple(sorted(around)),
         results=results,
         others=tuple(layer.name for layer in others),
+        carried=tuple(around[cut] for cut in sorted(around)),
     )
+
+
+def _around(
+    layers: Sequence[Layer], section: tuple[int, int], last_read: Mapping[str, int]
+) -> Iterator[int]:
+    """Places of a section after which only their own tensor and that before the section are live.
+
+    Those of residual sums, of a tensor and what was computed from it, and the tensors that they add to.
+    """
+    begin, end = section
+    first, inside = layers[begin].name, layers[begin + 1 : end]
+    behind: dict[str, set[str]] = {}  # a layer of the section: all from which it is computed
+    stream: set[str] = set()
+    for layer in inside:
+        known = (behind.get(name, set()) for name in layer.inputs)
+        behind[layer.name] = set(layer.inputs).union(*known)
+        operator = layer.operator
+        if (
+            isinstance(operator, Elementwise)
+            and operator.function == "add"
+            and len(layer.inputs) > 1
+        ):
+            one, other = layer.inputs[:2]
+            for added, computed in ((one, other), (other, one)):
+                if added in behind.get(computed, ()):
+                    stream |= {layer.name, added}
+    for number, layer in enumerate(inside, begin + 1):
+        before = (one.name for one in layers[begin + 1 : number])
+        is_alone = all(last_read[name] <= number for name in before)
+        if layer.name in stream and is_alone and last_read[first] > number:
+            yield number
 
 
 @public

@@ -19,6 +19,7 @@ from planners.memory.answer import (
     BY_ROWS,
     IN_PARTS,
     LINES,
+    LINES_AGAIN,
     PLAIN,
     STRIPS,
     TWICE,
@@ -36,6 +37,7 @@ from planners.memory.times import PlanTimes
 from planners.plan.plan import StreamingPlan
 from planners.plan.rematerialisation import (
     LONGEST_SPAN,
+    TIMES_LONGER,
     Rematerialisation,
     done_twice,
 )
@@ -97,6 +99,7 @@ class Finding:
             self.ended = reason_of(end)
 
     def _add(self, name: str, plan: StreamingPlan) -> None:
+        name = LINES_AGAIN if name == LINES and plan.rematerialised else name
         work = Fraction(plan.multiply_accumulates, max(self._once, 1))
         nanoseconds = None if self._times is None else self._times.of(plan)
         self.methods.append(
@@ -221,26 +224,10 @@ def _caps(gaps: Sequence[tuple[int, int]], ram: int | None) -> list[int]:
     return some[:: -(-len(some) // MOST_CAPS) or 1]
 
 
-class OnceMoves(Moves):
-    """The moves that compute nothing twice."""
-
-    def from_cut(self, begin: int, entry: int) -> Iterator[Move]:
-        """Yield the moves that begin behind a cut whose tensor comes so many rows a batch."""
-        for move in super().from_cut(begin, entry):
-            if not any(self.table.repeats(stage) for stage in move.stages):
-                yield move
-
-
-class PlainMoves(OnceMoves):
-    """The moves of layers on their own, or in pairs, that compute nothing twice: a first answer."""
-
-    longest_stage = 2
-    most_partitions = 1
-
-
 class TwiceMoves(Moves):
     """All moves, and those in which the layers in front of sums over a whole map work twice."""
 
+    spans_are_free = False  # whether only layers without multiply-accumulates work twice
     longest_way = 3  # cuts beyond the first behind which the sums have been used
 
     def __init__(self, course: TopologicalOrder, table: StageTable) -> None:
@@ -270,10 +257,8 @@ class TwiceMoves(Moves):
         """Cuts to which layers might work twice from a cut on."""
         left = self.longest_way
         for end in range(begin + 1, len(self.course.separators)):
-            if (
-                self.course.separators[end] - self.course.separators[begin] > LONGEST_SPAN
-                or not left
-            ):
+            length = self.course.separators[end] - self.course.separators[begin]
+            if length > TIMES_LONGER * LONGEST_SPAN or not left:
                 return
             left -= self._span(begin, end) is not None
             yield end
@@ -282,18 +267,42 @@ class TwiceMoves(Moves):
         """The layers between two cuts, some of them twice, where the first tensor is thin."""
         if (begin, end) not in self._spans:
             found = done_twice(self.course, begin, end)
-            is_worth_it = found is not None and self._is_thin(begin, found)
+            is_worth_it = found is not None and self._is_worth_it(begin, found)
             self._spans[begin, end] = (
                 (found, self.table.of(found.network)) if found is not None and is_worth_it else None
             )
         return self._spans[begin, end]
 
-    def _is_thin(self, begin: int, again: Rematerialisation) -> bool:
-        """Whether what is computed twice is larger than what it is computed from."""
+    def _is_worth_it(self, begin: int, again: Rematerialisation) -> bool:
+        """Whether what is computed twice is larger than what it is computed from, or that stays."""
         widest = max(self.table.tensor_bytes(name) for name in again.copies.values())
-        return self.whole_bytes(begin) < widest
+        readers = set(again.network.consumers[self.course.at(begin)])
+        stays = bool(readers - set(again.copies) - set(again.copies.values()))
+        copies = map(again.network.layer, again.copies)
+        work = sum(multiply_accumulates(one, again.network.input_shapes(one)) for one in copies)
+        is_wanted = not work if self.spans_are_free else work > 0
+        return is_wanted and self.whole_bytes(begin) < widest + stays
 
     def table_of(self, move: Move) -> StageTable:
         """Return the table that has the stages of a move."""
         found = self._span(move.begin, move.end) if move.is_rematerialised else None
         return self.table if found is None else found[1]
+
+
+class OnceMoves(TwiceMoves):
+    """The moves that multiply nothing twice; layers that multiply nothing may work twice."""
+
+    spans_are_free = True
+
+    def from_cut(self, begin: int, entry: int) -> Iterator[Move]:
+        """Yield the moves that begin behind a cut whose tensor comes so many rows a batch."""
+        for move in super().from_cut(begin, entry):
+            if not any(self.table_of(move).repeats(stage) for stage in move.stages):
+                yield move
+
+
+class PlainMoves(OnceMoves):
+    """The moves of layers on their own, or in pairs, that compute nothing twice: a first answer."""
+
+    longest_stage = 2
+    most_partitions = 1

@@ -181,10 +181,14 @@ def outputs_of(
 
 
 class PlanRun(NamedTuple):
-    """The outputs of one frame. high_water_bytes: of the arena, up to the last byte written."""
+    """The outputs of one frame. high_water_bytes: of the arena, up to the last byte written.
+
+    slow_bytes: counted as they moved to and from slow memories.
+    """
 
     outputs: Outputs
     high_water_bytes: int
+    slow_bytes: int
 
 
 @public
@@ -200,11 +204,12 @@ def run_plan(
     computing = ModelComputing(worked_model(model, plan.rematerialised), given)
     machine = Machine(model.network, plan, computing, memory=memory)
     machine.run()
+    slow_bytes = machine.arena.slow_bytes
     outputs = {
         layer.name: _in_dims(machine.output(layer.inputs[0]), layer.shape)
         for layer in model.network.outputs
     }
-    return PlanRun(outputs, machine.arena.most)
+    return PlanRun(outputs, machine.arena.most, slow_bytes)
 
 
 def run_frames(model: Model, plan: StreamingPlan, frames: Sequence[Frame]) -> list[PlanRun]:
@@ -222,11 +227,12 @@ def run_frames(model: Model, plan: StreamingPlan, frames: Sequence[Frame]) -> li
             machine.run()
         else:
             machine.next_frame(computing)
+        slow_bytes = machine.arena.slow_bytes
         outputs = {
             layer.name: _in_dims(machine.output(layer.inputs[0]), layer.shape)
             for layer in model.network.outputs
         }
-        found.append(PlanRun(outputs, machine.arena.most))
+        found.append(PlanRun(outputs, machine.arena.most, slow_bytes))
     return found
 
 

@@ -106,10 +106,16 @@ class StageTable:
         return 0 if tensor in self.outside else self.tensor_bytes(tensor)
 
     def can_be_stage(self, layers: Sequence[str]) -> bool:
-        """Whether these layers make one tensor only, and all can work on some rows and columns."""
+        """Whether these layers make one tensor only, and all can work on some rows and columns.
+
+        Keys and values, all of which attention reads again for each row, are of another stage.
+        """
         if len(layers) == 1:
             return True
         inside = set(layers)
+        works = map(self.network.layer, layers)
+        if any(inside & kept_operands(one) for one in works):
+            return False
         if self._is_one_place(layers[0]) and not self._is_one_place(layers[-1]):
             return False  # its result would be made again and again
         return all(can_be_tiled(self.network, self.network.layer(name)) for name in layers) and all(
@@ -176,11 +182,13 @@ class StageTable:
         needs = self.row_needs(layer, 0)
         uptos = tuple(range(needs[0][0] + 1, needs[-1][1] + 1))
         reading = Reading(tensor=source, upto=uptos, first=(0, *uptos[:-1], self.height(source)))
-        made = (*(0 for _ in uptos), layer.shape.rows)
+        made, sums = (*(0 for _ in uptos), layer.shape.rows), layer.shape.elements
+        if isinstance(layer.operator, op.PlaceOrder):  # rows are written from the first on
+            made, sums = (0, *(layer.shape.rows for _ in uptos)), 0
         return Geometry(
             stage=stage,
             firings=Firings(result=stage.result, readings=(reading,), made=made),
-            accumulator=layer.shape.elements * ACCUMULATOR_BYTES,
+            accumulator=sums * ACCUMULATOR_BYTES,
             work=multiply_accumulates(layer, self.network.input_shapes(layer)),
             ranges={stage.result: tuple((0, layer.shape.rows) for _ in uptos)},
         )
@@ -311,6 +319,11 @@ class StageTable:
         layer = self.network.layer(name)
         of_row = multiply_accumulates(layer, self.network.input_shapes(layer)) // layer.shape.rows
         return of_row * sum(end - first for first, end in ranges)
+
+
+def kept_operands(layer: Layer) -> set[str]:
+    """Return the tensors of which a layer reads all rows again for each of its own: keys, values."""
+    return set(layer.inputs[1:]) if isinstance(layer.operator, op.AttentionProduct) else set()
 
 
 def within(span: Range, limit: int) -> Range:

@@ -1,8 +1,13 @@
-"""Predicted time of a frame: a platform's roofline for each firing of a stage, and each tile."""
+"""Predicted time of a frame: a platform's roofline for each firing of a stage, and each tile.
+
+Where a frame of each layer was measured, a firing or tile takes the part of it that it computes, and
+the start of a phase.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import lcm
 from operator import mul
@@ -11,29 +16,72 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn2csdf.geometry import Range
-from cnn2csdf.network import Layer, Network
+from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.parameters import layer_parameter_bytes, operations
 from cnn2csdf.platforms import NANOSECONDS, Platform
 from cnn2csdf.weights import Array
+from csdf.errors import InvalidNetwork
 from planners.kernels import ranges
 from planners.memory.stages import StageTable
 from planners.plan.plan import Stage, StreamingPlan
 from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges
 from planners.plan.rematerialisation import worked_network
 
+FEMTO = Fraction(10**15)  # a second; as bytes, so many that they cost nothing
+Work = Mapping[str, int]
+
+
+def measured_work(
+    network: Network, durations: Mapping[str, Sequence[int]], launch: Fraction
+) -> Work:
+    """Return the femtoseconds that each layer computes in a frame, without the starts of its phases.
+
+    durations: nanoseconds of the phases of each layer, whole or row by row. launch: seconds to start
+    a phase. Inputs and outputs take no time. Raises InvalidNetwork for a layer without durations.
+    """
+    ends = [one.name for one in (*network.inputs, *network.outputs)]
+    layers = [one.name for one in network.layers if one.name not in ends]
+    missing = [name for name in layers if name not in durations]
+    if missing:
+        raise InvalidNetwork(
+            f"layer {missing[0]!r} of network {network.name!r} has no durations; csdf cnn measure "
+            "writes those of all layers"
+        )
+    start = launch * FEMTO
+    work = dict.fromkeys(ends, 0)
+    for name in layers:
+        times = durations[name]
+        work[name] = max(0, int(sum(times) * FEMTO / NANOSECONDS - len(times) * start))
+    return work
+
+
+def work_of(layer: Layer, inputs: Sequence[Shape], measured: Work | None) -> int:
+    """Return the operations of a layer in a frame, or the femtoseconds that were measured."""
+    return operations(layer, inputs) if measured is None else measured[layer.name]
+
 
 class PlanTimes:
     """Predicted times of the plans of a network on a platform."""
 
     def __init__(
-        self, table: StageTable, platform: Platform, parameter_bytes: int | None = None
+        self,
+        table: StageTable,
+        platform: Platform,
+        parameter_bytes: int | None = None,
+        measured: Work | None = None,
     ) -> None:
-        """Take the bytes of each parameter, if they are not its element's."""
+        """Take the bytes of each parameter, if they are not its element's.
+
+        measured: what the layers take, from `measured_work`.
+        """
         self._table = table
+        self._measured = measured
+        if measured is not None:
+            platform = replace(platform, operations_per_second=FEMTO, bytes_per_second=FEMTO)
         self._platform = platform
         self._parameter_bytes = parameter_bytes
         self.tile_times = TileTimes(
-            table.network, price_of(platform), table.element_bytes, parameter_bytes
+            table.network, price_of(platform), table.element_bytes, parameter_bytes, measured
         )
 
     def of(self, plan: StreamingPlan) -> int:
@@ -59,10 +107,11 @@ class PlanTimes:
             layer = network.layer(name)
             inputs = network.input_shapes(layer)
             parameters += layer_parameter_bytes(layer, inputs, self._parameter_bytes)
+            of_layer = work_of(layer, inputs, self._measured)
             if found.accumulator:
-                work += operations(layer, inputs)
+                work += of_layer
             else:
-                of_row = Fraction(operations(layer, inputs), layer.shape.rows)
+                of_row = Fraction(of_layer, layer.shape.rows)
                 work += of_row * sum(end - first for first, end in found.ranges[name])
         moved = table.tensor_bytes(stage.result) + sum(
             table.tensor_bytes(reading.tensor) for reading in found.firings.readings
@@ -102,6 +151,7 @@ class TileTimes(NamedTuple):
     price: Price
     element_bytes: int | None
     parameter_bytes: int | None
+    measured: Work | None = None
 
     def of(self, tiles: TileRanges) -> int:
         """Return the nanoseconds of a stage of tiles in a frame."""
@@ -123,7 +173,7 @@ class TileTimes(NamedTuple):
         tensors = (layer, *map(self.network.layer, layer.inputs))
         pixels = [one.shape.channels * (self.element_bytes or one.element_bytes) for one in tensors]
         parameters = layer_parameter_bytes(layer, inputs, self.parameter_bytes)
-        work = operations(layer, inputs) // (shape.height * shape.width)
+        work = work_of(layer, inputs, self.measured) // (shape.height * shape.width)
         largest = [max(one) * max(other) for one in rows for other in columns]
         busy = (
             price.launch

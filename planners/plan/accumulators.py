@@ -44,6 +44,14 @@ def sums_over_rows(network: Network, layer: Layer) -> bool:
     return False
 
 
+def takes_rows(network: Network, layer: Layer) -> bool:
+    """Return whether a layer has its result when the last row has come, and keeps none until then.
+
+    It sums over rows, or puts their places where they belong in a result that lies whole.
+    """
+    return isinstance(layer.operator, op.PlaceOrder) or sums_over_rows(network, layer)
+
+
 def has_wide_sums(network: Network, layer: Layer) -> bool:
     """Return whether its sums have more than the 32 bits that a plan counts for each."""
     types = network.layer(layer.inputs[0]).quantization

@@ -23,7 +23,7 @@ from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.rings import rings_of
 from csdf.arguments import public
 from csdf.errors import ExecutionError, InvalidPlan, counted
-from planners.plan.accumulators import has_wide_sums, sums_over_rows, works_by_channels
+from planners.plan.accumulators import has_wide_sums, sums_over_rows, takes_rows, works_by_channels
 from planners.plan.aliases import channels_of, is_reached
 from planners.plan.executor import Machine
 from planners.plan.kept import state_bytes
@@ -58,6 +58,11 @@ def require_carried_out(network: Network, plan: StreamingPlan) -> None:
     try:
         machine = Machine(network, plan)
         machine.run()
+        if machine.arena.slow_bytes != plan.slow_bytes:
+            raise InvalidPlan(
+                f"the plan counts {plan.slow_bytes} bytes to and from slow memories; a frame moves "
+                f"{machine.arena.slow_bytes}"
+            )
         for layer in network.outputs:
             machine.output(layer.inputs[0])
         if network.keeps_state:  # with what the first frame has left
@@ -132,6 +137,7 @@ class _Checked:
             self._require_alias(alias)
         self._require_kept()
         self._require_arena()
+        self._require_memories()
         self._require_whole()
         self._require_one_each()
         self._require_filled()
@@ -216,7 +222,7 @@ class _Checked:
             )
         modes = {
             Mode.ACCUMULATING: len(stage.layers) == 1
-            and sums_over_rows(self._network, self._network.layer(stage.result)),
+            and takes_rows(self._network, self._network.layer(stage.result)),
             Mode.CHANNELS: self._can_go_by_channels(stage.layers),
             Mode.ROWS: self._can_be_stage(stage.layers),
             Mode.TILES: self._can_be_stage(stage.layers) and self._are_tiled(stage.layers),
@@ -398,6 +404,28 @@ class _Checked:
                 f"the plan takes {self._plan.all_bytes} bytes; all tensors of the network and their "
                 f"sums together take {most}"
             )
+
+    def _require_memories(self) -> None:
+        """Require each buffer in one memory, and only whole tensors in a slow one."""
+        plan = self._plan
+        if not plan.memories:
+            return
+        names = [one.name for one in plan.memories]
+        if len(set(names)) < len(names):
+            raise InvalidPlan(f"memories {', '.join(map(repr, names))}; expected different names")
+        if sum(one.size for one in plan.memories) != plan.arena_bytes:
+            raise InvalidPlan(f"the memories do not add up to the {plan.arena_bytes} of the arena")
+        for buffer in plan.buffers:
+            if not buffer.size or buffer.kind is Kind.EXTERNAL:
+                continue
+            found = plan.memory_of(buffer)
+            if found is None:
+                raise InvalidPlan(f"buffer {buffer.name!r} lies in more than one memory")
+            if found.is_slow and buffer.kind is not Kind.WHOLE:
+                raise InvalidPlan(
+                    f"buffer {buffer.name!r} lies in {found.name!r}; a slow memory has whole "
+                    f"tensors only, and this is a {buffer.kind.value}"
+                )
 
     def _require_whole(self) -> None:
         """Require that tensors which another group reads, and results, lie whole."""

@@ -65,8 +65,8 @@ class ModelComputing:
             ]
             found = computation(self._model, layer).rows(readers, *target.rows, kept)
             return _placed(found)
-        if layer.quantization is not None:
-            return self._integers(layer, target, inputs)
+        if layer.quantization is not None or isinstance(layer.operator, op.AttentionProduct):
+            return self._of_whole_rows(layer, target, inputs)
         out = np.empty(
             (
                 layer.shape.channels,
@@ -82,10 +82,10 @@ class ModelComputing:
         compute_region(self._model, self._needs, layer, pieces, TensorPiece(target, out))
         return out.transpose(1, 2, 0)
 
-    def _integers(
+    def _of_whole_rows(
         self, layer: Layer, target: Region, inputs: Sequence[tuple[Region, Array]]
     ) -> Array:
-        """Some columns of integers: of whole rows, with 0 for elements that were not read."""
+        """Some columns of whole rows, with 0 for elements that were not read."""
         readers = []
         for source, (region, array) in zip(layer.inputs, inputs, strict=True):
             shape = self._model.network.layer(source).shape

@@ -50,6 +50,7 @@ from planners.plan.shadow_arena import (
     HeldTensor,
     JoinedTensor,
     MarkedArena,
+    rows_read,
 )
 
 SUMS = -2  # what bytes hold that are sums of the first group, one less for each further group
@@ -143,6 +144,7 @@ class Machine:
             for row in range(layer.shape.rows):
                 self.put(tensor, row, self._frame_row(layer.name, row))
             tensor.made = layer.shape.rows
+        self.arena.slow_bytes = 0
         for previous, _ in self.network.variables:
             tensor = self.held(previous.name, self._buffer(previous.name, Kind.KEPT, 0))
             tensor.made = previous.shape.rows
@@ -445,11 +447,9 @@ class _GroupRun:
         machine = self.machine
         inputs = []
         for source in layer.inputs:
-            span = ranges[source]
-            rows = [machine.get(self.tensors[source], row, layer.name) for row in range(*span)]
-            shape = machine.network.layer(source).shape
-            empty = np.empty((0, shape.width, shape.row_elements // shape.width))
-            inputs.append((Region(span, (0, shape.width)), np.stack(rows) if rows else empty))
+            span, shape = ranges[source], machine.network.layer(source).shape
+            rows = rows_read(machine.arena, self.tensors[source], span, layer.name)
+            inputs.append((Region(span, (0, shape.width)), rows))
         return inputs
 
     def _sum_channels(self, stage: RunningStage, tensor: HeldTensor) -> None:
@@ -473,6 +473,10 @@ class _GroupRun:
         layer = stage.layers[0]
         row = stage.needs[layer.inputs[0]][stage.fired][0]
         values = machine.get(self.tensors[layer.inputs[0]], row)
+        if isinstance(layer.operator, op.PlaceOrder):
+            self._put_places(layer.operator, tensor, row, values.copy())
+            machine.get(self.tensors[layer.inputs[0]], row)  # still there behind what was written
+            return
         buffer = machine._buffer(layer.name, Kind.ACCUMULATORS, self.number)
         place = slice(buffer.offset, buffer.offset + buffer.size)
         mark = SUMS - self.number
@@ -491,6 +495,22 @@ class _GroupRun:
                 machine.put(tensor, line, None if found is None else found[line])
             if not np.all(machine.arena.held[place] == mark):  # C rescales one sum after another
                 raise ExecutionError(f"the result of {layer.name!r} lies over its sums")
+
+    def _put_places(
+        self, operator: op.PlaceOrder, tensor: HeldTensor, row: int, values: Array
+    ) -> None:
+        """Put the places of a row where the result, which lies whole, has them."""
+        if not tensor.buffer.has_all_rows:
+            raise ExecutionError(f"{tensor.layer.name!r} takes places one by one, but is not whole")
+        numbers = np.arange(operator.height * operator.width).reshape(operator.sizes)
+        order = numbers.transpose(operator.permutation).reshape(-1).argsort()
+        shape, (columns, channels) = tensor.layer.shape, values.shape
+        for column in range(columns):
+            place = int(order[row * columns + column])
+            line, beside = divmod(place, shape.width)
+            at = tensor.place(line) + beside * tensor.place_bytes
+            found = None if self.machine.computing is None else values[column]
+            self.machine.arena.write(at, tensor.layer.name, place * channels, found, channels)
 
 
 def transfer(
@@ -542,6 +562,7 @@ def require_intact(
     """
     if stage.is_streamed_input or stage.planned.stage.mode is Mode.ACCUMULATING:
         return
+    moved = machine.arena.slow_bytes
     result = tensors[stage.result]
     inside = {layer.name for layer in stage.layers}
     for layer in stage.layers:
@@ -549,9 +570,9 @@ def require_intact(
             if source in inside or not _may_meet(result, tensors[source]):
                 continue
             if not _is_in_place(layer, stage, result, tensors[source], made):
-                first, end = stage.ranges[stage.fired][source]
-                for row in range(first, end):
-                    machine.get(tensors[source], row, layer.name)
+                span = stage.ranges[stage.fired][source]
+                rows_read(machine.arena, tensors[source], span, layer.name)
+    machine.arena.slow_bytes = moved  # nothing of a frame reads here
 
 
 def _may_meet(result: HeldTensor, source: HeldTensor) -> bool:

@@ -24,7 +24,7 @@ from csdf.errors import ExecutionError
 from planners.plan.plan import ACCUMULATOR_BYTES, Kind, Stage, StreamBuffer
 from planners.plan.regions import COLUMNS, ROWS, Needs, Region, TileRanges
 from planners.plan.running_stage import RunningStage, rows_of_input
-from planners.plan.shadow_arena import Computing, HeldStrip, HeldTensor, MarkedArena
+from planners.plan.shadow_arena import Computing, HeldStrip, HeldTensor, MarkedArena, rows_read
 
 SUMS_OF_PARTS = -(2**40)  # what bytes hold that are the first sum of a stage, one less for the next
 
@@ -201,6 +201,8 @@ class Sweep:
         """The cells of a tensor, all channels; channels that are not there in this part are 0."""
         layer = self._around.network.layer(source)
         shape, kind = layer.shape, layer.array_type
+        if source not in self._strips and columns == (0, shape.width):
+            return rows_read(self._around.arena, self._tensors[source], rows)
         first, end = self._share(source, part) if source in self._inside else (0, shape.channels)
         found = np.zeros((rows[1] - rows[0], columns[1] - columns[0], shape.channels), kind)
         for row in range(*rows):

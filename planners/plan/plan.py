@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from csdf.errors import InvalidPlan
@@ -64,7 +64,7 @@ class Mode(Enum):
 
     ROWS: a firing makes some result rows, along their columns where there are several layers.
     ACCUMULATING: a firing adds a row of the input to the accumulators of its one layer; the last makes
-    the result.
+    the result. Where the layer only moves places, a firing puts those of a row into the whole result.
     CHANNELS: one firing; for each feature map of the result, the first of two layers computes what
     the second sums up at once. Its input has to lie whole. TILES: one firing; the result is made
     rectangle by rectangle, each from the rectangles that it needs of the tensors before it. What the
@@ -258,6 +258,18 @@ class PlannedGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """A memory of a board, and so many bytes of it: its size, or what a plan takes of it.
+
+    is_slow: whether layers work elsewhere, and its bytes are counted as they move.
+    """
+
+    name: str
+    size: int
+    is_slow: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamingPlan:
     """A network in an arena.
 
@@ -265,7 +277,9 @@ class StreamingPlan:
     recomputation included. External buffers begin behind the arena. rematerialised: where layers that
     sums need are there twice; stages and buffers name the copies. aliases: tensors that lie inside the
     buffer of another. layers: the first and one past the last of those that are worked, counted without
-    inputs and outputs, where they are not all.
+    inputs and outputs, where they are not all. memories: in which the arena lies, one behind the other;
+    none where it lies in a single one. slow_bytes: that a frame reads from slow memories and writes to
+    them: what a firing reads or writes there, and copies.
     """
 
     network: str
@@ -277,6 +291,8 @@ class StreamingPlan:
     rematerialised: tuple[Span, ...] = ()
     aliases: tuple[Alias, ...] = ()
     layers: tuple[int, int] | None = None
+    memories: tuple[Memory, ...] = ()
+    slow_bytes: int = 0
 
     def __post_init__(self) -> None:
         if not self.groups:
@@ -299,6 +315,19 @@ class StreamingPlan:
         """Bytes of the arena and of what is outside."""
         ends = (one.offset + one.size for one in self.buffers if one.kind is Kind.EXTERNAL)
         return max((self.arena_bytes, *ends))
+
+    @property
+    def placed_memories(self) -> tuple[tuple[Memory, int], ...]:
+        """Each memory with the byte of the arena with which it begins."""
+        ends = accumulate(one.size for one in self.memories)
+        return tuple((one, end - one.size) for one, end in zip(self.memories, ends, strict=True))
+
+    def memory_of(self, buffer: StreamBuffer) -> Memory | None:
+        """Return the memory in which a buffer lies; None outside, or where there is a single one."""
+        for memory, begin in self.placed_memories:
+            if begin <= buffer.offset and buffer.offset + buffer.size <= begin + memory.size:
+                return memory
+        return None
 
     def is_copied(self, group: int) -> bool:
         """Whether what arrives at a group lies whole in memory, and its rows are copied into rings.

@@ -75,7 +75,11 @@ def can_be_tiled(network: Network, layer: Layer) -> bool:
             return min(padding) >= 0
         case op.Concatenation(axis=0) | op.Slice(axis=0) | op.SpaceToDepth(order="block first"):
             return True
-        case op.Elementwise() | op.ChannelShuffle() | op.Conversion():
+        case op.Elementwise() | op.ChannelShuffle() | op.Conversion() | op.AttentionProduct():
+            return True
+        case op.LayerNormalization(axis=0, last=0) | op.Softmax(axis=0, last=None):
+            return True
+        case op.Reduction(axes=(0,), keeps=True):
             return True
     return isinstance(layer.operator, op.POINTWISE)
 
@@ -95,6 +99,9 @@ def range_needed(layer: Layer, index: int, inputs: Sequence[Shape], axis: int) -
     all of its input.
     """
     operator, output = layer.operator, layer.shape
+    if axis == COLUMNS and isinstance(operator, op.AttentionProduct):
+        of_column = operator.columns_needed(index, inputs)
+        return lambda wanted: (of_column(wanted[0])[0], of_column(wanted[1] - 1)[1])
     if axis == COLUMNS:
         operator, output = _turned(operator), _turned_shape(output)
         inputs = [_turned_shape(shape) for shape in inputs]

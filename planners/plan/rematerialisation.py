@@ -8,20 +8,23 @@ of its own: the layers in front of the sums are there twice, with the same param
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cnn2csdf.dtypes import Stored
 from cnn2csdf.network import Layer, Network
+from cnn2csdf.operators import AttentionProduct
 from cnn2csdf.parameters import parameter_shapes
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidPlan
+from csdf.names import longer_name
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.plan import Span
 
 MOST_AGAIN = 6  # layers in front of the sums
 LONGEST_SPAN = 14  # layers between the two tensors, each counted once
+TIMES_LONGER = 3  # with attention: a normalisation that is written out has ten layers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,27 +48,35 @@ def done_twice(course: TopologicalOrder, begin: int, end: int) -> Rematerialisat
     """
     network = course.network
     inside = course.layers[course.separators[begin] + 1 : course.separators[end] + 1]
-    if len(inside) > LONGEST_SPAN or course.results & set(inside[:-1]):
+    has_attention = any(isinstance(network.layer(one).operator, AttentionProduct) for one in inside)
+    times = TIMES_LONGER if has_attention else 1
+    if len(inside) > times * LONGEST_SPAN or course.results & set(inside[:-1]):
         return None
-    sums = _sums(network, inside)
+    groups = _sums(network, inside)
+    sums = set().union(*groups)
     before = _needed(network, inside, sums) - sums
     after = _needed(network, inside, {inside[-1]})
-    if not 0 < len(before) <= MOST_AGAIN or not before <= after or inside[-1] in sums:
+    if not 0 < len(before) <= times * MOST_AGAIN or not before <= after or inside[-1] in sums:
         return None
     if any(sums & set(network.layer(name).inputs) for name in before):
         return None
     if not sums <= after:
         return None
-    names = {name: _free(network, name) for name in inside if name in before}
-    order = (
-        *names.values(),
-        *(name for name in inside if name in sums),
-        *(name for name in inside if name not in sums),
-    )
+    taken = {layer.name for layer in network.layers}
+    early: list[Layer] = []
+    copies: dict[str, str] = {}
+    for group in groups:
+        needed, names = _needed(network, inside, group), dict[str, str]()
+        for name in (one for one in inside if one in needed):
+            if name in before:
+                names[name] = longer_name(f"{name} again", {*taken, *copies}, by=" again")
+                copies[names[name]] = name
+            inputs = tuple(names.get(source, source) for source in network.layer(name).inputs)
+            one = _sharing(network, network.layer(name))
+            early.append(replace(one, name=names.get(name, name), inputs=inputs))
+    order = (*(one.name for one in early), *(name for name in inside if name not in sums))
     return Rematerialisation(
-        network=_written(network, inside, sums, names),
-        layers=order,
-        copies={copy: name for name, copy in names.items()},
+        network=_written(network, inside, early, copies), layers=order, copies=copies
     )
 
 
@@ -93,7 +104,7 @@ def _worked(network: Network, spans: tuple[Span, ...]) -> tuple[Network, Mapping
     copies: dict[str, str] = {}
     if not spans:
         return network, copies
-    course = topological_order(network)
+    course = topological_order(network, carries=True)
     cuts = {course.at(cut): cut for cut in range(len(course.separators))}
     for span in spans:
         found = None
@@ -111,16 +122,22 @@ def _worked(network: Network, spans: tuple[Span, ...]) -> tuple[Network, Mapping
     return network, copies
 
 
-def _sums(network: Network, inside: tuple[str, ...]) -> set[str]:
-    """Layers that sum over all rows of a tensor of the span, and what is computed from sums alone."""
+def _sums(network: Network, inside: tuple[str, ...]) -> list[set[str]]:
+    """Layers that sum over all rows of a tensor of the span, and what is computed from sums alone.
+
+    Keys and values of attention, too, each by itself: all their rows are there before the first is
+    read, one tensor after the other, and a common source would wait for the second.
+    """
     made: set[str] = set()
-    known = set(inside)
+    known, kept = set(inside), dict[str, None]()
     for name in inside:
         layer = network.layer(name)
         of_sums = bool(layer.inputs) and set(layer.inputs) <= made
         if of_sums or (layer.inputs[0] in known and sums_over_rows(network, layer)):
             made.add(name)
-    return made
+        if isinstance(layer.operator, AttentionProduct):
+            kept |= dict.fromkeys(one for one in layer.inputs[1:] if one in known)
+    return [one for one in (made, *({name} for name in kept if name not in made)) if one]
 
 
 def _needed(network: Network, inside: tuple[str, ...], wanted: set[str]) -> set[str]:
@@ -132,34 +149,17 @@ def _needed(network: Network, inside: tuple[str, ...], wanted: set[str]) -> set[
     return needed
 
 
-def _free(network: Network, name: str) -> str:
-    known = {layer.name for layer in network.layers}
-    copy = f"{name} again"
-    while copy in known:
-        copy += " again"
-    return copy
-
-
 def _written(
-    network: Network, inside: tuple[str, ...], sums: set[str], names: Mapping[str, str]
+    network: Network, inside: tuple[str, ...], early: Sequence[Layer], copies: Mapping[str, str]
 ) -> Network:
     """The network with copies and sums in front of the span, whose sums read the copies."""
-    early = [
-        replace(
-            _sharing(network, network.layer(name)),
-            name=names.get(name, name),
-            inputs=tuple(names.get(source, source) for source in network.layer(name).inputs),
-        )
-        for chosen in (names, sums)
-        for name in inside
-        if name in chosen
-    ]
     layers: list[Layer] = []
+    moved, copied = {one.name for one in early}, set(copies.values())
     for layer in network.layers:
         if layer.name == inside[0]:
             layers += early
-        if layer.name not in sums:
-            layers.append(_sharing(network, layer) if layer.name in names else layer)
+        if layer.name not in moved:
+            layers.append(_sharing(network, layer) if layer.name in copied else layer)
     return replace(network, layers=tuple(layers))
 
 

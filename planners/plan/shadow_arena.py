@@ -43,6 +43,10 @@ class MarkedArena:
             if one.kind is Kind.EXTERNAL
         }
         self._inside = 0, plan.arena_bytes
+        self._slow = [
+            range(begin, begin + one.size) for one, begin in plan.placed_memories if one.is_slow
+        ]
+        self.slow_bytes = 0  # read from slow memories and written to them
         self._network = network
         self._layers = {layer.name: layer for layer in network.layers}
         self._element_bytes = plan.element_bytes
@@ -65,6 +69,7 @@ class MarkedArena:
     def write(self, offset: int, tensor: str, first: int, values: Array | None, count: int) -> None:
         """Write elements of a tensor, in its order from `first` on, at an offset in bytes."""
         place, numbers = self._span(offset, tensor, first, count)
+        self._count(offset, tensor, count)
         self.held[place] = self._marks(tensor, numbers)
         if values is not None:
             flat = np.ascontiguousarray(values, self._layers[tensor].array_type).reshape(-1)
@@ -78,6 +83,7 @@ class MarkedArena:
     def read(self, offset: int, tensor: str, first: int, count: int) -> Array:
         """Return elements of a tensor. Raises ExecutionError where something else lies there."""
         place, numbers = self._span(offset, tensor, first, count)
+        self._count(offset, tensor, count)
         if not np.array_equal(self.held[place], self._marks(tensor, numbers)):
             raise ExecutionError(
                 f"the bytes from {offset} on do not hold elements {first} to {first + count} of "
@@ -95,6 +101,11 @@ class MarkedArena:
         self.held[offset : offset + size] = NOTHING
         self.memory[offset : offset + size] = POISON
         self.most = max(self.most, offset + size)
+
+    def _count(self, offset: int, tensor: str, count: int) -> None:
+        """Count the bytes of elements that lie in a slow memory."""
+        if any(offset in memory for memory in self._slow):
+            self.slow_bytes += count * self.element_bytes(tensor)
 
     def _fits(self, tensor: str) -> bool:
         """Whether elements are counted with the bytes that they are computed in."""
@@ -229,6 +240,32 @@ class HeldTensor:
         if not buffer.has_all_rows:
             row %= max(buffer.rows, 1)
         return buffer.offset + self._within + row * self.row_bytes
+
+
+def rows_read(
+    arena: MarkedArena, tensor: HeldTensor, rows: Range, reader: str | None = None
+) -> Array:
+    """Return rows of a tensor, (rows, columns, channels), at once where they follow one another.
+
+    Raises ExecutionError where one is not there.
+    """
+    shape, (first, end) = tensor.layer.shape, rows
+    count, size = end - first, shape.row_elements
+    unit = arena.element_bytes(tensor.layer.name)
+    if count <= 0:
+        return np.empty((0, shape.width, size // shape.width), tensor.layer.array_type)
+    begin, last = tensor.place(first, reader), tensor.place(end - 1, reader)
+    is_block = tensor.row_bytes == size * unit and last - begin == (count - 1) * tensor.row_bytes
+    if is_block and tensor.staged is None and not isinstance(tensor, JoinedTensor):
+        found = arena.read(begin, tensor.layer.name, first * size, count * size)
+    else:
+        found = np.stack(
+            [
+                arena.read(tensor.place(row, reader), tensor.layer.name, row * size, size)
+                for row in range(first, end)
+            ]
+        )
+    return found.reshape(count, shape.width, -1)
 
 
 class JoinedTensor(HeldTensor):

@@ -17,7 +17,8 @@ So the time of a network is the sum over its layers and over the connections who
 layout. Times are integers, in nanoseconds, of one frame.
 
 In a table, lines "# name: value" say which network and machine (network, processor, cores, threads,
-library, element_type); any may be missing. Then comes a line of column names, in any order:
+library, element_type), and "# state: unfinished" that layers are missing; any may be missing. Then
+comes a line of column names, in any order:
 
     layer, primitive, input_layout, output_layout, nanoseconds, workspace_bytes, parameter_bytes
         are needed; layouts are CHW or HWC, numbers are whole
@@ -57,6 +58,7 @@ COLUMN_OF = {  # of fields of a layout transformation that have another name tha
 }
 LONGEST_NUMBER = 18  # digits: what 64 bits hold
 NOT_STATED = "not stated"
+UNFINISHED = "unfinished"
 
 Entry = TypeVar("Entry", "LayerProfile", "TransformProfile")
 
@@ -149,12 +151,16 @@ class Machine(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """All that was measured of one network on one machine, in the order of its layers."""
+    """All that was measured of one network on one machine, in the order of its layers.
+
+    is_whole: whether the measurement came to its end.
+    """
 
     network: str
     machine: Machine
     layers: tuple[LayerProfile, ...]
     transforms: tuple[TransformProfile, ...]
+    is_whole: bool = True
 
     def __post_init__(self) -> None:
         seen: set[tuple[object, ...]] = set()
@@ -186,6 +192,7 @@ def profile_text(profile: Profile) -> str:
     """Return the table."""
     stated = {"network": profile.network}
     stated |= {one.name: str(getattr(profile.machine, one.name)) for one in fields(Machine)}
+    stated |= {} if profile.is_whole else {"state": UNFINISHED}
     head = (f"# {name}: {' '.join(value.split())}\n" for name, value in stated.items())
     entries: tuple[LayerProfile | TransformProfile, ...] = (*profile.layers, *profile.transforms)
     empty = dict.fromkeys(COLUMNS, "") | {"parameter_bytes": 0}
@@ -246,7 +253,13 @@ def parsed_profile(text: str, *, name: str) -> Profile:
     network = stated.get("network", Path(name).stem)
     ways, changes = tuple(layers), tuple(transforms)
     try:
-        return Profile(network=network, machine=machine, layers=ways, transforms=changes)
+        return Profile(
+            network=network,
+            machine=machine,
+            layers=ways,
+            transforms=changes,
+            is_whole=stated.get("state") != UNFINISHED,
+        )
     except InvalidPlan as error:
         raise UnreadableFile(f"{name}: {error}") from None
 

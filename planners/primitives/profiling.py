@@ -37,18 +37,22 @@ from cnn2csdf.operators import Input
 from cnn2csdf.weights import Array, Model, random_weights
 from csdf.arguments import public
 from csdf.errors import CsdfError, ExecutionError, GaveUp, InvalidPlan
-from csdf.time_limit import Budget, Progress, Stop, stop_of
+from csdf.time_limit import ENDS, Budget, Progress, Stop, stop_of
 from planners.primitives.execution import (
     SelectedRun,
     Selection,
     fresh_memory,
     run_selected,
 )
-from planners.primitives.library.layers import PreparedLayer, change_layout, prepared_layer, ways_of
+from planners.primitives.library.layers import (
+    PreparedLayer,
+    change_layout,
+    layout_changes,
+    prepared_layer,
+    ways_of,
+)
 from planners.primitives.library.primitive import ELEMENT_BYTES, map_dims
 from planners.primitives.profile import (
-    CHW,
-    HWC,
     LayerProfile,
     Machine,
     Profile,
@@ -98,14 +102,29 @@ class Effort:
 
 @public
 def profile_network(
-    network: Network, *, effort: Effort | None = None, budget: Budget = None
+    network: Network,
+    *,
+    effort: Effort | None = None,
+    begun: Profile | None = None,
+    keep: Callable[[Profile], object] | None = None,
+    budget: Budget = None,
 ) -> Profile:
     """Return times and memory of every way to run every layer, measured in a process of its own.
 
     Weights and maps are random: no time depends on them. budget: a stop, or seconds; it ends the
-    measurement before the next run by GaveUp.
+    measurement before the next run by GaveUp. keep: is then called with the layers measured by then,
+    as for an interrupt. begun: such a profile, whose layers are not measured again.
     """
-    found: Profile = run_in_worker(stop_of(budget), measure, network, effort or Effort())
+    found = begun
+    try:
+        for grown in from_worker(stop_of(budget), measure, network, effort or Effort(), begun):
+            found = grown
+    except ENDS:
+        if keep is not None and found is not None:
+            keep(found)
+        raise
+    if found is None:
+        raise ExecutionError("the worker gave no profile")
     return found
 
 
@@ -124,13 +143,15 @@ def run_measured(
     """
     found = run_selected(model, selection, frame)
     values = model.network, dict(selection), repeats
-    timed: SelectedRun = run_in_worker(stop_of(budget), _timed_run, *values)
+    (timed,) = from_worker(stop_of(budget), _timed_run, *values)
     return replace(found, nanoseconds=timed.nanoseconds, layers=timed.layers, changes=timed.changes)
 
 
-def _timed_run(network: Network, selection: Selection, repeats: int, _: Stop) -> SelectedRun:
+def _timed_run(
+    network: Network, selection: Selection, repeats: int, _: Stop
+) -> Iterator[SelectedRun]:
     model = Model(network=network, weights=random_weights(network, SEED))
-    return run_selected(model, selection, random_frame(network, SEED), repeats=repeats)
+    yield run_selected(model, selection, random_frame(network, SEED), repeats=repeats)
 
 
 def random_frame(network: Network, seed: int) -> dict[str, Array]:
@@ -142,18 +163,29 @@ def random_frame(network: Network, seed: int) -> dict[str, Array]:
     }
 
 
-def measure(network: Network, effort: Effort, stop: Stop) -> Profile:
-    """Return the profile, measured in this process with the threads that it has.
+def measure(
+    network: Network, effort: Effort, begun: Profile | None, stop: Stop
+) -> Iterator[Profile]:
+    """Yield the profile as it grows, measured in this process with the threads that it has.
 
-    Raises GaveUp, naming the layer, where memory does not suffice.
+    The last is whole. begun: what is known already. Raises GaveUp, naming the layer, where memory
+    does not suffice.
     """
     model = Model(network=network, weights=random_weights(network, effort.seed))
-    measurer = _Measurer(effort, stop)
-    known: dict[tuple[object, ...], list[LayerProfile]] = {}
+    measurer, machine = _Measurer(effort, stop), this_machine(THREADS)
+    known = {} if begun is None else _known_layers(network, begun)
     layers: list[LayerProfile] = []
     for number, layer in enumerate(network.layers):
-        key = (layer.operator, network.input_shapes(layer), layer.epilogue)
+        key = _what_takes_time(network, layer)
         if key not in known:
+            if layers:
+                yield Profile(
+                    network=network.name,
+                    machine=machine,
+                    layers=tuple(layers),
+                    transforms=(),
+                    is_whole=False,
+                )
             progress = Progress(done=number, total=len(network.layers), at=layer.name)
             try:
                 known[key] = list(measurer.layer(model, layer, progress))
@@ -162,38 +194,52 @@ def measure(network: Network, effort: Effort, stop: Stop) -> Profile:
                     f"not enough memory for layer {layer.name!r} (--profile reads times from a file)"
                 ) from error
         layers += [replace(one, layer=layer.name) for one in known[key]]
-    reads = {(one.layer, one.input_layout) for one in layers}
-    writes = {(one.layer, one.output_layout) for one in layers}
+    ways = ((one.layer, one.input_layout, one.output_layout) for one in layers)
     times: dict[tuple[Shape, str], Time] = {}
     transforms: list[TransformProfile] = []
     place = {layer.name: number for number, layer in enumerate(network.layers)}
-    for link in network.connections:
+    for link, source, target in layout_changes(network, ways):
         shape = network.layer(link.producer).shape
         at = f"{link.consumer}, layout transformation"
         progress = Progress(done=place[link.consumer], total=len(place), at=at)
-        for source, target in ((CHW, HWC), (HWC, CHW)):
-            is_asked = (link.producer, source) in writes and (link.consumer, target) in reads
-            if not shape.is_map or not is_asked:
-                continue
-            if (shape, source) not in times:
-                times[shape, source] = measurer.change(shape, source, target, progress)
-            transforms.append(
-                TransformProfile(
-                    producer=link.producer,
-                    consumer=link.consumer,
-                    index=link.index,
-                    source_layout=source,
-                    target_layout=target,
-                    workspace_bytes=0,
-                    **times[shape, source]._asdict(),
-                )
+        if (shape, source) not in times:
+            times[shape, source] = measurer.change(shape, source, target, progress)
+        transforms.append(
+            TransformProfile(
+                producer=link.producer,
+                consumer=link.consumer,
+                index=link.index,
+                source_layout=source,
+                target_layout=target,
+                workspace_bytes=0,
+                **times[shape, source]._asdict(),
             )
-    return Profile(
+        )
+    yield Profile(
         network=network.name,
-        machine=this_machine(THREADS),
+        machine=machine,
         layers=tuple(layers),
         transforms=tuple(transforms),
     )
+
+
+def _what_takes_time(network: Network, layer: Layer) -> tuple[object, ...]:
+    return layer.operator, network.input_shapes(layer), layer.epilogue
+
+
+def _known_layers(network: Network, begun: Profile) -> dict[tuple[object, ...], list[LayerProfile]]:
+    """Return the layers of a profile that were measured in all their ways, by what takes time."""
+    rows: dict[str, list[LayerProfile]] = {}
+    for one in begun.layers:
+        rows.setdefault(one.layer, []).append(one)
+    return {
+        _what_takes_time(network, layer): rows[layer.name]
+        for layer in network.layers
+        if {
+            (one.primitive, one.input_layout, one.output_layout) for one in rows.get(layer.name, ())
+        }
+        == set(ways_of(network, layer))
+    }
 
 
 class _Measurer:
@@ -357,11 +403,11 @@ def this_machine(threads: int) -> Machine:
     )
 
 
-def run_in_worker(stop: Stop, function: Callable[..., Any], *values: Any) -> Any:
-    """Return what a function of a module returns in a process of its own, of values and a stop.
+def from_worker(stop: Stop, function: Callable[..., Any], *values: Any) -> Iterator[Any]:
+    """Yield what a function of a module yields in a process of its own, of values and a stop.
 
     The stop given here sees its progress, and may end it. Raises what the function raised, and
-    ExecutionError where the worker ended without an answer.
+    ExecutionError where the worker ended before the function.
     """
     environment = {
         **os.environ,
@@ -373,23 +419,25 @@ def run_in_worker(stop: Stop, function: Callable[..., Any], *values: Any) -> Any
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=environment,
+        start_new_session=True,  # Ctrl-C is for this process, which ends the worker
     ) as process:
         try:
             if process.stdin is None or process.stdout is None:
                 raise ExecutionError("the worker has no pipes")
             with suppress(BrokenPipeError):  # a worker that ended says why below
                 _send(process.stdin, (function, values))
-            while isinstance(message := pickle.load(process.stdout), Progress):
-                stop.look(message)
+            while (message := pickle.load(process.stdout)) is not None:
+                if isinstance(message, CsdfError):
+                    raise message
+                if isinstance(message, Progress):
+                    stop.look(message)
+                else:
+                    yield message
         except EOFError:
             code = process.wait()
             raise ExecutionError(f"the worker that measures ended with code {code}") from None
         finally:
             process.kill()
-    if isinstance(message, CsdfError):
-        raise message
-    (answer,) = message
-    return answer
 
 
 def import_path() -> list[str]:
@@ -402,17 +450,19 @@ def import_path() -> list[str]:
 
 
 def work() -> None:
-    """Do the one job that comes in: send its progress, and at last its answer or its error."""
+    """Do the one job that comes in: send its progress and what it yields, and at last its error."""
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # nothing else may write between the messages
     function, values = pickle.load(sys.stdin.buffer)
+    end: CsdfError | None = None
     try:
-        answer: Any = (function(*values, Stop(report=partial(_send, out))),)
+        for answer in function(*values, Stop(report=partial(_send, out))):
+            _send(out, answer)
     except CsdfError as error:
-        answer = error
+        end = error
     except MemoryError:
-        answer = GaveUp("out of memory")
-    _send(out, answer)
+        end = GaveUp("out of memory")
+    _send(out, end)
 
 
 def _send(pipe: IO[bytes], message: object) -> None:

@@ -12,8 +12,18 @@ and the halo.
 
 In the buffer are the tile of the map between, one map of the input or of the output, and of the
 weights those that the innermost loop runs over: of all filters of the first layer at one place of one
-channel, of all channels of a filter of the second layer at one place. Another operand of an addition
-behind a layer, which the slides do not have, comes an element at a time.
+channel, of all channels of a filter of the second layer at one place.
+
+The slides have convolutions in a chain. What they leave open is read so:
+
+    which layers are paired   those with the least sum
+    fully connected           a window over all of the input, which is not cut: a pair has one tile
+    no weights                poolings and all else read and write once, and are in no pair
+    a branch between          a map that others read too is written once, when its sums are complete;
+                              spilled halos of it are there already
+    additions                 an operand comes an element at a time, or lies in the buffer as the map
+                              between; a sum is made by the layer in front of it
+    concatenations, groups    nothing is copied; a filter reads the maps of its group alone
 """
 
 from __future__ import annotations
@@ -46,7 +56,8 @@ class PairTraffic:
     """The bytes that a pair moves by the printed formula, and holds.
 
     tiles: along rows, along columns. halo: written, and read back. output: moved twice, as
-    printed. held: the most at a time, and of it in the first and in the second nest.
+    printed; once of the map between where others read it. held: the most in the first and in the
+    second nest.
     """
 
     group: FusedGroup
@@ -74,7 +85,9 @@ class PairTraffic:
             "all weights for each tile"
         )
         whole = "the map between stays whole"
-        return f"{whole if self.count == 1 else tiling}, {max(self.held)} bytes in the buffer"
+        written = ", the map between written once" if self.group.written else ""
+        held = f"{max(self.held)} bytes in the buffer"
+        return f"{whole if self.count == 1 else tiling}{written}, {held}"
 
     def listing(self, names: Sequence[str]) -> str:
         """Return the nests of both layers."""
@@ -100,9 +113,9 @@ def least_pair_traffic(group: FusedGroup, room: int) -> PairTraffic | None:
     Of the uniform tilings of `fused.search`; ties go to fewer tiles, and to tiles of columns.
     """
     tables, best = CutTables(group), None
-    weights, once = sum(tables.weights), 2 * tables.outputs
+    weights, outputs = sum(tables.weights), _outputs(tables)
     for tiles in sorted(grids(group), key=lambda one: (one[0] * one[1], one)):
-        if best is not None and tiles[0] * tiles[1] * weights + once >= best.total:
+        if best is not None and tiles[0] * tiles[1] * weights + outputs >= best.total:
             break
         found = _counted(tables, tiles)
         if max(found.held) <= room and (best is None or found.total < best.total):
@@ -120,10 +133,16 @@ def _counted(tables: CutTables, tiles: tuple[int, int]) -> PairTraffic:
         tiles=tiles,
         input=found.input,
         weights=found.weights,
-        halo=found.halo_written + found.halo_read,
-        output=2 * found.output,
+        halo=found.halo_read + (0 if tables.group.written else found.halo_written),
+        output=_outputs(tables),
         held=_held(tables, tiles),
     )
+
+
+def _outputs(tables: CutTables) -> int:
+    """Bytes of outputs: twice the last; once the map between, whose sums are complete in the buffer."""
+    group = tables.group
+    return 2 * tables.outputs - sum(map(group.bytes, group.written))
 
 
 def _held(tables: CutTables, tiles: tuple[int, int]) -> tuple[int, int]:
@@ -197,12 +216,12 @@ class PublishedSearch(NetworkSearch):
         return self._pairs[key]
 
     def _pair(self, end: int) -> FusedGroup | None:
-        """Two convolutions, the second of which alone reads what the first makes."""
+        """Two layers with weights, of which the second slides over what the first makes alone."""
         first, second = self.stages[end - PAIR : end]
         if first.convolution is None or second.convolution is None:
             return None
         for group in groups_of(self.stages, end - PAIR, end):
-            if group.is_chain and not group.skips and not group.written:
+            if group.is_chain and not group.input_waits:
                 return group
         return None
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from operator import attrgetter
 
 from cnn2csdf.commands.cnn import chosen
@@ -25,8 +26,9 @@ from csdf.draw.report.sections import Contribution, Figure, Section, Surrounding
 from csdf.errors import CsdfError, counted
 from csdf.model.graph import Graph
 from csdf.search.pareto import SmallestStorage
-from csdf.time_limit import Progress, Stop
+from csdf.time_limit import Stop
 from csdf.units import bytes_in_words, rate_in_words, time_in_words
+from planners.arena.allocation import bytes_so_far
 from planners.memory.answer import Limits
 from planners.memory.command.beside import fit_beside
 from planners.memory.plain_plans import (
@@ -99,7 +101,7 @@ def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
     graph = lower(network, granularity, durations=durations(granularity), element_bytes=size)
     comparison, reason = None, ""
     try:
-        with limited_part(stop, 0.2, _in_words) as part:
+        with limited_part(stop, 0.2, partial(bytes_so_far, WHOLE_ARENA)) as part:
             comparison = memory_comparison(
                 network, granularity, durations, element_bytes=size, budget=part
             )
@@ -121,10 +123,6 @@ def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
     return NetworkSubject(
         value=network, options=options, graph=graph, comparison=comparison, reason=reason, fit=fit
     )
-
-
-def _in_words(progress: Progress) -> str:
-    return f"{WHOLE_ARENA}: {progress.best} bytes, at least {progress.lower_bound}"
 
 
 def network_surroundings(findings: NetworkFindings, graph: GraphFindings) -> Surroundings:

@@ -9,15 +9,18 @@ translations after the first run. The second column is our search alone in this 
 
 import argparse
 import os
+import resource
 import subprocess
 import sys
 import tempfile
 from math import exp, log
 from pathlib import Path
 from random import Random
-from time import perf_counter
+from time import perf_counter, process_time
 
 from planners.arena.allocation import plan_arena
+from planners.arena.blocks import blocks_of
+from planners.arena.orders import Greedy
 from planners.arena.problem import Buffer, Problem
 from planners.formats.allocation_traces import parse_buffers, parse_traces
 
@@ -31,7 +34,12 @@ def main():
     parser.add_argument("--alloc", type=Path, default=ALLOC)
     parser.add_argument("--limit", type=float, default=100, help="seconds for one run")
     parser.add_argument("--least", type=float, default=30, help="seconds for each least peak")
+    parser.add_argument("--large", type=Path, help="only the problems in this folder")
     options = parser.parse_args()
+    if options.large:
+        for path in sorted(options.large.glob("*.csv")):
+            large(path, options.limit)
+        return
     glow(options.alloc / "glow" / "traces.txt")
     paths = sorted((options.alloc / "minimalloc").glob("*.csv"))
     capacities(paths, os.environ.get("MINIMALLOC_BIN"), options.limit)
@@ -46,6 +54,24 @@ def glow(path):
     optimal = sum(plan.status == "optimal" for plan in plans)
     whole = run_time([sys.executable, "-c", COMMAND, "plan", "arena", str(path)], 60)
     print(f"Glow: {optimal} of {len(plans)} optimal, {seconds:.2f} s; whole run {whole:.2f} s")
+
+
+def large(path, limit):
+    problem = problem_of(path)
+    blocks = blocks_of(problem)
+    greedy = Greedy(blocks)
+    size, starts = blocks.size, blocks.starts
+    order = sorted(range(len(size)), key=lambda one: (-size[one], starts[one]))
+    by_size = blocks.peak(greedy.offsets(order))
+    begin = process_time()
+    plan = plan_arena(problem, budget=limit)
+    seconds = process_time() - begin
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000  # of all problems so far
+    bound = plan.lower_bound
+    print(
+        f"{path.stem:16} {len(size):>6} {plan.peak:>14} {float(plan.gap):8.3%} {plan.status:9} "
+        f"greedy {by_size:>14} {by_size / bound - 1:8.3%} {seconds:6.2f} s {most:>5} MB"
+    )
 
 
 def capacities(paths, peer, limit):

@@ -377,3 +377,26 @@ def test_the_smaller_arena_is_written_as_a_plan_of_its_bytes(answer, run, tmp_pa
         assert (plan["groups"][0]["streamed_input"] is not None) == (rows < whole)
     code, _, error = run("cnn", "memory", "resnet8", "-o", tmp_path / "plan.h")
     assert (code, "expected the suffix .json" in error) == (2, True)
+
+
+def test_the_published_accounting_of_memory_is_that_of_table_three(answer, run, tmp_path):
+    # SAMOS 2020, Table III: squeezenet 34 MB whole, 12 by parts; 64% less.
+    words = ("cnn", "memory", "squeezenet1_1", "--accounting", "published")
+    (found,) = answer(*words)[1]["networks"]
+    totals = [round(found[one]["total_bytes"] / 1e6) for one in METHODS]
+    assert totals == [34, 12]
+    assert round(100 * Fraction(found["reduction"])) == 64
+    assert run(*words)[1].splitlines()[1].split()[-4] == "64.0%"
+    fused = answer(*words, "--simplify", "all")[1]["networks"][0]
+    assert fused["layer_by_layer"]["total_bytes"] < found["layer_by_layer"]["total_bytes"]
+    code, _, error = run(*words, "-o", tmp_path / "plan.json")
+    assert (code, "no plan runs in the published accounting" in error) == (2, True)
+    assert not (tmp_path / "plan.json").exists()
+
+
+def test_normalisations_of_the_published_accounting_have_two_tensors_of_scratch(answer):
+    # alexnet: two of them, behind the first poolings' convolutions, 55x55x96 and 27x27x256 elements.
+    words = ("cnn", "memory", "alexnet", "--accounting", "published")
+    (found,) = answer(*words)[1]["networks"]
+    expected = 2 * 4 * (55 * 55 * 96 + 27 * 27 * 256)
+    assert [found[one]["scratch_bytes"] for one in METHODS] == [expected, expected]

@@ -166,3 +166,24 @@ def test_places_of_the_largest_are_written_in_the_bytes_in_which_they_are_comput
     assert code == 0, remarks
     assert json.loads(output)["flash_bytes"] == json.loads(output)["weight_bytes"] == 0
     assert (tmp_path / "c" / "src" / "places.c").exists()
+
+
+def test_a_bench_of_one_network_is_written(run, tmp_path):
+    words = ("deploy", NETWORK, "--bench", "-o", tmp_path / "bench")
+    code, output, _ = run(*words, "--json")
+    found = json.loads(output)
+    assert code == 0
+    assert all((tmp_path / "bench" / one).is_file() for one in found["files"])
+    code, output, _ = run(*words, "--ram", "36kB")
+    assert code == 0
+    assert f"next     make -C {tmp_path / 'bench'} profile" in output
+    assert int(output.split(": ")[1].split()[0]) < found["ways"]
+    code, _, error = run(*words, "--ram", "3kB")
+    assert code == 2
+    assert "fits in no way" in error
+    code, _, error = run(*words, "--plan", "plan.json")
+    assert code == 2
+    assert "give one model, without --plan" in error
+    code, _, error = run("deploy", "resnet8", *words[1:])
+    assert code == 2
+    assert "give one model, without --plan" in error

@@ -227,3 +227,15 @@ def test_the_tensors_of_a_network_have_elements_of_the_size_that_is_asked_for(an
     found = [answer("plan", "arena", "resnet8", "--element-bytes", n)[1] for n in ("1", "4")]
     # Three maps of 16 x 32 x 32 elements are in use when the first normalisation of a block works.
     assert [one["problems"][0]["peak"] for one in found] == [49152, 4 * 49152]
+
+
+def test_banks_of_any_file_have_costs_of_an_access(run, tmp_path):
+    # Of two buffers that live together one fits the first bank; the larger has more accesses.
+    file = tmp_path / "two.csv"
+    file.write_text("id,lower,upper,size\na,0,2,5\nb,1,3,6\n")
+    code, out, _ = run("plan", "arena", file, "--bank", "sram=8", "--bank", "psram=9:2")
+    assert code == 0
+    assert "accesses cost 10; no choice of banks costs less than 10" in out
+    code, _, err = run("plan", "arena", file, "--bank", "sram")
+    assert code == 2
+    assert "a name and a size" in err

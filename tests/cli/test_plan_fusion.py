@@ -297,3 +297,39 @@ def test_flash_holds_what_rescales_integers_too(fuse, name):
     code, _, remarks = fuse(path, "--ram", "40kB", "--flash", 232_609)
     assert code == 1
     assert "232610 bytes, more than the flash of 232609" in remarks
+
+
+def test_times_of_configurations_take_the_place_of_the_platform(fuse, tmp_path):
+    path = tmp_path / "times.csv"
+    path.write_text("configuration,milliseconds\n1x1/NoCut,90\n1x1/4/1x1,91\n")
+    words = (MODEL, "--ram", "300kB", "--measured", path)
+    code, output, remarks = fuse(*words)
+    assert code == 0
+    assert "fitted to 2 times: " in remarks
+    assert "predicted for" not in remarks
+    assert "resnet8: " in output
+    code, _, remarks = fuse(*words, "--configuration", "1x1/NoCut")
+    assert code == 2
+    assert "--measured is for the search" in remarks
+    path.write_text("configuration,milliseconds\n1x1/NoCut,0\n")
+    code, _, remarks = fuse(*words)
+    assert code == 2
+    assert "line 2: '0'; expected milliseconds above 0" in remarks
+
+
+def test_measured_durations_take_the_place_of_the_platform(fuse, tmp_path):
+    layers = [layer.name for layer in simplified(read_model(MODEL)).network.layers]
+    table = tmp_path / "measured.csv"
+    rows = (f"{name},0,{1000 * number + 2000}" for number, name in enumerate(layers))
+    table.write_text("\n".join(["layer,phase,nanoseconds", *rows]) + "\n")
+    whole, tiled = (
+        json.loads(fuse(MODEL, "--durations", table, "--json", *words)[1])["plan"]["nanoseconds"]
+        for words in (("--modes", "whole", "--ram", "1MB"), ("--configuration", "2x2/4/1x1"))
+    )
+    # Layer by layer each takes what was measured; input and output none.
+    assert whole == sum(1000 * number + 2000 for number in range(1, len(layers) - 1))
+    # Four tiles start three times more, a microsecond each here, and compute borders again.
+    assert tiled > whole + 3 * 1000
+    table.write_text("layer,phase,nanoseconds\ninput,0,5\n")
+    code, _, error = fuse(MODEL, "--ram", "150kB", "--durations", table)
+    assert (code, "has no durations" in error) == (2, True)

@@ -7,6 +7,7 @@ import pytest
 from csdf.cli.frame import long_work
 from csdf.cli.main import main
 from csdf.errors import GaveUp
+from csdf.time_limit import Stop
 from planners.primitives.command import work as primitives_profile
 from planners.primitives.profile import write_profile
 from tests.cli.schemas import require_valid_answers
@@ -182,9 +183,9 @@ def test_a_written_plan_runs_by_its_primitives_and_in_fit(choose, run, tmp_path)
     code, output, _ = run("fit", "samos_example", "--plan", path, "--verify")
     assert code == 0
     assert "samos_example: equal" in output
-    code, _, error = run("deploy", "samos_example", "--plan", path, "-o", tmp_path / "c")
-    assert code == 2
-    assert "no C code for 'n2' by primitive 'mec'" in error
+    code, output, _ = run("deploy", "samos_example", "--plan", path, "-o", tmp_path / "c")
+    assert code == 0
+    assert "kernels  change_layout, copy_flat, direct_four_places, lower_columns_only" in output
 
 
 def test_a_workspace_of_a_table_that_is_too_small_is_named(run, tmp_path):
@@ -231,3 +232,48 @@ def test_wrong_usage_is_one_message(choose, words, complaint):
     code, output, remarks = choose(MODEL, *words)
     assert (code, output) == (2, "")
     assert complaint in remarks
+
+
+def test_families_may_be_left_out(choose, tmp_path):
+    table = tmp_path / "device.csv"
+    table.write_text(DEVICE + "n3,im2col,HWC,HWC,99000,0,0,,\n")
+    code, output, _ = choose("samos_example", "--profile", table, "--without", "direct", "--json")
+    assert code == 0
+    chosen = {one["layer"]: one["primitive"] for one in json.loads(output)["plan"]["layers"]}
+    assert chosen["n3"] == "im2col"
+    code, _, error = choose("samos_example", "--profile", table, "--without", "fft")
+    assert code == 2
+    assert "no primitive is called 'fft', only direct, " in error
+    code, _, error = choose("samos_example", "--profile", table, "--without", "im2col", "mec")
+    assert code == 2
+    assert "layer 'n2' has no primitive but im2col, mec" in error
+
+
+@pytest.mark.slow
+def test_an_interrupted_profile_is_kept_and_goes_on(choose, tmp_path, monkeypatch):
+    path = tmp_path / "here.csv"
+
+    def watch(progress):
+        if progress.at.startswith("n3"):
+            raise GaveUp("interrupted")
+
+    words = ("samos_example", "--repeats", 1, "--save-profile", path)
+    with monkeypatch.context() as patch:
+        patch.setattr(primitives_profile, "stop_after", lambda *_: Stop(report=watch))
+        code, _, remarks = choose(*words)
+    assert code == 3
+    assert f"{path} keeps 2 of 5 layers; the same command goes on" in remarks
+    code, _, error = choose("samos_example", "--profile", path)
+    assert code == 2
+    assert "unfinished" in error
+    code, output, remarks = choose(*words)
+    assert code == 0
+    assert f"{path} has 2 of 5 layers; going on" in remarks
+    assert "samos_example: optimal" in output
+    text = path.read_text().replace("network: samos_example", "network: other")
+    path.write_text(text.replace("# element_type", "# state: unfinished\n# element_type"))
+    with monkeypatch.context() as patch:
+        patch.setattr(primitives_profile, "stop_after", lambda *_: Stop(report=watch))
+        code, _, remarks = choose(*words)
+    assert code == 3
+    assert "of another network or machine; measuring all layers" in remarks

@@ -212,6 +212,6 @@ def test_global_layers_take_everything_at_once():
     for operator in (
         op.GlobalPooling(function="max"),
         op.FullyConnected(units=3),
-        op.Softmax(axis=0),
+        op.Softmax(axis=1),
     ):
         assert rates_of(operator, 7).consumed == (7,)

@@ -98,3 +98,9 @@ def test_the_command_makes_a_page_and_says_so(capsys):
     assert command.main(["liao_published"]) == 0
     assert "made" in capsys.readouterr().out
     assert page.read_text() == before
+
+
+def test_the_readme_of_the_figures_has_a_line_for_each_script():
+    text = (ROOT / "figures" / "README.md").read_text()
+    named = re.findall(r"^\| `(\w+)` \|", text, re.M)
+    assert sorted(named) == sorted((*command.SCRIPTS, *command.MEASURING))

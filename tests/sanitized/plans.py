@@ -52,7 +52,7 @@ def placement(random):
     plans = list(greedy.standard_plans())
     plans += islice(greedy.improvements(plans[0], Random(1)), 10)
     found = [plans]
-    for part in Portfolio(blocks, greedy, min(plans, key=blocks.peak)).parts:
+    for part in Portfolio(blocks, min(plans, key=blocks.peak)).parts:
         field = part._field()
         for order in standard_orders(field):
             search = PlacementSearch(field, part.lower_bound, order)

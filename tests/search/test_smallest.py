@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import permutations
+from random import Random
 
 import pytest
 
@@ -14,6 +16,7 @@ from csdf.model.builder import GraphBuilder
 from csdf.search.named_search import NamedSearch
 from csdf.search.trade_off import pareto_front, smallest_storage, sufficient_capacities
 from csdf.search.variables import SearchSpace
+from csdf.status import Status
 from csdf.time_limit import Stop
 from tests.search.front_graphs import SHAPES, Limit, front_of
 from tests.shared_data import each, oracle, shared_graph
@@ -251,3 +254,21 @@ def test_room_for_whole_iterations_runs_and_is_no_less_than_the_smallest(seed):
     capacities = search.whole_iterations()
     assert deadlock(with_capacities(graph, capacities)) is None
     assert sum(capacities.values()) >= smallest_storage(graph).point.size
+
+
+def test_one_token_on_each_arc_makes_the_smallest_storage_a_minimum_feedback_arc_set():
+    # the reduction of docs/theory-storage.md; brute force: an order of the vertices, arcs that go back
+    for seed in range(20):
+        random = Random(seed)
+        arcs = random.sample(list(permutations(range(5), 2)), 12)
+        builder = GraphBuilder("arcs")
+        for vertex in range(5):
+            builder = builder.actor(f"v{vertex}", 1)
+        for one, other in arcs:
+            builder = builder.channel(f"v{one}", 1, f"v{other}", 1, initial_tokens=1)
+        found = smallest_storage(builder.graph())
+        backwards = min(
+            sum(order.index(one) > order.index(other) for one, other in arcs)
+            for order in permutations(range(5))
+        )
+        assert (found.status, found.size) == (Status.OPTIMAL, len(arcs) + backwards), seed

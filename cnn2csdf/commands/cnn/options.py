@@ -57,8 +57,9 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         default=STEPS,
         help=f"none, all, or some of {','.join(STEPS)} (eliminate-nop: dropout and reshapes "
         "that move nothing; convert-layout: swap rows and columns between transpositions, to run row "
-        "by row; fuse-pad: padding with zeros before a convolution; fuse-bn: normalisations into a "
-        "layer; fuse-activation: activations behind a layer; fuse-bias: constants added to a layer's "
+        "by row; tokens-as-rows: attention on maps whose rows are tokens, head by head; fuse-pad: "
+        "padding with zeros before a convolution; fuse-bn: normalisations into a layer; "
+        "fuse-activation: activations behind a layer; fuse-bias: constants added to a layer's "
         "output); default: all",
     )
     parser.add_argument(

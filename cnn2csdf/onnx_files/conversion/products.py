@@ -44,19 +44,23 @@ def gemm(node: Node, assembly: Assembly) -> None:
         return
     if node.integer("transA", 0):
         raise unsupported(node, "transA is not supported for a matrix that is not a vector")
-    product = Weighted(op.MatrixProduct(units=units), {"matrix": Numbers(matrix, by_inputs, axis)})
-    if node.input(2) is None:
-        assembly.add(node, product)
-        return
-    tensor, dims = assembly.trained(node, 2, "the bias")
-    beta = node.real("beta", 1.0)
-
-    def scaled() -> Array:
-        value = assembly.values.value(tensor)
-        return np.asarray(beta * value, dtype=np.float32).reshape(dims or (1,))
-
-    addition = op.Elementwise(function="add", constant=dims or (1,))
-    assembly.add(node, product, Weighted(addition, {"constant": Numbers(tensor, scaled)}))
+    weights = {"matrix": Numbers(matrix, by_inputs, axis)}
+    beta, steps = node.real("beta", 1.0), []
+    if node.input(2) is not None:
+        tensor, dims = assembly.trained(node, 2, "the bias")
+        added = Numbers(
+            tensor, lambda: np.asarray(beta * assembly.values.value(tensor), dtype=np.float32)
+        )
+        if prod(dims) == prod(dims[-1:]) and prod(dims) in (1, units):  # one for each column
+            vector = assembly.vector(node, 2, "the bias", units)
+            weights["bias"] = Numbers(
+                tensor, lambda: np.asarray(beta * vector.read(), dtype=np.float32)
+            )
+        else:
+            addition = op.Elementwise(function="add", constant=dims)
+            steps.append(Weighted(addition, {"constant": added}))
+    product = op.MatrixProduct(units=units, has_bias="bias" in weights)
+    assembly.add(node, Weighted(product, weights), *steps)
 
 
 def matrix_product(node: Node, assembly: Assembly) -> None:

@@ -1,7 +1,8 @@
 """Layers of a network under construction, from the nodes of a TensorFlow Lite graph.
 
 Tensors there are (1, height, width, channels); the layers have (channels, height, width). A tensor
-of another rank only loses its batch of one.
+of another rank only loses its batch of one, and so does one of four axes that is no map: an operand
+of a batch product of matrices, and all tensors behind and before it that no window reads.
 """
 
 from __future__ import annotations
@@ -32,6 +33,29 @@ TANH = 4
 QUANTIZED = (Element.INT8, Element.INT16, Element.UINT8, Element.INT32)
 AT_ENDS = (Element.UINT8, Element.INT32)  # what other integers are made of, or made into
 ENDS = ("QUANTIZE", "DEQUANTIZE")
+MATRICES = "BATCH_MATMUL"
+WITH_ANY_AXES = frozenset(  # kinds that work along axes of the file, wherever they lie in a layer
+    {
+        *("ABS", "ADD", "CAST", "CEIL", "CONCATENATION", "COS", "DEQUANTIZE", "DIV", "ELU", "EXP"),
+        *("FLOOR", "GATHER", "HARD_SWISH", "LEAKY_RELU", "LOG", "LOGISTIC", "LOG_SOFTMAX"),
+        *(
+            "MAXIMUM",
+            "MEAN",
+            "MINIMUM",
+            "MUL",
+            "NEG",
+            "POW",
+            "QUANTIZE",
+            "REDUCE_MAX",
+            "REDUCE_MIN",
+        ),
+        *("RELU", "RELU6", "RELU_N1_TO_1", "ROUND", "RSQRT", "SIN", "SLICE", "SOFTMAX", "SPLIT"),
+        *("SPLIT_V", "SQRT", "SQUARED_DIFFERENCE", "STRIDED_SLICE", "SUB", "SUM", "TANH"),
+        "TRANSPOSE",
+    }
+)
+RESHAPES = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
+TO_MATRIX, TO_MAP = (1, 2, 0), (2, 0, 1)  # from channels first to channels last, and back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +75,40 @@ class Assembly:
         self.weights: dict[str, dict[str, Array]] = {}
         self._layers: dict[int, str] = {}  # number of a tensor: the layer that writes it
         self._variables: dict[str, str] = {}  # the layer whose output a variable holds
+        self._matrices = _batches_of_matrices(graph)
+
+    def is_map(self, number: int) -> bool:
+        """Whether a layer has the channels of that tensor in front."""
+        dims = self.graph.tensors[number].dims
+        return len(dims) == 4 and dims[0] == 1 and number not in self._matrices
+
+    def works_on_maps(self, node: Node) -> bool:
+        """Whether a node sees the channels of tensors with four axes in front."""
+        tensors = (*node.inputs, *node.outputs)
+        wide = [one for one in tensors if one >= 0 and len(self.graph.tensors[one].dims) >= 4]
+        is_free = node.kind in WITH_ANY_AXES
+        dynamic = [one for one in wide if not self.graph.tensors[one].is_constant]
+        return node.kind != MATRICES and not (is_free and not all(map(self.is_map, dynamic)))
+
+    def axes(self, node: Node, dims: Dims) -> tuple[int, ...]:
+        """Return the axes of a tensor of the file, in the order in which a node sees them."""
+        return layer_axes(dims, is_map=len(dims) == 4 and self.works_on_maps(node))
+
+    def frame_dims(self, number: int) -> Dims:
+        """Return the dims of a tensor as layers have it."""
+        return frame_dims(self.graph.tensors[number].dims, is_map=self.is_map(number))
 
     def add_inputs(self) -> None:
         """Add the layers where frames come in."""
         for number in self.graph.inputs:
             tensor = self.graph.tensors[number]
+            if len(tensor.dims) > 1 and tensor.dims[0] != 1:
+                listed = "x".join(map(str, tensor.dims))
+                raise UnsupportedOperator(
+                    f"tensor {tensor.name!r} of shape {listed}; expected a batch of 1"
+                )
             self._layers[number] = self.builder.input(
-                frame_dims(tensor),
+                self.frame_dims(number),
                 name=self.builder.free_name(tensor.name or "input"),
                 element=_element(tensor),
                 quantization=quantization_of(tensor),
@@ -71,8 +122,9 @@ class Assembly:
         self._require_alike(node, name, tensor)
         if name not in self._variables:
             value = initial.array()
-            dims = frame_dims(tensor)
-            if len(tensor.dims) == 4:
+            is_map = self.is_map(node.outputs[0])
+            dims = frame_dims(tensor.dims, is_map=is_map)
+            if is_map:
                 value = np.moveaxis(value[0], 2, 0)
             value = np.ascontiguousarray(value.reshape(dims))
             first = float(value.flat[0]) if value.size else 0.0
@@ -167,7 +219,7 @@ class Assembly:
         return tuple(int(one) for one in self.constant(node, index).reshape(-1))
 
     def shape(self, node: Node, index: int) -> Shape:
-        """Return the shape of an input that depends on the frame, as the layers see it."""
+        """Return the shape of an input that depends on the frame, as the node sees it."""
         return self.builder.shape(self.source(node, index))
 
     def map_shape(self, node: Node, index: int) -> Shape:
@@ -180,6 +232,15 @@ class Assembly:
         return self.shape(node, index)
 
     def source(self, node: Node, index: int) -> str:
+        """Return the layer that writes an input, with the axes as the node sees them."""
+        tensor, layer = self.tensor(node, index), self.as_written(node, index)
+        has_channels_first = self.is_map(node.inputs[index])
+        if len(tensor.dims) != 4 or has_channels_first == self.works_on_maps(node):
+            return layer
+        turn = op.Transpose(permutation=TO_MATRIX if has_channels_first else TO_MAP)
+        return self.prepared(node, layer, turn)
+
+    def as_written(self, node: Node, index: int) -> str:
         """Return the layer that writes an input."""
         tensor = self.tensor(node, index)
         if node.inputs[index] not in self._layers:
@@ -210,18 +271,24 @@ class Assembly:
         trained: Sequence[Trained] = (),
         fused: int = 0,
         output: int = 0,
+        turns: bool = True,
     ) -> None:
         """Add layers that work one after another; the last writes an output of the node.
 
-        trained: of the first. fused: ActivationFunctionType of what is behind the first.
+        trained: of the first. fused: ActivationFunctionType of what is behind the first. turns: whether
+        the axes are still those that the node sees.
         """
         tensor, names = self.output(node, output), list(sources)
         quantization = quantization_of(tensor)
         if fused not in FUSED or (fused == TANH and quantization is not None):
             raise refusal(node, f"the activation {fused} behind it is not supported")
         self._require_types(node, [quantization, *map(self._quantization, names)])
-        wanted = frame_dims(tensor)
+        number = node.outputs[output]
+        wanted = self.frame_dims(number)
         shapes = [self.builder.shape(name) for name in names]
+        if turns and len(tensor.dims) == 4 and self.is_map(number) != self.works_on_maps(node):
+            turn = TO_MAP if self.is_map(number) else TO_MATRIX
+            steps = (*steps, op.Transpose(permutation=turn))
         found = _dims_after(steps, shapes)
         if found != wanted:
             # A reshape where only axes of size one come or go, so that the order of elements
@@ -249,6 +316,8 @@ class Assembly:
         """Return the layer behind steps that only move what a layer writes, before the node."""
         layer = self.builder.layer(source)
         for step in steps:
+            if step == op.Reshape(dims=self.builder.shape(source).dims):
+                continue
             source = self.builder.add(
                 step,
                 source,
@@ -273,17 +342,36 @@ class Assembly:
                     raise refusal(node, f"int16 with a zero point of {one.zero_point}; expected 0")
 
 
-def frame_dims(tensor: Tensor) -> Dims:
-    """Return the dims without the batch, channels first. Raises UnsupportedOperator for others."""
-    dims = tensor.dims
-    if len(dims) < 2:
-        return dims or (1,)
-    if dims[0] != 1 or len(dims) > 4:
-        listed = "x".join(map(str, dims))
-        raise UnsupportedOperator(
-            f"tensor {tensor.name!r} of shape {listed}; expected a batch of 1"
-        )
-    return (dims[3], dims[1], dims[2]) if len(dims) == 4 else dims[1:]
+def layer_axes(dims: Dims, *, is_map: bool) -> tuple[int, ...]:
+    """Return the axes of a tensor in the order of a layer; a batch of one is left out."""
+    if is_map:
+        return (3, 1, 2)
+    return tuple(range(int(len(dims) > 1 and dims[0] == 1), len(dims)))
+
+
+def frame_dims(dims: Dims, *, is_map: bool) -> Dims:
+    """Return the dims in the order of a layer, without a batch of one."""
+    return tuple(dims[axis] for axis in layer_axes(dims, is_map=is_map)) or (1,)
+
+
+def _batches_of_matrices(graph: Graph) -> frozenset[int]:
+    """Tensors of four axes around batch products of matrices, as far as all that reads them allows."""
+    around: dict[int, list[Node]] = {}
+    for node in graph.nodes:
+        for number in (*node.inputs, *node.outputs):
+            around.setdefault(number, []).append(node)
+    ends = {*graph.inputs, *graph.outputs}
+    waiting = [one for one in graph.nodes if one.kind == MATRICES]
+    found: set[int] = set()
+    while waiting:
+        node = waiting.pop()
+        for number in {*node.inputs, *node.outputs} - found - ends:
+            kinds = {one.kind for one in around[number]}
+            is_wide = number >= 0 and len(graph.tensors[number].dims) == 4
+            if is_wide and kinds <= WITH_ANY_AXES | RESHAPES | {MATRICES}:
+                found.add(number)
+                waiting += [one for one in around[number] if one.kind in WITH_ANY_AXES]
+    return frozenset(found)
 
 
 def quantization_of(tensor: Tensor) -> Quantization | None:

@@ -35,6 +35,23 @@ ELEMENTS = {
     9: Element.INT8,
     10: Element.FLOAT64,
 }
+WIDTHS = {
+    0: 4,
+    1: 2,
+    2: 4,
+    3: 1,
+    4: 8,
+    6: 1,
+    7: 2,
+    8: 8,
+    9: 1,
+    10: 8,
+    11: 16,
+    12: 8,
+    13: 4,
+    15: 4,
+    16: 2,
+}
 NAMES = {  # numbers of BuiltinOperator
     0: "ADD", 1: "AVERAGE_POOL_2D", 2: "CONCATENATION", 3: "CONV_2D", 4: "DEPTHWISE_CONV_2D",
     5: "DEPTH_TO_SPACE", 6: "DEQUANTIZE", 7: "EMBEDDING_LOOKUP", 8: "FLOOR", 9: "FULLY_CONNECTED",
@@ -78,7 +95,8 @@ MOST_LINKS = 1024  # tensors that one operator reads or writes
 class Tensor:
     """A tensor of the graph; data: the bytes of a constant, else empty. buffer: their number.
 
-    is_variable: whether it keeps its numbers from invocation to invocation.
+    is_variable: whether it keeps its numbers from invocation to invocation. width: bytes of an
+    element; None: not known.
     """
 
     name: str
@@ -90,6 +108,7 @@ class Tensor:
     data: NDArray[np.uint8]
     buffer: int
     is_variable: bool
+    width: int | None
 
     @property
     def is_constant(self) -> bool:
@@ -160,27 +179,21 @@ def parse_graph(content: bytes, known: Collection[str]) -> Graph:
     known: kinds of operators that can be read. Raises UnsupportedOperator, naming all others of the
     file at once, and UnreadableFile for a file that is damaged.
     """
-    model = root_record(content)
-    records = model.records(2)
-    if not records:
-        raise UnreadableFile("has no graph")
-    buffers = [buffer.vector(0, "u1") for buffer in model.records(4)]
-    kinds = [_kind(code) for code in model.records(1)]
-    first, *others = (_graph(record, buffers, kinds) for record in records)
+    first, *others = graphs_of(content)
     initial: dict[str, Tensor] = {}
     for node in first.nodes:
         if node.kind == "CALL_ONCE":
             place = 0 if node.options is None else node.options.integer(0, "i")
-            if not 1 <= place < len(records):
-                raise UnreadableFile(f"{node} calls graph {place} of {len(records)}")
+            if not 1 <= place <= len(others):
+                raise UnreadableFile(f"{node} calls graph {place} of {1 + len(others)}")
             initial |= _initial_values(others[place - 1], place)
     for node in first.nodes:
         if node.kind == "VAR_HANDLE" and first.handles[node.outputs[0]] not in initial:
             raise UnsupportedOperator(
                 f"{node}: no CALL_ONCE gives variable {first.handles[node.outputs[0]]!r} a first value"
             )
-    if len(records) > 1 and not initial:
-        raise UnreadableFile(f"has {len(records)} graphs; expected one")
+    if others and not initial:
+        raise UnreadableFile(f"has {1 + len(others)} graphs; expected one")
     unknown = Counter(node.kind for node in first.nodes if node.kind not in known)
     if unknown:
         numbers = {node.kind: node.number for node in reversed(first.nodes)}
@@ -190,6 +203,17 @@ def parse_graph(content: bytes, known: Collection[str]) -> Graph:
         )
         raise UnsupportedOperator(f"operators that are not supported: {listed}")
     return replace(first, initial=initial)
+
+
+def graphs_of(content: bytes) -> list[Graph]:
+    """Return all graphs of a file as they stand in it. Raises UnreadableFile for one without."""
+    model = root_record(content)
+    buffers = [buffer.vector(0, "u1") for buffer in model.records(4)]
+    kinds = [_kind(code) for code in model.records(1)]
+    graphs = [_graph(record, buffers, kinds) for record in model.records(2)]
+    if not graphs:
+        raise UnreadableFile("has no graph")
+    return graphs
 
 
 def _graph(record: Record, buffers: Sequence[NDArray[np.generic]], kinds: Sequence[str]) -> Graph:
@@ -251,6 +275,7 @@ def _tensor(found: Record, buffers: Sequence[NDArray[np.generic]]) -> Tensor:
         data=buffers[number],  # type: ignore[arg-type]
         buffer=number,
         is_variable=bool(found.integer(5, "b")),
+        width=WIDTHS.get(found.integer(1, "b")),
     )
 
 
@@ -296,6 +321,11 @@ class Record:
         self._vtable = position - int(self._number("i", position))
         self._size = int(self._number("H", self._vtable))
 
+    @property
+    def begin(self) -> int:
+        """The position of the table in the file."""
+        return self._position
+
     def _number(self, form: str, position: int) -> float:
         if not 0 <= position <= len(self._content) - struct.calcsize(f"<{form}"):
             raise UnreadableFile(CORRUPT)
@@ -330,6 +360,11 @@ class Record:
             return np.zeros(0, dtype)
         start, count = self._vector(place, width)
         return np.frombuffer(self._content, np.dtype(dtype).newbyteorder("<"), count, start)
+
+    def position(self, field: int) -> int | None:
+        """Return where in the file the table, text or vector begins; None where it is left out."""
+        place = self._place(field)
+        return None if place is None else self._pointed(place)
 
     def integers(self, field: int, dtype: str = "i4") -> tuple[int, ...]:
         """Return a vector as integers."""

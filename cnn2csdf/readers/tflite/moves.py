@@ -5,31 +5,56 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cnn2csdf import operators as op
-from cnn2csdf.readers.tflite.assembly import Assembly, refusal
+from cnn2csdf.readers.tflite.assembly import (
+    TO_MAP,
+    TO_MATRIX,
+    Assembly,
+    frame_dims,
+    layer_axes,
+    refusal,
+)
 from cnn2csdf.readers.tflite.model_file import Dims, Node
 from cnn2csdf.readers.tflite.options import fused_behind, options_of, our_axis
 from cnn2csdf.shape import Shape
 from csdf.errors import UnreadableFile
 
 
-def reshape_steps(shape: Shape, wanted: Dims) -> list[op.Operator]:
-    """Return the steps of a reshape in (row, column, channel) order; wanted: with the batch."""
+def reshape_steps(
+    shape: Shape, wanted: Dims, *, from_map: bool = True, to_map: bool = True
+) -> list[op.Operator]:
+    """Return the steps of a reshape in the order of the file; wanted: with the batch.
+
+    from_map, to_map: whether the channels of a tensor of four axes lie in front.
+    """
     steps: list[op.Operator] = []
-    if shape.is_map and min(shape.channels, shape.height * shape.width) > 1:
-        steps.append(op.Transpose(permutation=(1, 2, 0)))
-    if len(wanted) != 4:
-        return [*steps, op.Reshape(dims=wanted[1:] if len(wanted) > 1 else wanted or (1,))]
+    is_map = from_map and shape.is_map
+    if is_map and min(shape.channels, shape.height * shape.width) > 1:
+        steps.append(op.Transpose(permutation=TO_MATRIX))
+    if len(wanted) != 4 or not to_map:
+        return [*steps, op.Reshape(dims=frame_dims(wanted, is_map=False))]
     _, height, width, channels = wanted
     if min(channels, height * width) == 1:
         return [*steps, op.Reshape(dims=(channels, height, width))]
     steps.append(op.Reshape(dims=(height, width, channels)))
-    return [*steps, op.Transpose(permutation=(2, 0, 1))]
+    return [*steps, op.Transpose(permutation=TO_MAP)]
+
+
+def with_axes_of(node: Node, assembly: Assembly, shape: Shape, wanted: Dims) -> list[op.Operator]:
+    """Return the steps of a reshape between tensors as a node sees them."""
+    is_map = assembly.works_on_maps(node)
+    return reshape_steps(shape, wanted, from_map=is_map, to_map=is_map)
 
 
 def reshape(node: Node, assembly: Assembly) -> None:
-    """Add a reshape of elements in (row, column, channel) order."""
-    steps = reshape_steps(assembly.shape(node, 0), assembly.output(node).dims)
-    assembly.add(node, *steps, sources=[assembly.source(node, 0)])
+    """Add a reshape of elements in the order of the file."""
+    source = assembly.as_written(node, 0)
+    steps = reshape_steps(
+        assembly.builder.shape(source),
+        assembly.output(node).dims,
+        from_map=assembly.is_map(node.inputs[0]),
+        to_map=assembly.is_map(node.outputs[0]),
+    )
+    assembly.add(node, *steps, sources=[source], turns=False)
 
 
 def pack(node: Node, assembly: Assembly) -> None:
@@ -41,11 +66,13 @@ def pack(node: Node, assembly: Assembly) -> None:
     one = (*dims[:axis], 1, *dims[axis + 1 :])
     sources = [
         assembly.prepared(
-            node, assembly.source(node, index), *reshape_steps(assembly.shape(node, index), one)
+            node,
+            assembly.source(node, index),
+            *with_axes_of(node, assembly, assembly.shape(node, index), one),
         )
         for index in range(len(node.inputs))
     ]
-    operator = op.Concatenation(axis=our_axis(node, len(dims), axis))
+    operator = op.Concatenation(axis=our_axis(node, assembly, dims, axis))
     assembly.add(node, operator, sources=sources)
 
 
@@ -53,47 +80,48 @@ def unpack(node: Node, assembly: Assembly) -> None:
     """Add a slice for each output, without the axis that is cut."""
     dims = assembly.tensor(node, 0).dims
     axis = options_of(node).integer(1, "i")
-    place = our_axis(node, len(dims), axis)
+    place = our_axis(node, assembly, dims, axis)
     for number in range(len(node.outputs)):
         piece = op.Slice(axis=place, start=number, stop=number + 1)
         shape = piece.output_shape([assembly.shape(node, 0)])
-        steps = reshape_steps(shape, assembly.output(node, number).dims)
+        steps = with_axes_of(node, assembly, shape, assembly.output(node, number).dims)
         assembly.add(node, piece, *steps, sources=[assembly.source(node, 0)], output=number)
 
 
 def gather(node: Node, assembly: Assembly) -> None:
     """Add a choice of places along an axis, which are constant."""
-    rank, options = len(assembly.tensor(node, 0).dims), options_of(node)
+    dims, options = assembly.tensor(node, 0).dims, options_of(node)
     places = assembly.constant(node, 1)
     if options.integer(1, "i") or places.ndim > 1:
         raise refusal(node, f"places of shape {places.shape}, or one list for each batch")
-    axis = our_axis(node, rank, options.integer(0, "i"))
+    axis = our_axis(node, assembly, dims, options.integer(0, "i"))
     size = assembly.shape(node, 0).dims[axis]
     chosen = tuple(int(one) for one in places.reshape(-1))
     if not all(0 <= one < size for one in chosen):
         raise UnreadableFile(f"{node}: a place of {chosen[:4]} in an axis of {size}")
     operator = op.Gather(axis=axis, places=chosen)
     shape = operator.output_shape([assembly.shape(node, 0)])
-    steps = [] if places.ndim else reshape_steps(shape, assembly.output(node).dims)
+    wanted = assembly.output(node).dims
+    steps = [] if places.ndim else with_axes_of(node, assembly, shape, wanted)
     assembly.add(node, operator, *steps, sources=[assembly.source(node, 0)])
 
 
 def transpose(node: Node, assembly: Assembly) -> None:
-    """Add a transposition that leaves the batch where it is."""
-    order = assembly.integers(node, 1)
-    rank = len(assembly.tensor(node, 0).dims)
-    if sorted(order) != list(range(rank)) or rank < 2 or order[0] != 0:
+    """Add a transposition that leaves a batch of one where it is."""
+    order, dims = assembly.integers(node, 1), assembly.tensor(node, 0).dims
+    result = assembly.output(node).dims
+    is_order = sorted(order) == list(range(len(dims))) and len(dims) > 1
+    if not is_order or ((1 in (dims[0], result[0])) and order[0] != 0):
         raise refusal(node, f"a transposition by {order}")
-    ours = [our_axis(node, rank, axis) for axis in order[1:]]
-    permutation = (ours[2], ours[0], ours[1]) if rank == 4 else tuple(ours)
-    operator = op.Transpose(permutation=permutation)
-    assembly.add(node, operator, sources=[assembly.source(node, 0)])
+    given = layer_axes(dims, is_map=assembly.is_map(node.inputs[0]))
+    made = layer_axes(result, is_map=assembly.is_map(node.outputs[0]))
+    operator = op.Transpose(permutation=tuple(given.index(order[axis]) for axis in made))
+    assembly.add(node, operator, sources=[assembly.as_written(node, 0)], turns=False)
 
 
 def concatenation(node: Node, assembly: Assembly) -> None:
     """Add a concatenation of tensors that are stored in the same way."""
-    rank = len(assembly.output(node).dims)
-    axis = our_axis(node, rank, options_of(node).integer(0, "i"))
+    axis = our_axis(node, assembly, assembly.output(node).dims, options_of(node).integer(0, "i"))
     sources = [assembly.source(node, index) for index in range(len(node.inputs))]
     operator = op.Concatenation(axis=axis)
     assembly.add(node, operator, sources=sources, fused=fused_behind(node, 1))
@@ -110,8 +138,9 @@ def split_by_sizes(node: Node, assembly: Assembly) -> None:
 
 
 def _add_pieces(node: Node, assembly: Assembly, *, source: int, axis: tuple[int, ...]) -> None:
-    rank, begin = len(assembly.tensor(node, source).dims), 0
-    place = our_axis(node, rank, axis[0] if axis else rank)
+    given, begin = assembly.tensor(node, source).dims, 0
+    rank = len(given)
+    place = our_axis(node, assembly, given, axis[0] if axis else rank)
     for number in range(len(node.outputs)):
         dims = assembly.output(node, number).dims
         if len(dims) != rank:
@@ -161,10 +190,10 @@ def _add_slices(node: Node, assembly: Assembly, spans: Sequence[tuple[int, int, 
     for axis, (span, size) in enumerate(zip(spans, dims, strict=True)):
         if span != (0, size, 1) and not (size == 1 and span[:2] == (0, 1)):
             begin, end, step = span
-            place = our_axis(node, len(dims), axis)
+            place = our_axis(node, assembly, dims, axis)
             found.append(op.Slice(axis=place, start=begin, stop=end, step=step))
             shape = found[-1].output_shape([shape])
     wanted = assembly.output(node).dims
     if len(wanted) != len(dims):
-        found += reshape_steps(shape, wanted)
+        found += with_axes_of(node, assembly, shape, wanted)
     assembly.add(node, *(found or [op.Identity()]), sources=[assembly.source(node, 0)])

@@ -7,7 +7,7 @@ from math import prod
 from cnn2csdf import operators as op
 from cnn2csdf.geometry import same_padding
 from cnn2csdf.readers.tflite.assembly import Assembly, Trained, refusal
-from cnn2csdf.readers.tflite.model_file import Node, Record
+from cnn2csdf.readers.tflite.model_file import Dims, Node, Record
 from cnn2csdf.shape import Shape
 from csdf.errors import UnreadableFile, counted
 
@@ -86,9 +86,9 @@ def require_centred(node: Node, trained: Trained, channels: int = 1) -> None:
         raise refusal(node, f"weights with a zero point of {quantization.zero_point}, expected 0")
 
 
-def our_axis(node: Node, rank: int, axis: int) -> int:
-    """Return which axis of the layer an axis of the tensor is; the batch is none."""
-    if not -rank <= axis < rank or axis % rank == 0:
+def our_axis(node: Node, assembly: Assembly, dims: Dims, axis: int) -> int:
+    """Return which axis of the layer an axis of the tensor is; a batch of one is none."""
+    axes, rank = assembly.axes(node, dims), len(dims)
+    if not -rank <= axis < rank or rank < 2 or axis % rank not in axes:
         raise refusal(node, f"axis {axis} of a tensor with {rank} axes")
-    place = axis % rank - 1
-    return (place + 1) % 3 if rank == 4 else place
+    return axes.index(axis % rank)

@@ -20,10 +20,10 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.operators.recurrences import CELL_GATES
 from cnn2csdf.parameters import with_shared_names
-from cnn2csdf.readers.tflite import moves, windows
+from cnn2csdf.readers.tflite import moves, products, windows
 from cnn2csdf.readers.tflite.assembly import Assembly, Trained, quantization_of, refusal
 from cnn2csdf.readers.tflite.model_file import Graph, Node, parse_graph
-from cnn2csdf.readers.tflite.moves import reshape_steps
+from cnn2csdf.readers.tflite.moves import with_axes_of
 from cnn2csdf.readers.tflite.options import fused_behind, options_of, our_axis, require_centred
 from cnn2csdf.rings import with_rings
 from cnn2csdf.weights import Model
@@ -197,10 +197,12 @@ def elementwise(node: Node, assembly: Assembly, *, function: str) -> None:
         operator, trained = op.Elementwise(function=function), []
     else:
         place = 1 - dynamic[0]
-        rank = len(assembly.tensor(node, dynamic[0]).dims)
+        dims = assembly.output(node).dims
         value = assembly.constant(node, place)
-        value = value.reshape((1,) * (rank - value.ndim) + value.shape)
-        value = np.moveaxis(value[0], 2, 0) if rank == 4 else value[0] if rank > 1 else value
+        value = value.reshape((1,) * (len(dims) - value.ndim) + value.shape)
+        axes = assembly.axes(node, dims)
+        value = value.transpose((*(axis for axis in range(len(dims)) if axis not in axes), *axes))
+        value = value.reshape(value.shape[len(dims) - len(axes) :])
         trained = [assembly.trained(node, place, "constant", value)]
         operator = op.Elementwise(
             function=function, constant=value.shape or (1,), constant_first=place == 0
@@ -215,7 +217,7 @@ def _with_as_many_axes(node: Node, assembly: Assembly, sources: list[str]) -> li
         return sources
     short = 0 if len(dims[0]) < len(dims[1]) else 1
     full = (1,) * (len(dims[1 - short]) - len(dims[short])) + dims[short]
-    steps = reshape_steps(assembly.shape(node, short), full)
+    steps = with_axes_of(node, assembly, assembly.shape(node, short), full)
     sources[short] = assembly.prepared(node, sources[short], *steps)
     return sources
 
@@ -248,8 +250,8 @@ def softmax(node: Node, assembly: Assembly, *, is_logarithm: bool = False) -> No
     """Add a softmax over the last axis, that of the channels in maps."""
     if not is_logarithm and options_of(node).real(0) != 1.0:
         raise refusal(node, f"beta is {options_of(node).real(0)}, expected 1")
-    shape = assembly.shape(node, 0)
-    axis = 0 if shape.is_map else len(shape.dims) - 1
+    dims = assembly.tensor(node, 0).dims
+    axis = our_axis(node, assembly, dims, -1) if len(dims) > 1 else 0
     operator = op.Softmax(axis=axis, is_logarithm=is_logarithm)
     assembly.add(node, operator, sources=[assembly.source(node, 0)])
 
@@ -264,13 +266,13 @@ def reduction(node: Node, assembly: Assembly, *, function: str) -> None:
     tensor = assembly.tensor(node, 0)
     rank, keeps = len(tensor.dims), bool(options_of(node).integer(0, "b"))
     gone = {axis % rank for axis in assembly.integers(node, 1) if -rank <= axis < rank}
-    if not gone or 0 in gone:
+    if not gone or (0 in gone and tensor.dims[0] == 1):
         raise refusal(node, "a reduction over no axis, or over the batch")
-    axes = tuple(sorted(our_axis(node, rank, axis) for axis in gone))
+    axes = tuple(sorted(our_axis(node, assembly, tensor.dims, axis) for axis in gone))
     steps: list[op.Operator] = [op.Reduction(function=function, axes=axes, keeps=keeps)]
     left = [axis for axis in range(1, rank) if axis not in gone]
     if not keeps and rank == 4 and len(left) == 2:
-        now = sorted(left, key=lambda axis: our_axis(node, rank, axis))
+        now = sorted(left, key=assembly.axes(node, tensor.dims).index)
         if now != left:
             steps.append(op.Transpose(permutation=(1, 0)))
     assembly.add(node, *steps, sources=[assembly.source(node, 0)])
@@ -278,13 +280,13 @@ def reduction(node: Node, assembly: Assembly, *, function: str) -> None:
 
 def extreme_place(node: Node, assembly: Assembly, *, function: str) -> None:
     """Add where along an axis the largest or smallest element is; the axis goes."""
-    rank = len(assembly.tensor(node, 0).dims)
+    dims = assembly.tensor(node, 0).dims
     axes = assembly.integers(node, 1)
     if len(axes) != 1:
         raise UnreadableFile(f"{node}: {len(axes)} axes; expected one")
-    operator = op.ExtremePlace(function=function, axis=our_axis(node, rank, axes[0]))
+    operator = op.ExtremePlace(function=function, axis=our_axis(node, assembly, dims, axes[0]))
     shape = operator.output_shape([assembly.shape(node, 0)])
-    steps = reshape_steps(shape, assembly.output(node).dims)
+    steps = with_axes_of(node, assembly, shape, assembly.output(node).dims)
     assembly.add(node, operator, *steps, sources=[assembly.source(node, 0)])
 
 
@@ -367,6 +369,7 @@ CONVERTERS: Mapping[str, Callable[[Node, Assembly], None]] = {
     "ARG_MAX": partial(extreme_place, function="max"),
     "ARG_MIN": partial(extreme_place, function="min"),
     "AVERAGE_POOL_2D": partial(windows.pooling, function="average"),
+    "BATCH_MATMUL": products.batch_product,
     "CAST": cast,
     "CEIL": partial(activation, function="ceil"),
     "CONCATENATION": moves.concatenation,
@@ -380,7 +383,7 @@ CONVERTERS: Mapping[str, Callable[[Node, Assembly], None]] = {
     "EXP": partial(activation, function="exp"),
     "EXPAND_DIMS": moves.reshape,
     "FLOOR": partial(activation, function="floor"),
-    "FULLY_CONNECTED": windows.fully_connected,
+    "FULLY_CONNECTED": products.fully_connected,
     "GATHER": moves.gather,
     "HARD_SWISH": partial(activation, function="hard swish"),
     "LEAKY_RELU": leaky_relu,
@@ -409,6 +412,7 @@ CONVERTERS: Mapping[str, Callable[[Node, Assembly], None]] = {
     "RESIZE_BILINEAR": partial(windows.resize, function="linear", corners=2),
     "RESIZE_NEAREST_NEIGHBOR": partial(windows.resize, function="nearest", corners=0),
     "ROUND": partial(activation, function="round"),
+    "RSQRT": partial(activation, function="rsqrt"),
     "SIN": partial(activation, function="sin"),
     "SLICE": moves.slices,
     "SOFTMAX": softmax,
@@ -416,6 +420,7 @@ CONVERTERS: Mapping[str, Callable[[Node, Assembly], None]] = {
     "SPLIT": moves.split,
     "SPLIT_V": moves.split_by_sizes,
     "SQRT": partial(activation, function="sqrt"),
+    "SQUARED_DIFFERENCE": partial(elementwise, function="squared difference"),
     "SQUEEZE": moves.reshape,
     "STRIDED_SLICE": moves.strided_slice,
     "SUB": partial(elementwise, function="subtract"),

@@ -17,7 +17,6 @@ from cnn2csdf.readers.tflite.options import (
     padded,
     require_centred,
     require_one_type,
-    require_scales,
     window_of,
 )
 from csdf.errors import UnreadableFile, counted
@@ -25,7 +24,8 @@ from csdf.errors import UnreadableFile, counted
 REFLECT = 0  # MirrorPadMode
 
 
-def _bias(node: Node, assembly: Assembly, units: int, *, place: int = 2) -> list[Trained]:
+def biases(node: Node, assembly: Assembly, units: int, *, place: int = 2) -> list[Trained]:
+    """Return the biases of a node, if it has any: one for each of so many channels."""
     if not assembly.has(node, place):
         return []
     bias = assembly.constant(node, place)
@@ -82,7 +82,7 @@ def _add_convolution(
     filters, rows, columns = kernel.shape[0], kernel.shape[2], kernel.shape[3]
     trained = assembly.trained(node, 1, "kernel", kernel)
     require_centred(node, trained, filters)
-    bias = _bias(node, assembly, filters)
+    bias = biases(node, assembly, filters)
     window = window_of(node, (rows, columns), dilations=dilations)
     operator = op.Convolution(
         filters=filters,
@@ -132,30 +132,11 @@ def transposed_convolution(node: Node, assembly: Assembly) -> None:
     )
     trained = [assembly.trained(node, 1, "kernel", kernel.transpose(3, 0, 1, 2))]
     require_centred(node, trained[0], kernel.shape[0])
-    bias = _bias(node, assembly, kernel.shape[0], place=3)
+    bias = biases(node, assembly, kernel.shape[0], place=3)
     source = assembly.source(node, 2)
     assembly.add(
         node, operator, sources=[source], trained=[*trained, *bias], fused=fused_behind(node, 3)
     )
-
-
-def fully_connected(node: Node, assembly: Assembly) -> None:
-    """Add a fully connected layer; its columns are in (row, column, channel) order."""
-    matrix, shape = assembly.constant(node, 1), assembly.shape(node, 0)
-    require_one_type(node, assembly)
-    if matrix.ndim != 2 or not matrix.size or matrix.shape[1] != shape.elements:
-        raise refusal(node, f"a matrix of {matrix.shape} for an input of {shape}")
-    units = matrix.shape[0]
-    if shape.is_map:
-        places = (units, shape.height, shape.width, shape.channels)
-        matrix = np.moveaxis(matrix.reshape(places), 3, 1).reshape(units, -1)
-    bias = _bias(node, assembly, units)
-    operator = op.FullyConnected(units=units, has_bias=bool(bias))
-    weights = assembly.trained(node, 1, "matrix", matrix)
-    require_scales(node, weights, units)
-    trained = [weights, *bias]
-    source = assembly.source(node, 0)
-    assembly.add(node, operator, sources=[source], trained=trained, fused=fused_behind(node, 0))
 
 
 def pooling(node: Node, assembly: Assembly, *, function: str) -> None:

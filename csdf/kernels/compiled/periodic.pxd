@@ -49,13 +49,13 @@ cdef int64_t last_before(
     Layout layout, int64_t base, int64_t phases, int64_t made
 ) noexcept
 
-@cython.locals(
-    nodes=int64_t, largest_time=int64_t, largest_height=int64_t, node=int64_t, edge=int64_t,
-    status=int64_t, left=int64_t,
-)
+@cython.locals(nodes=int64_t, node=int64_t, status=int64_t, left=int64_t)
 cpdef int64_t maximum_cycle_ratio(
     Edges edges, int64_t[::1] time, Policy policy, int64_t fuel
 )
+
+@cython.locals(largest_time=int64_t, largest_height=int64_t, node=int64_t, edge=int64_t)
+cdef bint holds_products(Edges edges, int64_t[::1] time, Policy policy) noexcept
 
 @cython.locals(node=int64_t, best=int64_t, edge=int64_t)
 cdef void choose_first(Edges edges, Policy policy) noexcept

@@ -5,8 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import PurePath
+from typing import Any
 
 from cnn2csdf.catalogue.networks import CATALOGUE
 from cnn2csdf.commands.cnn import options as shared
@@ -17,18 +21,18 @@ from csdf.cli.loading import drawing, suffix_of
 from csdf.errors import CsdfError, InvalidPlan, UnreadableFile, UnwritableFile
 from csdf.io.files import read_bytes
 from csdf.status import Ended, Status
-from csdf.time_limit import Progress
-from planners.arena.allocation import plan_arena
-from planners.arena.banks import plan_banks
+from planners.arena.allocation import bytes_so_far, plan_arena
+from planners.arena.banks import BankWhy, plan_banks
 from planners.arena.checker import check_plan
-from planners.arena.problem import MemoryPlan, Problem
+from planners.arena.problem import Bank, MemoryPlan, Problem
 from planners.formats.allocation_traces import format_offsets, parse_buffers, parse_traces
 from planners.formats.c_header import format_header
 from planners.formats.json_problems import parse_problems, plan_as_json
 from planners.formats.tflite_micro import offline_plan
 
 PROGRAM = "csdf plan arena"
-SINGLE = ("csv", "bin")  # formats that hold one plan
+INTERPRETED = "tflite"  # the network itself, with the plan of its tensors
+SINGLE = ("csv", "bin", INTERPRETED)  # formats that hold one plan
 SHOWN = 5  # most names in a remark
 FORMATS = ("json", "h", *SINGLE)
 
@@ -37,10 +41,13 @@ Timed = tuple[MemoryPlan, float]
 
 def work(options: argparse.Namespace) -> int:
     """Print the plans; return the exit code: 1 if one does not fit, 3 if it is unknown on one."""
-    network = None
-    if _is_network(options.model):  # only now what reads such is loaded
+    network = file = None
+    if options.output and suffix_of(options.output) == INTERPRETED:
+        file = import_module("planners.arena.command.networks").AskedFile(options)
+    elif _is_network(options.model):  # only now what reads such is loaded
         network = import_module("planners.arena.command.networks").AskedNetwork(options)
-    problems = read_problems(options.model) if network is None else [network.problem]
+    asked = file or network
+    problems = read_problems(options.model) if asked is None else [asked.problem]
     if options.only is not None:
         count = answers.counted(len(problems), "problem")
         problems = [problem for problem in problems if problem.name == options.only]
@@ -48,6 +55,10 @@ def work(options: argparse.Namespace) -> int:
             raise UnreadableFile(
                 f"{options.model}: of its {count} none has the name {options.only!r}"
             )
+    try:
+        problems = [_in_banks(problem, options.banks) for problem in problems]
+    except InvalidPlan as error:
+        raise CsdfError(f"--bank: {error}") from None
     _require_writable(options, problems)
     for problem in problems:
         if problem.dead:  # a file that counts the last time as needed means another
@@ -57,18 +68,24 @@ def work(options: argparse.Namespace) -> int:
                 "buffer that ends where it starts gets no bytes"
             )
     plans = _planned(problems, options)
+    if file is not None:
+        plans = [(file.settled(plan), seconds) for plan, seconds in plans]
     for plan, _ in plans if options.json or len(plans) != 1 else ():
         if plan.status != Status.OPTIMAL:  # the table of a single plan says why
             _remark(f"{plan.problem.name}: {plan.status}: {plan.reason}")
-    document = {"problems": [plan_as_json(*one) for one in plans]}
+    document: dict[str, Any] = {"problems": [plan_as_json(*one) for one in plans]}
+    if file is not None and plans and plans[0][0].has_offsets:
+        document["interpreter"] = file.to_json(plans[0][0])
     if options.output:
-        _write(options.output, plans, answers.json_text(document))
+        _write(options.output, plans, answers.json_text(document), file)
     fit = network.fit() if network is not None and plans else None
     if options.json:
         beside = {} if network is None else {"fit": None if fit is None else fit[1]}
         print(answers.json_text(document | beside))
     else:
         print(_as_text(plans))
+        if file is not None and "interpreter" in document:
+            print(file.in_words(plans[0][0]))
         if fit is not None:
             print(f"  csdf fit   {fit[0]}")
     if options.plot:
@@ -104,6 +121,17 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--capacity", type=answers.size, metavar="SIZE", help="stop at a plan of at most this size"
     )
+    parser.add_argument(
+        "--bank",
+        type=bank,
+        action="append",
+        dest="banks",
+        default=[],
+        metavar="NAME=SIZE[:COST]",
+        help="a memory, the preferred one first, instead of those in the file; with a cost of an "
+        "access in one of two, buffers lie where all accesses cost the least. A file without "
+        "accesses has one to each byte",
+    )
     parsers.add_time_limit(parser, "for each problem; then the best plan by then")
     parser.add_argument(
         "--method",
@@ -115,10 +143,31 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_plot_option(parser, "the arena")
     parsers.add_output_option(
         parser,
-        ".csv with offsets, .json, .h for C, .bin for TensorFlow Lite Micro (offline plan)",
+        ".csv with offsets, .json, .h for C, .bin for TensorFlow Lite Micro (offline plan); .tflite: "
+        "the file MODEL with such a plan for its tensors, which the interpreter follows",
         required=False,
     )
     return parser
+
+
+def bank(text: str) -> Bank:
+    """Parse a bank such as sram=64kB or psram=8MB:1; for argparse."""
+    name, is_given, size = text.partition("=")
+    size, has_cost, cost = size.partition(":")
+    if not (name.strip() and is_given):
+        raise answers.unfit(text, "a name and a size, such as sram=64kB or psram=8MB:1")
+    number = answers.from_zero(cost) if has_cost else 0
+    return Bank(name=name.strip(), capacity=answers.size(size), cost=number)
+
+
+def _in_banks(problem: Problem, banks: Sequence[Bank]) -> Problem:
+    """The problem with other banks, and an access to each byte where the file says none."""
+    if not banks:
+        return problem
+    buffers = problem.buffers
+    if not any(one.accesses for one in buffers):
+        buffers = tuple(replace(one, accesses=one.size) for one in buffers)
+    return replace(problem, buffers=buffers, banks=tuple(banks))
 
 
 def _require_writable(options: argparse.Namespace, problems: list[Problem]) -> None:
@@ -157,12 +206,7 @@ def _plans_of(problem: Problem, options: argparse.Namespace) -> list[MemoryPlan]
     if options.method == "cp-sat":
         return [_by_cp_sat(problem, options)]
     if not problem.banks:
-
-        def in_words(progress: Progress) -> str:
-            found = f"{progress.best} bytes found, lower bound {progress.lower_bound}"
-            return f"{problem.name}: {found}"
-
-        stop = stop_after(options.time_limit, in_words)
+        stop = stop_after(options.time_limit, partial(bytes_so_far, problem.name))
         return [plan_arena(problem, capacity=options.capacity, budget=stop)]
     count = answers.counted(len(problem.banks), "bank")
     text = f"{problem.name}: searching offsets for each buffer in {count}"
@@ -210,8 +254,11 @@ def _plot(path: str, plan: MemoryPlan, capacity: int | None) -> None:
     output.write(PROGRAM, path, picture)
 
 
-def _write(path: str, plans: list[Timed], document: str) -> None:
-    """Write the plans in the format of the suffix; what has no plan cannot be written."""
+def _write(path: str, plans: list[Timed], document: str, file: Any) -> None:
+    """Write the plans in the format of the suffix; what has no plan cannot be written.
+
+    file: the network that the plan goes into, for a suffix of networks.
+    """
     suffix = suffix_of(path)
     found = [plan for plan, _ in plans]
     if suffix == "json":
@@ -222,7 +269,9 @@ def _write(path: str, plans: list[Timed], document: str) -> None:
         return
     content: str | bytes
     try:
-        if suffix == "h":
+        if file is not None:
+            content = file.written(found[0])
+        elif suffix == "h":
             content = format_header(found)
         else:
             content = format_offsets(found[0]) if suffix == "csv" else offline_plan(found[0])
@@ -244,6 +293,8 @@ def _as_text(plans: list[Timed]) -> str:
             f"{plan.problem.name:<{width}} {len(plan.problem.buffers):>7} {peak:>12} "
             f"{plan.lower_bound:>12} {gap:>7}  {plan.status:<10} {taken} ms"
         )
+    for plan, _ in plans[:1] if len(plans) > 1 and plans[0][0].reason.has(BankWhy.COST) else ():
+        lines.append(f"  bound      {plan.reason}")
     if len(plans) == 1:
         plan, _ = plans[0]
         lines.append(f"  bound      {plan.reason}")

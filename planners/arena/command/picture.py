@@ -61,7 +61,7 @@ def arena_figure(title: str, boxes: Sequence[Box], bound: int, capacity: int | N
     end = max((box.end for box in boxes), default=1)
     axes.set_xlim(begin, max(end, begin + 1))
     axes.set_ylim(0, top)
-    _draw_boxes(axes, boxes, (end - begin) or 1, top)
+    draw_boxes(axes, boxes, (end - begin) or 1, top)
     times, loads = _load(boxes)
     axes.step(times, loads, where="post", color="white", linewidth=3)
     axes.step(times, loads, where="post", color="#222", linewidth=1.3, label="live bytes")
@@ -95,8 +95,8 @@ class _UnitLocator(MaxNLocator):
         return [self._unit * tick for tick in found]
 
 
-def _draw_boxes(axes: Axes, boxes: Sequence[Box], width: int, top: float) -> None:
-    """Draw the rectangles, neighbours in different colours, with names where they fit."""
+def draw_boxes(axes: Axes, boxes: Sequence[Box], width: int, top: float) -> None:
+    """Draw rectangles, neighbours in different colours, with names where they fit."""
     rectangles = [Rectangle((b.start, b.offset), b.end - b.start, b.size) for b in boxes]
     colours = [to_rgb(COLOURS[number % len(COLOURS)]) for number in range(len(boxes))]
     line = 0.6 if len(boxes) < 100 else 0.25

@@ -1,7 +1,7 @@
 /* A function of two elements, and how each operand lies beside the result. */
 typedef struct {
     element (*of)(element, element);
-    int32_t operands, is_mean;
+    int32_t operands, is_mean, places;
     const operand *each;
 } combining;
 
@@ -35,8 +35,10 @@ static void combine_two(const run *r, const layer *l, const operand *a, const op
 static void combine(const run *r, const layer *l, range rows, range columns)
 {
     const combining *p = l->parameters;
-    view out = output_view(r, l);
+    view whole = output_view(r, l), out = whole;
+    range all = columns;
     int32_t number, y, x, c, has_two = p->operands > 1;
+    cut_row(&out, &columns, p->places);
     combine_two(r, l, &p->each[0], &p->each[has_two], &out, rows, columns,
                 has_two ? p->of : first_of_two);
     for (number = 2; number < p->operands; number++) {
@@ -50,7 +52,7 @@ static void combine(const run *r, const layer *l, range rows, range columns)
             }
         }
     }
-    finish_region(l, &out, rows, columns);
+    finish_region(l, &whole, rows, all);
 }
 
 /* Define a function of two elements. */
@@ -65,6 +67,7 @@ OF_TWO(mean, one + other)
 OF_TWO(subtract, one - other)
 OF_TWO(multiply, one * other)
 OF_TWO(divide, one / other)
+OF_TWO(squared_difference, (one - other) * (one - other))
 OF_TWO(maximum, other > one ? other : one)
 OF_TWO(minimum, other < one ? other : one)
 OF_TWO(power, powf(one, other))
@@ -304,11 +307,11 @@ LAYER(reduce_min, for_each_fold, min_fold)
 LAYER(reduce_l2, for_each_fold, l2_fold)
 
 /* Product over the last axis of the first input with the last but one of the second input, or of a
-   constant. Axes: batch, rows, columns. */
+   constant, to which a bias of each column may be added. Axes: batch, rows, columns. */
 typedef struct {
     int32_t batches, rows, inner, columns;
     int32_t left_steps[3], left_is_map, right_steps[3], right_is_map, to_steps[3], to_is_map;
-    const element *values;
+    const element *values, *bias;
 } product;
 
 static void multiply_matrices(const run *r, const layer *l, range rows, range columns)
@@ -321,7 +324,7 @@ static void multiply_matrices(const run *r, const layer *l, range rows, range co
     for (at[0] = 0; at[0] < p->batches; at[0]++) {
         for (at[1] = first; at[1] < end; at[1]++) {
             for (at[2] = 0; at[2] < p->columns; at[2]++) {
-                element sum = 0;
+                element sum = p->bias ? p->bias[at[2]] : 0;
                 for (k = 0; k < p->inner; k++) {
                     int32_t one[3], other[3];
                     one[0] = other[0] = at[0];
@@ -333,6 +336,55 @@ static void multiply_matrices(const run *r, const layer *l, range rows, range co
                                       : *cell_at(&right, p->right_is_map, p->right_steps, other));
                 }
                 *cell_at(&out, p->to_is_map, p->to_steps, at) = sum;
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* The query of a token and head times each of its keys. */
+static void attention_scores(const run *r, const layer *l, range rows, range columns)
+{
+    const attention *a = l->parameters;
+    view query = input_view(r, l, 0), key = input_view(r, l, 1), out = output_view(r, l);
+    int32_t y, x, j, i;
+    for (y = rows.first; y < rows.end; y++) {
+        int32_t first = y / a->tokens * a->keys;
+        for (x = columns.first; x < columns.end; x++) {
+            const element *one = head_at(&query, y, x, a->width);
+            element *to = row_at(&out, y) + column_at(&out, x);
+            for (j = 0; j < a->keys; j++) {
+                const element *other = head_at(&key, first + j, x, a->width);
+                element sum = 0;
+                for (i = 0; i < a->width; i++) {
+                    sum += one[i] * other[i];
+                }
+                to[j] = sum;
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* The sum of the values of a head, each times its score. */
+static void attention_values(const run *r, const layer *l, range rows, range columns)
+{
+    const attention *a = l->parameters;
+    view scores = input_view(r, l, 0), value = input_view(r, l, 1), out = output_view(r, l);
+    int32_t y, x, j, i;
+    for (y = rows.first; y < rows.end; y++) {
+        int32_t first = y / a->tokens * a->keys;
+        for (x = columns.first; x < columns.end; x++) {
+            const element *score = row_at(&scores, y) + column_at(&scores, x);
+            element *to = row_at(&out, y) + column_at(&out, x);
+            for (i = 0; i < a->width; i++) {
+                to[i] = 0;
+            }
+            for (j = 0; j < a->keys; j++) {
+                const element *other = head_at(&value, first + j, x, a->width);
+                for (i = 0; i < a->width; i++) {
+                    to[i] += score[j] * other[i];
+                }
             }
         }
     }

@@ -88,13 +88,15 @@ static void for_each_fold(const run *r, const layer *l, range rows, range column
     int32_t goes_by_rows = c->from_is_map && c->to_is_map;
     int32_t first = c->is_reduced[1] || !goes_by_rows ? 0 : rows.first;
     int32_t end = c->is_reduced[1] ? 1 : goes_by_rows ? rows.end : c->sizes[1];
+    int32_t left = c->is_reduced[2] || !goes_by_rows ? 0 : columns.first;
+    int32_t right = c->is_reduced[2] ? 1 : goes_by_rows ? columns.end : c->sizes[2];
     range wanted = {0, INT32_MAX};
     if (goes_by_rows) {
         wanted = rows;
     }
     for (place[0] = 0; place[0] < (c->is_reduced[0] ? 1 : c->sizes[0]); place[0]++) {
         for (place[1] = first; place[1] < end; place[1]++) {
-            for (place[2] = 0; place[2] < (c->is_reduced[2] ? 1 : c->sizes[2]); place[2]++) {
+            for (place[2] = left; place[2] < right; place[2]++) {
                 fold(c, &in, &out, place, wanted);
             }
         }

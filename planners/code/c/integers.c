@@ -445,7 +445,7 @@ static void sum_channels(const run *r, const layer *l, range rows, range columns
    sums, where `sign` is that of the second operand; of the result for products. */
 typedef struct {
     operand each[2];
-    int32_t zero[2], zero_out, sign;
+    int32_t places, zero[2], zero_out, sign;
     int32_t multiplier[3], exponent[3];
 } combining;
 
@@ -455,11 +455,13 @@ typedef void (*combining_cell)(const combining *, element *to, const element *on
 static void combine(const run *r, const layer *l, range rows, range columns, combining_cell make)
 {
     const combining *p = l->parameters;
-    view out = output_view(r, l), in[2];
+    view whole = output_view(r, l), out = whole, in[2];
+    range all = columns;
     int32_t y, x, c;
     for (c = 0; c < 2; c++) {
         in[c] = p->each[c].values ? out : input_view(r, l, p->each[c].input);
     }
+    cut_row(&out, &columns, p->places);
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             element *to = row_at(&out, y) + column_at(&out, x);
@@ -468,7 +470,7 @@ static void combine(const run *r, const layer *l, range rows, range columns, com
             make(p, to, one, other, out.channels);
         }
     }
-    finish_region(l, &out, rows, columns);
+    finish_region(l, &whole, rows, all);
 }
 
 #if defined(HELIUM)
@@ -531,6 +533,21 @@ static void multiply_cell(const combining *p, element *to, const element *one,
 }
 
 LAYER(multiply_tensors, combine, multiply_cell)
+
+static void square_cell(const combining *p, element *to, const element *one, const element *other,
+                        int32_t count)
+{
+    int32_t c, apart;
+    for (c = 0; c < count; c++) {
+        apart = rescaled((one[c * p->each[0].channel] - p->zero[0]) * 128, p->multiplier[0],
+                         p->exponent[0]);
+        apart -= rescaled((other[c * p->each[1].channel] - p->zero[1]) * 128, p->multiplier[1],
+                          p->exponent[1]);
+        to[c] = stored(rescaled(apart * apart, p->multiplier[2], p->exponent[2]) + p->zero_out);
+    }
+}
+
+LAYER(square_difference, combine, square_cell)
 
 typedef struct {
     cube axes; /* first, as for all functions over axes */

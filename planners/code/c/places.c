@@ -46,6 +46,44 @@ static void join_maps(const run *r, const layer *l, range rows, range columns)
     finish_region(l, &out, rows, columns);
 }
 
+/* An operand of a concatenation of maps: constants, or an input, and its size along the axis. */
+typedef struct {
+    const element *values;
+    int32_t input, size;
+} piece;
+
+typedef struct {
+    int32_t axis, count;
+    const piece *pieces;
+} mending;
+
+/* Inputs and constants one after another along channels (0), rows (1) or columns (2). */
+static void join_constants(const run *r, const layer *l, range rows, range columns)
+{
+    const mending *m = l->parameters;
+    view out = output_view(r, l);
+    int32_t number, y, x, place = 0;
+    for (number = 0; number < m->count; place += m->pieces[number++].size) {
+        const piece *p = &m->pieces[number];
+        view in = p->values ? out : input_view(r, l, p->input);
+        int32_t top = m->axis == 1 ? place : 0, left = m->axis == 2 ? place : 0;
+        int32_t bottom = m->axis == 1 ? smaller(rows.end, top + p->size) : rows.end;
+        int32_t right = m->axis == 2 ? smaller(columns.end, left + p->size) : columns.end;
+        int32_t width = m->axis == 2 ? p->size : out.width;
+        int32_t channels = m->axis == 0 ? p->size : out.channels;
+        for (y = larger(rows.first, top); y < bottom; y++) {
+            element *to = row_at(&out, y) + (m->axis == 0 ? place : 0);
+            for (x = larger(columns.first, left); x < right; x++) {
+                const element *from =
+                    p->values ? p->values + ((y - top) * width + x - left) * channels
+                              : row_at(&in, y - top) + column_at(&in, x - left);
+                copy_elements(to + column_at(&out, x), from, channels);
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
 static void join_pieces(const run *r, const layer *l, range rows, range columns)
 {
     const joining *j = l->parameters;
@@ -390,14 +428,71 @@ static const element *operand_at(const operand *o, const view *in, int32_t y, in
     return o->column ? from + column_at(in, x) : from;
 }
 
+/* Cut a result that is no map into places side by side, along which operands repeat; 1: it is left. */
+static void cut_row(view *out, range *columns, int32_t places)
+{
+    if (places > 1) {
+        out->channels /= places;
+        out->place = out->channels;
+        columns->first = 0;
+        columns->end = places;
+    }
+}
+
 /* The elements as they lie, which the result is only another view of. */
 static void view_elements(const run *r, const layer *l, range rows, range columns)
 {
     view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, height = l->inputs[0].source->height, size = row_elements(&in);
-    element *to = row_at(&out, 0);
-    for (y = 0; y < height; y++) {
-        copy_elements(to + y * size, row_at(&in, y), size);
+    int32_t y, place, count, given = row_elements(&in), made = row_elements(&out);
+    for (y = rows.first; y < rows.end; y++) {
+        element *to = row_at(&out, y);
+        for (place = 0; place < made; place += count) {
+            int32_t at = y * made + place, rest = at % given;
+            count = smaller(given - rest, made - place);
+            copy_elements(to + place, row_at(&in, at / given) + rest, count);
+        }
     }
     finish_region(l, &out, rows, columns);
+}
+
+/* Places in another order, each with its channels; numbers count columns, then rows. */
+static void move_places(const run *r, const layer *l, range rows, range columns)
+{
+    const moving *m = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x;
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            int32_t from = moved(m, y * out.width + x);
+            copy_elements(row_at(&out, y) + column_at(&out, x),
+                          row_at(&in, from / in.width) + column_at(&in, from % in.width),
+                          out.channels);
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
+/* The places of a row of the input, each with its channels, where the whole result has them. */
+static void scatter_places(const run *r, const layer *l, range rows, range columns)
+{
+    const moving *m = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t x;
+    (void)columns;
+    for (x = 0; x < in.width; x++) {
+        int32_t to = moved(m, rows.first * in.width + x);
+        copy_elements(row_at(&out, to / out.width) + column_at(&out, to % out.width),
+                      row_at(&in, rows.first) + column_at(&in, x), in.channels);
+    }
+}
+
+/* Attention: tokens of a group, the keys that they meet, and numbers of a token and head in the second
+   input, whose heads are columns or one behind the other. */
+typedef struct {
+    int32_t tokens, keys, width;
+} attention;
+
+static const element *head_at(const view *v, int32_t row, int32_t head, int32_t width)
+{
+    return row_at(v, row) + (v->width > 1 ? column_at(v, head) : head * width);
 }

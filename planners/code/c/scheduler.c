@@ -166,7 +166,7 @@ static void work(const run *r, const element *row)
         view from = tensor_view(r, s->sources[0].source), to = tensor_view(r, s->result);
         int32_t place;
         for (place = r->made.first; place < r->made.end; place++) {
-            copy_elements(row_at(&to, place), row_at(&from, place), s->result->stride);
+            COPY_ROW(row_at(&to, place), row_at(&from, place), s->result->stride);
         }
         return;
     }

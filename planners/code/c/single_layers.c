@@ -64,7 +64,7 @@ enum { REAL_SUM, REAL_DIFFERENCE, REAL_PRODUCT, REAL_QUOTIENT, REAL_LARGEST, REA
 
 typedef struct {
     real_operand each[2];
-    int32_t kind;
+    int32_t places, kind;
     float scale;
     int32_t zero;
 } joining_reals;
@@ -99,11 +99,13 @@ static float of_two_reals(int32_t kind, float one, float other)
 static void combine_in_single(const run *r, const layer *l, range rows, range columns)
 {
     const joining_reals *p = l->parameters;
-    view out = output_view(r, l), in[2];
+    view whole = output_view(r, l), out = whole, in[2];
+    range all = columns;
     int32_t y, x, c;
     for (c = 0; c < 2; c++) {
         in[c] = p->each[c].reals ? out : input_view(r, l, p->each[c].at.input);
     }
+    cut_row(&out, &columns, p->places);
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             element *to = row_at(&out, y) + column_at(&out, x);
@@ -124,7 +126,7 @@ static void combine_in_single(const run *r, const layer *l, range rows, range co
             }
         }
     }
-    finish_region(l, &out, rows, columns);
+    finish_region(l, &whole, rows, all);
 }
 
 /* powers: e ** -(scale * n) for an integer that lies n below the largest one. */

@@ -19,6 +19,26 @@ static void step_neighbours(const step *s, element *v, int32_t count, int32_t ch
     }
 }
 
+/* Exponentials of all elements of a place, over their sum. */
+static void step_softmax(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
+{
+    element most = LEAST, sum = 0;
+    int32_t i;
+    (void)s;
+    (void)channel;
+    (void)column;
+    for (i = 0; i < count; i++) {
+        most = v[i] > most ? v[i] : most;
+    }
+    for (i = 0; i < count; i++) {
+        v[i] = expf(v[i] - most);
+        sum += v[i];
+    }
+    for (i = 0; i < count; i++) {
+        v[i] /= sum;
+    }
+}
+
 static element positive(element x)
 {
     return x > 0 ? x : 0;
@@ -112,6 +132,7 @@ EACH_ELEMENT(step_thresholded_relu, x > s->a ? x : 0)
 EACH_ELEMENT(step_exp, expf(x))
 EACH_ELEMENT(step_log, logf(x))
 EACH_ELEMENT(step_sqrt, sqrtf(x))
+EACH_ELEMENT(step_rsqrt, 1 / sqrtf(x))
 EACH_ELEMENT(step_abs, fabsf(x))
 EACH_ELEMENT(step_negative, -x)
 EACH_ELEMENT(step_reciprocal, 1.0f / x)

@@ -67,7 +67,7 @@ static void tick(void)
     rounds++;
 }
 
-uint64_t processor_ticks(void)
+uint64_t instructions(void)
 {
     uint32_t before, value;
     do {
@@ -75,6 +75,11 @@ uint64_t processor_ticks(void)
         value = SYSTICK_MOST - SYSTICK_VALUE;
     } while (before != rounds);
     return ((uint64_t)before * (SYSTICK_MOST + 1) + value) * QUARTERS / 4;
+}
+
+uint32_t thousand_instructions(void)
+{
+    return (uint32_t)(instructions() / 1000);
 }
 
 uint32_t stack_bytes(void)

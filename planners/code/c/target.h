@@ -7,7 +7,8 @@ void say(const char *text);
 int hear(void);
 /* The most bytes of stack used since the start. */
 uint32_t stack_bytes(void);
-/* Cycles of the processor since the start, on a board with QUARTERS=4. In QEMU instructions, where it
-   counts one a nanosecond (-icount shift=0): QUARTERS of them are a step of the processor's clock. */
-uint64_t processor_ticks(void);
+/* Instructions since the start, where QEMU counts one a nanosecond: -icount shift=0. QUARTERS of
+   nanoseconds are a step of the processor's clock. */
+uint64_t instructions(void);
+uint32_t thousand_instructions(void);
 #endif

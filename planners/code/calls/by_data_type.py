@@ -176,7 +176,7 @@ class LayerCalls:
 
 def _has_zeros(layer: Layer) -> bool:
     """Whether it sums up products with trained integers that have a zero point."""
-    is_summing = isinstance(layer.operator, op.Convolution | op.FullyConnected)
+    is_summing = isinstance(layer.operator, op.Convolution | op.FullyConnected | op.MatrixProduct)
     kinds = [one.quantization for one in layer.stored]
     return is_summing and any(types is not None and types.zero_point != 0 for types in kinds)
 
@@ -225,6 +225,7 @@ def _in_bytes(one: Described, role: str) -> tuple[Array, int]:
 
 SHARES = {  # the kernel of a layer: the one that makes a share of its channels
     "convolve": "convolve_share",
+    "convolve_as_reals": "convolve_as_reals_share",
     "depthwise_conv": "depthwise_conv_share",
     "max_pool": "max_pool_share",
     "average_pool": "average_pool_share",
@@ -337,6 +338,8 @@ def _step(one: Described, operator: op.Operator, weights: Mapping[str, Array], p
             function = f"constant {operator.function}"
             ordered = f"step_{function}_first".replace(" ", "_")
             function += "_first" if operator.constant_first and ordered in known else ""
+        case op.Softmax():
+            function = "softmax"
         case op.Identity():
             function, numbers = "clip", (-np.inf, np.inf)
         case _:

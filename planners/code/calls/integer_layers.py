@@ -13,7 +13,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element, Quantization
-from cnn2csdf.fixed_point.arithmetic import SUM_BITS
+from cnn2csdf.fixed_point.arithmetic import SUM_BITS, squared_ratio
 from cnn2csdf.fixed_point.flash import is_limit
 from cnn2csdf.fixed_point.functions import (
     EXACT_SHIFTS,
@@ -32,6 +32,7 @@ from cnn2csdf.operators.recurrences import (
     sum_multiplier,
     svdf_ratio,
 )
+from cnn2csdf.quantized_layers import goes_by_table
 from cnn2csdf.weights import Array
 from planners.code.c_text import NULL
 from planners.code.calls.layers import (
@@ -43,18 +44,21 @@ from planners.code.calls.layers import (
     pooling_call,
     row_order,
 )
-from planners.code.calls.moves import pad_call
-from planners.code.calls.reductions import cube
+from planners.code.calls.moves import pad_call, scattering_call
+from planners.code.calls.reductions import cube, product_fields
 from planners.code.calls.rescaling import (
     ELEMENTS,
     SINGLE_CALLS,
+    attending,
     averaging,
+    by_columns,
     given_types,
     limits,
     look_up_call,
     mean_call,
     packed_rows,
     powers_of,
+    product_convolution,
     result_types,
     scaling,
     single_conversion,
@@ -63,6 +67,12 @@ from planners.code.calls.rescaling import (
 )
 from planners.code.layer_descriptor import Call, Described
 
+KERNELS = {
+    "add": "add_tensors",
+    "subtract": "add_tensors",
+    "multiply": "multiply_tensors",
+    "squared difference": "square_difference",
+}
 POWERS = range(-30, 3)  # of two: scales of cells whose steps have room in 32 bits
 OTHER_SCALES = "with other scales before than behind it"
 WIDTHS = "between integers of 8 and of 16 bits"
@@ -78,8 +88,10 @@ def integer_call(one: Described, packed: Array | None = None) -> Call:
     types = [found for found in (*one.given, one.layer.quantization) if found is not None]
     if any(found.element is not one.element for found in types):
         return _wide_call(one)
+    if goes_by_table(one.layer):
+        return look_up_call(one, operator)
     if packed is not None and isinstance(operator, op.Convolution):
-        return convolution_call(one, operator, packed_rows, scaling, packed)
+        return _convolution(one, operator, packed)
     if isinstance(operator, op.Conversion):
         return (single_conversion if _is_single(one) else _conversion)(one, operator)
     if operator.moves or (isinstance(operator, op.Resize) and operator.function == "nearest"):
@@ -99,6 +111,8 @@ def integer_call(one: Described, packed: Array | None = None) -> Call:
 def integer_sums_call(one: Described) -> Call:
     """Return the call for a layer that adds up its input row by row."""
     operator, source = one.layer.operator, one.inputs[0]
+    if isinstance(operator, op.PlaceOrder):
+        return scattering_call(one, operator)
     result_types(one)
     if isinstance(operator, op.FullyConnected):
         matrix = row_order(one.weights["matrix"], source)
@@ -123,7 +137,7 @@ def integer_steps(one: Described) -> list[str]:
     operator = one.layer.operator
     if isinstance(operator, op.Convolution | op.FullyConnected):
         return []
-    operators = [*one.layer.epilogue]
+    operators = [] if goes_by_table(one.layer) else [*one.layer.epilogue]
     if isinstance(operator, op.Activation) and is_limit(
         operator, given_types(one), result_types(one)
     ):
@@ -200,30 +214,67 @@ def _softmax(one: Described, operator: op.Softmax) -> Call:
 
 def _elementwise(one: Described, operator: op.Elementwise) -> Call:
     types = [given_types(one, index) for index in range(len(one.inputs))]
-    fields = operands(one, operator)
-    result = result_types(one)
+    result, symbol = result_types(one), None
     if operator.constant is not None:
         constant = stored_types(one, "constant", result.element)
         types.insert(0 if operator.constant_first else len(types), constant)
-    if len(fields) != 2 or operator.function not in ("add", "subtract", "multiply"):
+        symbol = one.symbol("constant", one.weights["constant"])
+    fields, places = operands(one, operator, symbol)
+    kernel = KERNELS.get(operator.function)
+    if len(fields) != 2 or kernel is None:
         raise one.refusal(f"of quantised integers: {operator.function} of {len(fields)} tensors")
-    if operator.function == "multiply":
-        ratio = types[0].scale * types[1].scale / result.scale
-        pairs = [(0, 0), (0, 0), multiplier(ratio)]
-    else:
-        step = 2 * max(each.scale for each in types)
-        pairs = [multiplier(each.scale / step) for each in types]
-        pairs.append(multiplier(step / (2 ** SUM_BITS[result.element] * result.scale)))
+    step = 2 * max(each.scale for each in types)
+    pairs = [multiplier(each.scale / step) for each in types]
+    match operator.function:
+        case "multiply":
+            ratio = types[0].scale * types[1].scale / result.scale
+            pairs = [(0, 0), (0, 0), multiplier(ratio)]
+        case "squared difference":
+            pairs.append(multiplier(squared_ratio(step, result)))
+        case _:
+            pairs.append(multiplier(step / (2 ** SUM_BITS[result.element] * result.scale)))
     one.tables.wanted.add("operand")
     return one.call(
-        "multiply_tensors" if operator.function == "multiply" else "add_tensors",
+        kernel,
         "combining",
         fields,
+        places,
         (types[0].zero_point, types[1].zero_point),
         result.zero_point,
         -1 if operator.function == "subtract" else 1,
         *zip(*pairs, strict=True),
     )
+
+
+def _attention(one: Described, operator: op.AttentionProduct) -> Call:
+    result, kinds = result_types(one), (given_types(one), given_types(one, 1))
+    if _is_short(one):
+        raise one.refusal("of integers of 16 bits")
+    pair = multiplier(kinds[0].scale * kinds[1].scale / result.scale)
+    numbers = attending(one, operator, kinds)
+    return one.call("attend_in_integers", "attending_in_fixed", numbers, result.zero_point, *pair)
+
+
+def _convolution(one: Described, operator: op.Convolution, packed: Array | None = None) -> Call:
+    if operator.block is not None and _is_single(one) and not _is_short(one):
+        return product_convolution(one, operator, packed)
+    return convolution_call(one, operator, packed_rows, scaling, packed)
+
+
+def _matrix_product(one: Described, operator: op.MatrixProduct) -> Call:
+    result = result_types(one)
+    if _is_short(one):
+        raise one.refusal("of integers of 16 bits")
+    fields = product_fields(one, operator.units)
+    if operator.units is not None:
+        turned = by_columns(one)
+        matrix = one.symbol("matrix", turned.weights["matrix"])
+        sums = scaling(turned, "matrix")
+        return one.call("multiply_by_trained", "trained_product", fields, matrix, sums)
+    given, other = given_types(one), given_types(one, 1)
+    pair = multiplier(given.scale * other.scale / result.scale)
+    zeros = (given.zero_point, other.zero_point)
+    return one.call("multiply_both", "product_of_two", fields, zeros, result.zero_point, *pair)
 
 
 def _activation(one: Described, operator: op.Activation) -> Call:
@@ -387,13 +438,13 @@ def _streamed_product(one: Described, operator: op.StreamedProduct) -> Call:
 
 _CALLS: dict[type, Callable[[Described, Any], Call]] = {
     op.Activation: _activation,
-    op.Convolution: lambda one, operator: convolution_call(
-        one, operator, packed_rows, scaling, None
-    ),
+    op.AttentionProduct: _attention,
+    op.Convolution: _convolution,
     op.Elementwise: _elementwise,
     op.FullyConnected: lambda one, operator: fully_connected_call(
         one, operator, packed_rows, scaling
     ),
+    op.MatrixProduct: _matrix_product,
     op.Pad: _pad,
     op.Pooling: _pooling,
     op.QuantizedLstm: _lstm,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from cnn2csdf import operators as op
 from cnn2csdf.network import Shape
 from cnn2csdf.operators.operator import constant_role
 from cnn2csdf.operators.recurrences import DIRECTIONS, GATES
+from cnn2csdf.shape import Dims
 from cnn2csdf.weights import Array
 from planners.code.c_text import NULL
-from planners.code.calls.moves import MOVES
+from planners.code.calls.moves import MOVES, scattering_call
 from planners.code.calls.reductions import REDUCTIONS
 from planners.code.layer_descriptor import Call, Described
 from planners.code.parts import defined_names
@@ -43,8 +45,10 @@ def call_of(one: Described, packed: Array | None = None) -> Call:
 
 
 def sums_call(one: Described) -> Call:
-    """Return the call for a layer that adds up its input row by row."""
+    """Return the call for a layer that adds up its input row by row, or puts places into order."""
     operator = one.layer.operator
+    if isinstance(operator, op.PlaceOrder):
+        return scattering_call(one, operator)
     if isinstance(operator, op.FullyConnected):
         packed = one.symbol("matrix", row_order(one.weights["matrix"], one.inputs[0]).T)
         return one.call("sum_fully", "matrix", operator.units, packed, one.optional("bias"))
@@ -206,24 +210,54 @@ def constant_fields(one: Described, constant: Array, role: str) -> tuple[object,
     return (one.symbol(role, spread), 0, 0, int(constant.size > 1), 0, 0)
 
 
-def operands(one: Described, operator: op.Elementwise) -> list[tuple[object, ...]]:
-    """Return all operands of an elementwise operator in their order, with its constant."""
-    found = [operand_fields(one, index) for index in range(len(one.inputs))]
+def operands(
+    one: Described, operator: op.Elementwise, constant: str | None
+) -> tuple[list[tuple[object, ...]], int]:
+    """Return how operands in their order lie beside the result, as operand_fields; and its places.
+
+    constant: the symbol of its constant, if it has one. A result that is no map is cut into places
+    side by side, so many that operands are there for all or for one, and whole in each or one element.
+    """
+    dims, known = one.layer.shape.dims, [shape.dims for shape in one.inputs]
+    place = 0 if operator.constant_first else len(known)
     if operator.constant is not None:
-        constant = constant_fields(one, one.weights["constant"], "constant")
-        found.insert(0 if operator.constant_first else len(found), constant)
-    return found
+        known.insert(place, operator.constant)
+    places, steps = (1, []) if len(dims) == 3 else _places(one, dims, known)
+    found: list[tuple[object, ...]] = []
+    for index, given in enumerate(known):
+        if operator.constant is not None and index == place:
+            found.append((constant, 0, 0, *(steps[index] if steps else _strides(dims, given))))
+        else:
+            number = sum(each[0] is None for each in found)
+            found.append((None, number, 0, *steps[index]) if steps else operand_fields(one, number))
+    return found, places
+
+
+def _places(
+    one: Described, dims: Dims, operands: Sequence[Dims]
+) -> tuple[int, list[tuple[int, int, int]]]:
+    """Places side by side, and the steps of each operand along channels, rows and columns."""
+    padded = [(1,) * (len(dims) - len(given)) + given for given in operands]
+    for cut in range(len(dims) + 1):
+        outer, inner = prod(dims[:cut]), prod(dims[cut:])
+        parts = [(prod(given[:cut]), prod(given[cut:])) for given in padded]
+        if all(first in (1, outer) and behind in (1, inner) for first, behind in parts):
+            steps = [(int(behind > 1), 0, behind if first > 1 else 0) for first, behind in parts]
+            return outer, steps
+    raise one.refusal("whose inputs repeat along several axes of tensors that are no maps")
 
 
 def _elementwise(one: Described, operator: op.Elementwise) -> Call:
-    fields = operands(one, operator)
+    constant = one.weights.get("constant")
+    symbol = None if constant is None else one.symbol("constant", constant)
+    fields, places = operands(one, operator, symbol)
     function = operator.function.replace(" ", "_")
     if function not in defined_names("combine.c"):
         raise one.refusal(f"of the function {operator.function!r}")
     each = one.table("operand", "", fields)
     one.tables.wanted.add(function)
     is_mean = operator.function == "mean"
-    return one.call("combine", "combining", function, len(fields), is_mean, each)
+    return one.call("combine", "combining", function, len(fields), is_mean, places, each)
 
 
 def _choice(one: Described, operator: op.Choice) -> Call:
@@ -233,7 +267,7 @@ def _choice(one: Described, operator: op.Choice) -> Call:
         fields.insert(place, constant_fields(one, array, f"constant_{place}"))
     each = one.table("operand", "", fields)
     one.tables.wanted.add("first_of_two")
-    return one.call("choose", "combining", "first_of_two", len(fields), 0, each)
+    return one.call("choose", "combining", "first_of_two", len(fields), 0, 1, each)
 
 
 STATES = ("state", "cell")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cnn2csdf import operators as op
+from cnn2csdf.operators.operator import constant_role
 from cnn2csdf.operators.resizes import ResizedAxis
 from planners.code.layer_descriptor import Call, Described
 from planners.code.rules import rule_of
@@ -21,14 +22,26 @@ def strides_of(dims: Sequence[int]) -> list[int]:
 
 def _moving(one: Described, sizes: Sequence[int], strides: Sequence[int], first: int = 0) -> Call:
     """The call that takes elements from `first` on, with strides along axes of these sizes."""
-    tables = (one.table("int32_t", "sizes", sizes), one.table("int32_t", "strides", strides))
-    return one.call("move_elements", "moving", len(sizes), first, *tables)
+    return _places_call(one, "move_elements", sizes, strides, first)
 
 
 def _concatenation(one: Described, operator: op.Concatenation) -> Call:
     if one.layer.shape.is_map:
         return one.call("join_maps", "joining", operator.axis, 1)
     return one.call("join_pieces", "joining", 3, prod(one.layer.shape.dims[: operator.axis]))
+
+
+def _constant_concatenation(one: Described, operator: op.ConstantConcatenation) -> Call:
+    if not one.layer.shape.is_map:
+        raise one.refusal("of tensors that are no maps")
+    pieces: list[tuple[object, ...]] = [
+        (None, index, shape.dims[operator.axis]) for index, shape in enumerate(one.inputs)
+    ]
+    for place, dims in operator.constants:
+        array = one.weights[constant_role(place)].transpose(1, 2, 0)
+        pieces.insert(place, (one.symbol(f"constant_{place}", array), 0, dims[operator.axis]))
+    fields = operator.axis, len(pieces), one.table("piece", "pieces", pieces)
+    return one.call("join_constants", "mending", *fields)
 
 
 def _slice(one: Described, operator: op.Slice) -> Call:
@@ -45,6 +58,29 @@ def _slice(one: Described, operator: op.Slice) -> Call:
 def _transpose(one: Described, operator: op.Transpose) -> Call:
     strides = strides_of(one.inputs[0].dims)
     return _moving(one, one.layer.shape.dims, [strides[axis] for axis in operator.permutation])
+
+
+def _place_order(one: Described, operator: op.PlaceOrder) -> Call:
+    """The call that looks up where the places of the result lie in the input."""
+    sizes, strides = operator.sizes, strides_of(operator.sizes)
+    order = operator.permutation
+    steps = [strides[axis] for axis in order]
+    return _places_call(one, "move_places", [sizes[axis] for axis in order], steps)
+
+
+def scattering_call(one: Described, operator: op.PlaceOrder) -> Call:
+    """Return the call that puts the places of each row of the input where they belong."""
+    strides = strides_of([operator.sizes[axis] for axis in operator.permutation])
+    axes = range(len(operator.sizes))
+    own = [strides[operator.permutation.index(axis)] for axis in axes]
+    return _places_call(one, "scatter_places", operator.sizes, own)
+
+
+def _places_call(
+    one: Described, name: str, sizes: Sequence[int], strides: Sequence[int], first: int = 0
+) -> Call:
+    tables = (one.table("int32_t", "sizes", sizes), one.table("int32_t", "strides", strides))
+    return one.call(name, "moving", len(sizes), first, *tables)
 
 
 def _space_to_depth(one: Described, operator: op.SpaceToDepth) -> Call:
@@ -115,10 +151,12 @@ def _picked(one: Described, axis: int, listed: int, places: str | None) -> Call:
 MOVES: dict[type, Callable[[Described, Any], Call]] = {
     op.ChannelShuffle: lambda one, operator: one.call("shuffle", "shuffling", operator.groups),
     op.Concatenation: _concatenation,
+    op.ConstantConcatenation: _constant_concatenation,
     op.DepthToSpace: lambda one, operator: one.call(
         "depth_to_space", "blocks", operator.block, operator.order == "block first"
     ),
     op.Gather: _gather,
+    op.PlaceOrder: _place_order,
     op.Pad: lambda one, operator: pad_call(one, operator, float(operator.value)),
     op.Repeat: lambda one, operator: _picked(
         one, operator.axis, one.layer.shape.dims[operator.axis], None

@@ -97,9 +97,10 @@ def _layer_normalization(one: Described, operator: op.LayerNormalization) -> Cal
     dims = one.layer.shape.dims
     symbols = (one.symbol("scale", one.weights["scale"]), one.optional("shift"))
     steps = [0, 1, 0]
+    axes = range(operator.axis, len(dims) if operator.last is None else operator.last + 1)
     if len(dims) == 3:
-        steps = [step if axis >= operator.axis else 0 for axis, step in enumerate(strides_of(dims))]
-    axes = range(operator.axis, len(dims))
+        own = strides_of([dims[axis] for axis in axes])
+        steps = [own[axis - axes[0]] if axis in axes else 0 for axis in range(3)]
     return one.call(
         "standardise", "cube", *cube(one, axes, None, (*symbols, steps, operator.epsilon))
     )
@@ -134,14 +135,14 @@ def _matrix_product(one: Described, operator: op.MatrixProduct) -> Call:
     is_trained = operator.units is not None
     values = one.symbol("matrix", one.weights["matrix"]) if is_trained else None
     fields = product_fields(one, operator.units)
-    return one.call("multiply_matrices", "product", *fields, values)
+    return one.call("multiply_matrices", "product", *fields, values, one.optional("bias"))
 
 
 def product_fields(one: Described, units: int | None, elements: int = 1) -> tuple[object, ...]:
     """Return sizes and steps of a product of matrices. elements: that one of the result takes."""
     left, result = one.inputs[0], one.layer.shape
     rank = len(left.dims)
-    if len(result.dims) != rank or (rank > 3 and units is None):
+    if len(result.dims) != rank:
         raise one.refusal("of tensors of different numbers of axes")
     of_left, of_result = _matrices(left), _matrices(result)
     right: tuple[object, ...] = ((0, 0, 0), 0)
@@ -164,7 +165,17 @@ def _matrices(shape: Shape) -> Axes:
     return _of_three((prod(dims[:-2]), dims[-2], dims[-1]))
 
 
+def attention_fields(one: Described, operator: op.AttentionProduct) -> tuple[int, ...]:
+    """Return tokens and keys of a group, and the numbers of a token and head in the second input."""
+    right = one.inputs[1]
+    width = right.channels * right.width // operator.heads
+    return (one.inputs[0].rows // operator.groups, right.rows // operator.groups, width)
+
+
 REDUCTIONS: dict[type, Callable[[Described, Any], Call]] = {
+    op.AttentionProduct: lambda one, operator: one.call(
+        f"attention_{operator.gives}", "attention", *attention_fields(one, operator)
+    ),
     op.ExtremePlace: _extreme_place,
     op.GlobalPooling: lambda one, operator: _reduced(
         one, "max" if operator.function == "max" else "mean", (1, 2), keeps=True

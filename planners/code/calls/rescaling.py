@@ -7,6 +7,7 @@ kernel does what cnn2csdf does, operation by operation, so that outputs are the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,20 +17,21 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.fixed_point.flash import is_choice, is_limit, sum_ratios
-from cnn2csdf.fixed_point.single_precision import power_table
+from cnn2csdf.fixed_point.single_precision import columns_at_once, power_table, product_factors
 from cnn2csdf.integers import LARGEST, has_wide_sums, multiplier, multipliers, quantized
+from cnn2csdf.quantized_layers import goes_by_table
 from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
 from planners.code.c_text import NULL
 from planners.code.calls.layers import (
     call_of,
-    constant_fields,
+    convolved,
     is_depthwise,
-    operand_fields,
+    operands,
     pooling_call,
     window_fields,
 )
-from planners.code.calls.reductions import cube, reduced_to
+from planners.code.calls.reductions import attention_fields, cube, product_fields, reduced_to
 from planners.code.layer_descriptor import Call, Described
 
 ELEMENTS = (Element.INT8, Element.INT16)
@@ -163,9 +165,11 @@ def table_symbol(one: Described, operator: op.Operator, given: Quantization) -> 
         raise one.refusal(f"of integers of 16 bits: {operator.in_words()}")
     builder = NetworkBuilder("table")
     source = builder.input((1, 1, 256), element=Element.INT8, quantization=given)
-    found = builder.add(operator, source, name="found", quantization=result_types(one))
+    epilogue = one.layer.epilogue if goes_by_table(one.layer) else ()
+    result = result_types(one)
+    found = builder.add(operator, source, name="found", quantization=result, epilogue=epilogue)
     builder.output(found)
-    model = Model(network=builder.network(), weights={})
+    model = Model(network=builder.network(), weights={found: one.weights})
     values = np.arange(-128, 128, dtype=np.int8).reshape(1, 1, 256)
     try:
         table = run_layer_by_layer(model, {source: values})["output"]
@@ -186,6 +190,12 @@ def powers_of(one: Described) -> tuple[int, int, int]:
     if exponent < 0:
         raise one.refusal("of quantised integers with so small a scale")
     return integer, exponent, max(-int(31 * 2**26 // 2**exponent), -256)
+
+
+def by_columns(one: Described) -> Described:
+    """Return a product with a trained matrix as a fully connected layer has it: unit by unit."""
+    matrix = np.ascontiguousarray(one.weights["matrix"].T)
+    return replace(one, weights={**one.weights, "matrix": matrix})
 
 
 def packed_rows(kernel: Array, _groups: int) -> Array:
@@ -268,21 +278,20 @@ KINDS = {
 
 
 def _elementwise(one: Described, operator: op.Elementwise) -> Call:
-    result = result_types(one)
-    operands: list[tuple[object, ...]] = []
-    for index in range(len(one.inputs)):
-        types = given_types(one, index)
-        operands.append((operand_fields(one, index), None, types.scale, types.zero_point))
+    result, symbol = result_types(one), None
     if operator.constant is not None:
-        real = one.weights["constant"].astype(np.float32)
-        symbol, *steps = constant_fields(one, real, "constant")
-        place = 0 if operator.constant_first else len(operands)
-        operands.insert(place, ((None, *steps), symbol, 0, 0))
+        symbol = one.symbol("constant", one.weights["constant"].astype(np.float32))
+    found, places = operands(one, operator, symbol)
+    each: list[tuple[object, ...]] = []
+    for values, index, *steps in found:
+        types = None if values is not None else given_types(one, int(str(index)))
+        numbers = (types.scale, types.zero_point) if types else (0, 0)
+        each.append(((None, index, *steps), values, *numbers))
     kind = KINDS.get(operator.function)
-    if kind is None or len(operands) != 2:
-        raise one.refusal(f"of quantised integers: {operator.function} of {len(operands)} tensors")
+    if kind is None or len(each) != 2:
+        raise one.refusal(f"of quantised integers: {operator.function} of {len(each)} tensors")
     one.tables.wanted.update((kind, "operand", "real_operand"))
-    fields = (operands, kind, result.scale, result.zero_point)
+    fields = (each, places, kind, result.scale, result.zero_point)
     return one.call("combine_in_single", "joining_reals", *fields)
 
 
@@ -316,6 +325,100 @@ def _changing(one: Described, factors: Array, offsets: Array | None) -> Call:
     return one.call("change_region", "changing", *symbols, *scales)
 
 
+def _matrix_product(one: Described, operator: op.MatrixProduct) -> Call:
+    """Sums of integers, and beside them what it takes to round as sums of real numbers do."""
+    given, result = given_types(one), result_types(one)
+    if result.element is not Element.INT8:
+        raise one.refusal("of integers of 16 bits")
+    fields, matrix, bias = product_fields(one, operator.units), None, None
+    if operator.units is None:
+        factors = given_types(one, 1)
+        most = max(127 - factors.zero_point, 128 + factors.zero_point)
+    else:
+        factors, turned = stored_types(one, "matrix"), by_columns(one).weights["matrix"]
+        matrix = one.symbol("matrix", turned)
+        most = int(np.abs(turned.astype(np.int64) - factors.zero_point).max())
+        if operator.has_bias:
+            bias = one.symbol("bias", one.weights["bias"].astype(np.int32))
+    steps, ratios = product_factors(given, factors, result)
+    numbers = [
+        one.computed(role, each.astype(np.float32))
+        for role, each in (("steps", steps), ("ratios", ratios))
+    ]
+    inner = one.inputs[0].dims[-1]
+    if (inner + 1) * 2**16 + (0 if bias is None else np.abs(one.weights["bias"]).max()) >= 2**31:
+        raise one.refusal(f"of {inner} integers, whose sum may take more than 32 bits")
+    return one.call(
+        "multiply_as_reals",
+        "product_in_single",
+        fields,
+        *(matrix, bias),
+        *numbers,
+        len(steps) > 1,
+        (given.zero_point, factors.zero_point),
+        *(result.zero_point, most, columns_at_once(inner, one.layer.shape.dims[-1])),
+        *(given.scale, result.scale),
+    )
+
+
+def attending(
+    one: Described, operator: op.AttentionProduct, types: Sequence[Quantization]
+) -> tuple[object, ...]:
+    """Return what attention between integers has in both arithmetics."""
+    zeros = tuple(each.zero_point for each in types)
+    return (attention_fields(one, operator), operator.gives == "values", zeros)
+
+
+def _attention(one: Described, operator: op.AttentionProduct) -> Call:
+    result, kinds = result_types(one), (given_types(one), given_types(one, 1))
+    if result.element is not Element.INT8:
+        raise one.refusal("of integers of 16 bits")
+    _, keys, width = attention_fields(one, operator)
+    inner, results = (width, keys) if operator.gives == "scores" else (keys, width)
+    _, (ratio,) = product_factors(*kinds, result)
+    zero = kinds[1].zero_point
+    return one.call(
+        "attend_as_reals",
+        "attending_in_single",
+        attending(one, operator, kinds),
+        *(result.zero_point, max(127 - zero, 128 + zero), columns_at_once(inner, results)),
+        tuple(each.scale for each in kinds),
+        *(float(ratio), result.scale),
+    )
+
+
+def product_convolution(one: Described, operator: op.Convolution, packed: Array | None) -> Call:
+    """Return the call for a convolution that is a product of matrices in the file."""
+    types, given, kernel = stored_types(one, "kernel"), given_types(one), one.weights["kernel"]
+    filters = packed_rows(kernel, 1) if packed is None else packed
+    most = int(np.abs(kernel.astype(np.int64) - types.zero_point).max())
+    steps = None
+    if len(types.scales) > 1:
+        steps = one.computed("steps", np.array(types.scales, np.float32))
+    return one.call(
+        "convolve_as_reals",
+        "product_convolution",
+        (*convolved(one, operator, filters), scaling(one, "kernel")),
+        *(steps, most, operator.block),
+        *(given.scale, types.scale, result_types(one).scale),
+    )
+
+
+def _layer_normalization(one: Described, operator: op.LayerNormalization) -> Call:
+    given, result = given_types(one), result_types(one)
+    rank = len(one.layer.shape.dims)
+    axes = range(operator.axis, rank if operator.last is None else operator.last + 1)
+    symbols = (one.symbol("scale", one.weights["scale"]), one.optional("shift"))
+    return one.call(
+        "standardise_as_reals",
+        "standardising",
+        cube(one, axes),
+        *symbols,
+        *(given.scale, result.scale, float(np.float32(operator.epsilon))),
+        *(given.zero_point, result.zero_point),
+    )
+
+
 def _concatenation(one: Described, operator: op.Concatenation) -> Call:
     """Inputs with another scale than the result pass through a table each."""
     result = result_types(one)
@@ -337,11 +440,14 @@ def _concatenation(one: Described, operator: op.Concatenation) -> Call:
 
 
 SINGLE_CALLS: dict[type, Callable[[Described, Any], Call]] = {
+    op.AttentionProduct: _attention,
     op.Activation: _activation,
     op.BatchNormalization: _normalization,
     op.Concatenation: _concatenation,
     op.Elementwise: _elementwise,
     op.GlobalPooling: _global_pooling,
+    op.LayerNormalization: _layer_normalization,
+    op.MatrixProduct: _matrix_product,
     op.Pooling: _pooling,
     op.Softmax: _softmax,
 }

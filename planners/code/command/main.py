@@ -19,7 +19,9 @@ def command_parser() -> argparse.ArgumentParser:
         "networks take turns in one arena, as large as the largest needs.",
         "csdf deploy keyword_spotting --ram 16kB -o firmware",
         "csdf deploy resnet8 keyword_spotting --input rows -o library --name senses",
+        "csdf deploy resnet8 --bench --ram 2MB -o bench",
         work="planners.code.command.work",
+        check=_check,
         notes="`csdf fit MODEL -o plan.json` and `csdf cnn memory MODEL -o plan.json` write a plan for "
         "--plan. Weights of a network that has none are random. Tensors lie row by row, in a "
         "row column by column, the channels of a pixel together (HWC).",
@@ -36,7 +38,14 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--plan",
         metavar="FILE",
-        help="what csdf fit -o or csdf cnn memory -o wrote; default: the plan is looked for",
+        help="what csdf fit -o, csdf cnn memory -o or csdf plan ... -o wrote; default: the plan is "
+        "looked for",
+    )
+    parser.add_argument(
+        "--bench",
+        action="store_true",
+        help="write a program instead that times every primitive of every layer where it runs, as far "
+        "as --ram and --flash hold it, and prints the profile for csdf plan primitives --profile",
     )
     parser.add_argument(
         "--name", help="of functions and files; default: the network's, or networks"
@@ -48,3 +57,10 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_json_option(parser)
     parsers.add_folder_option(parser, "a new folder, or one of its own")
     return parser
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.bench and (options.plan or len(options.models) > 1):
+        options.refuse(
+            "--bench times all primitives of one network; give one model, without --plan"
+        )

@@ -27,13 +27,21 @@ from csdf.status import Status
 from csdf.units import bytes_in_words
 from planners.code.building import MAIN, end_of_main, makefile, package_files, target_files
 from planners.code.c_text import identifier
-from planners.code.library import frames_of, paths_in, source_files, write_folder
+from planners.code.library import (
+    frames_of,
+    paths_in,
+    source_files,
+    write_folder,
+    written_sources,
+)
 from planners.code.library import library as library_of
 from planners.code.parts import source
-from planners.code.sources import Written, library_sources
+from planners.code.primitives.bench import bench
+from planners.code.sources import Written
 from planners.code.vectors import Frame, shared_test
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
-from planners.memory.command.answer import alternatives
+from planners.memory.command.answer import alternatives, taken
+from planners.memory.command.main import require_one_memory_or_two
 from planners.memory.fit import fit, fit_of, with_alternatives
 from planners.memory.several import with_states_apart
 from planners.plan.plan import StreamingPlan
@@ -52,6 +60,9 @@ class Planned(NamedTuple):
 
 def work(options: argparse.Namespace) -> int:
     """Write the library; return the exit code: 1 where no plan fits, 3 if unknown."""
+    if options.bench:
+        return _bench(options)
+    require_one_memory_or_two(options)
     plans = _plans(options)
     planned: list[Planned] = []
     for number, chosen_model in enumerate(options.models):
@@ -98,6 +109,32 @@ def work(options: argparse.Namespace) -> int:
             print(f"csdf deploy: {Status.INFEASIBLE}: {error}", file=sys.stderr)
             return answers.NO
     print(json.dumps(told.as_json, indent=2) if options.json else answers.one_text(told.lines))
+    return answers.ANSWERED
+
+
+def _bench(options: argparse.Namespace) -> int:
+    """Write a program that times primitives."""
+    model = _model(options.models[0], options)
+    found = bench(model, name=options.name, ram=options.ram, flash=options.flash)
+    write_folder(options.output, found.files)
+    counts = {"ways": found.ways, "ram_bytes": found.arena_bytes, "flash_bytes": found.weight_bytes}
+    if options.json:
+        answer = {
+            "network": model.network.name,
+            "library": found.name,
+            **counts,
+            "files": list(found.files),
+        }
+        print(json.dumps(answer, indent=2))
+        return answers.ANSWERED
+    lines = [
+        f"{model.network.name}: {found.ways} ways to compute {found.layers} layers, to be timed in "
+        f"{bytes_in_words(found.arena_bytes)} of RAM, {bytes_in_words(found.weight_bytes)} of flash "
+        "for parameters",
+        f"  wrote    {', '.join(found.files)} in {options.output}",
+        f"  next     make -C {options.output} profile",
+    ]
+    print(answers.one_text(lines))
     return answers.ANSWERED
 
 
@@ -161,6 +198,7 @@ def _fitted(model: Model, options: argparse.Namespace, ram: int | None) -> Fit:
         output=options.output_memory or RESIDENT,
         searched=SEARCHED,
         platform=PLATFORMS[USUAL_PLATFORM],  # so that it takes what csdf fit shows
+        memories=options.memories,
         budget=stop,
     )
     return with_alternatives(model.network, found, element_bytes=size, budget=stop)
@@ -213,7 +251,7 @@ def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
 
 def _planned_line(one: Planned, written: Written) -> str:
     return (
-        f"{one.fit.network}: {one.way.name}: {bytes_in_words(one.way.ram_bytes)} of RAM "
+        f"{one.fit.network}: {one.way.name}: {taken(one.way.plan)} "
         f"({one.way.ram_bytes} bytes), {float(one.way.mac_ratio):.4g}x MACs, "
         f"{bytes_in_words(written.weight_bytes)} of flash for parameters"
     )
@@ -269,16 +307,22 @@ def together(members: Sequence[Member], *, name: str = "networks") -> Together:
     """
     if not members:
         raise InvalidPlan("no network to write")
+    for one in members:
+        if one.plan.memories:
+            raise InvalidPlan(
+                f"network {one.plan.network!r} is planned in several memories, and networks in turn "
+                "have one arena; deploy it alone"
+            )
     taken = [identifier(name)]
     found: list[Written] = []
     files: dict[str, str] = {}
     for one in members:
         taken.append(_apart(one.name or one.model.network.name, taken))
-        written = library_sources(one.model, one.plan, taken[-1])
+        written = written_sources(one.model, one.plan, taken[-1])
         found.append(written)
         files |= source_files(written)
         files[f"test/{written.name}_test.c"] = shared_test(
-            written, frames_of(one.model, one.frames)
+            written, frames_of(one.model, one.plan, one.frames)
         )
     arena = max(one.plan.arena_bytes for one in members)
     files |= {

@@ -6,6 +6,18 @@ import argparse
 
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import parsers
+from csdf.errors import CsdfError
+
+OWN, PUBLISHED = "own", "published"  # accountings
+
+
+def _require_possible(options: argparse.Namespace) -> None:
+    """Refuse before the work what no plan can be written of."""
+    if options.accounting == PUBLISHED and options.output:
+        raise CsdfError(
+            f"{options.output}: no plan runs in the published accounting, whose joins keep rows "
+            "nowhere; leave --accounting away"
+        )
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -19,11 +31,23 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf cnn memory samos_example resnet8",
         "csdf cnn memory resnet8 --plot memory.svg",
         "csdf cnn memory resnet8 -o plan.json",
+        "csdf cnn memory resnet18 --accounting published --platform jetson-tx2-fitted",
         work="planners.commands.cnn.work.memory",
+        check=_require_possible,
     )
     shared.add_model_options(parser)
     shared.add_model_argument(
         parser, "more", nargs="*", default=[], help="more networks, a row each"
+    )
+    parser.set_defaults(simplify=None)  # depends on the accounting
+    parser.add_argument(
+        "--accounting",
+        choices=(OWN, PUBLISHED),
+        default=OWN,
+        help="own (default): buffers that a network runs in; published: as Table III of SAMOS 2020 "
+        "counts: a buffer for each edge, the rows that windows share once more, joins that write all "
+        "with their last row, two tensors of scratch for each local response normalisation; --simplify "
+        "is then eliminate-nop,fuse-bias by default",
     )
     shared.add_granularity_options(parser)
     shared.add_duration_options(parser)

@@ -62,6 +62,19 @@ def command_parser() -> argparse.ArgumentParser:
         "default with --configuration and with --method published or fitted",
     )
     shared.add_platform_option(parser)
+    parser.add_argument(
+        "--durations",
+        metavar="FILE",
+        help="measured times of all layers (CSV of csdf cnn measure --granularity whole), in place of "
+        "the platform's: a tile takes its part of them, and the platform's time to start",
+    )
+    parser.add_argument(
+        "--measured",
+        metavar="FILE",
+        help="measured times of configurations on your device (CSV with the columns configuration and "
+        "milliseconds): the start of a phase and the speed are fitted to them in place of --platform, "
+        "and the fastest of them that fits is taken where nothing faster is predicted",
+    )
     shared.add_element_bytes_option(parser, is_by_tensor=True)
     parsers.add_time_limit(parser, "for the search; then the fastest plan by then")
     parsers.add_output_option(
@@ -117,6 +130,10 @@ def require_question(options: argparse.Namespace) -> None:
     has_limit = (options.memory, options.ram) != (None, None)
     if options.bias is not None and not is_chosen(options):
         options.refuse("--bias is of MAFAT's predictor; give --method or --configuration with it")
+    if options.measured is not None and is_chosen(options):
+        options.refuse("--measured is for the search; --configuration and --method make none")
+    if options.measured is not None and options.durations is not None:
+        options.refuse("--measured has times of configurations, --durations of layers; give one")
     if not is_chosen(options):
         if not has_limit and not options.front:
             options.refuse("give --ram, --total-memory, --front or --configuration")

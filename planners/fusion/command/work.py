@@ -23,6 +23,7 @@ from csdf.status import Status, Why, because
 from csdf.units import bytes_in_words, nanoseconds_in_words, time_in_words
 from planners.formats.c_header import format_header
 from planners.fusion.command.main import FITTED, PUBLISHED, is_chosen
+from planners.fusion.measured import Measured, fitted, or_measured, read_measured
 from planners.fusion.planning import (
     FusionAnswer,
     FusionPlan,
@@ -38,6 +39,7 @@ from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import fit_beside, in_words
 from planners.memory.order import TopologicalOrder, chain_of
 from planners.memory.several import Together
+from planners.memory.times import measured_work
 from planners.plan.regions import layer_range
 from planners.plan.text import format_plans
 from planners.published.mafat import (
@@ -80,13 +82,25 @@ def work(options: argparse.Namespace) -> int:
     chain = chain_of(model.network)
     sides = range(1, options.tiles + 1)
     usual = Scratch.IM2COL if is_chosen(options) else Scratch.NONE  # as MAFAT counts; as all others
+    platform = PLATFORMS[options.platform]
     terms = Terms(
-        platform=PLATFORMS[options.platform],
+        platform=platform,
+        measured=None
+        if options.durations is None
+        else measured_work(
+            model.network, chosen.durations_table(options.durations), platform.launch
+        ),
         scratch=usual if options.scratch is None else Scratch(options.scratch),
         element_bytes=options.element_bytes,
         tilings=tuple((down, across) for down in sides for across in sides),
         modes=options.modes,
     )
+    measured: tuple[Measured, ...] = ()
+    fit = None
+    if options.measured is not None:
+        measured = read_measured(options.measured, chain, terms)
+        fit = fitted(chain, terms, measured)
+        terms = replace(terms, platform=fit.platform)
     weights = parameter_bytes(model.network, options.element_bytes)
     limit = Limits(ram=options.ram, memory=options.memory).room(weights, weights)
     stop = stop_after(options.time_limit, "groups")
@@ -95,13 +109,15 @@ def work(options: argparse.Namespace) -> int:
         answer = chosen_answer(chain, terms, options, limit)
     else:
         answer = best_plan(chain, terms, sys.maxsize if limit is None else max(0, limit), stop)
-        beside = fit_beside(
-            [model.network],
-            stop,
-            ram=limit,
-            element_bytes=options.element_bytes,
-            platform=terms.platform,
-        )
+        answer = answer if fit is None else or_measured(answer, measured, fit, limit)
+        if terms.measured is None:  # csdf fit knows no measured times
+            beside = fit_beside(
+                [model.network],
+                stop,
+                ram=limit,
+                element_bytes=options.element_bytes,
+                platform=terms.platform,
+            )
     stored = flash_bytes(model.network, options.element_bytes)  # as csdf fit counts
     if options.flash is not None and stored > options.flash:
         reason = because(FusionWhy.FLASH, needed=stored, flash=options.flash)
@@ -110,7 +126,15 @@ def work(options: argparse.Namespace) -> int:
     if options.verify and answer.plan is not None:
         check = verified(model, answer.plan.plan, options.seed)
     seconds = time.perf_counter() - begin
-    shared.remark_on_platform("csdf plan fusion", options)
+    if fit is None:
+        shared.remark_on_platform("csdf plan fusion", options)
+    else:
+        launch, speed = fit.platform.launch, fit.platform.operations_per_second
+        print(
+            f"csdf plan fusion: fitted to {len(measured)} times: {float(launch) * 1e6:.4g} us to "
+            f"start a phase, {float(speed) / 1e9:.4g} GOP/s, at most {float(fit.error):.1%} too fast",
+            file=sys.stderr,
+        )
     if options.json:
         print(json.dumps(as_json(answer, beside, check, seconds, options), indent=2))
     else:

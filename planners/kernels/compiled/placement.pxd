@@ -41,3 +41,32 @@ cdef void sort_gaps(Ground ground, int64_t taken) noexcept
 
 @cython.locals(place=int64_t, unit=int64_t, k=int64_t)
 cdef int64_t first_room(Ground ground, int64_t block, int64_t taken) noexcept
+
+
+cdef class Stack:
+    cdef int64_t[::1] start, end, begin, top
+    cdef int64_t placed
+
+
+@cython.locals(position=int64_t, block=int64_t)
+cpdef int64_t fit_by_time(
+    int64_t[::1] order, Lifetimes lifetimes, Ground ground, Stack stack, int64_t[::1] offset,
+    int64_t is_tight,
+)
+
+@cython.locals(
+    start=int64_t, end=int64_t, size=int64_t, unit=int64_t, place=int64_t, chosen=int64_t,
+    least=int64_t, k=int64_t, room=int64_t,
+)
+cdef int64_t room_by_time(
+    int64_t[::1] starts, int64_t[::1] ends, int64_t[::1] begins, int64_t[::1] tops, int64_t placed,
+    Lifetimes lifetimes, Ground ground, int64_t block, int64_t is_tight,
+) noexcept
+
+@cython.locals(low=int64_t, high=int64_t, middle=int64_t)
+cpdef int64_t put_by_time(Stack stack, Lifetimes lifetimes, int64_t block, int64_t place)
+
+@cython.locals(k=int64_t)
+cdef void insert_at(
+    int64_t[::1] numbers, int64_t place, int64_t count, int64_t number
+) noexcept

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from cnn2csdf.execution.compare import Difference, difference, random_frames, worst_of
@@ -58,6 +58,7 @@ class Check(NamedTuple):
     difference: Difference
     high_water_bytes: int
     seconds: float
+    slow_bytes: int | None = None
 
     @property
     def is_equal(self) -> bool:
@@ -71,6 +72,7 @@ class Check(NamedTuple):
             "largest_difference": self.difference.largest,
             "relative_difference": self.difference.relative,
             "high_water_bytes": self.high_water_bytes,
+            **({} if self.slow_bytes is None else {"slow_bytes": self.slow_bytes}),
             "seconds": round(self.seconds, 6),
         }
 
@@ -89,7 +91,8 @@ def verified(model: Model, plan: StreamingPlan, seed: int) -> Check:
         {name: difference(run.outputs[name], one[name]) for name in one}
         for run, one in zip(runs, wanted, strict=True)
     ]
-    return Check(worst_of(found), runs[-1].high_water_bytes, seconds)
+    slow_bytes = runs[-1].slow_bytes if plan.memories else None
+    return Check(worst_of(found), runs[-1].high_water_bytes, seconds, slow_bytes)
 
 
 def as_text(all_of: Together, checks: Sequence[Check], seconds: float) -> str:
@@ -97,6 +100,9 @@ def as_text(all_of: Together, checks: Sequence[Check], seconds: float) -> str:
     lines: list[str] = []
     fits = all_of.fits
     for one in fits:
+        if one.slow is not None:
+            lines += [*_in_memories(one), f"  reason   {one.reason}"]
+            continue
         lines += [_headline(one), *_table(one), f"  reason   {one.reason}", _counted(one)]
         if one.hop is not None:
             lines.append(_hop(one.hop))
@@ -109,6 +115,7 @@ def as_text(all_of: Together, checks: Sequence[Check], seconds: float) -> str:
         lines.append(
             f"{one.network}: {verdict}: the whole network and its run in {way.ram_bytes} bytes, "
             f"largest difference {check.difference.relative:.3g} of the largest output"
+            + ("" if check.slow_bytes is None else f", {check.slow_bytes} slow bytes counted")
         )
     return answers.one_text([*lines, f"  time     {time_in_words(seconds)}"])
 
@@ -126,7 +133,7 @@ def alternatives(one: Fit) -> list[str]:
 def _headline(one: Fit) -> str:
     way = one.best or one.least
     figures = (
-        f"{bytes_in_words(way.ram_bytes)} of RAM{_kept(way.plan)}, {float(way.mac_ratio):.4g}x MACs, "
+        f"{taken(way.plan)}{_kept(way.plan)}, {float(way.mac_ratio):.4g}x MACs, "
         f"{bytes_in_words(one.flash_bytes)} of flash"
     )
     if one.ram is None and one.status == Status.FEASIBLE:
@@ -143,6 +150,36 @@ def _headline(one: Fit) -> str:
         )
     words = "the plan takes" if way.name == GIVEN else "the smallest found is"
     return f"{one.network}: {verdict}: {words} {figures}"
+
+
+def _in_memories(one: Fit) -> Iterator[str]:
+    """Yield what a plan takes of each memory, and its slow bytes beside those of others."""
+    assert one.slow is not None
+    way, found = one.best or one.least, one.slow
+    slow = found.memories[-1].name
+    if way.plan.memories:
+        verdict = "fits" if one.best else str(one.status)
+        yield (
+            f"{one.network}: {verdict}: {taken(way.plan)}, {float(way.mac_ratio):.4g}x MACs, "
+            f"{bytes_in_words(one.flash_bytes)} of flash"
+        )
+    else:
+        yield f"{one.network}: {one.status}"
+    sizes = (f"{memory.name} {bytes_in_words(memory.size)}" for memory in found.memories)
+    yield f"  memories {', '.join(sizes)}; bytes of a frame to and from {slow}:"
+    if found.moved is not None:
+        yield f"    this plan      {bytes_in_words(found.moved)}"
+    yield f"    any schedule   {bytes_in_words(found.lower_bound)} at least"
+    yield f"    greedy split   {bytes_in_words(found.greedy)}, largest tensors out, layer by layer"
+    yield f"    all in {slow:7s} {bytes_in_words(found.all_slow)}, layer by layer"
+
+
+def taken(plan: StreamingPlan) -> str:
+    """Return the bytes that a plan takes: of RAM, or of each memory, and those that move."""
+    if not plan.memories:
+        return f"{bytes_in_words(plan.arena_bytes)} of RAM"
+    sizes = [f"{bytes_in_words(one.size)} of {one.name}" for one in plan.memories]
+    return f"{', '.join(sizes)}, {bytes_in_words(plan.slow_bytes)} a frame between them"
 
 
 def _hop(one: Hop) -> str:

@@ -10,7 +10,9 @@ import argparse
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
 from csdf.cli.parsers import add_limit_options
+from csdf.errors import CsdfError
 from planners.memory.answer import EXTERNAL, INPUTS, OUTPUT_MEMORIES, RESIDENT, ROWS
+from planners.plan.plan import Memory
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -24,6 +26,7 @@ def command_parser() -> argparse.ArgumentParser:
         "time limit give the best by then.",
         "csdf fit person_detection --element-bytes 1 --ram 16kB --input rows",
         "csdf fit keyword_spotting --plot front.svg -o plan.json",
+        "csdf fit mobilenet_v2 --element-bytes 1 --memory sram=64kB --memory psram=2MB:slow",
         work="planners.memory.command.work",
         notes="1x MACs is the network computed once. Strips recompute rows of the layers inside them, "
         "line buffers recompute nothing. The bytes are those of the arena: all tensors, accumulators "
@@ -66,7 +69,11 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parsers.add_time_limit(parser, "for each network; then the best by then", 9.0)
     parsers.add_json_option(parser)
-    parsers.add_plot_option(parser, "RAM against MACs; of --plan, offsets over time")
+    parsers.add_plot_option(
+        parser,
+        "RAM against MACs; with --memory slow bytes against fast memory, in the time limit for each "
+        "size; of --plan, offsets over time",
+    )
     parsers.add_output_option(parser, "the plan, in JSON", "json")
     return parser
 
@@ -79,8 +86,18 @@ WHERE_INPUTS_ARE = {
 
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
-    """Add --ram, --flash, --hop, --input and --output-memory."""
+    """Add --ram, --flash, --memory, --hop, --input and --output-memory."""
     add_limit_options(parser)
+    parser.add_argument(
+        "--memory",
+        type=memory,
+        action="append",
+        dest="memories",
+        default=[],
+        metavar="NAME=SIZE[:slow]",
+        help="instead of --ram: a fast memory and then a slow one, such as sram=64kB and "
+        "psram=2MB:slow; the plan moves the fewest bytes to and from the slow one",
+    )
     parser.add_argument(
         "--hop",
         type=answers.positive,
@@ -99,3 +116,26 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         default=RESIDENT,
         help="resident: whole in the arena; external: written to other memory; default: resident",
     )
+
+
+def memory(text: str) -> Memory:
+    """Parse a memory such as psram=2MB:slow; for argparse."""
+    name, is_given, size = text.partition("=")
+    size, *words = size.split(":")
+    if not (name.strip() and is_given and words in ([], ["slow"])):
+        raise answers.unfit(text, "a name and a size, such as sram=64kB or psram=2MB:slow")
+    return Memory(name=name.strip(), size=answers.size(size), is_slow=bool(words))
+
+
+def require_one_memory_or_two(options: argparse.Namespace) -> None:
+    """Raise CsdfError for options that say something else about the memory than --memory does."""
+    given = {
+        "--ram": options.ram,
+        "--hop": options.hop,
+        "--plan": options.plan,
+        "--input": options.input,
+        "--output-memory": options.output_memory,
+    }
+    for name, value in given.items() if options.memories else ():
+        if value is not None:
+            raise CsdfError(f"{name} is for a single memory; leave out {name} or --memory")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate
 
@@ -12,9 +12,10 @@ from matplotlib.figure import Figure
 from cnn2csdf.network import Network
 from csdf.draw.picture import rendered
 from csdf.units import bytes_in_words
-from planners.arena.command.picture import Box, arena_picture
-from planners.memory.answer import Fit
+from planners.arena.command.picture import Box, arena_picture, draw_boxes
+from planners.memory.answer import Fit, SlowTraffic
 from planners.memory.command.lifetimes import firings_and_lives
+from planners.plan.plan import StreamingPlan
 
 LEAST_SPAN = Fraction(1, 10)  # of the axis of work, so that 1 alone is no magnified axis
 NARROW = 4  # ends of the axis of RAM this far apart have all digits beside their marks
@@ -24,9 +25,12 @@ COLOURS = ("#357", "#c63", "#585", "#85a", "#999", "#a33")
 def plan_picture(networks: Sequence[Network], fits: Sequence[Fit], suffix: str) -> str | bytes:
     """Return plans over time: the bytes of each buffer, while firings touch it.
 
-    A frame of each network, one behind the other. Raises UnwritableFile for another format than that
+    A frame of each network, one behind the other; of a plan in several memories a panel for each.
+    Raises UnwritableFile for another format than that
     of a picture.
     """
+    if len(fits) == 1 and fits[0].methods[0].plan.memories:
+        return memories_picture(networks[0], fits[0].methods[0].plan, suffix)
     boxes: list[Box] = []
     for network, one in zip(networks, fits, strict=True):
         begin = max((box.end for box in boxes), default=0)
@@ -43,6 +47,59 @@ def plan_picture(networks: Sequence[Network], fits: Sequence[Fit], suffix: str) 
         suffix=suffix,
         across="firings of a frame",
     )
+
+
+def memories_picture(network: Network, plan: StreamingPlan, suffix: str) -> str | bytes:
+    """Return what lies where over the firings of a frame: a panel for each memory."""
+    lives = firings_and_lives(network, plan)[1]
+    last = max((life.end for life in lives), default=1)
+    placed = [(one, begin) for one, begin in plan.placed_memories if one.size]
+    figure = Figure(figsize=(9.0, 2.9 * len(placed) + 0.4), layout="constrained")
+    panels = figure.subplots(len(placed), 1, sharex=True, squeeze=False)[::-1, 0]
+    for axes, (memory, begin) in zip(panels, placed, strict=True):
+        inside = range(begin, begin + memory.size)
+        boxes = [Box(*one) for one in lives if one.offset in inside]
+        boxes = [one._replace(offset=one.offset - begin) for one in boxes]
+        axes.set_xlim(0, last)
+        axes.set_ylim(0, memory.size)
+        draw_boxes(axes, boxes, last, memory.size)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}")
+        speed = "slow" if memory.is_slow else "fast"
+        axes.set_ylabel(f"{memory.name}, {speed} (kB)")
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].set_xlabel("firings of a frame")
+    title = f"{plan.network}: {bytes_in_words(plan.slow_bytes)} to and from slow memory in a frame"
+    figure.suptitle(title, fontsize=10)
+    return rendered(figure, title, suffix)
+
+
+def traffic_picture(fronts: Mapping[str, Sequence[SlowTraffic]], suffix: str) -> str | bytes:
+    """Return slow bytes over the size of fast memory, by network; beside greedy splits and bounds."""
+    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    axes = figure.add_subplot()
+    for number, (name, front) in enumerate(fronts.items()):
+        colour = COLOURS[number % len(COLOURS)]
+        for word, style, values in (
+            ("plan", "o-", [one.moved for one in front]),
+            ("greedy split", "s:", [one.greedy for one in front]),
+            ("at least", "_--", [one.lower_bound for one in front]),
+        ):
+            points = [
+                (one.memories[0].size / 1000, value / 1000)
+                for one, value in zip(front, values, strict=True)
+                if value is not None
+            ]
+            axes.plot(*zip(*points, strict=True), style, color=colour, markersize=4, linewidth=1.1)
+            axes.lines[-1].set_label(f"{name}: {word}")
+    _mark_sizes(axes)
+    axes.set_yscale("symlog", linthresh=1)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("fast memory (kB = 1,000 bytes, log scale)")
+    axes.set_ylabel("to and from slow memory in a frame (kB)")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8)
+    return rendered(figure, "slow bytes over fast memory", suffix)
 
 
 def _draw_ways(axes: Axes, found: Fit, colour: str) -> None:

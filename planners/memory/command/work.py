@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import PurePath
 from typing import NamedTuple
 
 from cnn2csdf.commands.cnn import chosen
@@ -21,13 +22,21 @@ from csdf.cli import answers, loading
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError, InvalidPlan
+from csdf.io.files import read_bytes
 from csdf.status import Status
+from csdf.time_limit import Stop
+from planners.arena.allocation import plan_arena
+from planners.formats.tflite_micro_arena import InterpreterArena, interpreter_arena
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, Hop
 from planners.memory.command.answer import Check, as_json, as_text, remark_on_elements, verified
+from planners.memory.command.main import require_one_memory_or_two
 from planners.memory.fit import fit, fit_of, with_alternatives
+from planners.memory.memories import slow_front
 from planners.memory.several import Together, with_states_apart
 from planners.plan.plan import StreamingPlan
 from planners.plan.text import format_plans, plans_for, worked_part
+
+STEPS = 200  # of the search for an interpreter's arena; the plans of 17 files tried took less
 
 
 class Fitted(NamedTuple):
@@ -40,6 +49,7 @@ class Fitted(NamedTuple):
 
 def work(options: argparse.Namespace) -> int:
     """Print the answer; return the exit code: 0 fits, 1 does not, 3 unknown."""
+    require_one_memory_or_two(options)
     begin = time.perf_counter()
     found = [
         _fitted(*one, options) for one in zip(options.models, _given_plans(options), strict=True)
@@ -57,10 +67,18 @@ def work(options: argparse.Namespace) -> int:
         fits = with_states_apart(fits, again)
     all_of = Together(fits=tuple(fits), flash=options.flash, longest=_longest(options))
     checks = [one.check for one in found if one.check is not None]
+    arenas = [_interpreted(source, options) for source in options.models]
     if options.json:
-        print(json.dumps(as_json(all_of, checks, seconds), indent=2))
+        document = as_json(all_of, checks, seconds)
+        values = document.get("networks", [document])
+        for value, arena in zip(values, arenas, strict=True):
+            value |= {} if arena is None else {"interpreter": arena[0].to_json(arena[1])}
+        print(json.dumps(document, indent=2))
     else:
         print(as_text(all_of, checks, seconds))
+        for arena in arenas:
+            if arena is not None:
+                print(f"  TFLM     {arena[0].in_words(arena[1])}")
     if options.output:
         _write(options.output, fits)
         shown = [(fit.best or fit.least).plan for fit in fits]
@@ -69,6 +87,20 @@ def work(options: argparse.Namespace) -> int:
     if options.plot:
         _draw(options, found)
     return _exit_code(all_of, checks)
+
+
+def _interpreted(source: str, options: argparse.Namespace) -> tuple[InterpreterArena, int] | None:
+    """Return the arena of TensorFlow Lite Micro for a file, and the bytes of tensors and scratch.
+
+    None for other files, and where the question is about other types or a plan that is given.
+    """
+    is_other = not source.lower().endswith(".tflite") or options.is_element_given
+    if is_other or options.plan is not None or options.hop is not None:
+        return None
+    arena = interpreter_arena(read_bytes(source), PurePath(source).stem)
+    if arena.not_known:
+        return arena, arena.head(arena.placed({}))
+    return arena, arena.settled(plan_arena(arena.problem, budget=Stop(steps=STEPS))).peak
 
 
 def _given_plans(options: argparse.Namespace) -> Sequence[StreamingPlan | None]:
@@ -88,7 +120,19 @@ def _draw(options: argparse.Namespace, found: Sequence[Fitted]) -> None:
     """Draw given plans over time, or RAM against work."""
     draw = loading.drawing("planners.memory.command.picture")
     suffix = loading.suffix_of(options.plot)
-    if options.plan is None:
+    if options.memories:
+        fronts = {}
+        for one in found:
+            name = one.network.name
+
+            def stop_for(fast: int, name: str = name) -> Stop:
+                return stop_after(options.time_limit, f"{name}: {fast} bytes of fast memory")
+
+            fronts[name] = slow_front(
+                one.network, options.memories, options.element_bytes, stop_for
+            )
+        text = draw.traffic_picture(fronts, suffix)
+    elif options.plan is None:
         text = draw.fit_picture([one.fit for one in found], suffix)
     else:
         fits = [one.fit for one in found]
@@ -155,6 +199,7 @@ def _searched(network: Network, options: argparse.Namespace, ram: int | None) ->
         output=options.output_memory or RESIDENT,
         searched=SEARCHED,
         platform=PLATFORMS[options.platform],
+        memories=options.memories,
         budget=stop,
     )
     return with_alternatives(network, found, element_bytes=options.element_bytes, budget=stop)

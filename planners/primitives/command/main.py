@@ -74,6 +74,13 @@ def command_parser() -> argparse.ArgumentParser:
         help="write what was measured, for later",
     )
     group.add_argument(
+        "--without",
+        nargs="+",
+        metavar="NAME",
+        default=[],
+        help="leave out primitives whose names begin so, e.g. fourier, which has no C in csdf deploy",
+    )
+    group.add_argument(
         "--repeats", type=answers.positive, metavar="N", default=5, help="median of; default 5"
     )
     group.add_argument(

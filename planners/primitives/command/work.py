@@ -6,6 +6,7 @@ import argparse
 import time
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from cnn2csdf.commands.cnn import chosen
@@ -16,6 +17,7 @@ from cnn2csdf.weights import Model
 from csdf.cli import answers, loading
 from csdf.cli.frame import output, terminal
 from csdf.cli.frame.long_work import stop_after
+from csdf.errors import UnreadableFile
 from csdf.status import Status
 from csdf.time_limit import ENDS, Progress, Stop, reason_of
 from csdf.units import bytes_in_words, nanoseconds_in_words, time_in_words
@@ -28,7 +30,14 @@ from planners.primitives.execution import (
     ways_of_selection,
 )
 from planners.primitives.profile import LAYER, Machine, Profile, read_profile, write_profile
-from planners.primitives.profiling import Effort, profile_network, random_frame, run_measured
+from planners.primitives.profiling import (
+    THREADS,
+    Effort,
+    profile_network,
+    random_frame,
+    run_measured,
+    this_machine,
+)
 from planners.primitives.selection.planning import (
     Baseline,
     Constraint,
@@ -40,6 +49,7 @@ from planners.primitives.selection.planning import (
     greedy_pairs,
     in_order,
     single_families,
+    without,
 )
 from planners.primitives.selection.problem import (
     Objective,
@@ -97,7 +107,7 @@ def work(options: argparse.Namespace) -> int:
     except ENDS as end:
         output.remark(PROGRAM, f"{Status.UNKNOWN}: {reason_of(end)} while measuring")
         return answers.UNKNOWN
-    problem = selection_problem(network, profile)
+    problem = without(selection_problem(network, profile), options.without)
     if options.accounting == PUBLISHED:
         problem = as_published(problem, network, constraint.objective)
     begin = time.perf_counter()
@@ -153,15 +163,47 @@ def _profile(network: Network, options: argparse.Namespace) -> Profile:
 
     effort = Effort(repetitions=options.repeats, seed=options.seed)
     stop = stop_after(options.time_limit, in_words)
-    profile = profile_network(network, effort=effort, budget=stop)
-    if options.save_profile:
-        write_profile(options.save_profile, profile)
+    path = options.save_profile
+
+    def keep(profile: Profile) -> None:
+        write_profile(path, profile)
+        count = len({one.layer for one in profile.layers})
         output.remark(
             PROGRAM,
-            f"wrote {options.save_profile}: {len(profile.layers)} ways to run "
+            f"{path} keeps {count} of {len(network.layers)} layers; the same command goes on",
+        )
+
+    profile = profile_network(
+        network,
+        effort=effort,
+        begun=_begun(network, path),
+        keep=keep if path else None,
+        budget=stop,
+    )
+    if path:
+        write_profile(path, profile)
+        output.remark(
+            PROGRAM,
+            f"wrote {path}: {len(profile.layers)} ways to run "
             f"{len(network.layers)} layers; read it with --profile",
         )
     return profile
+
+
+def _begun(network: Network, path: str | None) -> Profile | None:
+    """Return the unfinished profile of the network on this machine that a file holds, if it does."""
+    try:
+        found = read_profile(path) if path and Path(path).exists() else None
+    except UnreadableFile:  # which is written anew
+        return None
+    if found is None or found.is_whole:
+        return None
+    if (found.network, found.machine) != (network.name, this_machine(THREADS)):
+        output.remark(PROGRAM, f"{path} is of another network or machine; measuring all layers")
+        return None
+    count = len({one.layer for one in found.layers})
+    output.remark(PROGRAM, f"{path} has {count} of {len(network.layers)} layers; going on")
+    return found
 
 
 def _answer(

@@ -49,10 +49,10 @@ class Lowered(Primitive):
     is_in_strips: bool = False
 
     def applies(self, sizes: ConvolutionSizes) -> bool:
-        return not self.is_in_strips or self._strip(sizes) < sizes.rows
+        return not self.is_in_strips or self.strip(sizes) < sizes.rows
 
     def workspace_bytes(self, sizes: ConvolutionSizes) -> int:
-        return float_bytes(sizes.seen * self._strip(sizes) * sizes.columns)
+        return float_bytes(sizes.seen * self.strip(sizes) * sizes.columns)
 
     def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Prepared:
         seen = kernel.transpose(0, 2, 3, 1) if self.is_by_rows else kernel
@@ -69,7 +69,7 @@ class Lowered(Primitive):
     ) -> None:
         result = matrix_of(output, self.output_layout, sizes.places)
         weights = prepared.swapaxes(1, 2) if self.is_transposed else prepared
-        strip, columns, depth = self._strip(sizes), sizes.columns, sizes.group_channels
+        strip, columns, depth = self.strip(sizes), sizes.columns, sizes.group_channels
         for group, first in product(range(sizes.groups), range(0, sizes.rows, strip)):
             rows = min(strip, sizes.rows - first)
             cells = workspace[: sizes.seen * rows * columns]
@@ -90,7 +90,7 @@ class Lowered(Primitive):
             part = result[filters, places] if is_by_maps else result[places, filters]
             multiply(weights[group], seen, self.output_layout, part)
 
-    def _strip(self, sizes: ConvolutionSizes) -> int:
+    def strip(self, sizes: ConvolutionSizes) -> int:
         """How many output rows are lowered at a time."""
         if not self.is_in_strips:
             return sizes.rows

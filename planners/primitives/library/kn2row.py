@@ -54,7 +54,7 @@ class Shifted(Primitive):
         return sizes.is_dense and sizes.kernel != (1, 1)
 
     def workspace_bytes(self, sizes: ConvolutionSizes) -> int:
-        one = next(self._products(sizes))
+        one = next(self.products(sizes))
         rows, taps = one.rows[1] - one.rows[0], one.taps[1] - one.taps[0]
         return float_bytes(taps * sizes.filters * rows * sizes.width)
 
@@ -76,7 +76,7 @@ class Shifted(Primitive):
         output.fill(0)
         is_by_filter, width, filters = self.output_layout == CHW, sizes.width, sizes.filters
         add = kernels.add_by_channels if is_by_filter else kernels.add_by_places
-        for (first, upto), (begin, end) in self._products(sizes):
+        for (first, upto), (begin, end) in self.products(sizes):
             taps, rows = end - begin, upto - first
             weights = prepared[begin:end].reshape(taps * filters, sizes.channels)
             if self.input_layout == CHW:
@@ -97,7 +97,7 @@ class Shifted(Primitive):
                 part = (top, bottom, left, right, down - first, across)
                 compiled(add)(result.reshape(lies), place, part, output)
 
-    def _products(self, sizes: ConvolutionSizes) -> Iterator[_Product]:
+    def products(self, sizes: ConvolutionSizes) -> Iterator[_Product]:
         taps = prod(sizes.kernel)
         if self.manner == AT_ONCE:
             yield _Product((0, sizes.height), (0, taps))

@@ -8,7 +8,7 @@ its output, with its bias and the fused operators.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -18,7 +18,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.execution.layer_by_layer import Step, computation
-from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.network import Connection, Layer, Network, Shape
 from cnn2csdf.part import HeldRows, Part
 from cnn2csdf.weights import Array, Model
 from csdf.errors import InvalidPlan
@@ -98,6 +98,22 @@ def ways_of(network: Network, layer: Layer) -> tuple[Way, ...]:
     return tuple((LAYER, layout, layout) for layout in layouts_of(network, layer))
 
 
+def layout_changes(
+    network: Network, ways: Iterable[tuple[str, str, str]]
+) -> Iterator[tuple[Connection, str, str]]:
+    """Yield each change of layout that a selection may take: the connection, from which, to which.
+
+    ways: of all layers, each the layer with its input layout and output layout.
+    """
+    known = list(ways)
+    reads, writes = {(name, source) for name, source, _ in known}, {(n, to) for n, _, to in known}
+    for link in network.connections:
+        for source, target in (LAYOUTS, LAYOUTS[::-1]):
+            is_asked = (link.producer, source) in writes and (link.consumer, target) in reads
+            if network.layer(link.producer).shape.is_map and is_asked:
+                yield link, source, target
+
+
 def layouts_of(network: Network, layer: Layer) -> tuple[str, ...]:
     """Return the layouts in which a layer that is no convolution can run."""
     runs_in_both = False
@@ -107,21 +123,21 @@ def layouts_of(network: Network, layer: Layer) -> tuple[str, ...]:
         case op.LocalResponseNormalization() | op.Activation(function="relu" | "clip"):
             runs_in_both = True
         case op.Pooling(window=window):
-            runs_in_both = _is_plain(window)
+            runs_in_both = is_plain(window)
         case op.Elementwise(function=function, constant=None):
             runs_in_both = function in FUNCTIONS
         case op.Softmax(axis=0, last=None | 0, is_logarithm=False):
-            runs_in_both = _is_column(layer)
+            runs_in_both = is_column(layer)
     shapes = (layer.shape, *network.input_shapes(layer))
     return LAYOUTS if runs_in_both and all(shape.is_map for shape in shapes) else (CHW,)
 
 
-def _is_column(layer: Layer) -> bool:
+def is_column(layer: Layer) -> bool:
     """Whether the layer has one element a channel."""
     return layer.shape.elements == layer.shape.dims[0]
 
 
-def _is_plain(window: op.Window) -> bool:
+def is_plain(window: op.Window) -> bool:
     """Whether no window hangs over a border that is cropped."""
     return min(window.padding[2:]) >= 0 or max(window.overhang) == 0
 
@@ -179,7 +195,7 @@ def _computed(model: Model, layer: Layer, layout: str) -> Computed:
     match layer.operator:
         case op.Input() | op.Output() | op.Identity() | op.Reshape():
             run = _copy
-        case op.Pooling(window=window) as operator if _is_plain(window):
+        case op.Pooling(window=window) as operator if is_plain(window):
             source = model.network.input_shapes(layer)[0]
             known, parameter_bytes = _pooling(operator, source, layer.shape)
             run = partial(pool, layout, known)
@@ -204,7 +220,7 @@ def _computed(model: Model, layer: Layer, layout: str) -> Computed:
         case op.FullyConnected():
             run = partial(_multiply, weights["matrix"])
             parameter_bytes = weights["matrix"].nbytes
-        case op.Softmax(axis=0, last=None | 0, is_logarithm=False) if _is_column(layer):
+        case op.Softmax(axis=0, last=None | 0, is_logarithm=False) if is_column(layer):
             run = _softmax
         case _:
             return _executed(model, layer)

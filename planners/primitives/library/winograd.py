@@ -186,7 +186,7 @@ class Tiled(Transformed):
 
     def workspace_bytes(self, sizes: ConvolutionSizes) -> int:
         domain = self.domain(sizes)
-        tiles = domain.points * self._strip(domain) * domain.tiles
+        tiles = domain.points * self.strip(domain) * domain.tiles
         elements = tiles * (sizes.channels + sizes.filters) + self.line(sizes, domain)
         return float_bytes(elements * domain.floats)
 
@@ -207,7 +207,7 @@ class Tiled(Transformed):
     ) -> None:
         domain = self.domain(sizes)
         shape, points = (len(domain.row.forth), len(domain.column.forth)), domain.points
-        channels, filters, strip = sizes.channels, sizes.filters, self._strip(domain)
+        channels, filters, strip = sizes.channels, sizes.filters, self.strip(domain)
         for first in range(0, domain.tile_rows, strip):
             cells = Cells(workspace, domain)
             line = cells.take(self.line(sizes, domain))
@@ -226,7 +226,7 @@ class Tiled(Transformed):
             dims = (filters, *lies) if is_by_maps else (*lies, filters)
             self.backwards(domain, products.reshape(*shape, *dims), first, line, output)
 
-    def _strip(self, domain: Domain) -> int:
+    def strip(self, domain: Domain) -> int:
         return min(STRIP_TILES, domain.tile_rows) if self.is_in_strips else domain.tile_rows
 
 

@@ -195,6 +195,25 @@ def only(problem: SelectionProblem, preferred: Sequence[Collection[str]]) -> Sel
     return replace(problem, candidates=tuple(kept))
 
 
+def without(problem: SelectionProblem, names: Collection[str]) -> SelectionProblem:
+    """Return the problem without some families of primitives, such as "fourier".
+
+    Raises InvalidPlan for a family that there is not, and for a layer that keeps no primitive.
+    """
+    known = families(problem)
+    for name in names:
+        if name not in known:
+            raise InvalidPlan(f"no primitive is called {name!r}, only {', '.join(known)}")
+    left_out = frozenset[str]().union(*(known[name] for name in names))
+    kept = tuple(
+        tuple(one for one in found if one.primitive not in left_out) for found in problem.candidates
+    )
+    for layer, found in zip(problem.layers, kept, strict=True):
+        if not found:
+            raise InvalidPlan(f"layer {layer!r} has no primitive but {', '.join(names)}")
+    return replace(problem, candidates=kept)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
     """A selection that others would make, by what it is called."""

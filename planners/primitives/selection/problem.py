@@ -208,6 +208,11 @@ def selection_problem(network: Network, profile: Profile) -> SelectionProblem:
     Raises InvalidPlan where the profile lacks a layer or a layout transformation, or knows a layer that
     the network has not.
     """
+    if not profile.is_whole:
+        raise InvalidPlan(
+            f"the profile of {profile.network!r} is unfinished; csdf plan primitives --save-profile "
+            "with its file goes on"
+        )
     numbers = {layer.name: number for number, layer in enumerate(network.layers)}
     found: dict[str, list[LayerProfile]] = {name: [] for name in numbers}
     for one in profile.layers:

@@ -1,10 +1,14 @@
 from math import prod
+from pathlib import Path
 
 import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.catalogue.networks import CATALOGUE, from_catalogue
 from cnn2csdf.parameters import layer_parameters, multiply_accumulates
+from cnn2csdf.readers.model_files import read_model
+from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model
 
 
 def parameters(network):
@@ -247,3 +251,27 @@ def test_keyword_spotting_leaves_one_row_out_of_its_pooling():
     assert network.input_shapes(pool)[0].dims == (64, 25, 5)
     assert pool.operator.window.kernel == (24, 5)
     assert pool.shape.dims == (64, 1, 1)
+
+
+def test_inception_v2_is_layer_by_layer_that_of_the_onnx_package():
+    onnx = pytest.importorskip("onnx")
+    path = (
+        Path(onnx.__file__).parent
+        / "backend"
+        / "test"
+        / "data"
+        / "light"
+        / "light_inception_v2.onnx"
+    )
+    theirs, ours = (
+        simplified(model).network
+        for model in (read_model(str(path)), Model(network=from_catalogue("inception_v2")))
+    )
+    assert parameters(ours) == parameters(theirs)
+    assert work(ours) == work(theirs)
+    assert [type(layer.operator) for layer in ours.layers if layer.shape.height > 1] == [
+        type(layer.operator) for layer in theirs.layers if layer.shape.height > 1
+    ]
+    assert sorted(layer.shape.dims for layer in ours.layers if layer.shape.height > 1) == sorted(
+        layer.shape.dims for layer in theirs.layers if layer.shape.height > 1
+    )

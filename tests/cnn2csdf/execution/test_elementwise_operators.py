@@ -108,7 +108,7 @@ def test_truth_values_and_whole_numbers(function):
 
 
 def test_every_activation_has_a_test():
-    assert set(ACTIVATIONS) == {*NODES, *BY_HAND, "clip", "silu", "prelu", "gelu tanh"}
+    assert set(ACTIVATIONS) == {*NODES, *BY_HAND, "clip", "silu", "prelu", "gelu tanh", "rsqrt"}
 
 
 ELEMENTWISE_NODES = {

@@ -5,11 +5,12 @@ from math import inf
 import numpy as np
 import pytest
 from onnx import helper
+from onnx.reference import ReferenceEvaluator
 
 from cnn2csdf import operators as op
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.onnx_files.reader import read_onnx
-from csdf.errors import UnreadableFile
+from csdf.errors import UnreadableFile, UnsupportedOperator
 from tests.cnn2csdf.onnx_models import graph_model, numbers, one_node, saved
 
 
@@ -259,3 +260,42 @@ def test_no_window_of_a_pooling_begins_behind_the_maps(op_type, tmp_path):
     attributes = {"kernel_shape": [2, 2], "strides": [2, 2], "pads": [1, 1, 1, 1], "ceil_mode": 1}
     model = one_node(op_type, opset=19, inputs={"x": (1, 1, 5, 6)}, **attributes)
     assert model_of(model, tmp_path).network.outputs[0].shape.dims == (1, 3, 4)
+
+
+TOKENS, HEADS, WIDTH = 5, 4, 6
+MASKS = {
+    "none": None,
+    "added": numbers((TOKENS, TOKENS), 3),
+    "kept": np.tri(TOKENS, k=1) > 0,
+}
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("shared", [1, 2], ids=["heads of their own", "heads that share keys"])
+@pytest.mark.parametrize("attributes", [{}, {"is_causal": 1, "softcap": 2.0, "scale": 0.3}])
+@pytest.mark.parametrize("has_axis", [False, True])
+def test_attention_is_that_of_onnx(mask, shared, attributes, has_axis, tmp_path):
+    counts = HEADS, HEADS // shared, HEADS // shared
+    inputs = {
+        name: (1, heads, TOKENS, WIDTH) if has_axis else (1, TOKENS, heads * WIDTH)
+        for name, heads in zip("qkv", counts, strict=True)
+    }
+    if not has_axis:
+        attributes = {**attributes, "q_num_heads": counts[0], "kv_num_heads": counts[1]}
+    constants = [] if MASKS[mask] is None else [MASKS[mask]]
+    model = one_node("Attention", *constants, opset=23, inputs=inputs, **attributes)
+    frame = {name: numbers(dims, place) for place, (name, dims) in enumerate(inputs.items())}
+    (expected,) = ReferenceEvaluator(model).run(None, frame)
+    found = run_layer_by_layer(
+        model_of(model, tmp_path), {name: array[0] for name, array in frame.items()}
+    )
+    (result,) = found.values()
+    np.testing.assert_allclose(result.reshape(expected.shape), expected, atol=1e-5)
+
+
+def test_attention_to_keys_of_earlier_tokens_is_refused(tmp_path):
+    inputs = dict.fromkeys(("q", "k", "v", "past_k", "past_v"), (1, HEADS, TOKENS, WIDTH))
+    node = helper.make_node("Attention", ["q", "k", "v", "", "past_k", "past_v"], ["y"])
+    model = graph_model([node], inputs=inputs, opset=23)
+    with pytest.raises(UnsupportedOperator, match="keys and values of earlier tokens"):
+        model_of(model, tmp_path)

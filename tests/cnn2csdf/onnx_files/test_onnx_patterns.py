@@ -74,6 +74,53 @@ def test_gelu_by_the_error_function(form, tmp_path):
     assert found == op.Activation(function="gelu")
 
 
+CUBES = {
+    "power": [node("Pow", "x three", "cube")],
+    "products": [node("Mul", "x x", "square"), node("Mul", "square x", "cube")],
+}
+
+
+@pytest.mark.parametrize("form", CUBES)
+def test_gelu_by_tanh_written_out(form, tmp_path):
+    nodes = [
+        *CUBES[form],
+        node("Mul", "cube part", "c"), node("Add", "x c", "s"), node("Mul", "s root", "t"),
+        node("Tanh", "t", "u"), node("Add", "u one", "sum"), node("Mul", "x half", "h"),
+        node("Mul", "h sum", "y"),
+    ]  # fmt: skip
+    constants = {
+        "three": scalar(3), "part": scalar(0.044715), "root": scalar((2 / np.pi) ** 0.5),
+        "one": scalar(1), "half": scalar(0.5),
+    }  # fmt: skip
+    found = single_operator(nodes, tmp_path, **constants)
+    assert found == op.Activation(function="gelu tanh")
+
+
+@pytest.mark.parametrize("square", ["Pow", "Mul"])
+def test_a_normalisation_of_the_last_axis_written_out(square, tmp_path):
+    nodes = [
+        node("ReduceMean", "x", "m", axes=[-1]), node("Sub", "x m", "d"),
+        node(square, "d two" if square == "Pow" else "d d", "q"),
+        node("ReduceMean", "q", "v", axes=[-1]), node("Add", "v e", "w"), node("Sqrt", "w", "r"),
+        node("Div", "d r", "n"), node("Mul", "n g", "p"), node("Add", "p b", "y"),
+    ]  # fmt: skip
+    constants = {"two": scalar(2), "e": scalar(1e-5), "g": numbers(5), "b": numbers(5, 1)}
+    found = single_operator(nodes, tmp_path, **constants)
+    assert found == op.LayerNormalization(axis=2, epsilon=pytest.approx(1e-5))
+
+
+def test_a_normalisation_around_another_mean_stays_as_it_is(tmp_path):
+    nodes = [
+        node("ReduceMean", "x", "m", axes=[-1]), node("Sub", "x m", "d"), node("Mul", "d d", "q"),
+        node("ReduceMean", "q", "v", axes=[-2]), node("Add", "v e", "w"), node("Sqrt", "w", "r"),
+        node("Div", "d r", "n"), node("Mul", "n g", "p"), node("Add", "p b", "y"),
+    ]  # fmt: skip
+    constants = {"e": scalar(1e-5), "g": numbers((4, 1)), "b": numbers((4, 1), 1)}
+    model = graph_model(nodes, inputs={"x": (1, 6, 4, 4)}, constants=constants)
+    operators = [one.operator for one in read_onnx(saved(model, tmp_path)).network.layers]
+    assert not any(isinstance(one, op.LayerNormalization) for one in operators)
+
+
 def test_a_gate_that_another_node_reads_stays_a_layer(tmp_path):
     nodes = [node("Sigmoid", "x", "s"), node("Mul", "x s", "p"), node("Add", "p s", "y")]
     assert layer_count(nodes, tmp_path) == 5

@@ -23,6 +23,7 @@ from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import UnreadableFile, UnsupportedOperator
 from csdf.search.trade_off import smallest_storage
 from tests.cnn2csdf.onnx_models import runtime_outputs, saved
+from tests.shared_data import SHARED, each
 
 quantization = pytest.importorskip("onnxruntime.quantization")
 
@@ -311,3 +312,18 @@ def test_zero_points_of_weights_are_one_or_one_for_each_channel(tmp_path):
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     with pytest.raises(UnreadableFile, match="5 zero points of weights for 2 channels"):
         read_onnx(saved(model, tmp_path), with_weights=True)
+
+
+ATTENTION = SHARED / "networks" / "attention"
+
+
+@each("file", sorted(path.name for path in ATTENTION.glob("*_int8.onnx")))
+def test_attention_in_integers_gives_the_bits_of_the_unoptimised_runtime(file):
+    model = read_onnx(str(ATTENTION / file), with_weights=True)
+    golden = np.load(ATTENTION / file.replace("_int8.onnx", ".npz"))
+    (source,) = model.network.inputs
+    for number in range(2):
+        frame = golden[f"x_{number}"].reshape(source.shape.dims)
+        (found,) = run_layer_by_layer(model, {source.name: frame}).values()
+        wanted = golden[f"y_int8_plain_{number}"]
+        assert np.array_equal(found.reshape(wanted.shape), wanted)

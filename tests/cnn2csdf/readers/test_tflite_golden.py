@@ -94,3 +94,21 @@ def test_a_network_by_rows_in_its_smallest_buffers_gives_the_golden_outputs(name
 def test_what_is_not_supported_is_said_by_name(name):
     with pytest.raises(UnsupportedOperator, match=REFUSED[name]):
         read_model(FOLDER / f"{name}.tflite")
+
+
+ATTENTION = SHARED / "networks" / "attention"
+
+
+@each("name", sorted(path.stem for path in ATTENTION.glob("*.tflite")))
+@pytest.mark.parametrize(
+    "count", [2, pytest.param(24, marks=pytest.mark.slow)], ids="{} frames".format
+)
+def test_an_encoder_gives_the_bytes_of_tensorflow_lite_micro(name, count):
+    path = ATTENTION / f"{name}.tflite"
+    model = parse_tflite(path.read_bytes(), str(path), with_weights=True)
+    golden, (source,) = np.load(ATTENTION / f"{name}_tflm.npz"), model.network.inputs
+    for kind in ("random", "walk"):
+        for frame, wanted in zip(golden[f"x_{kind}"][:count], golden[f"y_{kind}"], strict=False):
+            given = {source.name: frame.reshape(source.shape.dims)}
+            (found,) = run_layer_by_layer(model, given).values()
+            assert np.array_equal(found.reshape(wanted.shape), wanted)

@@ -115,6 +115,50 @@ def fully_connected(d):
     )
 
 
+def product_of_vectors(d):
+    units, dims = d.size(1, 8), (1, d.size(2, 6), d.size(1, 20))
+    scales = 1 if d.dtype == "int8" else units
+    return one_node(
+        "FULLY_CONNECTED",
+        [d.tensor("x", dims), d.weights((units, dims[2]), scales), d.bias(units)],
+        d.tensor("y", (1, dims[1], units), scale=d.scale(40)),
+        [(0, "b", d.fused()), (2, "b", 1)],
+    )
+
+
+def batch_product(d):
+    batch, rows, inner, columns = ([], [d.size()])[d.size(0, 1)], d.size(), d.size(1, 20), d.size()
+    turned = d.size(0, 1), d.size(0, 1)
+    left, right = ((rows, inner), (inner, columns))
+    left = (1, *batch, *(left[::-1] if turned[0] else left))
+    right = (1, *batch, *(right[::-1] if turned[1] else right))
+    return one_node(
+        "BATCH_MATMUL",
+        [d.tensor("a", left), d.tensor("b", right)],
+        d.tensor("y", (1, *batch, rows, columns), scale=d.scale(40)),
+        [(0, "b", turned[0]), (1, "b", turned[1])],
+    )
+
+
+def squared_difference(d):
+    dims = (1, d.size(), d.size(1, 9))
+    other = [dims, (1, dims[1], 1), (1, 1, dims[2])][d.size(0, 2)]
+    tensors = [d.tensor("a", dims), d.tensor("b", other)]
+    return one_node("SQUARED_DIFFERENCE", tensors, d.tensor("y", dims, d.scale(60)))
+
+
+def inverse_root(d):
+    dims = (1, d.size(), 1)
+    x = d.tensor("x", dims, zero=-128)
+    return one_node("RSQRT", [x], d.tensor("y", dims, scale=d.scale(3)))
+
+
+def mean_of_vectors(d):
+    dims = (1, d.size(), d.size(1, 20))
+    y = d.tensor("y", (1, dims[1], 1))
+    return one_node("MEAN", [d.tensor("x", dims), indices("axes", 2)], y, [(0, "b", 1)])
+
+
 def pooling(d, kind):
     dims, kernel, stride = d.dims(), d.size(1, 3), d.size(1, 2)
     is_same = min(dims[1:3]) < kernel or bool(d.size(0, 1))
@@ -282,6 +326,11 @@ CASES = {  # operator: what makes a file of it, and the types that TensorFlow Li
     "DEPTHWISE_CONV_2D": (lambda d: convolution(d, is_depthwise=True), BOTH),
     "TRANSPOSE_CONV": (transposed_convolution, BOTH),
     "FULLY_CONNECTED": (fully_connected, BOTH),
+    "FULLY_CONNECTED of vectors": (product_of_vectors, BOTH),
+    "BATCH_MATMUL": (batch_product, BOTH),
+    "SQUARED_DIFFERENCE": (squared_difference, BYTES),
+    "RSQRT": (inverse_root, BYTES),
+    "MEAN of vectors": (mean_of_vectors, BYTES),
     "AVERAGE_POOL_2D": (lambda d: pooling(d, "AVERAGE_POOL_2D"), BOTH),
     "MAX_POOL_2D": (lambda d: pooling(d, "MAX_POOL_2D"), BOTH),
     "ADD": (lambda d: binary(d, "ADD"), BOTH),

@@ -5,7 +5,7 @@ import pytest
 from csdf.errors import GaveUp, InvalidPlan
 from csdf.status import Status
 from csdf.time_limit import Stop
-from planners.arena import portfolio
+from planners.arena import blocks
 from planners.arena.allocation import plan_arena
 from planners.arena.checker import check_plan
 from planners.arena.problem import Buffer, Problem
@@ -142,7 +142,7 @@ def test_the_same_problem_gives_the_same_plan():
 
 def test_a_large_problem_with_exceptions_keeps_a_bound_that_holds(monkeypatch):
     # Beyond the size of exact search lifetimes alone would say 6 bytes; the two may share.
-    monkeypatch.setattr(portfolio, "MOST_EXACT", 1)
+    monkeypatch.setattr(blocks, "MOST_EXACT", 1)
     problem = problem_of(("a", 3, 0, 2), ("b", 3, 1, 3), may_overlap=(("a", "b"),))
     plan = plan_arena(problem)
     assert (plan.peak, plan.status) == (3, Status.OPTIMAL)

@@ -1,9 +1,16 @@
 """Plans by order: each is one, and moving blocks to the front makes better ones."""
 
+from dataclasses import replace
 from itertools import islice
 from random import Random
 
+import pytest
+
+from csdf.status import Status
+from planners.arena import blocks as blocks_module
+from planners.arena.allocation import plan_arena
 from planners.arena.blocks import blocks_of, load_bound
+from planners.arena.checker import check_plan
 from planners.arena.orders import Greedy
 from tests.planners.problems import may_be, problem_of
 
@@ -49,3 +56,36 @@ def test_a_plan_with_all_offsets_fixed_has_no_improvements():
     problem = problem_of(("a", 4, 0, 2, {"offset": 0}), ("b", 4, 1, 3, {"offset": 4}))
     greedy = Greedy(blocks_of(problem))
     assert list(greedy.improvements([0, 4], Random(0))) == []
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_blocks_are_placed_alike_with_and_without_a_list_of_conflicts(monkeypatch, seed):
+    problem = overlapping(count=60, seed=seed)
+    fixed = {"offset": 250} if seed % 2 else {}
+    more = problem_of(("wide", 37, 3, 40, {"alignment": 16}), ("at", 20, 0, 50, fixed))
+    problem = replace(problem, buffers=problem.buffers + more.buffers)
+    listed = blocks_of(problem)
+    monkeypatch.setattr(blocks_module, "MOST_EXACT", 1)
+    counted = blocks_of(problem)
+    assert (listed.is_listed, counted.is_listed) == (True, False)
+    assert counted.conflicts_each == listed.conflicts_each
+    assert sorted(counted.neighbours(7)) == sorted(listed.neighbours(7))
+    order = Random(seed).sample(range(62), 62)
+    assert Greedy(counted).offsets(order) == Greedy(listed).offsets(order)
+    tight = Greedy(counted).offsets(order, is_tight=True)
+    assert may_be(problem, by_name(counted, [at * counted.unit for at in tight]))
+
+
+def test_a_training_step_of_more_buffers_than_are_searched_exactly_is_proved_in_parts(monkeypatch):
+    # Activations live from their layer forwards to the same layer backwards: one within another.
+    # Each step also has a workspace; the second network begins when the first is done.
+    monkeypatch.setattr(blocks_module, "MOST_EXACT", 100)
+    random, rows = Random(4), []
+    for number in range(2 * 60):
+        begin, layer = divmod(number, 60)
+        start, end = 200 * begin + layer, 200 * begin + 120 - layer
+        rows.append((f"keep{number}", random.randrange(1, 9) * 64, start, end))
+        rows.append((f"work{number}", random.randrange(1, 9) * 64, start, start + 2))
+    plan = plan_arena(problem_of(*rows))
+    assert plan.status == Status.OPTIMAL
+    check_plan(plan)

@@ -10,6 +10,7 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.network import Network
+from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import ExecutionError, UnsupportedOperator
@@ -18,8 +19,13 @@ from planners.code.library import library
 from planners.code.vectors import random_frame
 from planners.memory.answer import INPUTS
 from planners.memory.fit import fit
-from tests.cnn2csdf.readers.test_tflite_golden import READ, frames_and_outputs, golden_model
-from tests.planners.code.compiling import needs_compiler, run_all
+from tests.cnn2csdf.readers.test_tflite_golden import (
+    ATTENTION,
+    READ,
+    frames_and_outputs,
+    golden_model,
+)
+from tests.planners.code.compiling import FLAGS, SANITIZERS, needs_compiler, run_all
 from tests.planners.memory.streamed import random_plan
 from tests.shared_data import each
 
@@ -56,11 +62,37 @@ def test_a_model_in_the_least_memory_gives_the_golden_bytes(name, tmp_path):
     assert run_all(made, tmp_path) == []
 
 
-def listed(text, array):
+def attention_library(file, number):
+    """A library in whole layers, in the dims of the file, for a golden frame; and its result."""
+    model = read_model(str(ATTENTION / file), with_weights=True)
+    if file.endswith(".tflite"):
+        golden = np.load(ATTENTION / file.replace(".tflite", "_tflm.npz"))
+        frame, wanted = golden["x_walk"][0], golden["y_walk"][0]
+    else:
+        golden = np.load(ATTENTION / file.replace("_int8.onnx", ".npz"))
+        frame, wanted = golden["x_0"], golden["y_int8_plain_0"]
+    (source,), plan = model.network.inputs, fit(model.network, searched=()).best.plan
+    frames = [{source.name: frame.reshape(source.shape.dims)}]
+    return library(model, plan, name=f"net{number}", frames=frames), wanted
+
+
+@needs_compiler
+@each("file", sorted(one.name for one in ATTENTION.glob("*_int8.*[xe]")))
+def test_attention_gives_the_golden_bytes(file, tmp_path):
+    made, wanted = attention_library(file, 0)
+    (port,) = made.written.outputs
+    expected = listed(made.files["test/main.c"], f"{port.parameter}_0", float)
+    lies = stored(wanted[0]) if wanted.ndim == 4 else wanted.reshape(-1).tolist()
+    assert np.array_equal(np.array(expected, wanted.dtype), np.array(lies, wanted.dtype))
+    assert run_all([made], tmp_path, (*FLAGS, "-O1", *SANITIZERS)) == []
+
+
+def listed(text, array, number=int):
     """The numbers of an array in C."""
     start = text.index(f" {array}[")
     inside = text[text.index("{", start) + 1 : text.index("}", start)]
-    return [int(one) for one in inside.replace("\n", " ").split(",") if one.strip()]
+    found = (one.strip().rstrip("f") for one in inside.replace("\n", " ").split(","))
+    return [number(one) for one in found if one]
 
 
 def stored(array):

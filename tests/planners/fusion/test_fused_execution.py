@@ -37,7 +37,7 @@ class Ran(NamedTuple):
 
 
 def ran(model, plan, frame):
-    outputs, touched = run_plan(model, plan.plan, frame)
+    outputs, touched, _ = run_plan(model, plan.plan, frame)
     return Ran(next(iter(outputs.values())), touched)
 
 

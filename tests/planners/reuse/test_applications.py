@@ -1,14 +1,16 @@
 """Applications as values and as texts."""
 
 import json
+import re
 import sys
+from pathlib import Path
 
 import pytest
 
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.operators import Activation
 from csdf.errors import CsdfError, InvalidNetwork, UnreadableFile
-from planners.published.todaes import read_published_application
+from planners.published.todaes import as_published, comparison, read_published_application
 from planners.reuse.application import (
     Application,
     Member,
@@ -21,6 +23,7 @@ from planners.reuse.application import (
 )
 from planners.reuse.edge_buffers import edge_buffers
 
+MODELS = Path(__file__).parents[3] / "models"
 YAML = """
 name: glasses
 networks:
@@ -234,3 +237,29 @@ def test_a_malformed_table_of_applications_is_refused(tmp_path, text, complaint)
     path.write_text(text)
     with pytest.raises(UnreadableFile, match=complaint):
         read_published_application(path, "a")
+
+
+def test_the_worked_example_as_a_file_has_the_printed_sizes():
+    # TODAES 2022, Tables 6.1 (misprinted 51,446) and 6.2, elements.
+    found = comparison(read_application(MODELS / "applications" / "worked_example.json"))
+    assert (found.no_reduction, found.pipelined_reuse) == (4 * 51_466, 4 * 24_586)
+
+
+def test_the_applications_as_files_need_what_the_readme_of_the_models_says():
+    lines = re.findall(
+        r"\| `(application_\d\.json)` \| (\S+) .*?\| (\S+) .*?\| (\S+) ",
+        (MODELS / "README.md").read_text(),
+    )
+    assert len(lines) == 6
+    for file, *shown in lines:
+        found = comparison(as_published(read_application(MODELS / "applications" / file)))
+        sizes = (found.no_reduction, found.reuse_only, found.parts_only)
+        assert [f"{(found.weights + size) / 1e6:.2f}" for size in sizes] == shown
+
+
+def test_the_readme_of_the_models_names_files_that_are_there():
+    table = (MODELS / "README.md").read_text().split("## Graphs")[0]
+    named = re.findall(r"models/[\w/.]*\w", table)
+    assert len(named) > 10
+    for name in named:
+        assert (MODELS.parent / name).exists(), name

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.geometry import ReceptiveField
+from cnn2csdf.operators import Convolution, Elementwise, FullyConnected, Softmax, Window
 from planners.plan.regions import even_ends
 from planners.published.liao import (
     PublishedSearch,
@@ -112,6 +114,45 @@ def walked(group, parts):
 def test_a_pair_moves_and_holds_what_a_walk_over_its_places_counts(case):
     found = pair_traffic(*case)
     assert (found.input, found.weights, found.halo, found.output, found.held) == walked(*case)
+
+
+def branched(reads_again):
+    """Two 3x3 convolutions over 8x8x4 maps; the map between is added, or read by a third layer."""
+    build = NetworkBuilder("branched")
+    window = Window(kernel=(3, 3), padding=(1, 1, 1, 1))
+    build.input((4, 8, 8), name="in")
+    build.add(Convolution(filters=4, window=window), "in", name="a")
+    build.add(Convolution(filters=4, window=window), "a", name="b")
+    if reads_again == "addition":
+        build.add(Elementwise(function="add"), "a", "b", name="sum")
+        build.output("sum")
+    else:
+        build.output("b")
+        build.add(Softmax(axis=0), "a", name="other")
+        build.output(build.add(Softmax(axis=0), "other", name="deeper"))  # which comes later
+    return build.network()
+
+
+@pytest.mark.parametrize(("reads_again", "between"), [("addition", 0), ("branch", 1)])
+def test_a_map_between_is_written_once_where_others_read_it_and_added_in_the_buffer(
+    reads_again, between
+):
+    # Maps have 8 * 8 * 4 = 256 elements, weights 4 * 4 * 9 = 144: T_I + T_W + T_W + 2 T_O, and
+    # the map between once, in a buffer with room for it, a map and 4 weights.
+    found = PublishedSearch(branched(reads_again), 1).best(256 + 64 + 4, 2)
+    (pair,) = (group for group in found.groups if len(group.stages) > 1)
+    assert pair.total_bytes == 256 + 2 * 144 + 2 * 256 + between * 256
+
+
+def test_a_pair_of_fully_connected_layers_is_not_cut():
+    build = NetworkBuilder("matrices")
+    build.input((6, 4, 4), name="in")
+    build.add(FullyConnected(units=8), "in", name="a")
+    build.output(build.add(FullyConnected(units=5), "a", name="b"))
+    (pair,) = PublishedSearch(build.network(), 1).best(100, 2).groups
+    # T_I + T_W + T_W + 2 T_O
+    assert pair.total_bytes == 96 + 96 * 8 + 8 * 5 + 2 * 5
+    assert pair.fused.tiles == (1, 1)
 
 
 def test_the_search_finds_the_schedule_of_the_slides():

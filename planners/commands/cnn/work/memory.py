@@ -5,26 +5,33 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.fixed_point.flash import and_in_flash, flash_bytes
-from cnn2csdf.granularity import WHOLE
+from cnn2csdf.granularity import WHOLE, Granularity
+from cnn2csdf.lowering import Durations
+from cnn2csdf.network import Network
+from cnn2csdf.rewrites import STEPS
 from csdf.cli import answers, loading
 from csdf.cli.frame import output, terminal
 from csdf.cli.frame.long_work import stop_after
 from csdf.io.csv_text import csv_text
-from csdf.time_limit import Progress
+from csdf.status import Status
 from csdf.units import bytes_in_words
+from planners.arena.allocation import bytes_so_far
+from planners.commands.cnn.memory import PUBLISHED
 from planners.memory.command.answer import remark_on_elements
 from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import fit_beside, in_words
 from planners.memory.plain_plans import MemoryComparison, memory_comparison
 from planners.memory.several import Together
 from planners.plan.text import format_plans
+from planners.published.samos import PUBLISHED_STEPS, PublishedMemory, published_memory
 
 NANOSECONDS = 10**9
 COLUMNS = {  # of the text, by those of --csv
@@ -48,6 +55,20 @@ MIN_TOTAL = (
 ROW_WISE = (
     "row-wise: a line buffer per tensor, input streamed, output external, as csdf fit --input rows "
     "--output-memory external; pipelined: a processor per layer, buffers that never make it wait"
+)
+PUBLISHED_COLUMNS = {  # of the text, by those of --csv
+    "network": "network",
+    "parameters": "parameters",
+    "layer_total": "whole",
+    "row_total": "row-wise",
+    "reduction": "reduction",
+    "layer_throughput": "frames/s",
+    "row_throughput": "row-wise",
+    "loss": "loss",
+}
+PUBLISHED_KIND = (
+    "as Table III of SAMOS 2020 counts, parameters included: a buffer for each edge, as small as can "
+    "be; tensors share no bytes, as they do in any runtime"
 )
 
 
@@ -78,8 +99,62 @@ class AnsweredNetwork(NamedTuple):
         return (found.reduction, whole, rows, found.loss, Fraction(NANOSECONDS, found.pipelined))
 
 
+class PublishedPair(NamedTuple):
+    """A network layer by layer and row by row, in the accounting of SAMOS 2020."""
+
+    name: str
+    whole: PublishedMemory
+    rows: PublishedMemory
+    seconds: float
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether the search ended before the buffers were proved the smallest."""
+        return any(one.status is not Status.OPTIMAL for one in (self.whole, self.rows))
+
+    @property
+    def shares(self) -> tuple[Fraction, Fraction]:
+        """The parts of the memory and of the throughput that rows save and lose."""
+        less = 1 - Fraction(self.rows.total, self.whole.total)
+        return less, 1 - Fraction(self.whole.sequential, self.rows.sequential)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Bytes, in the order of the columns."""
+        return (self.whole.parameters, self.whole.total, self.rows.total)
+
+    @property
+    def rates(self) -> tuple[Fraction, ...]:
+        """Parts of one and frames a second, in the order of the columns."""
+        less, lost = self.shares
+        whole, rows = (Fraction(NANOSECONDS, one.sequential) for one in (self.whole, self.rows))
+        return (less, whole, rows, lost)
+
+    def cells(self) -> tuple[str, ...]:
+        """Return its line of the table."""
+        less, whole, rows, lost = map(float, self.rates)
+        sizes = map(bytes_in_words, self.sizes)
+        return (self.name, *sizes, f"{less:.1%}", f"{whole:.4g}", f"{rows:.4g}", f"{lost:.1%}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as a JSON value; shares as texts."""
+        less, lost = self.shares
+        return {
+            "network": self.name,
+            "parameter_bytes": self.whole.parameters,
+            "layer_by_layer": self.whole.to_json(),
+            "row_by_row": self.rows.to_json(),
+            "reduction": str(less),
+            "throughput_loss": str(lost),
+            "seconds": round(self.seconds, 6),
+        }
+
+
 def work(options: argparse.Namespace) -> int:
     """Print the comparison; return the exit code."""
+    if options.accounting == PUBLISHED:
+        return _as_published(options)
+    options.simplify = STEPS if options.simplify is None else options.simplify
     rows = [_answered(model, options) for model in [options.model, *options.more]]
     shared.remark_on_platform("csdf cnn memory", options)
     if options.json:
@@ -111,13 +186,8 @@ def work(options: argparse.Namespace) -> int:
 
 def _answered(model: str, options: argparse.Namespace) -> AnsweredNetwork:
     begin = time.perf_counter()
-    options.model = model
-    network = chosen.read(options, knows_state=True).network
-    durations = chosen.durations_of(network, options)
-    if options.whole_durations:
-        whole = chosen.durations_table(options.whole_durations)
-        rows, durations = durations, lambda cut: whole if cut == WHOLE else rows(cut)
-    stop = stop_after(options.time_limit, _in_words)
+    network, durations = _timed(model, options)
+    stop = stop_after(options.time_limit, partial(bytes_so_far, "arena"))
     comparison = memory_comparison(
         network,
         chosen.granularity_of(options),
@@ -135,8 +205,17 @@ def _answered(model: str, options: argparse.Namespace) -> AnsweredNetwork:
     return AnsweredNetwork(comparison, beside, time.perf_counter() - begin)
 
 
-def _in_words(progress: Progress) -> str:
-    return f"arena: {progress.best} bytes, at least {progress.lower_bound}"
+def _timed(
+    model: str, options: argparse.Namespace
+) -> tuple[Network, Callable[[Granularity], Durations]]:
+    """The network of a model, and the durations of its phases by granularity."""
+    options.model = model
+    network = chosen.read(options, knows_state=True).network
+    durations = chosen.durations_of(network, options)
+    if not options.whole_durations:
+        return network, durations
+    whole = chosen.durations_table(options.whole_durations)
+    return network, lambda cut: whole if cut == WHOLE else durations(cut)
 
 
 def _as_text(rows: Sequence[AnsweredNetwork]) -> str:
@@ -175,3 +254,45 @@ def _as_json(row: AnsweredNetwork) -> dict[str, Any]:
         "fit": fit_as_json(row.fit),
         "seconds": round(row.seconds, 6),
     }
+
+
+def _as_published(options: argparse.Namespace) -> int:
+    """Print what networks need in the accounting of SAMOS 2020; return the exit code."""
+    if options.simplify is None:
+        options.simplify = PUBLISHED_STEPS
+    found = [_published_pair(model, options) for model in (options.model, *options.more)]
+    shared.remark_on_platform("csdf cnn memory", options)
+    if options.json:
+        networks = [pair.to_json() for pair in found]
+        print(json.dumps({"kind": PUBLISHED_KIND, "networks": networks}, indent=2))
+    elif options.csv:
+        rates = [(f"{float(rate):.6g}" for rate in pair.rates) for pair in found]
+        lines = ((one.name, *one.sizes, *each) for one, each in zip(found, rates, strict=True))
+        print(csv_text([tuple(PUBLISHED_COLUMNS), *lines]).rstrip("\n"))
+    else:
+        table = [tuple(PUBLISHED_COLUMNS.values()), *(pair.cells() for pair in found)]
+        gaps = [f"{pair.name}: buffers not proved the smallest" for pair in found if pair.has_gap]
+        print(answers.one_text([*terminal.aligned(table), *gaps, PUBLISHED_KIND]))
+    if options.plot:
+        draw = loading.drawing("planners.commands.cnn.picture")
+        bars = [
+            draw.MemoryBar(pair.name, title, one.parameters, one.total - one.parameters)
+            for pair in found
+            for title, one in (("layer by layer", pair.whole), ("row by row", pair.rows))
+        ]
+        picture = draw.memory_picture(bars, loading.suffix_of(options.plot))
+        output.write("csdf cnn memory", options.plot, picture)
+    return answers.ANSWERED
+
+
+def _published_pair(model: str, options: argparse.Namespace) -> PublishedPair:
+    begin = time.perf_counter()
+    network, durations = _timed(model, options)
+    stop = stop_after(options.time_limit)
+    whole, rows = (
+        published_memory(
+            network, cut, durations(cut), element_bytes=options.element_bytes, budget=stop
+        )
+        for cut in (WHOLE, chosen.granularity_of(options))
+    )
+    return PublishedPair(network.name, whole, rows, time.perf_counter() - begin)

@@ -26,13 +26,14 @@ from planners.primitives.profiling import (
     Candidate,
     Effort,
     allocated_bytes,
+    from_worker,
     measure,
     profile_network,
     random_frame,
-    run_in_worker,
     run_measured,
     take_turns,
 )
+from planners.primitives.selection.problem import selection_problem
 
 ONCE = Effort(repetitions=1, least=1, evicted_bytes=64)
 HEAD = "layer,primitive,input_layout,output_layout,nanoseconds,workspace_bytes,parameter_bytes"
@@ -220,7 +221,7 @@ def test_a_measured_run_has_outputs_of_the_model_and_a_time_for_each_part():
 
 def test_equal_layers_are_measured_once_and_share_their_times():
     seen: list[Progress] = []
-    profile = measure(small_network(), ONCE, Stop(report=seen.append))
+    *_, profile = measure(small_network(), ONCE, None, Stop(report=seen.append))
     by_layer = {
         name: [replace(one, layer="") for one in profile.layers if one.layer == name]
         for name in ("conv1", "conv2", "conv3")
@@ -238,19 +239,53 @@ def test_what_the_watch_raises_ends_the_measurement():
         profile_network(small_network(), effort=ONCE, budget=Stop(report=watch))
 
 
+def ending_at(layer):
+    """A stop that ends work at a layer."""
+
+    def watch(progress):
+        if progress.at.startswith(layer):
+            raise GaveUp("no more time")
+
+    return Stop(report=watch)
+
+
+def test_an_interrupted_measurement_is_kept_and_goes_on(tmp_path):
+    network, path = small_network(), tmp_path / "profile.csv"
+    with pytest.raises(GaveUp, match="no more time"):
+        profile_network(
+            network,
+            effort=ONCE,
+            keep=lambda profile: write_profile(path, profile),
+            budget=ending_at("pool"),
+        )
+    begun = read_profile(path)
+    assert not begun.is_whole
+    assert {one.layer for one in begun.layers} == {"input", "conv1", "conv2", "conv3"}
+    with pytest.raises(InvalidPlan, match="unfinished; csdf plan primitives --save-profile"):
+        selection_problem(network, begun)
+    seen: list[str] = []
+    budget = Stop(report=lambda progress: seen.append(progress.at))
+    found = profile_network(network, effort=ONCE, begun=begun, budget=budget)
+    assert found.is_whole
+    timed = {at.split(", ")[0] for at in seen if "layout transformation" not in at}
+    assert timed == {"pool", "classifier", "output"}
+    assert found.layers[: len(begun.layers)] == begun.layers
+    selection_problem(network, found)
+
+
 def test_an_error_of_the_worker_is_raised_here():
     with pytest.raises(UnreadableFile, match="nowhere"):
-        run_in_worker(Stop(), read_profile_of, "nowhere.csv")
+        list(from_worker(Stop(), read_profile_of, "nowhere.csv"))
 
 
 def read_profile_of(path, _):
-    return read_profile(path)
+    yield read_profile(path)
 
 
 @pytest.mark.slow
 def test_a_worker_that_ends_early_is_reported():
     with pytest.raises(ExecutionError, match="the worker that measures ended with code 3"):
-        run_in_worker(Stop(), leave, 3)
+        list(from_worker(Stop(), leave, 3))
 
 
 def leave(code, _):

@@ -1,0 +1,106 @@
+"""Index maps: where the elements of a tensor of any dims lie in a map, digit by digit.
+
+A reshape cuts the dims of a tensor into others, and a transposition orders them anew; neither moves an
+element. The number along each dim is written in digits, and each digit is one of a channel, row or
+column of the map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
+
+from cnn2csdf.arrays import Array
+from cnn2csdf.shape import Dims, Shape
+
+AXES = "CYX"  # channels, rows, columns, as in the dims of a map
+IN_MEMORY = "YXC"
+
+
+class Digits(NamedTuple):
+    """Some of a number of an axis of a map: its digit of that size, which counts in such steps."""
+
+    axis: str
+    step: int
+    size: int
+
+
+Dim = tuple[Digits, ...]  # from the slowest to the fastest
+Form = tuple[Dim, ...]  # of all dims of a tensor
+
+
+class NoForm(Exception):
+    """A tensor or layer has no form among maps; it stays as in the file."""
+
+
+def whole_form(dims: Dims) -> Form:
+    """Return the form of a map under its own dims."""
+    return tuple(of_axis(axis, size) for axis, size in zip(AXES, dims, strict=True))
+
+
+def of_axis(axis: str, size: int) -> Dim:
+    """Return the dim that is an axis of a map; one of size 1 has no digit."""
+    return (Digits(axis, 1, size),) if size > 1 else ()
+
+
+def joined(digits: Sequence[Digits]) -> Dim:
+    """Return digits in which neighbours that count on are one."""
+    found: list[Digits] = []
+    for one in digits:
+        if found and found[-1].axis == one.axis and found[-1].step == one.step * one.size:
+            found[-1] = Digits(one.axis, one.step, one.size * found[-1].size)
+        elif one.size > 1:
+            found.append(one)
+    return tuple(found)
+
+
+def size_of(dim: Sequence[Digits]) -> int:
+    """Return the size of a dim."""
+    return prod(one.size for one in dim)
+
+
+def cut_up(digits: Sequence[Digits], dims: Dims) -> Form:
+    """Return the same elements in order under other dims. Raises NoForm where digits are torn."""
+    left, found = list(digits), []
+    for size in dims:
+        dim: list[Digits] = []
+        while size > 1:
+            one = left.pop(0)
+            if size % one.size == 0:
+                dim.append(one)
+                size //= one.size
+            elif one.size % size == 0:
+                rest = one.size // size
+                dim.append(Digits(one.axis, one.step * rest, size))
+                left.insert(0, Digits(one.axis, one.step, rest))
+                size = 1
+            else:
+                raise NoForm
+        found.append(joined(dim))
+    return tuple(found)
+
+
+def axis_digits(axis: str, digits: Sequence[Digits], shape: Shape) -> list[Digits]:
+    """Return the digits of an axis, the slowest first. Raises NoForm unless they are all of it."""
+    found = sorted((one for one in digits if one.axis == axis), key=lambda one: -one.step)
+    size = shape.dims[AXES.index(axis)]
+    if joined(found) != of_axis(axis, size):
+        raise NoForm
+    return found
+
+
+def in_memory(shape: Shape) -> Dim:
+    """Return the digits of a map in the order of memory."""
+    return joined(
+        [one for axis in IN_MEMORY for one in of_axis(axis, shape.dims[AXES.index(axis)])]
+    )
+
+
+def laid_out(array: Array, form: Form, shape: Shape) -> Array:
+    """Return the elements of a tensor of the file in the dims of the map."""
+    digits = [one for dim in form for one in dim]
+    torn = [one for axis in AXES for one in axis_digits(axis, digits, shape)]
+    order = [digits.index(one) for one in torn]
+    found: Array = array.reshape([one.size for one in digits]).transpose(order).reshape(shape.dims)
+    return found

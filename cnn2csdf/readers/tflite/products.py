@@ -1,0 +1,116 @@
+"""Products of matrices of a TensorFlow Lite graph as layers: with trained numbers, or of two inputs."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from cnn2csdf import operators as op
+from cnn2csdf.readers.tflite.assembly import (
+    TO_MAP,
+    TO_MATRIX,
+    Assembly,
+    Trained,
+    frame_dims,
+    refusal,
+)
+from cnn2csdf.readers.tflite.model_file import Node
+from cnn2csdf.readers.tflite.options import (
+    fused_behind,
+    options_of,
+    require_one_type,
+    require_scales,
+)
+from cnn2csdf.readers.tflite.windows import biases
+
+
+def fully_connected(node: Node, assembly: Assembly) -> None:
+    """Add a fully connected layer; for several vectors at once, a product and its bias.
+
+    The columns of the matrix are in (row, column, channel) order.
+    """
+    matrix, shape = assembly.constant(node, 1), assembly.shape(node, 0)
+    require_one_type(node, assembly)
+    if matrix.ndim != 2 or not matrix.size or shape.elements % matrix.shape[1]:
+        raise refusal(node, f"a matrix of {matrix.shape} for an input of {shape}")
+    units, columns = matrix.shape
+    if shape.elements != columns:
+        _add_of_vectors(node, assembly, matrix)
+        return
+    if assembly.is_map(node.inputs[0]):
+        places = (units, shape.height, shape.width, shape.channels)
+        matrix = np.moveaxis(matrix.reshape(places), 3, 1).reshape(units, -1)
+    bias = biases(node, assembly, units)
+    operator = op.FullyConnected(units=units, has_bias=bool(bias))
+    weights = assembly.trained(node, 1, "matrix", matrix)
+    require_scales(node, weights, units)
+    trained = [weights, *bias]
+    source = assembly.source(node, 0)
+    assembly.add(node, operator, sources=[source], trained=trained, fused=fused_behind(node, 0))
+
+
+def _add_of_vectors(node: Node, assembly: Assembly, matrix: np.ndarray) -> None:
+    """Add a product of each vector, one after another as they lie in the file, with a matrix."""
+    units, columns = matrix.shape
+    source = _as_in_file(node, assembly, 0)
+    if assembly.builder.shape(source).dims[-1] != columns:
+        vectors = assembly.builder.shape(source).elements // columns
+        source = assembly.prepared(node, source, op.Reshape(dims=(vectors, columns)))
+    weights = assembly.trained(node, 1, "matrix", matrix.T)
+    require_scales(node, weights, units)
+    bias = biases(node, assembly, units)
+    operator = op.MatrixProduct(units=units, has_bias=bool(bias))
+    _add(node, assembly, operator, [source], [weights, *bias])
+
+
+def batch_product(node: Node, assembly: Assembly) -> None:
+    """Add a product of the matrices in the last two axes, each of which may be transposed first."""
+    sources, trained, units = [], [], None
+    for index in (0, 1):
+        is_turned = bool(options_of(node).integer(index, "b"))
+        if index == 1 and not assembly.is_dynamic(node, index):
+            matrix = assembly.constant(node, index)
+            if matrix.size != prod(matrix.shape[-2:]):
+                raise refusal(node, f"a constant operand of {matrix.shape}; expected one matrix")
+            rows, columns = matrix.shape[-2:]
+            matrix, units = matrix.reshape(rows, columns), rows if is_turned else columns
+            matrix = matrix.T if is_turned else matrix
+            trained = [assembly.trained(node, index, "matrix", matrix)]
+            require_one_type(node, assembly)
+            require_scales(node, trained[0], 1)
+            continue
+        source = _as_in_file(node, assembly, index)
+        rank = len(assembly.builder.shape(source).dims)
+        if is_turned and rank > 1:
+            order = (*range(rank - 2), rank - 1, rank - 2)
+            source = assembly.prepared(node, source, op.Transpose(permutation=order))
+        sources.append(source)
+    _add(node, assembly, op.MatrixProduct(units=units), sources, trained)
+
+
+def _as_in_file(node: Node, assembly: Assembly, index: int) -> str:
+    """The layer that holds an input with the axes of the file."""
+    source = assembly.as_written(node, index)
+    if not assembly.is_map(node.inputs[index]):
+        return source
+    return assembly.prepared(node, source, op.Transpose(permutation=TO_MATRIX))
+
+
+def _add(
+    node: Node,
+    assembly: Assembly,
+    operator: op.MatrixProduct,
+    sources: list[str],
+    trained: list[Trained],
+) -> None:
+    """Add a product whose result has the axes of the file."""
+    found = operator.output_dims([assembly.builder.shape(source) for source in sources])
+    wanted = frame_dims(assembly.output(node).dims, is_map=False)
+    steps: list[op.Operator] = [operator]
+    if found != wanted and prod(found) == prod(wanted):
+        steps.append(op.Reshape(dims=wanted))
+    if assembly.is_map(node.outputs[0]):
+        steps.append(op.Transpose(permutation=TO_MAP))
+    fused = fused_behind(node, 0) if node.kind == "FULLY_CONNECTED" else 0
+    assembly.add(node, *steps, sources=sources, trained=trained, fused=fused, turns=False)

@@ -1,0 +1,733 @@
+"""Tokens as rows: attention on maps whose rows are tokens and whose channels are a token's numbers.
+
+Files write attention with matrices (tokens x width), cut into heads by reshapes and transpositions.
+Here a matrix is a map of one column, which lies in memory as the matrix does; a reshape or
+transposition moves nothing any more, but says where the elements of its result lie in a map: an index
+map. Products with weights become convolutions of one place, products of two tensors work head by head
+(column by column), and every layer needs one row for a row, or all keys and values. What has no such
+form keeps the dims of the file; a view or moves lie in front of it.
+
+Scores, softmax and weighed values are computed as in the file: nothing changes the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cnn2csdf import operators as op
+from cnn2csdf.dtypes import Stored
+from cnn2csdf.fixed_point.single_precision import columns_at_once
+from cnn2csdf.geometry import Window
+from cnn2csdf.index_maps import (
+    AXES,
+    IN_MEMORY,
+    Digits,
+    Dim,
+    Form,
+    NoForm,
+    axis_digits,
+    cut_up,
+    in_memory,
+    joined,
+    laid_out,
+    of_axis,
+    size_of,
+    whole_form,
+)
+from cnn2csdf.network import Layer
+from cnn2csdf.shape import Dims, Shape
+from cnn2csdf.weights import Array, Model
+from csdf.names import longer_name
+
+
+class Held(NamedTuple):
+    """A tensor of the file on a map: the layer that has its elements, and where each lies."""
+
+    layer: str
+    form: Form
+
+
+def tokens_as_rows(model: Model) -> Model:
+    """Return the model with attention on maps of tokens; the same model where there is none.
+
+    Names of layers stay; frames and results keep the dims of the file.
+    """
+    network = model.network
+    is_product = any(
+        isinstance(one.operator, op.MatrixProduct) and one.operator.units is None
+        for one in network.layers
+    )
+    if not is_product or network.keeps_state:
+        return model
+    found = _Rewriting(model)
+    for layer in network.layers:
+        found.add(layer)
+    return found.model() if found.has_attention else model
+
+
+class _Rewriting:
+    """The layers of a network on their way to maps."""
+
+    def __init__(self, model: Model) -> None:
+        self._given = model
+        self._network = model.network
+        self._names = {layer.name for layer in model.network.layers}
+        self._layers: dict[str, Layer] = {}
+        self._weights: dict[str, dict[str, Array]] | None = None if model.weights is None else {}
+        self._held: dict[str, Held] = {}
+        self.has_attention = False
+
+    def model(self) -> Model:
+        """Return the model of all layers that an output needs."""
+        needed = {
+            name
+            for name, one in self._layers.items()
+            if isinstance(one.operator, op.Input | op.Output)
+        }
+        for layer in reversed(self._layers.values()):
+            if layer.name in needed:
+                needed.update(layer.inputs)
+        layers = tuple(one for one in self._layers.values() if one.name in needed)
+        weights = self._weights
+        if weights is not None:
+            weights = {name: arrays for name, arrays in weights.items() if name in needed}
+        return Model(network=replace(self._network, layers=layers), weights=weights)
+
+    def add(self, layer: Layer) -> None:
+        """Add a layer of the file, on maps where it has a form there."""
+        rule = _RULES.get(type(layer.operator), _Rewriting.add_as_it_is)
+        if any(not isinstance(one, op.Activation) for one in layer.epilogue):
+            rule = _Rewriting.add_as_it_is
+        try:
+            rule(self, layer)
+            if isinstance(layer.operator, op.Reshape | op.View | op.Transpose):
+                self._add_behind_a_move(layer)
+        except NoForm:
+            self.add_as_it_is(layer)
+
+    def _add_behind_a_move(self, layer: Layer) -> None:
+        """Add what a layer does beside a move that only says where its elements lie."""
+        held = self._held[layer.name]
+        if self._layers[held.layer].quantization != layer.quantization:
+            self._put(layer, op.Conversion(), [held.layer], held.form)
+        elif layer.epilogue:
+            behind = replace(layer, epilogue=layer.epilogue[1:])
+            self._put(behind, layer.epilogue[0], [held.layer], held.form)
+
+    def _arrays(self, layer: Layer) -> Mapping[str, Array] | None:
+        if self._given.weights is None:
+            return None
+        return self._given.weights.get(layer.name, {})
+
+    def _put(
+        self,
+        layer: Layer,
+        operator: op.Operator,
+        inputs: Sequence[str],
+        form: Form | None = None,
+        *,
+        name: str | None = None,
+        weights: Mapping[str, Array] | None = None,
+        stored: tuple[Stored, ...] | None = None,
+        is_move: bool = False,
+    ) -> str:
+        """Add a layer in the place of one of the file; return its name.
+
+        form: of the tensor of the file in its result. is_move: it moves what the layer has made.
+        """
+        shapes = [self._layers[one].shape for one in inputs]
+        made = replace(
+            layer,
+            name=name or layer.name,
+            operator=operator,
+            inputs=tuple(inputs),
+            shape=operator.output_shape(shapes),
+            epilogue=() if is_move else layer.epilogue,
+            stored=() if is_move else layer.stored if stored is None else stored,
+        )
+        self._layers[made.name] = made
+        given = self._arrays(layer) if weights is None else weights
+        if self._weights is not None and given and not is_move:
+            self._weights[made.name] = dict(given)
+        if form is not None:
+            self._held[layer.name] = Held(made.name, form)
+        return made.name
+
+    def _moved(self, source: str, operator: op.Operator, what: str) -> str:
+        """Add a move behind a layer that is there already."""
+        layer = self._layers[source]
+        name = longer_name(f"{source} {what}", {*self._names, *self._layers}, by=" ")
+        return self._put(layer, operator, [source], name=name, is_move=True)
+
+    def add_as_it_is(self, layer: Layer) -> None:
+        """Add a layer in the dims of the file."""
+        self._put(layer, layer.operator, [self._in_dims(one) for one in layer.inputs])
+        dims = layer.shape.dims
+        if layer.shape.is_map:
+            self._held[layer.name] = Held(layer.name, whole_form(dims))
+
+    def _in_dims(self, name: str) -> str:
+        """The layer that has a tensor of the file in its dims."""
+        held, dims = self._held.get(name), self._network.layer(name).shape.dims
+        if held is None:
+            return name
+        shape = self._layers[held.layer].shape
+        if len(dims) == 3 and held.form == whole_form(dims) and shape.dims == dims:
+            return held.layer
+        view = self._view(held, dims)
+        if view is not None:
+            return view
+        if len(dims) == 3 and held.form[0] == of_axis("C", shape.channels):
+            places = [one for dim in held.form[1:] for one in dim]
+            return self._reordered(held, places, (dims[1], dims[2]))
+        found = self._moved(held.layer, op.Reshape(dims=_sizes(_torn(held, shape))), "cut")
+        torn = _torn(held, shape)
+        order = tuple(torn.index(one) for dim in held.form for one in dim)
+        found = self._moved(found, op.Transpose(permutation=order), "turned")
+        return self._moved(found, op.Reshape(dims=dims), "joined")
+
+    def _view(self, held: Held, dims: Dims) -> str | None:
+        """The layer with a tensor in its dims where it already lies so in memory; None elsewhere."""
+        order = (held.form[1], held.form[2], held.form[0]) if len(dims) == 3 else held.form
+        shape = self._layers[held.layer].shape
+        if joined([one for dim in order for one in dim]) != in_memory(shape):
+            return None
+        return self._moved(held.layer, op.View(dims=dims), "x".join(map(str, dims)))
+
+    def held(self, name: str) -> Held:
+        """Return where a tensor lies on a map; a matrix becomes one. Raises NoForm for others."""
+        if name not in self._held:
+            dims = self._network.layer(name).shape.dims
+            if len(dims) != 2:
+                raise NoForm
+            view = self._moved(name, op.View(dims=(dims[1], dims[0], 1)), "as rows")
+            self._held[name] = Held(view, (of_axis("Y", dims[0]), of_axis("C", dims[1])))
+        return self._held[name]
+
+    def shape_of(self, held: Held) -> Shape:
+        """The shape of the map."""
+        return self._layers[held.layer].shape
+
+    def tokens(self, name: str) -> Held:
+        """Return a tensor whose last dim is the channels of a place, the others rows and columns.
+
+        In the order of memory; elsewhere places are put in order first.
+        """
+        held = self.held(name)
+        *lead, last = held.form
+        shape = self.shape_of(held)
+        ends = {
+            of_axis("C", shape.channels),
+            joined([*of_axis("X", shape.width), *of_axis("C", shape.channels)]),
+        }
+        if last not in ends:
+            raise NoForm
+        places = [one for dim in lead for one in dim]
+        kept = [
+            one
+            for axis in ("YX" if last == of_axis("C", shape.channels) else "Y")
+            for one in of_axis(axis, shape.height if axis == "Y" else shape.width)
+        ]
+        if joined(places) == joined(kept):
+            return held
+        return self._in_order(name, held, places)
+
+    def _in_order(self, name: str, held: Held, places: Sequence[Digits]) -> Held:
+        """The tensor on a map that has its tokens as rows, in their order."""
+        found = self._reordered(held, places, (size_of(places), 1))
+        *lead, last = held.form
+        rows = cut_up((Digits("Y", 1, size_of(places)),), tuple(size_of(dim) for dim in lead))
+        self._held[name] = Held(found, (*rows, last))
+        return self._held[name]
+
+    def _reordered(self, held: Held, places: Sequence[Digits], size: tuple[int, int]) -> str:
+        """The layer with the places of a map in another order, on a map of that height and width."""
+        shape = self.shape_of(held)
+        if any(one.axis == "C" for one in places):
+            raise NoForm
+        torn = [one for axis in "YX" for one in axis_digits(axis, places, shape)]
+        operator = op.PlaceOrder(
+            sizes=tuple(one.size for one in torn),
+            permutation=tuple(torn.index(one) for one in places),
+            height=size[0],
+            width=size[1],
+        )
+        return self._moved(held.layer, operator, "in order")
+
+    def one_column(self, held: Held) -> Held:
+        """Return tokens on a map of one column, whose channels are all numbers of a token."""
+        shape = self.shape_of(held)
+        if shape.width == 1:
+            return held
+        *lead, last = held.form
+        channels = size_of(last)
+        rows = shape.elements // channels
+        view = self._moved(held.layer, op.View(dims=(channels, rows, 1)), "as rows")
+        dims = tuple(size_of(dim) for dim in lead)
+        return Held(view, (*cut_up((Digits("Y", 1, rows),), dims), of_axis("C", channels)))
+
+
+def _torn(held: Held, shape: Shape) -> list[Digits]:
+    """The digits of the form in the order of the map's dims."""
+    digits = [one for dim in held.form for one in dim]
+    return [one for axis in AXES for one in axis_digits(axis, digits, shape)]
+
+
+def _sizes(digits: Sequence[Digits]) -> Dims:
+    return tuple(one.size for one in digits) or (1,)
+
+
+def _input(at: _Rewriting, layer: Layer) -> None:
+    dims = layer.shape.dims
+    if len(dims) != 2 or dims[0] == 1:
+        raise NoForm
+    operator = op.Input(dims=(dims[1], dims[0], 1), file_dims=dims)
+    at._put(layer, operator, (), (of_axis("Y", dims[0]), of_axis("C", dims[1])))
+
+
+def _output(at: _Rewriting, layer: Layer) -> None:
+    held, dims = at.held(layer.inputs[0]), layer.shape.dims
+    order = (held.form[1], held.form[2], held.form[0]) if len(dims) == 3 else held.form
+    shape = at.shape_of(held)
+    if shape.dims == dims and held.form == whole_form(dims):
+        at._put(layer, op.Output(), [held.layer])
+    elif joined([one for dim in order for one in dim]) == in_memory(shape):
+        at._put(layer, op.Output(dims=dims), [held.layer])
+    else:
+        raise NoForm
+
+
+def _reshape(at: _Rewriting, layer: Layer) -> None:
+    held = at.held(layer.inputs[0])
+    digits = [one for dim in held.form for one in dim]
+    at._held[layer.name] = Held(held.layer, cut_up(digits, layer.shape.dims))
+
+
+def _as_it_lies(at: _Rewriting, layer: Layer) -> None:
+    """A reshape of elements as they lie: of a map place by place."""
+    held, dims = at.held(layer.inputs[0]), layer.shape.dims
+    form = held.form
+    if len(form) == 3:
+        form = (form[1], form[2], form[0])
+    digits = [one for dim in form for one in dim]
+    if len(dims) == 3:
+        rows, columns, channels = cut_up(digits, (dims[1], dims[2], dims[0]))
+        at._held[layer.name] = Held(held.layer, (channels, rows, columns))
+    else:
+        at._held[layer.name] = Held(held.layer, cut_up(digits, dims))
+
+
+def _transpose(at: _Rewriting, layer: Layer) -> None:
+    assert isinstance(layer.operator, op.Transpose)
+    held = at.held(layer.inputs[0])
+    at._held[layer.name] = Held(
+        held.layer, tuple(held.form[axis] for axis in layer.operator.permutation)
+    )
+
+
+def _slice(at: _Rewriting, layer: Layer) -> None:
+    assert isinstance(layer.operator, op.Slice)
+    one = layer.operator
+    size = at._network.input_shapes(layer)[0].dims[one.axis]
+    _picked(at, layer, one.axis, range(size)[one.start : one.stop : one.step])
+
+
+def _gather(at: _Rewriting, layer: Layer) -> None:
+    assert isinstance(layer.operator, op.Gather)
+    _picked(at, layer, layer.operator.axis, layer.operator.places)
+
+
+def _picked(at: _Rewriting, layer: Layer, axis: int, places: Sequence[int]) -> None:
+    """Some places along a dim: rows, or channels, which a convolution makes by their filters alone."""
+    held, dims = at.held(layer.inputs[0]), at._network.input_shapes(layer)[0].dims
+    shape, dim = at.shape_of(held), held.form[axis]
+    if layer.epilogue or (len(dims) == 3 and held.form == whole_form(dims)) or len(dim) != 1:
+        raise NoForm
+    (digits,) = dim
+    if digits.axis == "Y" and dim == of_axis("Y", shape.height):
+        step = places[1] - places[0] if len(places) > 1 else 1
+        if step < 1 or list(places) != list(range(places[0], places[-1] + 1, step)):
+            raise NoForm
+        operator = op.Slice(axis=1, start=places[0], stop=places[-1] + 1, step=step)
+        form = tuple(of_axis("Y", len(places)) if one == dim else one for one in held.form)
+        at._put(layer, operator, [held.layer], form)
+        return
+    if digits.axis != "C":
+        raise NoForm
+    numbers = np.arange(shape.channels)
+    chosen = numbers[np.isin(numbers // digits.step % digits.size, list(places))]
+    if list(places) != sorted(places):
+        raise NoForm
+    inner, count = digits.step, len(places)
+    form = tuple(
+        tuple(_renumbered(one, digits, count) for one in each if one != digits)
+        if each != dim
+        else ((Digits("C", inner, count),) if count > 1 else ())
+        for each in held.form
+    )
+    name = _with_channels(at, held.layer, chosen, layer)
+    at._held[layer.name] = Held(name, form)
+
+
+def _renumbered(one: Digits, cut: Digits, count: int) -> Digits:
+    """Digits of a map of which places along some digits are left."""
+    if one.axis != "C" or one.step < cut.step * cut.size:
+        return one
+    return Digits("C", one.step // cut.size * count, one.size)
+
+
+def _with_channels(at: _Rewriting, source: str, chosen: Array, layer: Layer) -> str:
+    """The layer that makes some channels of another: by its filters, or a slice of its result."""
+    one = at._layers[source]
+    places = tuple(int(number) for number in chosen)
+    name = (
+        layer.name
+        if layer.name not in at._layers
+        else longer_name(f"{layer.name} {one.name}", {*at._names, *at._layers}, by=" ")
+    )
+    is_made = isinstance(one.operator, op.Convolution) and one.operator.groups == 1
+    is_shifted = (
+        isinstance(one.operator, op.Elementwise)
+        and one.operator.constant is not None
+        and len(one.inputs) == 1
+    )
+    if not one.epilogue and (is_made or is_shifted):
+        inputs, operator = list(one.inputs), one.operator
+        if isinstance(operator, op.Convolution):
+            operator = replace(operator, filters=len(places))
+        else:
+            assert isinstance(operator, op.Elementwise)
+            assert operator.constant is not None
+            constant = operator.constant
+            width = len(places) if constant[0] > 1 else 1
+            operator = replace(operator, constant=(width, *constant[1:]))
+            inputs = [_with_channels(at, inputs[0], chosen, at._layers[inputs[0]])]
+        weights = (
+            None
+            if at._weights is None
+            else {
+                role: array[list(places)] if array.shape[0] > 1 else array
+                for role, array in at._weights.get(source, {}).items()
+            }
+        )
+        made = replace(one, name=name)
+        stored = tuple(_chosen_of(each, places) for each in one.stored)
+        return at._put(made, operator, inputs, name=name, weights=weights or {}, stored=stored)
+    if places != tuple(range(places[0], places[-1] + 1)):
+        operator_ = op.Gather(axis=0, places=places)
+        return at._put(
+            replace(one, epilogue=(), stored=()), operator_, [source], name=name, is_move=True
+        )
+    cut = op.Slice(axis=0, start=places[0], stop=places[-1] + 1)
+    return at._put(replace(one, epilogue=(), stored=()), cut, [source], name=name, is_move=True)
+
+
+def _chosen_of(stored: Stored, places: Sequence[int]) -> Stored:
+    """How some filters of an array are stored."""
+    types = stored.quantization
+    if types is not None and len(types.scales) > 1:
+        types = replace(types, scales=tuple(types.scales[one] for one in places))
+    known = stored.name and f"{stored.name} {places[0]}:{places[-1]}:{len(places)}"
+    return replace(stored, quantization=types, name=known)
+
+
+def _with_matrix(at: _Rewriting, layer: Layer) -> None:
+    """A product with weights: a convolution of one place, or of all columns of a row."""
+    operator: Any = layer.operator
+    if operator.units is None:
+        _product(at, layer)
+        return
+    held = at.tokens(layer.inputs[0])
+    shape, units = at.shape_of(held), operator.units
+    *lead, last = held.form
+    width = 1 if last == of_axis("C", shape.channels) else shape.width
+    made = op.Convolution(
+        filters=units,
+        window=Window(kernel=(1, width)),
+        has_bias=operator.has_bias,
+        block=columns_at_once(shape.channels * width, units),
+    )
+    arrays, weights = at._arrays(layer), None
+    if arrays is not None:
+        matrix = arrays["matrix"].reshape(width, shape.channels, units)
+        weights = {**arrays, "kernel": np.ascontiguousarray(matrix.transpose(2, 1, 0)[:, :, None])}
+        del weights["matrix"]
+    stored = tuple(
+        replace(one, role="kernel", name=one.name and f"{one.name} by filters")
+        if one.role == "matrix"
+        else one
+        for one in layer.stored
+    )
+    form = (*lead, of_axis("C", units))
+    at._put(layer, made, [held.layer], form, weights=weights, stored=stored)
+
+
+class _Operand(NamedTuple):
+    """An operand of a product of two tensors. groups: of its rows; heads: 1 where it has none."""
+
+    groups: int
+    heads: int
+    batch: Form
+
+
+def _product(at: _Rewriting, layer: Layer) -> None:
+    """Scores, or values weighed by them: both operands have tokens as rows."""
+    left, right = (at.held(name) for name in layer.inputs)
+    rank = len(layer.shape.dims)
+    if len(left.form) != rank or len(right.form) != rank:
+        raise NoForm
+    left, right = (
+        _with_rows(at, name, held) for name, held in zip(layer.inputs, (left, right), strict=True)
+    )
+    of_left, of_right = at.shape_of(left), at.shape_of(right)
+    batch, rows, inner = left.form[:-2], left.form[-2], left.form[-1]
+    other_batch, one, other = right.form[:-2], right.form[-2], right.form[-1]
+    groups, heads = _batch_of(batch, of_left)
+    if (groups, heads) != _batch_of(other_batch, of_right):
+        raise NoForm
+    keys, width = of_right.height // groups, of_right.channels * of_right.width // heads
+    tokens = of_left.height // groups
+    if rows != of_axis("Y", tokens):
+        raise NoForm
+    if inner == of_axis("C", of_left.channels * of_left.width // heads) and (one, other) == (
+        of_axis("C", width),
+        of_axis("Y", keys),
+    ):
+        operator, size = op.AttentionProduct(gives="scores", heads=heads, groups=groups), keys
+    elif (
+        inner == of_axis("C", of_left.channels)
+        and of_left.width == heads
+        and (one, other) == (of_axis("Y", keys), of_axis("C", width))
+    ):
+        operator, size = op.AttentionProduct(gives="values", heads=heads, groups=groups), width
+    else:
+        raise NoForm
+    moved = tuple(
+        tuple(Digits("X", 1, heads) if each.axis != "Y" else each for each in dim) for dim in batch
+    )
+    form = (*moved, rows, of_axis("C", size))
+    at._put(layer, operator, [left.layer, right.layer], form)
+    at.has_attention = True
+
+
+def _batch_of(batch: Form, shape: Shape) -> tuple[int, int]:
+    """Groups of rows and heads, of dims in front of a matrix. Raises NoForm for other dims."""
+    groups = heads = 1
+    for one in (each for dim in batch for each in dim):
+        if one.axis == "Y" and heads == 1 and one.step * one.size * groups == shape.height:
+            groups *= one.size
+        elif one == Digits("X", 1, shape.width) or (
+            shape.width == 1 and one.axis == "C" and one.step * one.size == shape.channels
+        ):
+            heads *= one.size
+        else:
+            raise NoForm
+    return groups, heads
+
+
+def _with_rows(at: _Rewriting, name: str, held: Held) -> Held:
+    """An operand whose tokens are rows of a map: where it has columns of tokens, a view or reorder."""
+    shape = at.shape_of(held)
+    digits = [one for dim in held.form for one in dim]
+    columns = [one for one in digits if one.axis == "X"]
+    if not columns or (
+        columns == [Digits("X", 1, shape.width)]
+        and len({one.axis for one in digits}) == 3
+        and (Digits("X", 1, shape.width),) in held.form[:-2]
+    ):
+        return held
+    places = [one for dim in held.form for one in dim if one.axis != "C"]
+    order = at._reordered(held, places, (size_of(places), 1))
+    rows = iter(cut_up((Digits("Y", 1, size_of(places)),), tuple(one.size for one in places)))
+    new = dict(zip(places, rows, strict=True))
+    form = tuple(
+        joined([each for one in dim for each in new.get(one, (one,))]) for dim in held.form
+    )
+    at._held[name] = Held(order, form)
+    return at._held[name]
+
+
+def _pointwise(at: _Rewriting, layer: Layer) -> None:
+    """A function of single elements, wherever they lie."""
+    held = at.held(layer.inputs[0])
+    operator = layer.operator
+    if isinstance(operator, op.Activation) and operator.function == "prelu":
+        raise NoForm
+    at._put(layer, operator, [held.layer], held.form)
+
+
+def _elementwise(at: _Rewriting, layer: Layer) -> None:
+    assert isinstance(layer.operator, op.Elementwise)
+    if not all(name in at._held for name in layer.inputs):
+        raise NoForm
+    helds = [at.held(name) for name in layer.inputs]
+    form = _widest_form([one.form for one in helds], layer.shape.dims)
+    shape = Shape(dims=tuple(size_of(_of(axis, form)) for axis in AXES))
+    sources = [_like(at, held, form, shape) for held in helds]
+    operator, weights = layer.operator, None
+    if operator.constant is not None:
+        dims = _varying(operator.constant, form, shape)
+        arrays = at._arrays(layer)
+        if arrays is not None:
+            whole = np.broadcast_to(arrays["constant"], layer.shape.dims)
+            kept = tuple(slice(size) for size in dims)
+            on_map = laid_out(whole, form, shape)[kept]
+            weights = {**arrays, "constant": np.ascontiguousarray(on_map)}
+        operator = replace(operator, constant=dims)
+    stored = tuple(
+        replace(one, name=None) if one.role == "constant" else one for one in layer.stored
+    )
+    at._put(layer, operator, sources, form, weights=weights, stored=stored)
+
+
+def _of(axis: str, form: Form) -> list[Digits]:
+    return [one for dim in form for one in dim if one.axis == axis]
+
+
+def _widest_form(forms: Sequence[Form], dims: Dims) -> Form:
+    """The form of a result whose operands are repeated along some dims, the last of them channels."""
+    found: list[Dim] = []
+    for place, size in enumerate(dims, -len(dims)):
+        some = (form[place] for form in forms if len(form) >= -place)
+        dim = next((one for one in some if one), ())
+        if size > 1 and not dim and place == -1:
+            dim = of_axis("C", size)
+        if size_of(dim) != size:
+            raise NoForm
+        found.append(dim)
+    return tuple(found)
+
+
+def _like(at: _Rewriting, held: Held, form: Form, shape: Shape) -> str:
+    """The layer with an operand that lies as the result does, or is repeated along its axes."""
+    own, dims = held.form, at.shape_of(held).dims
+    own = (*((),) * (len(form) - len(own)), *own)
+    is_alike = all(one in ((), other) for one, other in zip(own, form, strict=True))
+    if is_alike and all(size in (1, other) for size, other in zip(dims, shape.dims, strict=True)):
+        return held.layer
+    if tuple(map(size_of, own)) == tuple(map(size_of, form)):
+        order, wanted = (joined([one for dim in some for one in dim]) for some in (own, form))
+        if order == in_memory(at.shape_of(held)) and wanted == in_memory(shape):
+            return at._moved(held.layer, op.View(dims=shape.dims), "as others")
+    raise NoForm
+
+
+def _varying(constant: Dims, form: Form, shape: Shape) -> Dims:
+    """The dims of a constant on a map: 1 along the axes along which it does not change."""
+    constant = (1,) * (len(form) - len(constant)) + constant
+    axes = {one.axis for size, dim in zip(constant, form, strict=True) if size > 1 for one in dim}
+    return tuple(size if axis in axes else 1 for axis, size in zip(AXES, shape.dims, strict=True))
+
+
+def _over_last(at: _Rewriting, layer: Layer, axis: int) -> Held:
+    """The tokens of a layer that works on all numbers of each, the last axis of the file."""
+    if axis != len(layer.shape.dims) - 1:
+        raise NoForm
+    if at.held(layer.inputs[0]).form[-1] == of_axis(
+        "C", at.shape_of(at.held(layer.inputs[0])).channels
+    ):
+        return at.tokens(layer.inputs[0])
+    return at.one_column(at.tokens(layer.inputs[0]))
+
+
+def _layer_normalization(at: _Rewriting, layer: Layer) -> None:
+    assert isinstance(layer.operator, op.LayerNormalization)
+    if layer.operator.last is not None:
+        raise NoForm
+    held = _over_last(at, layer, layer.operator.axis)
+    at._put(layer, replace(layer.operator, axis=0, last=0), [held.layer], held.form)
+
+
+def _softmax(at: _Rewriting, layer: Layer) -> None:
+    assert isinstance(layer.operator, op.Softmax)
+    axis = layer.operator.axis
+    if layer.operator.last not in (None, axis):
+        raise NoForm
+    held = at.held(layer.inputs[0])
+    if axis != len(layer.shape.dims) - 1 or held.form[-1] != of_axis(
+        "C", at.shape_of(held).channels
+    ):
+        raise NoForm
+    at._put(layer, replace(layer.operator, axis=0, last=None), [held.layer], held.form)
+
+
+def _reduction(at: _Rewriting, layer: Layer) -> None:
+    """A reduction over the numbers of a token, or over all tokens."""
+    assert isinstance(layer.operator, op.Reduction)
+    if layer.inputs[0] not in at._held:
+        raise NoForm
+    held = at.held(layer.inputs[0])
+    shape, axes = at.shape_of(held), set(layer.operator.axes)
+    gone = joined(
+        sorted(
+            (one for axis in axes for one in held.form[axis]),
+            key=lambda one: (IN_MEMORY.index(one.axis), -one.step),
+        )
+    )
+    over = [(0,), (1, 2)]
+    kinds = [
+        of_axis("C", shape.channels),
+        joined([*of_axis("Y", shape.height), *of_axis("X", shape.width)]),
+    ]
+    if gone not in kinds or not gone:
+        raise NoForm
+    form = tuple(
+        () if axis in axes else dim
+        for axis, dim in enumerate(held.form)
+        if layer.operator.keeps or axis not in axes
+    )
+    operator = replace(layer.operator, axes=over[kinds.index(gone)], keeps=True)
+    at._put(layer, operator, [held.layer], form or ((),))
+
+
+def _concatenation(at: _Rewriting, layer: Layer) -> None:
+    """Tensors, and constants, one after another along tokens or along the numbers of each."""
+    operator: Any = layer.operator
+    helds = [at.one_column(at.tokens(name)) for name in layer.inputs]
+    constants = getattr(operator, "constants", ())
+    rank, axis = len(layer.shape.dims), operator.axis
+    if rank != 2:
+        raise NoForm
+    dims = layer.shape.dims
+    new_axis = 1 if axis == 0 else 0
+    arrays, weights = at._arrays(layer), None
+    if constants:
+        if arrays is not None:
+            weights = {
+                role: np.ascontiguousarray(array.T[:, :, None]) for role, array in arrays.items()
+            }
+        operator = replace(
+            operator,
+            axis=new_axis,
+            constants=tuple((place, (one[1], one[0], 1)) for place, one in constants),
+        )
+    else:
+        operator = replace(operator, axis=new_axis)
+    form = (of_axis("Y", dims[0]), of_axis("C", dims[1]))
+    stored = tuple(replace(one, name=None) for one in layer.stored)
+    at._put(layer, operator, [one.layer for one in helds], form, weights=weights, stored=stored)
+
+
+_RULES: dict[type, Callable[[_Rewriting, Layer], None]] = {
+    op.Activation: _pointwise,
+    op.Concatenation: _concatenation,
+    op.ConstantConcatenation: _concatenation,
+    op.Conversion: _pointwise,
+    op.Elementwise: _elementwise,
+    op.Gather: _gather,
+    op.Identity: _pointwise,
+    op.Input: _input,
+    op.LayerNormalization: _layer_normalization,
+    op.MatrixProduct: _with_matrix,
+    op.Output: _output,
+    op.Reduction: _reduction,
+    op.Reshape: _reshape,
+    op.Slice: _slice,
+    op.Softmax: _softmax,
+    op.Transpose: _transpose,
+    op.View: _as_it_lies,
+}

@@ -1,0 +1,273 @@
+"""The placement search as one C file and its header, which need no Python.
+
+The kernels of planners/kernels stay the only text of the search:
+they are translated here, statement by statement, with the types that Cython compiles them with. What
+calls them in C, planners/arena/c/driver.c, is the C twin of planners/arena/portfolio.py.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+
+from csdf.errors import CsdfError, UnwritableFile
+
+KERNELS = ("placement", "placement_search", "placement_ejection")
+HERE = Path(__file__).parent
+TYPES = HERE.parent / "kernels" / "compiled"
+HEADER, SOURCE = "csdf_arena.h", "csdf_arena.c"
+BINARY: dict[type[ast.operator], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.BitAnd: "&",
+    ast.RShift: ">>",
+}
+COMPARED: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+}
+C_TYPES = {"int64_t": "int64_t ", "bint": "int64_t ", "void": "void ", "int64_t[::1]": "Numbers "}
+
+
+def library() -> dict[str, str]:
+    """Return the text of each file of the library, by name."""
+    parts = [(HERE / "c" / "begin.c").read_text()]
+    parts += [_Kernel(name).translated() for name in KERNELS]
+    parts.append((HERE / "c" / "driver.c").read_text())
+    return {HEADER: (HERE / "c" / HEADER).read_text(), SOURCE: "\n".join(parts)}
+
+
+def write_library(folder: Path) -> list[Path]:
+    """Write the files of the library into a folder, which is made if there is none; return them.
+
+    Raises UnwritableFile.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in library().items():
+            (folder / name).write_text(text)
+    except OSError as error:
+        raise UnwritableFile(f"{folder}: {error.strerror}") from None
+    return [folder / HEADER, folder / SOURCE]
+
+
+class _Kernel:
+    """The text of a kernel and the types declared for it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._module = import_module(f"planners.kernels.{name}")
+        self._tree = ast.parse(Path(str(self._module.__file__)).read_text())
+        declared = (TYPES / f"{name}.pxd").read_text()
+        self._fields = {
+            head: dict(_declared(body))
+            for head, body in re.findall(r"cdef class (\w+):\n((?:    .*\n)+)", declared)
+        }
+        self._functions: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {}
+        pattern = r"(?:@cython\.locals\(([^)]*)\)\n)?cp?def (\w+) (\w+)\(([^)]*)\)"
+        for local, result, function, given in re.findall(pattern, declared):
+            kinds = dict(re.findall(r"(\w+)=([\w.]+)", local))
+            columns = (words.strip().rsplit(" ", 1) for words in given.split(",") if words.strip())
+            self._functions[function] = (
+                result,
+                {name: kind for kind, name in columns},
+                {name: kind.removeprefix("cython.") for name, kind in kinds.items()},
+            )
+        self._own = [one.name for one in self._tree.body if isinstance(one, ast.FunctionDef)]
+
+    def translated(self) -> str:
+        """Return the kernel in C."""
+        numbers: list[str] = []
+        classes: list[str] = []
+        heads: list[str] = []
+        bodies: list[str] = []
+        for one in self._tree.body:
+            if isinstance(one, ast.Assign):
+                (target,) = one.targets
+                name = ast.unparse(target)
+                numbers.append(
+                    f"#define {self._prefixed(name)} INT64_C({vars(self._module)[name]})"
+                )
+            elif isinstance(one, ast.ClassDef):
+                classes += self._class(one)
+            elif isinstance(one, ast.FunctionDef):
+                result, given, local = self._functions[one.name]
+                head = f"static {_c(result)}{self._prefixed(one.name)}({_columns(given)})"
+                heads.append(f"{head};")
+                bodies += ["", head, *self._body(one, local)]
+                if result == "int64_t" and not isinstance(one.body[-1], ast.Return):
+                    bodies[-1:] = ["    return 0;", "}"]
+        return "\n".join([*numbers, "", *classes, *heads, *bodies, ""])
+
+    def _prefixed(self, name: str) -> str:
+        return f"{self._name}_{name}"
+
+    def _class(self, one: ast.ClassDef) -> Iterator[str]:
+        """Yield a struct, and the function that begins one."""
+        fields = self._fields[one.name]
+        yield f"typedef struct {one.name} {{"
+        yield from (f"    {_c(kind)}{name};" for name, kind in fields.items())
+        yield f"}} {one.name};\n"
+        (begin,) = (part for part in one.body if isinstance(part, ast.FunctionDef))
+        taken = {
+            part.value.id: part.targets[0].attr
+            for part in begin.body
+            if isinstance(part, ast.Assign) and isinstance(part.value, ast.Name)
+            and isinstance(part.targets[0], ast.Attribute)
+        }  # fmt: skip
+        given = [part.arg for part in begin.args.args if part.arg not in ("self", "array")]
+        kinds = {name: fields[taken[name]] if name in taken else "int64_t" for name in given}
+        memory = {"memory": "Memory"} if len(begin.args.args) > len(given) + 1 else {}
+        yield f"static void {one.name}_begin({_columns({'self': one.name} | kinds | memory)})"
+        lists = {
+            part.targets[0].id: "int64_t[::1]"
+            for part in begin.body
+            if isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Name)
+            and _is_list(part.value)
+        }  # fmt: skip
+        yield from self._body(begin, lists)
+        yield ""
+
+    def _body(self, function: ast.FunctionDef, kinds: dict[str, str]) -> list[str]:
+        given = {part.arg for part in function.args.args}
+        local = dict.fromkeys(
+            part.id
+            for part in ast.walk(function)
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+            and part.id not in {*given, "_"}
+        )  # fmt: skip
+        lines = ["{"]
+        lines += [f"    {_c(kinds.get(name, 'int64_t'))}{name};" for name in local]
+        for statement in function.body[1:] if ast.get_docstring(function) else function.body:
+            lines += self._statement(statement, "    ")
+        return [*lines, "}"]
+
+    def _statement(self, one: ast.stmt, margin: str) -> Iterator[str]:
+        deeper = margin + "    "
+        if isinstance(one, ast.Assign):
+            (target,) = one.targets
+            yield f"{margin}{self._value(target)} = {self._value(one.value)};"
+        elif isinstance(one, ast.AugAssign):
+            both = ast.BinOp(one.target, one.op, one.value)
+            yield f"{margin}{self._value(one.target)} = {self._value(both)};"
+        elif isinstance(one, ast.Return):
+            yield f"{margin}return{f' {self._value(one.value)}' if one.value else ''};"
+        elif isinstance(one, ast.Expr):
+            yield f"{margin}{self._value(one.value)};"
+        elif isinstance(one, ast.If):
+            yield f"{margin}if {self._condition(one.test)} {{"
+            yield from self._block(one.body, margin)
+            if one.orelse:
+                yield f"{margin}}} else {{"
+                yield from self._block(one.orelse, margin)
+            yield f"{margin}}}"
+        elif isinstance(one, ast.While):
+            yield f"{margin}while {self._condition(one.test)} {{"
+            yield from self._block(one.body, margin)
+            yield f"{margin}}}"
+        elif isinstance(one, ast.For) and isinstance(one.iter, ast.Call):
+            first, last, step = _range(one.iter)
+            name, sign = self._value(one.target), "<" if step > 0 else ">"
+            at, end = f"{name}_at", f"{name}_end"
+            yield f"{margin}for (int64_t {at} = {self._value(first)}, {end} = {self._value(last)};"
+            yield f"{deeper} {at} {sign} {end}; {at} += {step}) {{"
+            if name != "_":
+                yield f"{deeper}{name} = {at};"
+            yield from self._block(one.body, margin)
+            yield f"{margin}}}"
+        elif isinstance(one, ast.Break | ast.Continue):
+            yield f"{margin}{ast.unparse(one)};"
+        else:
+            raise CsdfError(f"{self._name}: line {one.lineno} has no translation into C")
+
+    def _block(self, body: Sequence[ast.stmt], margin: str) -> Iterator[str]:
+        for one in body:
+            yield from self._statement(one, margin + "    ")
+
+    def _condition(self, one: ast.expr) -> str:
+        """Return an expression in brackets, and not in two pairs, which Clang warns of."""
+        text = self._value(one)
+        has_brackets = isinstance(one, ast.Compare | ast.BoolOp | ast.UnaryOp)
+        return text if has_brackets else f"({text})"
+
+    def _value(self, one: ast.expr) -> str:
+        """Return an expression; each operation stands in brackets."""
+        if isinstance(one, ast.Constant) and isinstance(one.value, int):
+            return str(int(one.value))
+        if isinstance(one, ast.Name):
+            is_number = one.id.isupper() and one.id in vars(self._module)
+            return self._prefixed(one.id) if is_number else one.id
+        if isinstance(one, ast.Attribute):
+            return f"{self._value(one.value)}->{one.attr}"
+        if isinstance(one, ast.Subscript):
+            return f"{self._value(one.value)}.at[{self._value(one.slice)}]"
+        if isinstance(one, ast.UnaryOp):
+            return f"({'!' if isinstance(one.op, ast.Not) else '-'}{self._value(one.operand)})"
+        if isinstance(one, ast.BoolOp):
+            sign = " && " if isinstance(one.op, ast.And) else " || "
+            return f"({sign.join(map(self._value, one.values))})"
+        if isinstance(one, ast.Compare):
+            (test,), (other,) = one.ops, one.comparators
+            return f"({self._value(one.left)} {COMPARED[type(test)]} {self._value(other)})"
+        if isinstance(one, ast.IfExp):
+            values = map(self._value, (one.test, one.body, one.orelse))
+            return "({} ? {} : {})".format(*values)
+        if isinstance(one, ast.BinOp):
+            if _is_list(one):
+                return f"zeros(memory, {self._value(one.right)})"
+            left, right = self._value(one.left), self._value(one.right)
+            if isinstance(one.op, ast.FloorDiv):
+                return f"floor_of({left}, {right})"
+            return f"({left} {BINARY[type(one.op)]} {right})"
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name):
+            return self._call(one.func.id, one.args)
+        raise CsdfError(f"{self._name}: line {one.lineno} has no translation into C")
+
+    def _call(self, name: str, given: Sequence[ast.expr]) -> str:
+        values = [self._value(one) for one in given]
+        if name == "len":
+            return f"{values[0]}.count"
+        if name in ("min", "max"):
+            if len(values) > 2:
+                return self._call(name, given[:-1]).join((f"{name}_of(", f", {values[-1]})"))
+            return f"{name}_of({values[0]}, {values[1]})"
+        if name == "array":
+            return values[0]
+        if name == "range":
+            return f"counted(memory, {values[0]})"
+        return f"{self._prefixed(name)}({', '.join(values)})"
+
+
+def _declared(body: str) -> Iterator[tuple[str, str]]:
+    """Yield name and type of the fields in the lines of a class."""
+    for kind, names in re.findall(r"cdef (?:readonly )?([\w\[\]:]+) (.*)", body):
+        yield from ((name.strip(), kind) for name in names.split(","))
+
+
+def _c(kind: str) -> str:
+    """Return a type in C, ready for a name behind it; objects are pointers."""
+    return C_TYPES.get(kind, f"{kind} *")
+
+
+def _columns(kinds: dict[str, str]) -> str:
+    return ", ".join(f"{_c(kind)}{name}" for name, kind in kinds.items())
+
+
+def _is_list(one: ast.expr) -> bool:
+    return isinstance(one, ast.BinOp) and isinstance(one.left, ast.List)
+
+
+def _range(call: ast.Call) -> tuple[ast.expr, ast.expr, int]:
+    """Return where a loop begins and ends, and its step."""
+    if len(call.args) == 1:
+        return ast.Constant(0), call.args[0], 1
+    step = ast.literal_eval(call.args[2]) if len(call.args) > 2 else 1
+    return call.args[0], call.args[1], int(step)

@@ -1,0 +1,294 @@
+"""A C program that times every way of every layer where it runs, and prints the profile.
+
+Layers of the same operator, shapes and fused operators are timed once, as in a profile by
+planners/primitives/profiling. Weights are of no use for times: one array stands for all of them, in
+flash on a microcontroller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf
+from zlib import crc32
+
+from cnn2csdf.network import Layer, Shape
+from cnn2csdf.operators import Input
+from cnn2csdf.weights import Array, Model
+from csdf.errors import InvalidPlan
+from csdf.io.csv_text import csv_text
+from planners.code.building import MAIN, makefile, target_files
+from planners.code.c_text import identifier, wrapped
+from planners.code.parts import source, used
+from planners.code.primitives.calls import FILES, Lying, WayCalls, WayTables
+from planners.code.primitives.program import prologue, steps_table
+from planners.primitives.library.layers import Way, layout_changes
+from planners.primitives.library.primitive import ELEMENT_BYTES
+from planners.primitives.profile import CHW, HWC, LAYER, WAY
+
+COLUMNS = (*WAY, "workspace_bytes", "parameter_bytes", "producer", "index")
+TIMES = ("nanoseconds", "spread_nanoseconds")  # which the program adds
+ALIGNMENT = 64
+
+
+class _Weights(WayTables):
+    """A single array for all weights; taken: bytes of those asked for since it was last set."""
+
+    most = taken = 0
+
+    def weights(self, _: str, array: Array, owner: object = None) -> str:  # noqa: ARG002
+        """Return the one array, which is as large as the largest."""
+        return self._counted(array.nbytes)
+
+    def prepared(self, _: str, owner: object, size: int, make: object) -> str:  # noqa: ARG002
+        """Return the one array; nothing is prepared."""
+        return self._counted(size)
+
+    def _counted(self, size: int) -> str:
+        self.taken += size
+        self.most = max(self.most, size)
+        return "weights"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """A program that prints a profile: its texts by file name, and what it times."""
+
+    name: str
+    files: Mapping[str, str]
+    ways: int
+    layers: int
+    arena_bytes: int
+    weight_bytes: int
+
+
+class _Writing:
+    """The candidates of a network, each a way of a layer, and the rows that they give."""
+
+    def __init__(self, model: Model, ram: float, flash: float, name: str) -> None:
+        self.network, self.name = model.network, name
+        self.tables = _Weights(name)
+        self.calls = WayCalls(model, self.tables)
+        self._ram, self._flash = ram, flash
+        self.arena = 0
+        self.rows: list[str] = []
+        self.candidates: list[str] = []
+        self.layers = 0
+
+    def add_all(self) -> None:
+        """Add every way of every layer, and every change of layout between them."""
+        same: dict[object, list[Layer]] = {}
+        ways: list[tuple[str, str, str]] = []
+        for layer in self.network.layers:
+            key = (layer.operator, self.network.input_shapes(layer), layer.epilogue)
+            same.setdefault(
+                (key, layer.name if isinstance(layer.operator, Input) else ""), []
+            ).append(layer)
+        for layers in same.values():
+            found = [way for way in self._ways(layers[0]) if self._add_way(layers, way)]
+            if not found:
+                raise InvalidPlan(
+                    f"layer {layers[0].name!r} fits in no way into the RAM ({_known(self._ram)}) and "
+                    f"the flash ({_known(self._flash)}); raise --ram or --flash"
+                )
+            ways += [(layer.name, *way[1:]) for layer in layers for way in found]
+            self.layers += 1
+        changes: dict[tuple[Shape, str, str], list[list[object]]] = {}
+        for link, before, after in layout_changes(self.network, ways):
+            shape = self.network.layer(link.producer).shape
+            row = [link.consumer, "", before, after, 0, 0, link.producer, link.index]
+            changes.setdefault((shape, before, after), []).append(row)
+        for (shape, before, after), rows in changes.items():
+            lies = self._lying([(shape, before), (shape, after)])
+            self._add(self.calls.change(*lies), rows)
+            self.layers += 1
+
+    def _ways(self, layer: Layer) -> tuple[Way, ...]:
+        is_input = isinstance(layer.operator, Input)
+        return ((LAYER, CHW, CHW),) if is_input else self.calls.ways(layer)
+
+    def _add_way(self, layers: list[Layer], way: Way) -> bool:
+        """Add a way of equal layers; return whether it fits."""
+        layer, shapes = layers[0], self.network.input_shapes(layers[0])
+        source = way[1]
+        if isinstance(layer.operator, Input):  # which is copied from the caller's memory
+            shapes, source = (layer.shape,), HWC
+        size = self.calls.workspace_bytes(layer, way)
+        lies = self._lying([*((shape, source) for shape in shapes), (layer.shape, way[2])])
+        end = lies[-1].offset + lies[-1].elements * ELEMENT_BYTES
+        place = -(-end // ALIGNMENT) * ALIGNMENT
+        if place + size > self._ram:
+            return False
+        before, self.tables.taken = self.tables.most, 0
+        if isinstance(layer.operator, Input):
+            work = self.calls.change(*lies)
+        else:
+            work = self.calls.work(layer, way, lies[:-1], lies[-1], place)
+        if self.tables.taken > self._flash:
+            self.tables.most = before
+            return False
+        self.arena = max(self.arena, place + size)
+        costs = (size, self.tables.taken, "", "")
+        self._add(work, [[one.name, *way, *costs] for one in layers])
+        return True
+
+    def _lying(self, tensors: list[tuple[Shape, str]]) -> list[Lying]:
+        """Return tensors one behind the other."""
+        found, offset = [], 0
+        for shape, layout in tensors:
+            found.append(Lying(shape=shape, layout=layout, offset=offset))
+            offset += -(-shape.elements * ELEMENT_BYTES // ALIGNMENT) * ALIGNMENT
+        self.arena = max(self.arena, offset)
+        return found
+
+    def _add(self, work: str, rows: list[list[object]]) -> None:
+        self.candidates.append(f"{{{work}, {len(self.rows)}, {len(rows)}, {self.layers}}},")
+        self.rows += [csv_text([row]).strip("\r\n") + "," for row in rows]
+
+    def source(self) -> str:
+        """Return main.c."""
+        texts = [*self.rows, *self.candidates]
+        stated = {
+            "network": self.network.name,
+            "library": "C primitives of csdf",
+            "element_type": "float32",
+            "bench": f"{crc32(chr(10).join(texts).encode()):08x}",
+        }
+        head = "".join(f"# {key}: {' '.join(value.split())}\n" for key, value in stated.items())
+        head += ",".join((*COLUMNS, *TIMES)) + "\n"
+        wanted = self.tables.wanted | {"work_on", "map", "work", "step"}
+        listed = "\n".join(f"    {one}" for one in self.candidates)
+        shown = "\n".join(f"    {_quoted(one)}," for one in self.rows)
+        pieces = [
+            "#define _POSIX_C_SOURCE 199309L /* for its clock, where it has one */",
+            prologue(self.name, self.calls, "typedef float element;\n"),
+            *used(wanted, FILES),
+            """/* A way of a layer, and the rows of the profile that its time is for. */
+typedef struct {
+    work of;
+    int32_t first_row, rows, layer;
+} candidate;""",
+            *self.tables.definitions,
+            steps_table(self.calls),
+            f"static const candidate candidates[] = {{\n{listed}\n}};",
+            f"static const char *const rows[] = {{\n{shown}\n}};",
+            f"""#define HEAD {_quoted(head)}
+#define HEAD_LINES {head.count(chr(10))}
+#define CANDIDATES {len(self.candidates)}
+#define LONGEST_ROW {max(map(len, map(str.encode, self.rows))) + 1}
+#define ARENA_ELEMENTS {max(1, -(-self.arena // ELEMENT_BYTES))}""",
+            source("bench.c"),
+        ]
+        return "\n\n".join(piece for piece in pieces if piece)
+
+    def files(self) -> dict[str, str]:
+        """Return all files of the program by name."""
+        name, count = self.name, max(1, self.tables.most // ELEMENT_BYTES)
+        return {
+            f"include/{name}.h": f"""/* Weights that stand for all that there are. */
+#define WEIGHTS {count}
+#if defined(ON_TARGET) || defined(ON_BOARD)
+extern const float weights[WEIGHTS];
+#else
+extern float weights[WEIGHTS];
+#endif
+""",
+            f"src/{name}_weights.c": f"""#include "{name}.h"
+
+#if defined(ON_TARGET) || defined(ON_BOARD)
+{_constants(count)}
+#else
+float weights[WEIGHTS];
+#endif
+""",
+            MAIN: self.source(),
+            **target_files(),
+            "Makefile": makefile((f"src/{name}_weights.c",)) + _TARGETS,
+            "README.md": _README.format(
+                name=name,
+                network=self.network.name,
+                count=len(self.candidates),
+                arena=self.arena,
+                weights=count * ELEMENT_BYTES,
+            ),
+        }
+
+
+def bench(
+    model: Model, *, name: str | None = None, ram: int | None = None, flash: int | None = None
+) -> Bench:
+    """Return a program that times all ways of a network which fit into so many bytes.
+
+    ram: for maps and workspace of a layer; flash: for its weights. Raises UnsupportedOperator for a
+    layer without C, InvalidPlan for a quantised layer or one that fits in no way.
+    """
+    writing = _Writing(model, ram or inf, flash or inf, identifier(name or model.network.name))
+    writing.add_all()
+    return Bench(
+        name=writing.name,
+        files=writing.files(),
+        ways=len(writing.candidates),
+        layers=len(model.network.layers),
+        arena_bytes=writing.arena,
+        weight_bytes=writing.tables.most,
+    )
+
+
+def _known(limit: float) -> str:
+    return "any" if limit == inf else f"{limit} bytes"
+
+
+def _constants(count: int) -> str:
+    """Return C of so many numbers that are not zero, in few lines: macros that repeat one another."""
+    numbers = [f"{number * 0.0625}f" for number in range(-15, 17, 2)]
+    macros, whole = ["#define A " + ", ".join(numbers)], {}
+    for before, name in pairwise("ABCDE"):
+        macros.append(f"#define {name} " + ", ".join(16 * before))
+    for power, name in reversed(list(enumerate("ABCDE", 1))):
+        whole[name], count = divmod(count, 16**power)
+    listed = [name for name, times in whole.items() for _ in range(times)] + numbers[:count]
+    return "\n".join([*macros, "", f"const float weights[WEIGHTS] = {{\n{wrapped(listed)}\n}};"])
+
+
+def _quoted(text: str) -> str:
+    """Return a text as C writes it, in ASCII."""
+    plain = {ord("\\"): "\\\\", ord('"'): '\\"', ord("\n"): "\\n", ord("?"): "\\?"}
+    escaped = text.translate(plain)
+    return (
+        '"'
+        + "".join(
+            one if one.isascii() else "".join(f"\\{byte:03o}" for byte in one.encode())
+            for one in escaped
+        )
+        + '"'
+    )
+
+
+_TARGETS = """
+# make profile: times here; an interrupted one goes on. make profile-qemu: instructions of a
+# Cortex-M4, or with TARGET=m55 of a Cortex-M55, as nanoseconds
+PROFILE ?= profile.csv
+
+.PHONY: profile profile-qemu
+
+profile: build/test
+	./build/test $(PROFILE)
+
+profile-qemu:
+	$(MAKE) -s BUILD=build/$(TARGET)-counted COUNTED=-DCOUNTED build/$(TARGET)-counted/target.elf
+	$(MAKE) -s instructions > $(PROFILE).part 2>&1 || { cat $(PROFILE).part; exit 1; }
+	mv $(PROFILE).part $(PROFILE)
+"""
+_README = """# {name}: what each way to compute a layer of {network} takes
+
+{count} ways are timed, in {arena:,} bytes of RAM, with {weights:,} bytes for weights.
+
+- `make profile` times them here and writes `profile.csv`; when it was interrupted, it goes on.
+- `make profile-qemu` counts instructions on an emulated Cortex-M4, with `TARGET=m55` on a Cortex-M55.
+- On a board: compile `test/main.c` and `src/{name}_weights.c` with `-DON_BOARD`, define
+  `void say(const char *text)` and `uint64_t nanoseconds(void)`, and keep what is said.
+
+`csdf plan primitives MODEL --profile profile.csv -o plan.json` chooses, and `csdf deploy MODEL --plan
+plan.json` writes the choice as C.
+"""

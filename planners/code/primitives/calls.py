@@ -1,0 +1,257 @@
+"""A layer in one way as C: the function that computes it, its numbers, and what follows in place.
+
+Each primitive of planners/primitives/library has a function in c/primitive_*.c that works in the same
+order, in a workspace of the same bytes, on weights that the library prepares. Layers that are no
+convolutions have one function for both layouts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from cnn2csdf import operators as op
+from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.weights import Array, Model
+from csdf.errors import InvalidPlan
+from planners.code.c_text import NULL, Tables, identifier, initialiser, number
+from planners.code.calls.by_data_type import POINTWISE, LayerCalls, most_neighbours
+from planners.code.calls.layers import window_fields
+from planners.code.layer_descriptor import Described
+from planners.primitives.library.direct import Direct
+from planners.primitives.library.im2col import Lowered, MemoryEfficient, Pointwise
+from planners.primitives.library.kn2row import Shifted
+from planners.primitives.library.layers import (
+    FUNCTIONS,
+    Way,
+    is_column,
+    is_plain,
+    primitive_of,
+    ways_of,
+)
+from planners.primitives.library.primitive import (
+    ELEMENT_BYTES,
+    ConvolutionSizes,
+    Primitive,
+    convolution_sizes,
+    float_bytes,
+)
+from planners.primitives.library.winograd import Tiled, Transform, Transformed
+from planners.primitives.profile import CHW
+
+FILES = (
+    *("frame.c", "combine.c", "steps.c"),
+    *(f"primitive_{name}.c" for name in ("maps", "direct", "products", "tiles", "layers")),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lying:
+    """A tensor in the arena: its place, in bytes, and its layout."""
+
+    shape: Shape
+    layout: str
+    offset: int
+
+    @property
+    def c(self) -> str:
+        """Return the initialiser of a `map`; a vector is a map of one place."""
+        channels, height, width = self.shape.dims if self.shape.is_map else (self.elements, 1, 1)
+        steps = (height * width, width, 1) if self.is_by_maps else (1, width * channels, channels)
+        return initialiser((self.offset // ELEMENT_BYTES, channels, height, width, *steps))
+
+    @property
+    def elements(self) -> int:
+        """Elements of the tensor."""
+        return self.shape.elements
+
+    @property
+    def is_by_maps(self) -> bool:
+        """Whether it lies map by map; the elements of a vector are channels side by side."""
+        return self.shape.is_map and self.layout == CHW
+
+
+class WayTables(Tables):
+    """The tables of a program of primitives: each array of prepared weights is made once."""
+
+    def prepared(self, name: str, owner: object, size: int, make: Callable[[], Array]) -> str:
+        """Return the symbol of so many bytes of weights, which `make` prepares."""
+        found = make()
+        if found.nbytes != size:
+            raise InvalidPlan(f"{name}: {found.nbytes} bytes of weights; expected {size}")
+        return self.weights(name, found, owner)
+
+
+class WayCalls:
+    """The tables of layers in given ways, as C text."""
+
+    def __init__(self, model: Model, tables: WayTables) -> None:
+        """Take a model of real numbers, with weights."""
+        self._model, self.tables = model, tables
+        self._calls = LayerCalls(model, tables)
+        self.most_neighbours = 0
+
+    @property
+    def network(self) -> Network:
+        """The network that the layers are of."""
+        return self._model.network
+
+    @property
+    def steps(self) -> Sequence[str]:
+        """The initialisers of all functions that follow a layer in place."""
+        return self._calls.steps
+
+    def ways(self, layer: Layer) -> tuple[Way, ...]:
+        """Return the ways of a layer that have C. Raises UnsupportedOperator where none has."""
+        found = [way for way in ways_of(self.network, layer) if self._has_c(layer, way)]
+        if not found:
+            raise self._calls.described(layer).refusal("by primitives")
+        return tuple(found)
+
+    def _has_c(self, layer: Layer, way: Way) -> bool:
+        if isinstance(layer.operator, op.Convolution):
+            return _function_of(primitive_of(way)) is not None
+        return True
+
+    def work(
+        self, layer: Layer, way: Way, inputs: Sequence[Lying], output: Lying, workspace: int
+    ) -> str:
+        """Return the initialiser of a `work`. workspace: where it lies, in bytes.
+
+        Raises UnsupportedOperator, naming the layer, where there is no C.
+        """
+        one = self._calls.described(layer)
+        operator = layer.operator
+        if isinstance(operator, op.Convolution):
+            function, numbers = self._convolution(one, way)
+        else:
+            function, numbers = self._other(one, inputs, output)
+        self.tables.wanted.add(function)
+        bias = NULL
+        if isinstance(operator, op.Convolution | op.FullyConnected) and "bias" in one.weights:
+            bias = one.symbol("bias", one.weights["bias"])
+        first, count = self._calls.steps_behind(one)
+        self.most_neighbours = max(self.most_neighbours, most_neighbours(one))
+        lies = self.tables.defined("map", "inputs", [each.c for each in inputs])
+        fields = (function, numbers, lies, output.c, len(inputs), workspace // ELEMENT_BYTES)
+        is_gathered = output.is_by_maps and _responds(layer)
+        return initialiser((*fields, bias, first, count, int(is_gathered)))
+
+    def change(self, source: Lying, target: Lying) -> str:
+        """Return the initialiser of a `work` that changes the layout of a map."""
+        self.tables.wanted.add("change_layout")
+        lies = self.tables.defined("map", "inputs", [source.c])
+        return initialiser(("change_layout", NULL, lies, target.c, 1, 0, NULL, NULL, 0, 0))
+
+    def workspace_bytes(self, layer: Layer, way: Way) -> int:
+        """Return the bytes of the workspace that the C of a layer writes."""
+        size = 0
+        if isinstance(layer.operator, op.Convolution):
+            sizes = convolution_sizes(layer, self.network.input_shapes(layer)[0])
+            size = primitive_of(way).workspace_bytes(sizes)
+        if layer.shape.is_map and way[2] == CHW and _responds(layer):
+            size = max(size, float_bytes(layer.shape.channels))
+        return size
+
+    def _convolution(self, one: Described, way: Way) -> tuple[str, str]:
+        primitive = primitive_of(way)
+        sizes = convolution_sizes(one.layer, one.inputs[0])
+        function = _function_of(primitive)
+        if function is None or not primitive.applies(sizes):
+            raise one.refusal(
+                f"by primitive {way[0]!r}; choose from what `csdf deploy --bench` measures, or "
+                f"with `csdf plan primitives --without {way[0].split()[0]}`"
+            )
+        weights = self.tables.prepared(
+            f"{identifier(one.layer.name)}_kernel",
+            (one.layer.name, way),
+            primitive.parameter_bytes(sizes),
+            lambda: primitive.prepare(sizes, one.weights["kernel"]),
+        )
+        steps = sizes.steps
+        windows = (sizes.kernel, steps[:2], steps[2:4], steps[4:], sizes.groups, weights)
+        kind, more = _numbers_of(primitive, sizes, self.tables)
+        fields = windows if kind == "windows" else (windows, *more)
+        return function, one.structure(kind, *fields)
+
+    def _other(self, one: Described, inputs: Sequence[Lying], output: Lying) -> tuple[str, str]:
+        """Return function and numbers of a layer that is no convolution."""
+        operator = one.layer.operator
+        match operator:
+            case op.Output() | op.Identity() | op.Reshape():
+                return "copy_flat", NULL
+            case op.Pooling(function=function, window=window) if is_plain(window):
+                windows = (*window_fields(window)[:4], 1, NULL)
+                more = (function == "max", operator.counts_padding, window.padding[2:])
+                return "pool_map", one.structure("pooling_numbers", windows, *more)
+            case op.GlobalPooling(function=function):
+                return "fold_maps", one.structure("folding", function == "max")
+            case op.Concatenation(axis=axis) if axis == 0 or output.shape.is_map:
+                return "join", one.structure("joining_numbers", axis)
+            case op.Elementwise(function=function, constant=None) if function in FUNCTIONS:
+                if all(each.shape == output.shape or output.shape.is_map for each in inputs):
+                    self.tables.wanted.add(function)
+                    is_flat = len(inputs) > 1 and len({each.shape for each in inputs}) == 1
+                    return "combine_maps", one.structure("pairing", function, is_flat)
+            case op.FullyConnected():
+                weights = one.symbol("matrix", one.weights["matrix"])
+                fields = (inputs[0].elements, weights)
+                return "multiply_vector", one.structure("product_numbers", *fields)
+            case op.Softmax(axis=0, last=None | 0, is_logarithm=False) if is_column(one.layer):
+                return "softmax_vector", NULL
+            case _ if isinstance(operator, POINTWISE):
+                return "copy_flat", NULL
+        raise one.refusal("in a selection of primitives")
+
+
+def _responds(layer: Layer) -> bool:
+    """Whether a normalisation of responses belongs to the layer."""
+    operators = (layer.operator, *layer.epilogue)
+    return any(isinstance(each, op.LocalResponseNormalization) for each in operators)
+
+
+def _function_of(primitive: Primitive) -> str | None:
+    """Return the C function of a primitive; None where there is none."""
+    match primitive:
+        case Direct():
+            return primitive.name.replace(", ", " ").replace(" ", "_")
+        case Lowered():
+            return "lower_and_multiply"
+        case Pointwise():
+            return "multiply_map"
+        case MemoryEfficient():
+            return "lower_columns_only"
+        case Shifted():
+            return "multiply_and_shift"
+        case Transformed() if primitive.name.startswith("winograd"):
+            return "tile_by_tile" if isinstance(primitive, Tiled) else "row_by_row_of_tiles"
+    return None
+
+
+def _numbers_of(
+    primitive: Primitive, sizes: ConvolutionSizes, tables: Tables
+) -> tuple[str, tuple[object, ...]]:
+    """Return the C type of the numbers of a primitive, and its fields behind the windows."""
+    match primitive:
+        case Lowered():
+            more = (primitive.is_by_rows, primitive.is_transposed, primitive.strip(sizes))
+            return "lowering", more
+        case Pointwise():
+            return "lowering", (False, primitive.is_transposed, 0)
+        case Shifted():
+            one = next(primitive.products(sizes))
+            return "shifting", (one.rows[1] - one.rows[0], one.taps[1] - one.taps[0])
+        case Transformed():
+            domain = primitive.domain(sizes)
+            transforms = [_transform(each, tables) for each in (domain.row, domain.column)]
+            strip = primitive.strip(domain) if isinstance(primitive, Tiled) else 1
+            return "tiling_numbers", (*transforms, strip, sizes.kernel[0])
+    return "windows", ()
+
+
+def _transform(one: Transform, tables: Tables) -> tuple[object, ...]:
+    forth, back = (
+        tables.defined("element", role, [number(value) for value in matrix.reshape(-1)])
+        for role, matrix in (("forth", one.forth), ("back", one.back))
+    )
+    return (*one.forth.shape, len(one.back), forth, back)

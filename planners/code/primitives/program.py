@@ -1,0 +1,238 @@
+"""A selection of primitives as a C library: a plan whose layers name their primitives.
+
+The arena is that of the plan: maps, maps in another layout, and workspaces. A layer after the other
+works, each in its way; before it, maps that it reads in another layout are changed. At the ends of a
+frame tensors lie as in all libraries (HWC), in memory of the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cnn2csdf.network import Layer
+from cnn2csdf.quantized_layers import stored_as
+from cnn2csdf.weights import Model
+from csdf.errors import InvalidNetwork, InvalidPlan
+from planners.code.c_text import comment, identifier, unlike
+from planners.code.interface import Port
+from planners.code.parts import functions_in, used
+from planners.code.primitives.calls import FILES, Lying, WayCalls, WayTables
+from planners.code.sources import INLINED, RESERVED, Written, externs, weights_text
+from planners.plan.plan import Kind, PlannedStage, StreamBuffer, StreamingPlan
+from planners.primitives.library.primitive import ELEMENT_BYTES
+from planners.primitives.profile import CHW, HWC
+
+STATE_BYTES = 8  # an address
+WORDS = ("map", "move_map", "works", "work_on", "ends")  # that no parameter may hide
+
+
+def is_selection(plan: StreamingPlan) -> bool:
+    """Return whether the layers of a plan name their primitives."""
+    return any(one.primitive is not None for group in plan.groups for one in group.stages)
+
+
+def selection_sources(model: Model, plan: StreamingPlan, name: str) -> Written:
+    """Return the texts of a library for a model and a selection of primitives.
+
+    Raises UnsupportedOperator for a layer or a primitive without C, InvalidNetwork for a model
+    without weights, InvalidPlan where a layer has no primitive or too small a workspace.
+    """
+    if model.weights is None:
+        raise InvalidNetwork(f"network {model.network.name!r} has no weights to write")
+    return _Writing(model, plan, identifier(name)).written()
+
+
+class _Writing:
+    def __init__(self, model: Model, plan: StreamingPlan, name: str) -> None:
+        self.network, self.plan, self.name = model.network, plan, name
+        self.tables = WayTables(name)
+        self.calls = WayCalls(model, self.tables)
+        self._buffers = {one.name: one for one in plan.buffers}
+        taken = [*RESERVED, *WORDS]
+        self.inputs, self.outputs = (
+            tuple(self._port(layer, taken) for layer in layers)
+            for layers in (self.network.inputs, self.network.outputs)
+        )
+        self.works = [work for number in range(len(plan.groups)) for work in self._group(number)]
+
+    def _port(self, layer: Layer, taken: list[str]) -> Port:
+        taken.append(unlike(layer.name, taken))
+        elements = layer.shape.elements
+        return Port(
+            parameter=taken[-1],
+            layer=layer.name,
+            tensor=layer.name,
+            elements=elements,
+            kind="float",
+            unit=1,
+            stored=stored_as(layer),
+        )
+
+    def _group(self, number: int) -> Iterator[str]:
+        """Yield the works of a group: changes of layout, then its layers."""
+        group = self.plan.groups[number]
+        for copy in group.transfers:
+            source, target = self._buffers[copy.source], self._buffers[copy.target]
+            yield f"{self.calls.change(self._lying(source), self._lying(target))},"
+        for planned in group.stages:
+            yield self._work(number, planned)
+
+    def _work(self, number: int, planned: PlannedStage) -> str:
+        layer = self.network.layer(planned.stage.result)
+        if planned.primitive is None or len(planned.stage.layers) > 1:
+            raise InvalidPlan(f"layer {layer.name!r} has no primitive, beside layers that have one")
+        way = planned.primitive.name, planned.primitive.reads, planned.primitive.writes
+        scratch = next(
+            (one for one in self._alive(number, Kind.SCRATCH) if layer.name in one.readers), None
+        )
+        needed, there = self.calls.workspace_bytes(layer, way), scratch.size if scratch else 0
+        if needed > there:
+            raise InvalidPlan(
+                f"layer {layer.name!r} has a workspace of {there} bytes; {way[0]!r} needs {needed}"
+            )
+        inputs = [self._lying(self._buffer(one, number, layer.name)) for one in layer.inputs]
+        output = self._lying(self._buffer(layer.name, number))
+        place = scratch.offset if scratch else 0
+        text = self.calls.work(layer, way, inputs, output, place)
+        return f"{text}, /* {comment(f'{layer.name}: {way[0]}')} */"
+
+    def _alive(self, group: int, kind: Kind) -> list[StreamBuffer]:
+        buffers = self.plan.buffers
+        return [one for one in buffers if one.kind is kind and one.begin <= group < one.end]
+
+    def _buffer(self, tensor: str, group: int, reader: str = "") -> StreamBuffer:
+        """The buffer of a tensor in a group: for a reader that it names, or for all others."""
+        found = [one for one in self._alive(group, Kind.WHOLE) if one.tensor == tensor]
+        own = [one for one in found if reader in one.readers]
+        chosen = own or [one for one in found if not one.readers]
+        if not chosen:
+            raise InvalidPlan(f"the plan has no whole {tensor!r} in group {group + 1}")
+        return chosen[-1]
+
+    def _lying(self, buffer: StreamBuffer) -> Lying:
+        shape = self.network.layer(buffer.tensor).shape
+        return Lying(shape=shape, layout=buffer.layout or CHW, offset=buffer.offset)
+
+    def written(self) -> Written:
+        wanted = self.tables.wanted | {"work_on", "move_map", "map", "work", "step"}
+        kernels = self.tables.wanted & frozenset().union(*map(functions_in, FILES))
+        return Written(
+            name=self.name,
+            header=self._header(),
+            source=self._source(wanted),
+            weights=weights_text(self.name, self.tables),
+            inputs=self.inputs,
+            outputs=self.outputs,
+            is_streamed=False,
+            keeps_state=False,
+            weight_bytes=sum(array.nbytes for array in self.tables.arrays.values()),
+            state_bytes=STATE_BYTES,
+            kernels=tuple(sorted(kernels)),
+        )
+
+    @property
+    def _parameters(self) -> str:
+        ports = [f"const float *{port.parameter}" for port in self.inputs]
+        ports += [f"float *{port.parameter}" for port in self.outputs]
+        return ", ".join([f"{self.name}_state *state", *ports])
+
+    def _header(self) -> str:
+        name, capitals = self.name, self.name.upper()
+        sizes = "".join(
+            f"#define {capitals}_{port.parameter.upper()}_ELEMENTS {port.elements}\n"
+            for port in (*self.inputs, *self.outputs)
+        )
+        return f"""/* {comment(self.network.name)}: inference in {self.plan.arena_bytes} bytes. */
+#ifndef {capitals}_H
+#define {capitals}_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+#define {capitals}_ARENA_BYTES {self.plan.arena_bytes}
+#define {capitals}_ARENA_ELEMENTS {max(self.plan.arena_bytes // ELEMENT_BYTES, 1)}
+{sizes}
+typedef float {name}_element;
+
+/* The execution state. The fields are private. */
+typedef struct {{
+    {name}_element *arena;
+}} {name}_state;
+
+/* Begin with an arena of {capitals}_ARENA_ELEMENTS elements, which stays in use as long as the
+   state. Each instance has an arena and a state of its own. */
+void {name}_init({name}_state *state, {name}_element *arena);
+
+/* Work a frame. Tensors lie row by row, in a row column by column, the channels of a place side by
+   side; tensors that are no feature maps as they are. */
+void {name}_run({self._parameters});
+
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+
+    def _source(self, wanted: set[str]) -> str:
+        name = self.name
+        lies: list[Lying] = []
+        moves: dict[bool, list[str]] = {True: [], False: []}
+        for port in (*self.inputs, *self.outputs):
+            is_input, at = port in self.inputs, len(lies)
+            group = 0 if is_input else len(self.plan.groups) - 1
+            there = self._lying(self._buffer(port.tensor, group))
+            lies += [Lying(shape=there.shape, layout=HWC, offset=0), there]
+            ends = (
+                f"{port.parameter}, &ends[{at}]",
+                f"state->arena + ends[{at + 1}].offset, &ends[{at + 1}]",
+            )
+            moves[is_input].append(
+                f"    move_map({', '.join(ends if is_input else ends[::-1])});\n"
+            )
+        before, after = ("".join(moves[is_input]) for is_input in (True, False))
+        pieces = [
+            prologue(name, self.calls, f"typedef {name}_element element;\n"),
+            *used(wanted, FILES),
+            *externs(self.tables),
+            *self.tables.definitions,
+            steps_table(self.calls),
+            "static const map ends[] = {\n" + "\n".join(f"    {one.c}," for one in lies) + "\n};",
+            "static const work works[] = {\n"
+            + "\n".join(f"    {one}" for one in self.works)
+            + "\n};",
+            f"""void {name}_init({name}_state *state, element *arena)
+{{
+    state->arena = arena;
+}}""",
+            f"""void {name}_run({self._parameters})
+{{
+    int32_t number;
+{before}    for (number = 0; number < {len(self.works)}; number++) {{
+        work_on(&works[number], state->arena);
+    }}
+{after}}}""",
+        ]
+        return "\n\n".join(piece for piece in pieces if piece) + "\n"
+
+
+def prologue(name: str, calls: WayCalls, types: str) -> str:
+    """Return the beginning of a C file with primitives. types: C that names the element."""
+    return f"""#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+{INLINED}#include "{name}.h"
+
+{types}#define LEAST (-INFINITY)
+#define MOST_NEIGHBOURS {calls.most_neighbours}"""
+
+
+def steps_table(calls: WayCalls) -> str:
+    """Return the table of what follows layers in place; empty where nothing does."""
+    lines = "\n".join(f"    {one}" for one in calls.steps)
+    return f"static const step steps[] = {{\n{lines}\n}};" if lines else ""

@@ -1,0 +1,442 @@
+"""The arena of TensorFlow Lite Micro for a file: tensors, scratch, and its own objects.
+
+The arena has two ends. At its head lie tensors and the scratch of kernels, at offsets of a greedy
+planner or of the file; at its tail lies what stays: a struct for each tensor and node, options and
+data of each kernel, variables. While it is being filled, lists of requests and of lifetimes lie
+between them. All of it is counted as the allocator takes it, with the reference kernels.
+
+Source: tflite-micro 90b983c, tensorflow/lite/micro: micro_allocator.cc, micro_allocation_info.cc,
+micro_interpreter.cc, memory_planner/greedy_memory_planner.cc, kernels/. The sizes of structs are what
+gcc gives for its headers (TF_LITE_STATIC_MEMORY): on a device of 32 bits with short enumerations,
+as compilers for Arm have; and as the package tflite-micro for Python is built, with 64 bits,
+compression and records of allocations (options of FULLY_CONNECTED and SVDF: measured).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+from cnn2csdf.readers.tflite.model_file import (
+    IDENTIFIER,
+    Graph,
+    Node,
+    Tensor,
+    graphs_of,
+    root_record,
+)
+from csdf.errors import UnreadableFile
+from csdf.status import Status, Why, because
+from planners.arena.problem import Buffer, MemoryPlan, Problem
+
+ALIGNMENT = 16  # MicroArenaBufferAlignment
+MOST_REQUESTS = 12  # kMaxScratchBuffersPerOp: room that is kept for the requests of the next kernel
+PLANNER_BYTES = 40  # GreedyMemoryPlanner::per_buffer_size
+TABLE = 513  # entries of a table of int16_t, LUTSize<int16_t>
+Pair = tuple[int, int]  # bytes on a device, bytes in the package
+DEVICE, PACKAGE = 0, 1  # their places
+
+INTERPRETER = ((36, 104), (44, 72), (36, 272), (8, 16))  # arena, planner, allocator, of options
+GRAPH, EVAL_TENSOR, NODE = (8, 24), (12, 24), (32, 64)
+TENSOR, QUANTIZATION, HANDLE = (32, 64), (12, 24), (4, 8)
+REQUEST, LIFETIME, POINTER = (12, 16), (24, 32), (4, 8)
+VARIABLES, VARIABLE = (12, 16), (20, 40)
+
+KERNELS: Mapping[str, tuple[Pair, Pair]] = {  # options, and data; each on a device, in the package
+    "ABS": ((0, 0), (28, 28)), "ADD": ((2, 8), (60, 60)), "ARG_MAX": ((1, 4), (0, 0)),
+    "ARG_MIN": ((1, 4), (0, 0)), "ASSIGN_VARIABLE": ((0, 0), (4, 4)),
+    "AVERAGE_POOL_2D": ((40, 40), (32, 32)), "CALL_ONCE": ((4, 4), (8, 8)),
+    "CAST": ((2, 8), (0, 0)), "CONCATENATION": ((8, 8), (24, 80)), "CONV_2D": ((28, 28), (56, 80)),
+    "DEPTHWISE_CONV_2D": ((28, 28), (56, 80)), "DEPTH_TO_SPACE": ((4, 4), (20, 20)),
+    "DEQUANTIZE": ((0, 0), (32, 32)), "DIV": ((1, 4), (28, 28)), "ELU": ((0, 0), (256, 256)),
+    "EQUAL": ((0, 0), (32, 32)), "FULLY_CONNECTED": ((5, 32), (48, 72)),
+    "GREATER": ((0, 0), (32, 32)), "GREATER_EQUAL": ((0, 0), (32, 32)),
+    "HARD_SWISH": ((0, 0), (20, 20)), "L2_NORMALIZATION": ((1, 4), (4, 4)),
+    "LEAKY_RELU": ((4, 4), (24, 24)), "LESS": ((0, 0), (32, 32)), "LESS_EQUAL": ((0, 0), (32, 32)),
+    "LOGISTIC": ((0, 0), (16, 16)), "LOG_SOFTMAX": ((0, 0), (28, 40)),
+    "MAX_POOL_2D": ((40, 40), (32, 32)), "MEAN": ((1, 1), (44, 44)),
+    "MIRROR_PAD": ((1, 4), (20, 20)), "MUL": ((1, 4), (36, 36)), "NOT_EQUAL": ((0, 0), (32, 32)),
+    "PACK": ((8, 8), (0, 0)), "PAD": ((0, 0), (56, 56)), "PADV2": ((0, 0), (56, 56)),
+    "PRELU": ((0, 0), (28, 28)), "QUANTIZE": ((0, 0), (32, 32)), "REDUCE_MAX": ((1, 1), (44, 44)),
+    "REDUCE_MIN": ((1, 1), (44, 44)), "RELU": ((0, 0), (28, 28)), "RELU6": ((0, 0), (8, 8)),
+    "RESHAPE": ((36, 36), (0, 0)), "RESIZE_BILINEAR": ((2, 2), (0, 0)),
+    "RESIZE_NEAREST_NEIGHBOR": ((2, 2), (0, 0)), "RSQRT": ((0, 0), (28, 28)),
+    "SELECT_V2": ((0, 0), (1, 1)), "SHAPE": ((1, 4), (0, 0)), "SOFTMAX": ((4, 4), (56, 80)),
+    "SPACE_TO_BATCH_ND": ((0, 0), (4, 4)), "SPACE_TO_DEPTH": ((4, 4), (20, 20)),
+    "SPLIT": ((4, 4), (0, 0)), "SPLIT_V": ((4, 4), (0, 0)),
+    "SQUARED_DIFFERENCE": ((0, 0), (112, 112)), "SQUEEZE": ((36, 36), (0, 0)),
+    "STRIDED_SLICE": ((24, 24), (84, 84)), "SUB": ((2, 8), (52, 52)), "SUM": ((1, 1), (44, 44)),
+    "SVDF": ((8, 16), (36, 36)), "TANH": ((0, 0), (16, 16)), "TRANSPOSE_CONV": ((16, 20), (72, 88)),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": ((16, 16), (688, 688)), "UNPACK": ((8, 8), (0, 0)),
+    "VAR_HANDLE": ((8, 16), (4, 4)),
+    **dict.fromkeys((
+        "BATCH_TO_SPACE_ND", "BROADCAST_ARGS", "BROADCAST_TO", "CEIL", "COS",
+        "DYNAMIC_UPDATE_SLICE", "EXP", "EXPAND_DIMS", "FILL", "FLOOR", "FLOOR_DIV", "FLOOR_MOD",
+        "GATHER_ND", "LOG", "LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR", "MAXIMUM", "MINIMUM", "NEG",
+        "READ_VARIABLE", "REVERSE_V2", "ROUND", "SIN", "SLICE", "SQRT", "SQUARE", "TRANSPOSE",
+        "ZEROS_LIKE",
+    ), ((0, 0), (0, 0))),
+}  # fmt: skip
+UNKNOWN = ((16, 16), (64, 64))  # of a kernel that is not in the list: about what the others have
+CHANNELS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "TRANSPOSE_CONV": 0}  # axis of the filter
+REDUCTIONS = ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN")
+CALLS = {"CALL_ONCE": (0,), "IF": (0, 1), "WHILE": (0, 1)}  # fields of options: numbers of graphs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterpreterArena:
+    """Sizes of all that one file takes in the arena, apart from the offsets of its tensors.
+
+    problem: tensors by their numbers, graph after graph, and scratch by kernel; sizes are rounded up
+    as the interpreter does. tensors: how many the file has. persistent: bytes at the tail. temporary:
+    bytes that must be free in its place, and between, while the arena is filled. not_known: kinds of
+    kernels whose data is a guess.
+    """
+
+    problem: Problem
+    tensors: int
+    persistent: int
+    temporary: int
+    not_known: tuple[str, ...]
+
+    def size(self, head: int) -> int:
+        """Return the least arena, of which tensors and scratch take `head` bytes."""
+        return -(-(self.persistent + max(head, self.temporary)) // ALIGNMENT) * ALIGNMENT
+
+    def to_json(self, head: int) -> dict[str, Any]:
+        """Return the least arena and its parts, for tensors and scratch in `head` bytes."""
+        return {
+            "arena_bytes": self.size(head),
+            "head_bytes": head,
+            "greedy_head_bytes": self.head(self.placed({})),
+            "own_bytes": self.persistent,
+            "filling_bytes": self.temporary,
+            "guessed": list(self.not_known),
+        }
+
+    def in_words(self, head: int) -> str:
+        """Return the least arena and its parts in one line."""
+        found = self.to_json(head)
+        by_greedy = f" ({found['greedy_head_bytes']} by its own planner)"
+        text = (
+            f"arena of {found['arena_bytes']} bytes on a 32-bit device: tensors and scratch {head}"
+        )
+        text += f"{by_greedy}, its own objects {self.persistent}"
+        if self.temporary > head:
+            text += f"; while it is filled {self.temporary} beside these"
+        return text + (f"; a guess for {', '.join(self.not_known)}" if self.not_known else "")
+
+    def placed(self, offsets: Mapping[str, int]) -> dict[str, int]:
+        """Return what the interpreter's planner adds to offsets of the file, which stay.
+
+        The largest buffer first, of equal ones the last; each in the first gap between buffers that
+        live at some of its times. Without offsets it is its own plan.
+        """
+        free = [one for one in reversed(self.problem.buffers) if one.name not in offsets]
+        found = dict(offsets)
+        for one in sorted(free, key=lambda buffer: -buffer.size):
+            near = (b for b in self.problem.buffers if b.start < one.end and one.start < b.end)
+            begin = 0
+            for low, size in sorted((found[b.name], b.size) for b in near if b.name in found):
+                if low - begin >= one.size:
+                    break
+                begin = max(begin, low + size)
+            found[one.name] = begin
+        return found
+
+    def head(self, offsets: Mapping[str, int]) -> int:
+        """Return the bytes to the end of the highest buffer."""
+        return max((offsets[one.name] + one.size for one in self.problem.buffers), default=0)
+
+    def settled(self, plan: MemoryPlan) -> MemoryPlan:
+        """Return the plan as it will be: only tensors have offsets in the file, scratch has not.
+
+        It is not larger than the interpreter's own, which is taken where it is smaller.
+        """
+        if not plan.has_offsets:
+            return plan
+        fixed = {name: at for name, at in plan.offsets.items() if name.isdigit()}
+        offsets = min(self.placed(fixed), self.placed({}), key=self.head)
+        if self.head(offsets) == plan.lower_bound:
+            return replace(plan, offsets=offsets)
+        status, reason = Status.FEASIBLE, because(InterpreterWhy.SCRATCH, end=plan.reason)
+        if self.head(offsets) == plan.peak:
+            status, reason = plan.status, plan.reason
+        return replace(plan, offsets=offsets, status=status, reason=reason)
+
+
+class InterpreterWhy(Why):
+    """The reasons for the status of a plan that an interpreter completes."""
+
+    SCRATCH = "the interpreter places scratch by itself; before: {end}"
+
+
+def interpreter_arena(content: bytes, name: str, build: int = DEVICE) -> InterpreterArena:
+    """Return what TensorFlow Lite Micro takes for a file, on a DEVICE or in its PACKAGE for Python.
+
+    Raises UnreadableFile, with the name, for a damaged file and tensors of unknown sizes.
+    """
+    try:
+        return _Count(graphs_of(content), build).arena(name)
+    except UnreadableFile as error:
+        raise UnreadableFile(f"{name}: {error}") from None
+
+
+class _Tail:
+    """The end of the arena that grows downwards."""
+
+    def __init__(self) -> None:
+        self.used = 0
+
+    def take(self, size: int, alignment: int = ALIGNMENT) -> None:
+        self.used = -(-(self.used + size) // alignment) * alignment
+
+
+class _Count:
+    """The allocations for the graphs of a file."""
+
+    def __init__(self, graphs: Sequence[Graph], build: int) -> None:
+        self._graphs, self._build = graphs, build
+        self._firsts = [sum(len(g.tensors) for g in graphs[:n]) for n in range(len(graphs))]
+        self._lives: dict[str, list[int]] = {}  # first and last time
+        self._sizes: dict[str, int] = {}
+        self._time = 0
+
+    def arena(self, name: str) -> InterpreterArena:
+        self._mark(0, ())
+        persistent, temporary = self._tail()
+        buffers = tuple(
+            Buffer(name=one, size=size, start=self._lives[one][0], end=self._lives[one][1] + 1)
+            for one, size in self._sizes.items()
+            if one in self._lives
+        )
+        kinds = {node.kind for graph in self._graphs for node in graph.nodes}
+        return InterpreterArena(
+            problem=Problem(name=name, buffers=buffers),
+            tensors=sum(len(graph.tensors) for graph in self._graphs),
+            persistent=persistent,
+            temporary=temporary,
+            not_known=tuple(sorted(kinds - set(KERNELS))),
+        )
+
+    def _mark(self, number: int, within: Collection[int]) -> None:
+        """Let every tensor of a graph, and of those that it calls, live from first to last use."""
+        if number >= len(self._graphs) or number in within:
+            raise UnreadableFile(
+                f"graph {number} of {len(self._graphs)} is called in a circle or missing"
+            )
+        graph = self._graphs[number]
+        for tensor in graph.inputs:
+            self._touch(number, tensor)
+        for node in graph.nodes:
+            self._time += 1
+            begin = self._time
+            for tensor in node.outputs:
+                self._touch(number, tensor)
+            for called in _called(node):
+                self._time += 1
+                self._mark(called, (*within, number))
+            for tensor in (*node.inputs, *node.outputs):
+                if tensor >= 0:
+                    self._touch(number, tensor)
+            for place, size in enumerate(scratch_of(node, graph)):
+                name = f"scratch {place} of operator {node.number}"
+                name += f" of graph {number}" if number else ""
+                self._sizes[name] = _aligned(size)
+                self._lives[name] = [begin, self._time]
+        for tensor in graph.outputs:
+            self._touch(number, tensor)
+
+    def _touch(self, graph: int, tensor: int) -> None:
+        one = self._graphs[graph].tensors[tensor]
+        is_handle = tensor in self._graphs[graph].handles
+        if one.is_constant or one.is_variable or is_handle or not _bytes(one):
+            return
+        name = str(self._firsts[graph] + tensor)
+        self._sizes[name] = _aligned(_bytes(one))
+        self._lives.setdefault(name, [self._time, self._time])[1] = self._time
+
+    def _tail(self) -> tuple[int, int]:
+        """Return the bytes that stay, and how far beside them temporary ones reach."""
+        build, graphs, tail = self._build, self._graphs, _Tail()
+        pointer = POINTER[build]
+        for pair in INTERPRETER:
+            tail.take(pair[build], pointer)
+        if variables := {name for graph in graphs for name in graph.handles.values()}:
+            tail.take(VARIABLES[build])
+            tail.take(VARIABLE[build] * len(variables))
+        tail.take(GRAPH[build] * len(graphs), pointer)
+        for graph in graphs:
+            tail.take(EVAL_TENSOR[build] * len(graph.tensors), pointer)
+        for graph in graphs:
+            tail.take(NODE[build] * len(graph.nodes), pointer)
+        nodes = [(graph, node) for graph in graphs for node in graph.nodes]
+        for _, node in nodes:
+            if options := KERNELS.get(node.kind, UNKNOWN)[0][build]:
+                most = pointer if node.kind == "VAR_HANDLE" else 4
+                tail.take(options, min(most, options & -options))
+        for graph, node in nodes:
+            is_float = node.kind == "LOG_SOFTMAX" and graph.tensors[node.inputs[0]].width == 4
+            if (data := KERNELS.get(node.kind, UNKNOWN)[1][build]) and not is_float:
+                tail.take(data)
+        reach, requests = 0, 0
+        for graph, node in nodes:  # kernels are prepared one after another
+            for size in persistent_of(node, graph):
+                tail.take(size)
+            if node.kind == "ASSIGN_VARIABLE" and graph.handles.get(node.inputs[0]) in variables:
+                variables.remove(graph.handles[node.inputs[0]])  # it has its bytes from here on
+                tail.take(_bytes(graph.tensors[node.inputs[1]]))
+            requests += len(scratch_of(node, graph))
+            read = sum(
+                self._record(graph.tensors[n]) for n in (*node.inputs, *node.outputs) if n >= 0
+            )
+            reach = max(reach, tail.used + REQUEST[build] * (requests + MOST_REQUESTS) + read)
+        tail.take(HANDLE[build] * requests, pointer)
+        for graph in graphs:
+            for tensor in graph.tensors:
+                if tensor.is_variable:
+                    tail.take(_bytes(tensor))
+        tensors = sum(len(graph.tensors) for graph in graphs)
+        planning = REQUEST[build] * (requests + MOST_REQUESTS) + pointer * len(graphs)
+        planning += LIFETIME[build] * (tensors + requests)
+        planning = _aligned(planning) + PLANNER_BYTES * len(self._sizes)
+        reach = max(reach, tail.used + planning)
+        for ends in (graphs[0].inputs, graphs[0].outputs):
+            tail.take(pointer * len(ends))
+            for number in ends:
+                for size in self._records(graphs[0].tensors[number]):
+                    tail.take(size, pointer if size % pointer == 0 else 4)
+        return tail.used, reach - tail.used
+
+    def _records(self, tensor: Tensor) -> Iterator[int]:
+        """Yield the sizes of what describes a tensor to a kernel or to the caller."""
+        yield TENSOR[self._build]
+        if tensor.scales.size and tensor.zero_points.size:
+            yield QUANTIZATION[self._build]
+            yield 4 + 4 * tensor.scales.size
+
+    def _record(self, tensor: Tensor) -> int:
+        return sum(self._records(tensor))
+
+
+def _called(node: Node) -> Iterator[int]:
+    """Yield the numbers of the graphs that a node runs."""
+    if node.options is not None:
+        for field in CALLS.get(node.kind, ()):
+            yield node.options.integer(field, "i")
+
+
+def persistent_of(node: Node, graph: Graph) -> tuple[int, ...]:
+    """Return the sizes of what a kernel keeps besides its options and its data."""
+    tensors = [graph.tensors[number] for number in node.inputs if number >= 0]
+    if node.kind in CHANNELS and len(tensors) > 1 and len(tensors[1].dims) == 4:
+        return (4 * tensors[1].dims[CHANNELS[node.kind]],) * 2  # multipliers and shifts
+    if node.kind == "FULLY_CONNECTED" and len(tensors) > 1 and tensors[1].scales.size > 1:
+        return (4 * tensors[1].scales.size,) * 2
+    if node.kind == "SOFTMAX" and tensors and tensors[0].width == 2:
+        return (2 * TABLE,) * 2
+    return ()
+
+
+def scratch_of(node: Node, graph: Graph) -> tuple[int, ...]:
+    """Return the sizes of the scratch that a kernel asks for."""
+    tensors = [graph.tensors[number] for number in node.inputs if number >= 0]
+    outputs = [graph.tensors[number] for number in node.outputs]
+    is_quantized = bool(tensors) and tensors[0].width in (1, 2)
+    if node.kind in REDUCTIONS and len(tensors) > 1:
+        rank, axes = 4 * len(tensors[0].dims), 4 * prod(tensors[1].dims)
+        is_sum = node.kind in ("MEAN", "SUM") and is_quantized
+        return (*([4 * prod(outputs[0].dims)] if is_sum else ()), rank, axes)
+    if node.kind == "SVDF" and len(tensors) > 1:
+        batch = tensors[0].dims[0] if tensors[0].dims else 1
+        filters, units = tensors[1].dims[0], outputs[0].dims[-1]
+        return (4 * batch * filters, 4 * batch * units) if is_quantized else (4 * batch * filters,)
+    if node.kind == "UNIDIRECTIONAL_SEQUENCE_LSTM" and len(node.inputs) > CELL:
+        cell = graph.tensors[node.inputs[CELL]]
+        return (_bytes(cell),) * 4
+    if node.kind == "TRANSPOSE_CONV" and len(tensors) > 2 and tensors[2].width in (1, 2):
+        return ((4 if tensors[2].width == 1 else 8) * prod(outputs[0].dims),)
+    if node.kind == "MIRROR_PAD" and tensors:
+        return (4 * len(tensors[0].dims),) * 2
+    return ()
+
+
+CELL = 19  # input of an LSTM: the state of the cell
+
+
+def _bytes(tensor: Tensor) -> int:
+    if tensor.width is None:
+        raise UnreadableFile(
+            f"tensor {tensor.name!r} is of a type whose elements have no known size"
+        )
+    return prod(tensor.dims) * tensor.width
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+NAME = "OfflineMemoryAllocation"
+FIELDS, BUFFERS, METADATA = 8, 4, 6  # of the table of a model
+
+
+def with_offline_plan(content: bytes, plan: bytes) -> bytes:
+    """Return a TensorFlow Lite file with that plan, in place of one that it has.
+
+    A new beginning is put before the file: a table of the model that points into the old bytes, which
+    stay as they are. Raises UnreadableFile for a damaged file, or one with data behind its tables.
+    """
+    model = root_record(content)
+    buffers = model.records(BUFFERS)
+    if any(buffer.integer(1, "Q") > 1 for buffer in buffers):
+        raise UnreadableFile("has weights behind its tables; a plan cannot be put into such a file")
+    known = [(entry, entry.integer(1, "I")) for entry in model.records(METADATA)]
+    others = [entry for entry, _ in known if entry.text(0) != NAME]
+    earlier = [number for entry, number in known if entry.text(0) == NAME]
+    number = earlier[0] if earlier and earlier[0] < len(buffers) else len(buffers)
+    count = max(len(buffers), number + 1)
+    table = 8 + 4 + 2 * FIELDS  # behind the file's identifier and the table's list of fields
+    lists = table + 4 + 4 * FIELDS
+    entries = lists + 4 + 4 * count
+    entry = entries + 4 + 4 * (len(others) + 1)  # the metadata: its fields, then itself
+    name = entry + 8 + 12
+    holder = name + 4 + len(NAME) // 4 * 4 + 4  # the buffer
+    data = -(-(holder + 8 + 8 + 4) // ALIGNMENT) * ALIGNMENT
+    begin = -(-(data + len(plan)) // ALIGNMENT) * ALIGNMENT  # of the old file
+    found = bytearray(begin)
+
+    def put(place: int, form: str, *values: int | bytes) -> None:
+        struct.pack_into(f"<{form}", found, place, *values)
+
+    def point(place: int, target: int) -> None:
+        put(place, "I", target - place)
+
+    put(0, "I4s", table, IDENTIFIER)
+    put(8, "HH", 4 + 2 * FIELDS, 4 + 4 * FIELDS)
+    put(table, "i", table - 8)
+    for field in range(FIELDS):
+        place, target = table + 4 + 4 * field, model.position(field) if field else None
+        target = {BUFFERS: lists, METADATA: entries}.get(field, target and begin + target)
+        if not field:
+            put(place, "I", model.integer(0, "I"))
+        elif target is not None:
+            point(place, target)
+        if not field or target is not None:
+            put(12 + 2 * field, "H", place - table)
+    put(lists, "I", count)
+    for place, buffer in enumerate(buffers):
+        point(lists + 4 + 4 * place, begin + buffer.begin)
+    point(lists + 4 + 4 * number, holder + 8)
+    put(entries, "I", len(others) + 1)
+    for place, other in enumerate(others):
+        point(entries + 4 + 4 * place, begin + other.begin)
+    point(entries + 4 + 4 * len(others), entry + 8)
+    put(entry, "HHHHiIi", 8, 12, 4, 8, 8, name - entry - 12, number)
+    put(name, f"I{len(NAME)}s", len(NAME), NAME.encode())
+    put(holder, "HHHHiI", 6, 8, 4, 0, 8, data - 4 - holder - 12)
+    put(data - 4, "I", len(plan))
+    found[data : data + len(plan)] = plan
+    return bytes(found) + content

@@ -1,0 +1,147 @@
+"""Configurations whose times were measured on a device, and a platform fitted to them.
+
+A table (CSV) has the columns configuration, as MAFAT writes it, and milliseconds, of a frame; others
+are passed over.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import NamedTuple
+
+from cnn2csdf.platforms import NANOSECONDS, Platform
+from csdf.errors import InvalidPlan, UnreadableFile
+from csdf.io.files import read_bytes
+from csdf.status import Status, Why, because
+from planners.fusion.planning import FusionAnswer, FusionPlan, fusion_plan
+from planners.fusion.search import Cost, Terms
+from planners.memory.order import TopologicalOrder
+from planners.memory.stages import StageTable
+from planners.memory.times import PlanTimes
+from planners.published.mafat import named_configuration
+
+COLUMNS = ("configuration", "milliseconds")
+FREE = Fraction(10**30)  # operations and bytes a second that take no time
+ONE = Fraction(1)
+
+
+class MeasuredWhy(Why):
+    """The reason for a plan that was measured."""
+
+    FASTEST = (
+        "{name} was measured; of what fits nothing is predicted faster by more than the fit of {count} "
+        "times is wrong ({error:.1%})"
+    )
+
+
+class Measured(NamedTuple):
+    """A configuration with its plan, and the nanoseconds of a frame on the device."""
+
+    name: str
+    plan: FusionPlan
+    nanoseconds: int
+
+
+class Fit(NamedTuple):
+    """A platform fitted to measured times; error: how much longer than predicted one took at most."""
+
+    platform: Platform
+    error: Fraction
+
+
+def read_measured(
+    path: str | os.PathLike[str], chain: TopologicalOrder, terms: Terms
+) -> tuple[Measured, ...]:
+    """Return the configurations of a table.
+
+    Raises UnreadableFile with the line of what is no time, InvalidPlan for a configuration that does
+    not fit the chain.
+    """
+    try:
+        text = read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnreadableFile(f"{path}: byte {error.start} is no UTF-8 text") from None
+    rows = csv.DictReader(text.splitlines())
+    missing = [column for column in COLUMNS if column not in (rows.fieldnames or ())]
+    if missing:
+        raise UnreadableFile(f"{path}, line 1: no column {missing[0]!r}; expected {COLUMNS}")
+    found = []
+    for row in rows:
+        name, time = row["configuration"] or "", row["milliseconds"] or ""
+        try:
+            nanoseconds = round(Fraction(time) * 10**6)
+        except (ValueError, ZeroDivisionError):
+            nanoseconds = 0
+        if nanoseconds <= 0:
+            raise UnreadableFile(
+                f"{path}, line {rows.line_num}: {time!r}; expected milliseconds above 0"
+            )
+        plan = fusion_plan(chain, named_configuration(chain, name), terms)
+        found.append(Measured(name, plan, nanoseconds))
+    return tuple(found)
+
+
+def fitted(chain: TopologicalOrder, terms: Terms, measured: Sequence[Measured]) -> Fit:
+    """Return the start of a phase and the speed that are nearest to measured times.
+
+    Least squares of the relative error; bytes cost nothing. Raises InvalidPlan for fewer than two
+    times.
+    """
+    if len(measured) < 2:
+        raise InvalidPlan(f"{len(measured)} measured configurations; a fit needs at least two")
+    table = StageTable(chain.network, element_bytes=terms.element_bytes)
+    starts, works = (
+        PlanTimes(
+            table,
+            Platform(operations_per_second=speed, bytes_per_second=FREE, launch=launch),
+            terms.element_bytes,
+        )
+        for speed, launch in ((FREE, ONE), (ONE, Fraction(0)))
+    )
+    xs = [Fraction(starts.of(one.plan.plan) // NANOSECONDS, one.nanoseconds) for one in measured]
+    ys = [Fraction(works.of(one.plan.plan) // NANOSECONDS, one.nanoseconds) for one in measured]
+    xx, yy = sum(x * x for x in xs), sum(y * y for y in ys)
+    xy = sum(x * y for x, y in zip(xs, ys, strict=True))
+    # The normal equations for nanoseconds of a phase and of an operation; neither is below zero.
+    divisor = xx * yy - xy * xy
+    launch = Fraction(sum(xs) * yy - sum(ys) * xy) / divisor if divisor else Fraction(0)
+    launch = max(launch, Fraction(0))
+    each = (sum(ys) - launch * xy) / yy if yy else Fraction(0)
+    if each <= 0:
+        raise InvalidPlan("the measured times do not grow with the work; expected other ones")
+    longest = max(1 / (launch * x + each * y) for x, y in zip(xs, ys, strict=True))
+    platform = Platform(
+        operations_per_second=(NANOSECONDS / each).limit_denominator(1),
+        bytes_per_second=FREE,
+        launch=(launch / NANOSECONDS).limit_denominator(10**9),
+    )
+    return Fit(platform, max(longest - 1, Fraction(0)))
+
+
+def or_measured(
+    answer: FusionAnswer, measured: Sequence[Measured], fit: Fit, limit: int | None
+) -> FusionAnswer:
+    """Return the answer, or the fastest measured plan that fits.
+
+    The answer stays where it is predicted to be faster by more than the fit was ever wrong.
+    """
+    fitting = [one for one in measured if limit is None or one.plan.memory <= limit]
+    best = min(fitting, key=lambda one: one.nanoseconds, default=None)
+    found = answer.plan
+    if best is None:
+        return answer
+    if found is not None and found.cost.nanoseconds * (1 + fit.error) < best.nanoseconds:
+        return answer
+    cost = Cost(best.nanoseconds, best.plan.cost.multiply_accumulates)
+    return replace(
+        answer,
+        plan=replace(best.plan, cost=cost),
+        status=Status.FEASIBLE,
+        reason=because(
+            MeasuredWhy.FASTEST, name=best.name, count=len(measured), error=float(fit.error)
+        ),
+    )

@@ -1,0 +1,684 @@
+"""Fast and slow memory in one plan: least bytes to and from the slow one, by labels over layers.
+
+Layers work in fast memory. A tensor that lies whole between groups may lie in the slow one; its rows
+are copied into a ring of the group that reads it, or are read there once, by layers that read no byte
+twice. The last stage of a group writes its rows where the result lies. So each byte of a tensor in slow
+memory moves once when it is made, and once for each group that reads it.
+
+The search goes along the topological order. A label is the set of live tensors in fast memory, with
+the slow bytes so far; groups are runs of layers row by row, and the groups of stages with strips
+that planners.memory.labels finds between separators. Exact in this space as far as the live bytes of
+a group decide what fits, unless labels are left out; offsets are found behind it, and where they take
+more, the search is made again with less.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, combinations, islice
+from typing import NamedTuple
+
+from cnn2csdf import operators as op
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.parameters import multiply_accumulates
+from csdf.errors import InvalidArgument
+from csdf.search.pareto import improving
+from csdf.status import Reason, Why, because
+from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
+from planners.arena.problem import loads
+from planners.memory.answer import SlowTraffic
+from planners.memory.labels import ANY_WORK, GroupLabels, Labels, Limits
+from planners.memory.line_buffers import Keeping, kept_rows
+from planners.memory.moves import LONGEST_STAGE, Moves, batches, made_by_rows
+from planners.memory.order import TopologicalOrder, topological_order
+from planners.memory.placement import GroupBytes, placed
+from planners.memory.plain_plans import whole_tensors
+from planners.memory.stages import Geometry, StageTable
+from planners.plan.accumulators import sums_over_rows
+from planners.plan.firing import firing_order, turns_of
+from planners.plan.plan import (
+    ACCUMULATOR_BYTES,
+    Kind,
+    Memory,
+    Mode,
+    PlannedGroup,
+    PlannedStage,
+    Stage,
+    StreamBuffer,
+    StreamingPlan,
+)
+
+FRONT = (1, 2, 4, 8, 16, 32)  # quarters of the size of the fast memory
+MOST_ORDERS = 24  # of layers, all of which are tried
+MOST_CHOSEN = 8  # tensors of which all sets are tried in fast memory
+MOST_LABELS = 256  # sets of tensors in fast memory at a place of the order
+MOST_WAYS = 3  # from least bytes to least work, of stages between two separators
+WIDTH = 12  # labels inside a group, as the first search of csdf fit has
+LONGEST_RUN = 32  # layers of a group that is not between separators
+MOST_ATTEMPTS = 8  # searches with less memory where offsets take more than is counted
+READ_ONCE = (
+    *(op.Elementwise, op.Activation, op.BatchNormalization, op.Identity),
+    *(op.Concatenation, op.Slice, op.Conversion, op.View),
+)
+
+Names = frozenset[str]
+
+
+class MemoriesWhy(Why):
+    """Reasons for the status of a plan in fast and slow memory."""
+
+    ALL_FAST = "all tensors lie in fast memory, and nothing moves"
+    BOUND = "no schedule moves less"
+    LEAST = "least of the groups that were looked at: row by row, strips, whole layers"
+    LABELS = "row by row, strips, whole layers; some sets of tensors in fast memory were left out"
+    PLACED = "row by row, strips, whole layers; plans that move less found no offsets"
+    BY_THEN = "the best by then: {end}"
+    NONE = "no group that works layer {layer!r} fits into {fast} bytes of fast memory"
+    SLOW = "the plan takes {needed} bytes of slow memory"
+
+
+class Group(NamedTuple):
+    """Layers of the order from begin to before end, as stages, and what they need of fast memory.
+
+    streamed: the tensor of which rows are copied into a ring. rings: rows of each. fast: bytes of
+    rings, sums and strips. read: tensors from outside with the bytes that a frame reads of each.
+    in_place: those that may be read where they lie. results: tensors that others need. fixed: those
+    of them that the group reads itself, which have to lie in fast memory.
+    """
+
+    begin: int
+    end: int
+    geometry: tuple[Geometry, ...]
+    streamed: str | None
+    rings: dict[str, int]
+    staging: int
+    fast: int
+    work: int
+    read: dict[str, int]
+    in_place: Names
+    results: tuple[str, ...]
+    fixed: Names
+
+
+class Label(NamedTuple):
+    """The least slow bytes, then work, with which a set of tensors lies in fast memory.
+
+    before: the label and group that lead here, and results of that group in fast memory.
+    """
+
+    slow: int
+    work: int
+    before: tuple[Names, Group, Names] | None
+
+
+class InMemories(NamedTuple):
+    """The plan, None where none was found, what is known of others, and what it moves beside them."""
+
+    plan: StreamingPlan | None
+    reason: Reason
+    traffic: SlowTraffic
+
+
+def planned_in_memories(
+    network: Network, memories: Sequence[Memory], element_bytes: int | None, budget: Budget
+) -> InMemories:
+    """Return the plan of a network with the least bytes moved to and from slow memory.
+
+    Inputs lie where the plan says before a frame begins; results stay where they are made. budget: a
+    stop, or seconds; then the best by then. Raises InvalidArgument for other memories than a fast and
+    a slow one, InvalidNetwork for a network that keeps a state.
+    """
+    if [one.is_slow for one in memories] != [False, True] or memories[0].name == memories[1].name:
+        found = ", ".join(f"{one.name}{' (slow)' * one.is_slow}" for one in memories)
+        raise InvalidArgument(
+            f"memories {found}; expected a fast one and then a slow one, such as sram=64kB and "
+            "psram=2MB:slow"
+        )
+    course, stop = topological_order(network), stop_of(budget)
+    table = StageTable(network, element_bytes=element_bytes)
+    sizes = {name: table.tensor_bytes(name) for name in (*course.layers, *course.others)}
+    fast, slow = (one.size for one in memories)
+    bound = least_slow_bytes(course, table, fast)
+    once = sum(multiply_accumulates(one, network.input_shapes(one)) for one in network.layers)
+    plan: StreamingPlan | None = None
+    reason = because(MemoriesWhy.LEAST)
+    own = course, table, fast, stop
+    spaces = [Groups(*own, longest=1), Groups(*own, longest=LONGEST_RUN)]
+    for groups in chain(spaces, (Groups(*_reordered(own, order)) for order in orders(network))):
+        if plan is not None and _rank(plan) <= (bound, once):
+            break
+        other, reason = _planned_within(groups, memories, sizes, plan)
+        plan = other or plan
+        if stop.is_over():
+            break
+    if plan is not None and (needed := plan.memories[1].size) > slow:
+        plan, reason = None, because(MemoriesWhy.SLOW, needed=needed)
+    if plan is not None and plan.slow_bytes == bound:
+        reason = because(MemoriesWhy.BOUND if bound else MemoriesWhy.ALL_FAST)
+    traffic = SlowTraffic(
+        memories=tuple(memories),
+        moved=None if plan is None else plan.slow_bytes,
+        lower_bound=bound,
+        all_slow=slow_bytes_of_whole_layers(course, sizes, frozenset()),
+        greedy=greedy_split(course, table, sizes, fast),
+    )
+    return InMemories(plan, reason, traffic)
+
+
+def slow_front(
+    network: Network,
+    memories: Sequence[Memory],
+    element_bytes: int | None,
+    stop_for: Callable[[int], Stop],
+) -> list[SlowTraffic]:
+    """Return what moves with a fast memory of a quarter to eight times its size.
+
+    stop_for: of the search for so many bytes.
+    """
+    found = []
+    for size in [memories[0].size * times // 4 for times in FRONT]:
+        some = (replace(memories[0], size=size), *memories[1:])
+        found.append(planned_in_memories(network, some, element_bytes, stop_for(size)).traffic)
+    return found
+
+
+def _rank(plan: StreamingPlan) -> tuple[int, int]:
+    """Fewer slow bytes first, then less work."""
+    return plan.slow_bytes, plan.multiply_accumulates
+
+
+def orders(network: Network) -> Iterator[Network]:
+    """Yield a network with its layers in all topological orders, where they are few; its own first."""
+    ends = network.inputs, network.outputs
+    layers = [one for one in network.layers if one not in ends[0] and one not in ends[1]]
+    found = list(islice(_orders(layers), MOST_ORDERS + 1))
+    for order in found if len(found) <= MOST_ORDERS else [layers]:
+        yield replace(network, layers=(*ends[0], *order, *ends[1]))
+
+
+def _orders(layers: Sequence[Layer]) -> Iterator[list[Layer]]:
+    """All topological orders, that of the layers first."""
+    if not layers:
+        yield []
+    left = {one.name for one in layers}
+    for one in layers:
+        if left.isdisjoint(one.inputs):
+            for rest in _orders([other for other in layers if other is not one]):
+                yield [one, *rest]
+
+
+def _reordered(
+    own: tuple[TopologicalOrder, StageTable, int, Stop], order: Network
+) -> tuple[TopologicalOrder, StageTable, int, Stop]:
+    _, table, fast, stop = own
+    return topological_order(order), table.of(order), fast, stop
+
+
+def _planned_within(
+    groups: Groups, memories: Sequence[Memory], sizes: dict[str, int], known: StreamingPlan | None
+) -> tuple[StreamingPlan | None, Reason]:
+    """The plan with the least slow bytes whose offsets fit, and what is known of others.
+
+    known: a plan, if there is one already; None where none is found that is better.
+    """
+    fast = capacity = memories[0].size
+    best: StreamingPlan | None = None
+    most = None if known is None else _rank(known)
+    first: int | None = None
+    reason = because(MemoriesWhy.LEAST)
+    try:
+        for _ in range(MOST_ATTEMPTS):
+            search = Search(groups, sizes, capacity, most)
+            found = search.chain()
+            if found is None:
+                if first is not None:
+                    reason = because(MemoriesWhy.PLACED)
+                elif known is None:
+                    reason = because(MemoriesWhy.NONE, layer=search.stuck_at, fast=capacity)
+                break
+            plan = plan_in_memories(groups.course, groups.table, memories, found)
+            first = plan.slow_bytes if first is None else first
+            taken = plan.memories[0].size
+            if taken <= fast:
+                best = plan
+                if not search.is_complete:
+                    reason = because(MemoriesWhy.LABELS)
+                elif first < plan.slow_bytes:
+                    reason = because(MemoriesWhy.PLACED)
+                break
+            capacity -= max(taken - fast, fast // 64)
+    except ENDS as end:
+        reason = because(MemoriesWhy.BY_THEN, end=reason_of(end))
+    return best, reason
+
+
+class Groups:
+    """The groups that begin at each place of the order, and need no more than so many bytes."""
+
+    def __init__(
+        self,
+        course: TopologicalOrder,
+        table: StageTable,
+        fast: int,
+        stop: Stop,
+        *,
+        longest: int | None = None,
+    ) -> None:
+        """Take bytes of fast memory. longest: layers of a group, if they are limited."""
+        self.course, self.table, self.stop, self._fast = course, table, stop, fast
+        self.layers = course.layers[1:]
+        self._longest = longest
+        self.last_read = dict.fromkeys((*course.layers, *course.others), -1)
+        for number, name in enumerate(self.layers):
+            for source in course.network.layer(name).inputs:
+                self.last_read[source] = number
+        self.last_read |= dict.fromkeys(course.results, len(self.layers))
+        outside = frozenset(course.at(cut) for cut in range(len(course.separators)))
+        inner = StageTable(course.network, element_bytes=table.element_bytes, outside=outside)
+        self._moves = Moves(course, inner)
+        self._cut_at = {place: cut for cut, place in enumerate(course.separators)}
+        self._found: dict[int, list[Group]] = {}
+
+    def at(self, begin: int) -> list[Group]:
+        """Return the groups whose first layer is that of this number."""
+        if begin not in self._found:
+            self.stop.look()
+            found = list(self._runs(begin))
+            if self._longest is None:
+                found += [*self._single_stages(begin), *self._with_strips(begin)]
+            kept: dict[tuple[int, str | None, Names], list[Group]] = {}
+            for one in sorted(found, key=lambda one: (one.fast, one.work)):
+                key = one.end, one.streamed, one.in_place
+                if key not in kept or one.work < kept[key][-1].work:
+                    kept.setdefault(key, []).append(one)
+            self._found[begin] = [one for some in kept.values() for one in some]
+        return self._found[begin]
+
+    def _runs(self, begin: int) -> Iterator[Group]:
+        """Layers row by row, each a stage: as many as fit; a single one as a whole, too."""
+        network = self.course.network
+        first = self.layers[begin]
+        whole = Stage(layers=(first,), rows=self.table.height(first))
+        yield from self._ways(begin, begin + 1, (whole,))
+        stages: list[Stage] = []
+        for end in range(
+            begin + 1, min(len(self.layers), begin + (self._longest or LONGEST_RUN)) + 1
+        ):
+            layer = network.layer(self.layers[end - 1])
+            is_summed = sums_over_rows(network, layer) and not isinstance(
+                layer.operator, op.PlaceOrder
+            )
+            mode = Mode.ACCUMULATING if is_summed else Mode.ROWS
+            stages.append(Stage(layers=(layer.name,), rows=1, mode=mode))
+            found = list(self._ways(begin, end, stages))
+            yield from found
+            if not found:
+                return
+
+    def _single_stages(self, begin: int) -> Iterator[Group]:
+        """Several layers as one stage, with strips or feature map by feature map."""
+        for end in range(begin + 2, min(len(self.layers), begin + LONGEST_STAGE) + 1):
+            layers = self.layers[begin:end]
+            if self.table.can_go_by_channels(layers):
+                yield from self._ways(begin, end, (Stage(layers=layers, mode=Mode.CHANNELS),))
+            if self.table.can_be_stage(layers):
+                for rows in batches(layers, self.table):
+                    yield from self._ways(begin, end, (Stage(layers=layers, rows=rows),))
+
+    def _with_strips(self, begin: int) -> Iterator[Group]:
+        """The groups of stages of several layers between separators."""
+        cut = self._cut_at.get(begin)
+        if cut is None or begin == len(self.layers):
+            return
+        limits = Limits(self._fast, ANY_WORK, WIDTH)
+        for is_streamed in (True, False):
+            search = GroupLabels(self._moves, cut, limits, is_streamed=is_streamed)
+            found = defaultdict[int, list[tuple[int, int, Labels, int]]](list)
+            for end, labels in search.ends():
+                self.stop.look()
+                numbers = zip(labels.lines.tolist(), labels.work.tolist(), strict=True)
+                found[end] += [(*both, labels, place) for place, both in enumerate(numbers)]
+            for end, some in found.items():
+                best = improving(some, lambda one: one[:2])
+                for _, _, labels, number in best[:: -(-len(best) // MOST_WAYS)]:
+                    moves = search.moves_of(labels, number)
+                    stages = [stage for move in moves for stage in move.stages]
+                    yield from self._ways(begin, self.course.separators[end], stages)
+
+    def _ways(self, begin: int, end: int, stages: Sequence[Stage]) -> Iterator[Group]:
+        """Stages with nothing copied, and with rows of each tensor that has to be, where they fit."""
+        table = self.table
+        geometry = tuple(table.geometry(stage) for stage in stages)
+        inside = set(self.layers[begin:end])
+        read: dict[str, int] = defaultdict(int)
+        in_place = set(self.last_read)
+        for one in geometry:
+            for name in one.stage.layers:
+                for index, source in enumerate(table.network.layer(name).inputs):
+                    if source not in inside:
+                        rows = self._rows_read_once(one, name, index)
+                        read[source] += (rows or 0) * table.row_bytes(source)
+                        in_place -= {source} if rows is None else set()
+        results = tuple(
+            name
+            for name in self.layers[begin:end]
+            if self.last_read[name] >= end or name == self.layers[end - 1]
+        )
+        made = {one.stage.result: one.stage for one in geometry}
+        if not made.keys() >= set(results) or any(
+            stage.mode is Mode.ACCUMULATING
+            and isinstance(table.network.layer(name).operator, op.PlaceOrder)
+            for name, stage in made.items()  # which would put its places into a whole result
+        ):
+            return
+        for streamed in (None, *read):
+            found = self._group(begin, end, geometry, streamed, results)
+            if found is not None:
+                sizes = dict(read)
+                if streamed is not None:
+                    sizes[streamed] = table.tensor_bytes(streamed)
+                yield found._replace(
+                    read=sizes, in_place=frozenset(in_place.intersection(read) - {streamed})
+                )
+
+    def _rows_read_once(self, one: Geometry, name: str, index: int) -> int | None:
+        """How many rows of an input a stage reads, if each byte once; None where it does not."""
+        layer = self.table.network.layer(name)
+        needs = self.table.row_needs(layer, index)
+        if one.stage.mode is Mode.ACCUMULATING:
+            is_once = not isinstance(layer.operator, op.FullyConnected)
+            return needs[-1][1] - needs[0][0] if is_once else None
+        if len(one.stage.layers) > 1 or not isinstance(layer.operator, READ_ONCE):
+            return None
+        height = self.table.height(layer.inputs[index])
+        return height if sum(end - first for first, end in needs) == height else None
+
+    def _group(
+        self,
+        begin: int,
+        end: int,
+        geometry: tuple[Geometry, ...],
+        streamed: str | None,
+        results: tuple[str, ...],
+    ) -> Group | None:
+        """The group with exact bytes of its rings, unless they are too many."""
+        table = self.table
+        firings = [one.firings for one in geometry]
+        strips = [one.strip_bytes for one in geometry]
+        if streamed is not None:
+            firings.insert(0, made_by_rows(streamed, table.height(streamed), 1))
+            strips.insert(0, 0)
+        keeping = {one.result: Keeping.RING for one in firings} | dict.fromkeys(
+            results, Keeping.WHOLE
+        )
+        sizes = {one.result: table.row_bytes(one.result) for one in firings}
+        kept = kept_rows(firings, sizes, strips, keeping)
+        pieces = [rows * sizes[name] for name, rows in kept.rows.items()]
+        pieces += [one.accumulator for one in geometry]
+        staging = -(-max(kept.passing) // ACCUMULATOR_BYTES) * ACCUMULATOR_BYTES
+        fast = sum(pieces) + staging
+        if fast > self._fast:
+            return None
+        inside = {reading.tensor for one in firings for reading in one.readings}
+        return Group(
+            begin=begin,
+            end=end,
+            geometry=geometry,
+            streamed=streamed,
+            rings=dict(kept.rows),
+            staging=staging,
+            fast=fast,
+            work=sum(one.work for one in geometry),
+            read={},
+            in_place=frozenset(),
+            results=results,
+            fixed=frozenset(inside.intersection(results)),
+        )
+
+
+class Search:
+    """Labels along the order, in so many bytes of fast memory."""
+
+    def __init__(
+        self,
+        groups: Groups,
+        sizes: dict[str, int],
+        capacity: int,
+        most: tuple[int, int] | None,
+    ) -> None:
+        """Take bytes of fast memory. most: slow bytes and work of a plan that is to be improved on."""
+        self._groups, self._sizes, self._capacity, self._most = groups, sizes, capacity, most
+        self._labels: list[dict[Names, Label]] = [{} for _ in range(len(groups.layers) + 1)]
+        self.is_complete = True  # whether no label was left out
+        self.stuck_at = groups.layers[0]
+
+    def chain(self) -> list[tuple[Group, Names]] | None:
+        """Return the groups, each with the tensors in fast memory while it works; None without any."""
+        course = self._groups.course
+        for fast in subsets((course.at(0), *course.others)):
+            if self._bytes(fast) <= self._capacity:
+                self._labels[0][fast] = Label(0, 0, None)
+        for place, labels in enumerate(self._labels[:-1]):
+            self._groups.stop.look()
+            if labels:
+                self.stuck_at = self._groups.layers[place]
+                self._follow(place)
+        last = self._labels[-1]
+        if not last:
+            return None
+        return self._traced(min(last, key=lambda one: (last[one][:2], sorted(one))))
+
+    def _follow(self, place: int) -> None:
+        """Extend the labels of a place by all groups that begin there."""
+        labels = self._labels[place]
+        if len(labels) > MOST_LABELS:
+            self.is_complete = False
+            least = sorted(labels, key=lambda one: (labels[one][:2], sorted(one)))
+            labels = self._labels[place] = {one: labels[one] for one in least[:MOST_LABELS]}
+        for group in self._groups.at(place):
+            for fast, label in labels.items():
+                self._extend(group, fast, label)
+
+    def _extend(self, group: Group, fast: Names, label: Label) -> None:
+        away = [name for name in group.read if name not in fast]
+        if group.streamed is not None and group.streamed not in away:
+            return
+        if any(name != group.streamed and name not in group.in_place for name in away):
+            return
+        slow = label.slow + sum(group.read[name] for name in away)
+        room = self._capacity - group.fast - self._bytes(fast)
+        for chosen in subsets([one for one in group.results if one not in group.fixed]):
+            here = group.fixed | chosen
+            if self._bytes(here) > room:
+                continue
+            total = slow + sum(self._sizes[name] for name in group.results if name not in here)
+            if self._most is not None and (total, label.work + group.work) >= self._most:
+                continue
+            live = frozenset(one for one in fast | here if self._groups.last_read[one] >= group.end)
+            known = self._labels[group.end].get(live)
+            if known is None or (total, label.work + group.work) < known[:2]:
+                found = Label(total, label.work + group.work, (fast, group, here))
+                self._labels[group.end][live] = found
+
+    def _bytes(self, names: Iterable[str]) -> int:
+        return sum(self._sizes[name] for name in names)
+
+    def _traced(self, fast: Names) -> list[tuple[Group, Names]]:
+        found: list[tuple[Group, Names]] = []
+        place = len(self._labels) - 1
+        while (before := self._labels[place][fast].before) is not None:
+            fast, group, here = before
+            found.append((group, fast | here))
+            place = group.begin
+        return found[::-1]
+
+
+def subsets(names: Sequence[str]) -> Iterator[Names]:
+    """Yield all sets of some names, the largest first; of too many the first ones, up to each."""
+    if len(names) > MOST_CHOSEN:
+        yield from (frozenset(names[:count]) for count in range(len(names), -1, -1))
+        return
+    for count in range(len(names), -1, -1):
+        yield from map(frozenset, combinations(names, count))
+
+
+def least_slow_bytes(course: TopologicalOrder, table: StageTable, fast: int) -> int:
+    """Return slow bytes of any schedule that moves rows and computes no row that nothing needs.
+
+    They are those of inputs and results that cannot lie whole in fast memory. Inputs are there
+    together before the first layer works, results behind the last.
+    """
+    found = 0
+    needed = _needed_bytes(course, table)
+    for names in ((course.at(0), *course.others), tuple(course.results)):
+        if len(names) > MOST_CHOSEN:
+            found += max(0, sum(needed[name] for name in names) - fast)
+            continue
+        found += min(
+            sum(needed[name] for name in names if name not in staying)
+            for staying in subsets(names)
+            if sum(map(table.tensor_bytes, staying)) <= fast
+        )
+    return found
+
+
+def _needed_bytes(course: TopologicalOrder, table: StageTable) -> dict[str, int]:
+    """Bytes of the rows of each tensor that the results of the network need."""
+    rows: dict[str, set[int]] = {name: set() for name in (*course.layers, *course.others)}
+    for name in course.results:
+        rows[name].update(range(table.height(name)))
+    for name in reversed(course.layers):
+        layer = course.network.layer(name)
+        for index, source in enumerate(layer.inputs):
+            needs = table.row_needs(layer, index)
+            rows[source].update(*(range(*needs[row]) for row in rows[name]))
+    return {name: len(some) * table.row_bytes(name) for name, some in rows.items()}
+
+
+def slow_bytes_of_whole_layers(course: TopologicalOrder, sizes: dict[str, int], fast: Names) -> int:
+    """Return slow bytes where each layer works whole: once for its result, once for each input."""
+    found = 0
+    for name in course.layers[1:]:
+        for one in (name, *course.network.layer(name).inputs):
+            found += 0 if one in fast else sizes[one]
+    return found
+
+
+def greedy_split(
+    course: TopologicalOrder, table: StageTable, sizes: dict[str, int], fast: int
+) -> int:
+    """Return slow bytes of whole layers with the largest tensors in slow memory until the others fit.
+
+    They fit where those that live at one time do, which is generous: offsets may take more.
+    """
+    whole = whole_tensors(course.network, element_bytes=table.element_bytes)
+    inside = sorted(whole.buffers, key=lambda one: one.size)
+    while max(loads([(b.start, b.end, b.size) for b in inside]).values(), default=0) > fast:
+        inside.pop()
+    return slow_bytes_of_whole_layers(course, sizes, frozenset(one.name for one in inside))
+
+
+def plan_in_memories(
+    course: TopologicalOrder,
+    table: StageTable,
+    memories: Sequence[Memory],
+    chain: Sequence[tuple[Group, Names]],
+) -> StreamingPlan:
+    """Return the plan of a chain of groups, each with the tensors in fast memory while it works.
+
+    Its memories have the bytes that it takes of each. The slow one lies behind the fast one.
+    """
+    buffers: list[tuple[StreamBuffer, bool]] = []
+    slow_bytes = 0
+    lives = _lives(course, [group for group, _ in chain])
+    for name, (begin, end) in lives.items():
+        whole = _buffer(name, Kind.WHOLE, name, table.tensor_bytes(name), begin, end)
+        buffers.append((replace(whole, rows=table.height(name)), name not in chain[begin][1]))
+    for number, (group, fast) in enumerate(chain):
+        slow_bytes += sum(size for name, size in group.read.items() if name not in fast)
+        slow_bytes += sum(table.tensor_bytes(one) for one in group.results if one not in fast)
+        buffers += [(one, False) for one in _inside(table, group, number)]
+    element = max(map(table.bytes_of, course.layers))
+    widest = max(ACCUMULATOR_BYTES, element)
+    offsets = dict[str, int]()
+    taken: list[int] = []
+    for is_slow in (False, True):
+        here = [one for one, lies_slow in buffers if lies_slow == is_slow]
+        pieces = [
+            GroupBytes(
+                name=one.name,
+                size=one.size,
+                begin=one.begin,
+                end=one.end,
+                alignment=table.bytes_of(one.tensor) if one.has_rows else widest,
+                is_inner=one.kind is not Kind.WHOLE,
+            )
+            for one in here
+        ]
+        live = [
+            sum(one.size for one in here if one.begin <= n < one.end) for n in range(len(chain))
+        ]
+        found = placed(pieces, [], enough=max(live))
+        begin = sum(taken)
+        offsets |= {name: begin + at for name, at in found.items()}
+        end = max((found[one.name] + one.size for one in here), default=0)
+        taken.append(end if is_slow else -(-end // element) * element)
+    return StreamingPlan(
+        network=course.network.name,
+        element_bytes=table.element_bytes,
+        groups=tuple(_planned(table, group) for group, _ in chain),
+        buffers=tuple(replace(one, offset=offsets[one.name]) for one, _ in buffers),
+        arena_bytes=sum(taken),
+        multiply_accumulates=sum(group.work for group, _ in chain),
+        memories=tuple(replace(one, size=size) for one, size in zip(memories, taken, strict=True)),
+        slow_bytes=slow_bytes,
+    )
+
+
+def _lives(course: TopologicalOrder, groups: Sequence[Group]) -> dict[str, tuple[int, int]]:
+    """The first group, and one past the last, of all tensors that lie whole."""
+    begin = dict.fromkeys((course.at(0), *course.others), 0)
+    end: dict[str, int] = {}
+    for number, group in enumerate(groups):
+        begin |= dict.fromkeys(group.results, number)
+        end |= dict.fromkeys(group.read, number + 1)
+    end |= dict.fromkeys(course.results, len(groups))
+    return {name: (first, end.get(name, first + 1)) for name, first in begin.items()}
+
+
+def _inside(table: StageTable, group: Group, number: int) -> Iterator[StreamBuffer]:
+    """Rings, sums and strips of a group."""
+    layers = [table.network.layer(name) for one in group.geometry for name in one.stage.layers]
+    for tensor, rows in group.rings.items():
+        size = rows * table.row_bytes(tensor)
+        one = _buffer(f"{tensor} ring {number + 1}", Kind.RING, tensor, size, number, number + 1)
+        readers = tuple(layer.name for layer in layers if tensor in layer.inputs)
+        yield replace(one, rows=rows, readers=readers if tensor == group.streamed else ())
+    for found in group.geometry:
+        if found.accumulator:
+            result, size = found.firings.result, found.accumulator
+            name = f"{result} {Kind.ACCUMULATORS.value}"
+            yield _buffer(name, Kind.ACCUMULATORS, result, size, number, number + 1)
+    last = group.geometry[-1].firings.result
+    name = f"{last} {Kind.STAGING.value}"
+    yield _buffer(name, Kind.STAGING, last, group.staging, number, number + 1)
+
+
+def _buffer(name: str, kind: Kind, tensor: str, size: int, begin: int, end: int) -> StreamBuffer:
+    return StreamBuffer(
+        name=name, kind=kind, tensor=tensor, rows=0, size=size, offset=0, begin=begin, end=end
+    )
+
+
+def _planned(table: StageTable, group: Group) -> PlannedGroup:
+    """The group of a plan, with the order in which demands of its last stage let it fire."""
+    firings = [one.firings for one in group.geometry]
+    if group.streamed is not None:
+        firings.insert(0, made_by_rows(group.streamed, table.height(group.streamed), 1))
+    return PlannedGroup(
+        stages=tuple(PlannedStage(stage=one.stage, strips=one.strips) for one in group.geometry),
+        streamed_input=group.streamed,
+        order=turns_of([firings[place].result for place in firing_order(firings)]),
+    )

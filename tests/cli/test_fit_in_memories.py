@@ -1,0 +1,62 @@
+"""`csdf fit --memory`: what it prints, refuses, draws, and hands on."""
+
+import json
+
+import pytest
+
+TWO = ("--memory", "tcm=2kB", "--memory", "ram=1MB:slow")
+SMALL = ("keyword_spotting:rows=25", "--element-bytes", "1")
+
+
+def test_the_answer_says_what_moves_beside_other_plans(run):
+    code, out, _ = run("fit", *SMALL, *TWO, "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert [one["name"] for one in found["memories"]] == ["tcm", "ram"]
+    assert found["memories"][0]["used_bytes"] <= 2000
+    moved = found["slow_lower_bound_bytes"], found["slow_bytes"], found["slow_bytes_greedy"]
+    assert moved == tuple(sorted(moved))
+    assert found["slow_bytes_greedy"] <= found["slow_bytes_all_slow"]
+
+
+def test_the_plan_is_written_checked_and_run_with_the_bytes_it_counts(run, tmp_path):
+    plan = tmp_path / "plan.json"
+    assert run("fit", *SMALL, *TWO, "-o", plan)[0] == 0
+    counted = json.loads(plan.read_text())["slow_bytes"]
+    code, out, _ = run("fit", SMALL[0], "--plan", plan, "--verify", "--plot", tmp_path / "time.svg")
+    assert code == 0
+    assert f"{counted} slow bytes counted" in out
+    drawn = (tmp_path / "time.svg").read_text()
+    assert "tcm, fast" in drawn
+    assert "ram, slow" in drawn
+
+
+def test_slow_bytes_are_drawn_over_sizes_of_fast_memory(run, tmp_path):
+    # Too small for some of the sizes that are drawn, which are from a quarter of it on.
+    picture = tmp_path / "front.svg"
+    assert run("fit", *SMALL, *TWO, "--plot", picture)[0] == 0
+    assert "greedy split" in picture.read_text()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("--memory", "tcm=3kB"), "expected a fast one and then a slow one"),
+        ((*TWO, "--memory", "flash=1MB:slow"), "expected a fast one and then a slow one"),
+        ((*TWO, "--ram", "3kB"), "--ram is for a single memory"),
+        ((*TWO, "--input", "rows"), "--input is for a single memory"),
+        (("--memory", "tcm"), "a name and a size"),
+        (("--memory", "tcm=3kB:fast"), "a name and a size"),
+        (("--memory", "=3kB"), "a name and a size"),
+    ],
+)
+def test_other_memories_are_refused_in_one_line(run, given, words):
+    code, _, err = run("fit", *SMALL, *given)
+    assert code == 2
+    assert words in err.splitlines()[-1]
+
+
+def test_a_fast_memory_that_is_too_small_is_unknown(run):
+    code, out, _ = run("fit", *SMALL, "--memory", "tcm=300B", "--memory", "ram=1MB:slow")
+    assert code == 3
+    assert "no group that works layer" in out

@@ -1,0 +1,136 @@
+"""Every plan of a small network in a fast and a slow memory: the least bytes that move between them.
+
+All topological orders, all runs of layers that work as a group, all partitions of a run into stages
+with some rows a firing, and both memories for every tensor, without a search that leaves anything out.
+Of the planner it shares the rows that stages keep.
+"""
+
+from itertools import combinations, product
+
+from cnn2csdf import operators as op
+from planners.memory.line_buffers import Keeping, kept_rows
+from planners.memory.moves import made_by_rows
+from planners.memory.stages import StageTable
+from planners.plan.accumulators import sums_over_rows
+from planners.plan.plan import Mode, Stage
+
+ONCE = (op.Elementwise, op.Activation, op.Identity, op.Concatenation, op.Slice)
+
+
+def least_of_any_split(network, fast):
+    """The least slow bytes within so many bytes of fast memory; None where nothing fits."""
+    table = StageTable(network, element_bytes=1)
+    inputs = [layer.name for layer in network.inputs]
+    results = {source for layer in network.outputs for source in layer.inputs}
+    works = [one.name for one in network.layers if one.inputs and one not in network.outputs]
+    found = [
+        _least(table, order, set(inputs) - away, away, results, fast)
+        for order in _orders(network, works, ())
+        for away in subsets(inputs)
+        if sum(map(table.tensor_bytes, set(inputs) - away)) <= fast
+    ]
+    return min((one for one in found if one is not None), default=None)
+
+
+def subsets(names):
+    return [set(one) for count in range(len(names) + 1) for one in combinations(names, count)]
+
+
+def _orders(network, left, done):
+    if not left:
+        yield done
+    for name in left:
+        if not set(network.layer(name).inputs) & set(left):
+            yield from _orders(network, [one for one in left if one != name], (*done, name))
+
+
+def _least(table, order, here, away, results, fast):
+    """The least from here on. here, away: tensors that lie in fast and in slow memory."""
+    if not order:
+        return 0
+    network, best = table.network, None
+    for end in range(1, len(order) + 1):
+        run, rest = order[:end], order[end:]
+        wanted = {one for name in rest for one in network.layer(name).inputs} | results
+        leaving = [name for name in run if name in wanted or name == run[-1]]
+        for stages in _partitions(table, run):
+            if not {stage.result for stage in stages} >= set(leaving):
+                continue
+            for out in subsets(leaving):
+                moved = _moved(table, run, stages, away, here, leaving, out, fast)
+                if moved is None:
+                    continue
+                kept = (here | set(leaving) - out) & wanted
+                left = _least(table, rest, kept, (away | out) & wanted, results, fast)
+                if left is not None and (best is None or moved + left < best):
+                    best = moved + left
+    return best
+
+
+def _partitions(table, run):
+    if not run:
+        yield ()
+    for end in range(1, len(run) + 1):
+        layers = run[:end]
+        height, stages = table.height(layers[-1]), []
+        if table.can_be_stage(layers):
+            rows = {one for one in (1, 2, 4, height) if one <= height}
+            stages = [Stage(layers=layers, rows=one) for one in sorted(rows)]
+        if end == 1 and sums_over_rows(table.network, table.network.layer(layers[0])):
+            stages.append(Stage(layers=layers, mode=Mode.ACCUMULATING))
+        if table.can_go_by_channels(layers):
+            stages.append(Stage(layers=layers, mode=Mode.CHANNELS))
+        for stage, rest in product(stages, _partitions(table, run[end:])):
+            yield (stage, *rest)
+
+
+def _moved(table, run, stages, away, here, leaving, out, fast):
+    """Slow bytes of a group; None where it does not fit, or reads what it may not."""
+    network, needs = table.network, {}
+    for stage in stages:
+        for name in stage.layers:
+            layer = network.layer(name)
+            for index, source in enumerate(layer.inputs):
+                if source in out:
+                    return None  # it is read while it is made, and lies in slow memory
+                if source in away:
+                    rows = [end - first for first, end in table.row_needs(layer, index)]
+                    is_summed = stage.mode is Mode.ACCUMULATING
+                    is_once = is_summed or (
+                        isinstance(layer.operator, ONCE)
+                        and len(stage.layers) == 1
+                        and sum(rows) == table.height(source)
+                    )
+                    spans = table.row_needs(layer, index)
+                    read = spans[-1][1] - spans[0][0] if is_summed else table.height(source)
+                    needs.setdefault(source, []).append((is_once, read * table.row_bytes(source)))
+    best = None
+    for copied in (None, *needs):
+        if any(not all(one for one, _ in reads) for name, reads in needs.items() if name != copied):
+            continue
+        if (
+            _bytes(table, stages, copied, leaving)
+            + sum(table.tensor_bytes(name) for name in (here | set(leaving)) - out)
+            > fast
+        ):
+            continue
+        moved = sum(table.tensor_bytes(name) for name in out)
+        for name, reads in needs.items():
+            read = sum(size for _, size in reads)
+            moved += table.tensor_bytes(name) if name == copied else read
+        best = moved if best is None else min(best, moved)
+    return best
+
+
+def _bytes(table, stages, copied, leaving):
+    geometry = [table.geometry(stage) for stage in stages]
+    firings = [one.firings for one in geometry]
+    strips = [one.strip_bytes for one in geometry]
+    if copied is not None:
+        firings.insert(0, made_by_rows(copied, table.height(copied), 1))
+        strips.insert(0, 0)
+    keeping = {one.result: Keeping.RING for one in firings} | dict.fromkeys(leaving, Keeping.WHOLE)
+    sizes = {one.result: table.row_bytes(one.result) for one in firings}
+    kept = kept_rows(firings, sizes, strips, keeping)
+    rings = sum(rows * sizes[name] for name, rows in kept.rows.items())
+    return rings + sum(one.accumulator for one in geometry) + -(-max(kept.passing) // 4) * 4
