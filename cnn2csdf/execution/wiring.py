@@ -78,12 +78,18 @@ def wired_layers(network: Network, graph: Graph) -> tuple[WiredLayer, ...]:
                     f"layer {layer.name!r} writes {written[0].rows} rows to channel "
                     f"{written[0].channel.name!r}, but {port.rows} to {port.channel.name!r}"
                 )
+        rows = written[0].rows if written else (0,) * phases[layer.name]
+        if isinstance(
+            layer.operator, Output
+        ):  # what is written may have other rows than what comes
+            height = network.layer(layer.inputs[0]).shape.rows
+            rows = tuple(count * layer.shape.rows // height for count in rows)
         one = WiredLayer(
             layer=layer,
             inputs=inputs,
             outputs=tuple(outputs[layer.name]),
             loops=tuple(between[layer.name, layer.name]),
-            rows=written[0].rows if written else (0,) * phases[layer.name],
+            rows=rows,
         )
         wired.append(one)
     return tuple(wired)

@@ -119,18 +119,17 @@ def fit(
             budget=budget,
         )
     if memories:
-        if ram is not None or (input, output) != (RESIDENT, RESIDENT):
+        if (ram, nanoseconds, input, output) != (None, None, RESIDENT, RESIDENT):
             raise InvalidArgument(
-                "fit: memories stand in the place of ram, and inputs and outputs are resident there"
+                "fit: memories stand in the place of ram and nanoseconds, and inputs and outputs are "
+                "resident there"
             )
         return _fit_in_memories(
             network,
             memories,
             flash=flash,
-            nanoseconds=nanoseconds,
             element_bytes=element_bytes,
             parameter_bytes=parameter_bytes or element_bytes,
-            platform=platform,
             budget=budget,
         )
     course = topological_order(network, carries=True)
@@ -200,10 +199,8 @@ def _fit_in_memories(
     memories: Sequence[Memory],
     *,
     flash: int | None,
-    nanoseconds: Fraction | None,
     element_bytes: int | None,
     parameter_bytes: int | None,
-    platform: Platform | None,
     budget: Budget,
 ) -> Fit:
     """Return the answer for a fast and a slow memory: the least bytes moved, or layer by layer."""
@@ -212,12 +209,11 @@ def _fit_in_memories(
     table = StageTable(network, element_bytes=element_bytes)
     plan = found.plan or layer_by_layer(course, table, budget=budget).plan
     once = sum(multiply_accumulates(one, network.input_shapes(one)) for one in network.layers)
-    time = None if platform is None else PlanTimes(table, platform, parameter_bytes).of(plan)
     way = FitMethod(
         name=TWO_MEMORIES if found.plan else WHOLE_LAYERS,
         plan=plan,
         mac_ratio=Fraction(plan.multiply_accumulates, max(once, 1)),
-        nanoseconds=time,
+        nanoseconds=None,
     )
     needed = flash_bytes(network, parameter_bytes)
     ends = max(
@@ -229,8 +225,6 @@ def _fit_in_memories(
         status, reason = Status.INFEASIBLE, because(FitWhy.FLASH, needed=needed, flash=flash)
     elif ends > sum(one.size for one in memories):
         status, reason = Status.INFEASIBLE, because(FitWhy.ENDS, least=ends)
-    elif nanoseconds is not None and (time or 0) > nanoseconds:
-        status, reason = Status.INFEASIBLE, because(FitWhy.TOO_SLOW, nanoseconds=time)
     return Fit(
         network=network.name,
         input=RESIDENT,

@@ -31,6 +31,7 @@ def test_the_plan_is_written_checked_and_run_with_the_bytes_it_counts(run, tmp_p
     assert "ram, slow" in drawn
 
 
+@pytest.mark.slow
 def test_slow_bytes_are_drawn_over_sizes_of_fast_memory(run, tmp_path):
     # Too small for some of the sizes that are drawn, which are from a quarter of it on.
     picture = tmp_path / "front.svg"
@@ -45,6 +46,7 @@ def test_slow_bytes_are_drawn_over_sizes_of_fast_memory(run, tmp_path):
         ((*TWO, "--memory", "flash=1MB:slow"), "expected a fast one and then a slow one"),
         ((*TWO, "--ram", "3kB"), "--ram is for a single memory"),
         ((*TWO, "--input", "rows"), "--input is for a single memory"),
+        ((*TWO, "--fps", "9"), "--fps is for a single memory"),
         (("--memory", "tcm"), "a name and a size"),
         (("--memory", "tcm=3kB:fast"), "a name and a size"),
         (("--memory", "=3kB"), "a name and a size"),

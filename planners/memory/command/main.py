@@ -132,6 +132,7 @@ def require_one_memory_or_two(options: argparse.Namespace) -> None:
     given = {
         "--ram": options.ram,
         "--hop": options.hop,
+        "--fps": getattr(options, "fps", None),  # times are predicted for a single memory
         "--plan": options.plan,
         "--input": options.input,
         "--output-memory": options.output_memory,

@@ -55,7 +55,7 @@ def work(options: argparse.Namespace) -> int:
         _fitted(*one, options) for one in zip(options.models, _given_plans(options), strict=True)
     ]
     seconds = time.perf_counter() - begin
-    if options.plan is None:
+    if options.plan is None and not options.memories:
         shared.remark_on_platform("csdf fit", options)
     fits = [one.fit for one in found]
     if options.plan is None:

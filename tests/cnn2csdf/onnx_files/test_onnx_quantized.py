@@ -16,6 +16,7 @@ from cnn2csdf.lowering import lower
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.onnx_files.writer import onnx_bytes
 from cnn2csdf.parameters import parameter_bytes
+from cnn2csdf.rewrites import STEPS
 from cnn2csdf.simplify import drop_identities, simplified
 from cnn2csdf.weights import Model
 from csdf.analysis.bound_channels import with_capacities
@@ -317,13 +318,68 @@ def test_zero_points_of_weights_are_one_or_one_for_each_channel(tmp_path):
 ATTENTION = SHARED / "networks" / "attention"
 
 
+@pytest.mark.parametrize("steps", [(), STEPS], ids=["as in the file", "tokens as rows"])
 @each("file", sorted(path.name for path in ATTENTION.glob("*_int8.onnx")))
-def test_attention_in_integers_gives_the_bits_of_the_unoptimised_runtime(file):
-    model = read_onnx(str(ATTENTION / file), with_weights=True)
+def test_attention_in_integers_gives_the_bits_of_the_unoptimised_runtime(file, steps):
+    read = read_onnx(str(ATTENTION / file), with_weights=True)
+    model, (source,) = simplified(read, steps), read.network.inputs
     golden = np.load(ATTENTION / file.replace("_int8.onnx", ".npz"))
-    (source,) = model.network.inputs
     for number in range(2):
         frame = golden[f"x_{number}"].reshape(source.shape.dims)
         (found,) = run_layer_by_layer(model, {source.name: frame}).values()
         wanted = golden[f"y_int8_plain_{number}"]
         assert np.array_equal(found.reshape(wanted.shape), wanted)
+
+
+def between_integers(nodes, dims, result, folder, **constants):
+    """A file that makes x real, does what the nodes say to r, and stores s; and both sides of it."""
+    arrays = dict(zs=F(0.05), zz=S(3), qs=F(0.03), qz=S(-7), **constants)
+    model = helper.make_graph(
+        [
+            helper.make_node("DequantizeLinear", ["x", "zs", "zz"], ["r"]),
+            *nodes,
+            helper.make_node("QuantizeLinear", ["s", "qs", "qz"], ["y"]),
+        ],
+        "one",
+        [helper.make_tensor_value_info("x", TensorProto.INT8, (1, *dims))],
+        [helper.make_tensor_value_info("y", TensorProto.INT8, (1, *result))],
+        scales(**arrays),
+    )
+    opsets = [helper.make_opsetid("", 17)]
+    path = saved(helper.make_model(model, opset_imports=opsets, ir_version=9), folder)
+    frame = np.random.default_rng(1).integers(-128, 128, (1, *dims)).astype(S)
+    runtime = pytest.importorskip("onnxruntime")
+    options = runtime.SessionOptions()
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    session = runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    (expected,) = session.run(None, {"x": frame})
+    read = read_onnx(path, with_weights=True)
+    (found,) = run_layer_by_layer(read, {"x": frame[0]}).values()
+    return read.network, found[None], expected
+
+
+def test_products_near_a_half_are_rounded_as_the_runtime_rounds_them(tmp_path):
+    # 200 columns in two blocks, and so many results that some lie within the error of a half.
+    generator = np.random.default_rng(4)
+    matrix = generator.integers(-127, 128, (200, 160)).astype(S)
+    nodes = [
+        helper.make_node("DequantizeLinear", ["m", "ms", "mz"], ["real"]),
+        helper.make_node("MatMul", ["r", "real"], ["s"]),
+    ]
+    network, found, expected = between_integers(
+        nodes, (150, 200), (150, 160), tmp_path, m=matrix, ms=F(0.01), mz=S(0)
+    )
+    assert [one.element for one in network.layers] == [Element.INT8] * 3
+    assert np.array_equal(found, expected)
+
+
+def test_functions_of_one_element_in_a_row_are_one_layer_between_integers(tmp_path):
+    nodes = [
+        helper.make_node("Div", ["r", "root"], ["d"]),
+        helper.make_node("Erf", ["d"], ["s"]),
+    ]
+    network, found, expected = between_integers(nodes, (4, 64), (4, 64), tmp_path, root=F(2**0.5))
+    assert len(network.layers) == 3
+    assert np.abs(found.astype(int) - expected).max() <= 1  # both approximate the function
+    assert (found != expected).mean() < 0.02

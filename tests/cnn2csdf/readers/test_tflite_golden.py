@@ -9,6 +9,7 @@ from cnn2csdf.granularity import ROWS
 from cnn2csdf.lowering import lower
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.readers.tflite.reader import parse_tflite
+from cnn2csdf.simplify import simplified
 from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import UnsupportedOperator
@@ -105,10 +106,11 @@ ATTENTION = SHARED / "networks" / "attention"
 )
 def test_an_encoder_gives_the_bytes_of_tensorflow_lite_micro(name, count):
     path = ATTENTION / f"{name}.tflite"
-    model = parse_tflite(path.read_bytes(), str(path), with_weights=True)
-    golden, (source,) = np.load(ATTENTION / f"{name}_tflm.npz"), model.network.inputs
+    read = parse_tflite(path.read_bytes(), str(path), with_weights=True)
+    golden, (source,) = np.load(ATTENTION / f"{name}_tflm.npz"), read.network.inputs
     for kind in ("random", "walk"):
         for frame, wanted in zip(golden[f"x_{kind}"][:count], golden[f"y_{kind}"], strict=False):
             given = {source.name: frame.reshape(source.shape.dims)}
-            (found,) = run_layer_by_layer(model, given).values()
-            assert np.array_equal(found.reshape(wanted.shape), wanted)
+            for model in (read, simplified(read)):
+                (found,) = run_layer_by_layer(model, given).values()
+                assert np.array_equal(found.reshape(wanted.shape), wanted)

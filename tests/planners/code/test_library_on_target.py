@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.io.graph_files import read_graph
@@ -14,7 +15,9 @@ from planners.code.graph.planning import planned_graph
 from planners.code.graph.program import write_graph_program
 from planners.code.library import write_library
 from planners.memory.fit import fit
+from tests.cnn2csdf.readers.test_tflite_golden import ATTENTION
 from tests.planners.code.compiling import needs_compiler
+from tests.shared_data import each
 
 pytestmark = pytest.mark.slow
 
@@ -72,6 +75,19 @@ def test_the_test_program_passes_on_a_cortex_m(written, target):
     assert printed(said, "arena") == plan.arena_bytes
     assert printed(said, "state") <= library.written.state_bytes <= 1000
     assert printed(said, "stack") <= STACK
+
+
+@needs_target
+@each("file", sorted(one.name for one in ATTENTION.glob("encoder_d*_int8.*[xe]"))[::2])
+def test_attention_between_integers_passes_on_both_cores(file, tmp_path):
+    model = simplified(read_model(str(ATTENTION / file), with_weights=True))
+    plan = fit(model.network, input="rows", output="external").least.plan
+    write_library(model, plan, tmp_path)
+    for target in ("qemu", "qemu-m55"):
+        ran = make(tmp_path, target)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        assert "outputs equal" in ran.stdout + ran.stderr
+        assert printed(ran.stdout + ran.stderr, "arena") == plan.arena_bytes
 
 
 @needs_target

@@ -10,7 +10,9 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.network import Network
+from cnn2csdf.operators.moves import in_dims
 from cnn2csdf.readers.model_files import read_model
+from cnn2csdf.rewrites import STEPS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import ExecutionError, UnsupportedOperator
@@ -62,29 +64,40 @@ def test_a_model_in_the_least_memory_gives_the_golden_bytes(name, tmp_path):
     assert run_all(made, tmp_path) == []
 
 
-def attention_library(file, number):
-    """A library in whole layers, in the dims of the file, for a golden frame; and its result."""
-    model = read_model(str(ATTENTION / file), with_weights=True)
+def attention_library(file, number, steps):
+    """A library in the fewest MACs for a golden frame, and its golden result."""
+    model = simplified(read_model(str(ATTENTION / file), with_weights=True), steps)
     if file.endswith(".tflite"):
         golden = np.load(ATTENTION / file.replace(".tflite", "_tflm.npz"))
         frame, wanted = golden["x_walk"][0], golden["y_walk"][0]
     else:
         golden = np.load(ATTENTION / file.replace("_int8.onnx", ".npz"))
         frame, wanted = golden["x_0"], golden["y_int8_plain_0"]
-    (source,), plan = model.network.inputs, fit(model.network, searched=()).best.plan
-    frames = [{source.name: frame.reshape(source.shape.dims)}]
-    return library(model, plan, name=f"net{number}", frames=frames), wanted
+    (source,) = model.network.inputs
+    dims = source.shape.dims
+    is_turned = source.operator.file_dims is not None  # tokens are rows
+    frame = in_dims(frame.reshape(-1), dims) if is_turned else frame.reshape(dims)
+    plan = fit(model.network).best.plan
+    return library(model, plan, name=f"net{number}", frames=[{source.name: frame}]), wanted
+
+
+TWO_FORMS = ("encoder_d64_h8_t256_int8.onnx", "encoder_d96_h4_t128_int8.tflite")
+FORMS = [(one.name, STEPS) for one in sorted(ATTENTION.glob("[cm]*_int8.onnx"))]
+FORMS += [(name, steps) for name in TWO_FORMS for steps in ((), STEPS)]
 
 
 @needs_compiler
-@each("file", sorted(one.name for one in ATTENTION.glob("*_int8.*[xe]")))
-def test_attention_gives_the_golden_bytes(file, tmp_path):
-    made, wanted = attention_library(file, 0)
-    (port,) = made.written.outputs
-    expected = listed(made.files["test/main.c"], f"{port.parameter}_0", float)
-    lies = stored(wanted[0]) if wanted.ndim == 4 else wanted.reshape(-1).tolist()
-    assert np.array_equal(np.array(expected, wanted.dtype), np.array(lies, wanted.dtype))
-    assert run_all([made], tmp_path, (*FLAGS, "-O1", *SANITIZERS)) == []
+@each("file", sorted({name for name, _ in FORMS if (ATTENTION / name).exists()}))
+def test_attention_gives_the_golden_bytes_in_the_dims_of_the_file_and_by_tokens(file, tmp_path):
+    made = []
+    for number, steps in enumerate({steps for name, steps in FORMS if name == file}):
+        one, wanted = attention_library(file, number, steps)
+        (port,) = one.written.outputs
+        expected = listed(one.files["test/main.c"], f"{port.parameter}_0", float)
+        lies = stored(wanted[0]) if wanted.ndim == 4 else wanted.reshape(-1).tolist()
+        assert np.array_equal(np.array(expected, wanted.dtype), np.array(lies, wanted.dtype))
+        made.append(one)
+    assert run_all(made, tmp_path, (*FLAGS, "-O1", *SANITIZERS)) == []
 
 
 def listed(text, array, number=int):

@@ -19,6 +19,7 @@ from planners.arena.problem import Buffer, Problem
 from planners.formats.tflite_micro import offline_plan, parse_offline_plan
 from planners.formats.tflite_micro_arena import (
     DEVICE,
+    KERNELS,
     PACKAGE,
     InterpreterArena,
     interpreter_arena,
@@ -33,6 +34,9 @@ FILES = {path.stem: path for folder in FOLDERS for path in sorted(folder.glob("*
 NOT_RUN = ("kws_fp32",)  # the interpreter refuses it
 NEAR = 16  # bytes: one file of many variables takes so many more in the package than predicted
 GUESSED = ("audio_preprocessor_int8",)  # has kernels whose data is not known
+COUNTED = [
+    one for one in NAMES if one[0].split()[0] in KERNELS
+]  # the others are said to be guesses
 # Recorded on a 32-bit Arm with the reference kernels: tensors and scratch, and what stays.
 ON_ARM = {
     "ad01_fp32": (3072, 1456), "ad01_int8": (768, 1492), "ad_toycar_floatio": (3200, 1616),
@@ -198,12 +202,13 @@ def test_the_installed_interpreter_follows_the_plan_and_takes_what_is_predicted(
     head, tail = records(after)
     assert head <= records(before)[0] == own_plan(arena)
     assert head >= plan.peak
-    assert 0 <= tail - arena.persistent <= NEAR
-    make(made, arena.size(head) + NEAR)  # is enough
+    missing = tail - arena.persistent
+    assert 0 <= missing <= NEAR
+    make(made, arena.size(head) + 2 * missing)  # is enough
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "dtype"), NAMES, ids=map(" ".join, NAMES))
+@pytest.mark.parametrize(("kind", "dtype"), COUNTED, ids=map(" ".join, COUNTED))
 def test_the_installed_kernels_take_what_is_predicted(kind, dtype, interpreter):
     make, records = interpreter
     content = case(kind, dtype, 5)

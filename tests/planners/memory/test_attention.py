@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 
 from cnn2csdf import operators as op
-from cnn2csdf.execution.compare import random_frames
+from cnn2csdf.execution.compare import random_frames, verify
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.lowering import lower
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
+from csdf.analysis.bound_channels import with_capacities
+from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import InvalidPlan
+from csdf.search.trade_off import smallest_storage
 from planners.memory.answer import WHOLE_LAYERS
 from planners.memory.fit import fit
 from planners.memory.several import run_plan
@@ -109,6 +112,16 @@ def test_keys_are_consumed_whole_by_the_first_token_and_released_by_the_last():
     assert channels[query, scores.name].consumption == (row,) * rows
     assert channels[key, scores.name].consumption == (row * rows, *(0,) * (rows - 1))
     assert channels[key, scores.name].release == (*(0,) * (rows - 1), row * rows)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_tokens_run_row_by_row_in_the_smallest_buffers(name):
+    model = by_rows(MODELS[name])
+    graph = lower(model.network)
+    bounded = with_capacities(graph, smallest_storage(graph).point.capacities)
+    firings = self_timed_execution(bounded, iterations=1).firings
+    frames = random_frames(model.network, 1, 3)
+    assert verify(model, bounded, firings, frames).worst.relative < 1e-5
 
 
 @needs_compiler
