@@ -29,7 +29,7 @@ def _call(written: Written) -> str:
 
 
 def bench_program(written: Written) -> str:
-    """Return bench.c: it prints nanoseconds of each layer, as `--durations` of csdf commands reads them.
+    """Return bench.c: it prints nanoseconds of each layer, as `--durations` of csdf reads them.
 
     Of the firings of a stage, under the name of its last layer; the layers before it in the stage
     take no time of their own.
@@ -37,7 +37,7 @@ def bench_program(written: Written) -> str:
     name, layers = written.name, list(dict.fromkeys(written.stages))
     rows = [csv_text([(layer, 0, "")])[:-1] for layer in layers]
     texts = wrapped(json.dumps(row) for row in rows)
-    return f"""/* Prints what each layer of {name} takes, as --durations of csdf reads it: make bench. */
+    return f"""/* Prints what each layer of {name} takes, as --durations of csdf reads it. */
 #include <time.h>
 
 #include "{name}.h"
