@@ -7,8 +7,9 @@ numbers of convolutions and fully connected layers are summed as integers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +38,52 @@ def stored_at_run_time(network: Network) -> frozenset[str]:
             case operator if operator.moves and found.intersection(layer.inputs):
                 found.add(layer.name)
     return frozenset(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAs:
+    """How an input or output of a network lies in memory, for who fills or reads it."""
+
+    name: str
+    element: Element
+    shape: tuple[int, ...]  # of a map rows, columns, channels
+    layout: str
+    quantization: Quantization | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return this as a JSON value; scale and zero point where integers stand for real numbers."""
+        found = self.quantization
+        scaled = {} if found is None else {"scale": found.scale, "zero_point": found.zero_point}
+        shape = list(self.shape)
+        known = {"name": self.name, "element": self.element.value, "shape": shape}
+        return {**known, "layout": self.layout, **scaled}
+
+    def in_words(self) -> str:
+        """Return this in one line."""
+        size = "x".join(map(str, self.shape))
+        text = f"{self.name}: {self.element.value} {size} ({self.layout})"
+        real = self.real_in_words()
+        return f"{text}, real = {real}" if real else text
+
+    def real_in_words(self) -> str:
+        """Return the real number that an integer stands for; nothing where none is meant."""
+        if self.quantization is None:
+            return ""
+        zero = self.quantization.zero_point
+        less = f"- {zero}" if zero >= 0 else f"+ {-zero}"
+        return f"{self.quantization.scale:.9g} * (integer {less})"
+
+
+def stored_as(layer: Layer) -> StoredAs:
+    """Return how the tensor of an input or output lies in memory: maps as rows of pixels."""
+    shape = layer.shape
+    return StoredAs(
+        name=layer.name,
+        element=layer.element,
+        shape=(shape.height, shape.width, shape.channels) if shape.is_map else shape.dims,
+        layout="HWC" if shape.is_map else "as in the file",
+        quantization=layer.quantization,
+    )
 
 
 def stores_integers(network: Network) -> bool:

@@ -13,16 +13,21 @@ from planners.code.parts import source
 from planners.code.sources import Written
 from planners.plan.plan import StreamingPlan
 
-MAIN = "test/main.c"
+MAIN, BENCH, EXAMPLE = "test/main.c", "test/bench.c", "examples/classify.c"
 VERSION = "1.0.0"  # of a library, where a build system asks for one
 
 
 def makefile(
-    sources: Sequence[str], tests: Sequence[str] = (MAIN,), arrays: Sequence[str] = ("arena",)
+    sources: Sequence[str],
+    tests: Sequence[str] = (MAIN,),
+    *,
+    arrays: Sequence[str] = ("arena",),
+    bench: str | None = None,
 ) -> str:
     """Return the Makefile of a library: its sources in src/, and those of its test program.
 
-    arrays: that the test program has as memory.
+    arrays: that the test program has as memory. bench: flags for the library, with which its layers
+    are measured.
     """
     objects = " ".join(f"$(BUILD)/{PurePath(one).stem}.o" for one in sources)
     return f"""# make test: run the test program; make qemu: on an emulated Cortex-M4
@@ -30,7 +35,7 @@ def makefile(
 # make instructions: those of a frame, counted by QEMU; TARGET=m55: of the Cortex-M55
 CC ?= cc
 CFLAGS ?= -O2
-WARNINGS = -std=c99 -Wall -Wextra -Wpedantic -Wconversion
+WARNINGS = -std=c99 -Wall -Wextra -Wpedantic -Wconversion -Wshadow
 INCLUDED = -Iinclude -Itarget
 ARM ?= arm-none-eabi-
 ARM_CFLAGS ?= -O2
@@ -47,16 +52,17 @@ TESTS = {" ".join(tests)}
 HEADERS = $(wildcard include/*.h target/*.h)
 BUILD = build/$(TARGET)
 OBJECTS = {objects}
+QUARTERS ?= $(QUARTERS_$(TARGET))
 QEMU ?= qemu-system-arm -M $(MACHINE_$(TARGET)) $(ICOUNT)
+RUN ?= $(QEMU) -nographic -monitor none -serial none -semihosting-config enable=on,target=native -kernel
 
-.PHONY: test qemu qemu-m55 instructions size clean
+.PHONY: test qemu qemu-m55 instructions size bench bench-here example example-qemu clean
 
 test: build/test
 	./build/test
 
 qemu: $(BUILD)/target.elf
-	$(QEMU) -nographic -monitor none -serial none \\
-	-semihosting-config enable=on,target=native -kernel $(BUILD)/target.elf
+	$(RUN) $(BUILD)/target.elf
 
 qemu-m55:
 	$(MAKE) TARGET=m55 qemu
@@ -72,13 +78,13 @@ size: $(BUILD)/target.elf
 	END {{ print "arena bytes: " arena + 0; print "state bytes: " state + 0; \\
 	print "static RAM bytes: " arena + state }}'
 
-build/test: $(SOURCES) $(TESTS) $(HEADERS)
+{_bench(bench) if bench else ""}build/test: $(SOURCES) $(TESTS) $(HEADERS)
 	mkdir -p build
 	$(CC) $(CFLAGS) $(WARNINGS) $(INCLUDED) $(SOURCES) $(TESTS) -lm -o $@
 
 $(BUILD)/target.elf: $(OBJECTS) $(TESTS) target/target.c target/target_$(TARGET).ld
 	$(ARM)gcc $(CORE_$(TARGET)) $(ARM_CFLAGS) $(SECTIONS) -std=c99 -Wall -Wextra -DON_TARGET \\
-	$(COUNTED) -DQUARTERS=$(QUARTERS_$(TARGET)) -nostartfiles -T target/target_$(TARGET).ld \\
+	$(COUNTED) -DQUARTERS=$(QUARTERS) -nostartfiles -T target/target_$(TARGET).ld \\
 	-Wl,--gc-sections -Wl,-Map=$(BUILD)/target.map \\
 	$(INCLUDED) $(TESTS) target/target.c $(OBJECTS) -lm -lc -lgcc -o $@
 
@@ -88,6 +94,37 @@ $(BUILD)/%.o: src/%.c $(HEADERS)
 
 clean:
 	rm -rf build
+"""
+
+
+def _bench(flags: str) -> str:
+    """Targets that measure layers: on a board or in QEMU, and here."""
+    return f"""BENCHED = TESTS={BENCH} WARNINGS="$(WARNINGS) {flags}"
+
+# On a board that a debugger serves through semihosting: make bench HERTZ=216000000 QUARTERS=4
+# RUN="..." with what loads and runs the file behind it. In QEMU an instruction is a cycle.
+HERTZ ?= 100000000
+MEASURED = $(MAKE) -s BUILD=build/$(TARGET)-bench COUNTED="-DCOUNTED -DHERTZ=$(HERTZ)" \\
+	ICOUNT="-icount shift=0" $(BENCHED)
+bench:
+	$(MEASURED) build/$(TARGET)-bench/target.elf
+	$(MEASURED) qemu 2>&1
+
+bench-here: $(SOURCES) {BENCH} $(HEADERS)
+	mkdir -p build
+	$(CC) $(CFLAGS) $(WARNINGS) {flags} $(INCLUDED) $(SOURCES) {BENCH} -lm -o build/bench
+	./build/bench
+
+# Frames of raw numbers come in, the class of each goes out: make example < frames.txt
+example: $(SOURCES) {EXAMPLE} $(HEADERS)
+	mkdir -p build
+	$(CC) $(CFLAGS) $(WARNINGS) $(INCLUDED) $(SOURCES) {EXAMPLE} -lm -o build/example
+	./build/example
+
+# The same on an emulated core, from frames.txt
+example-qemu:
+	$(MAKE) -s BUILD=build/$(TARGET)-example TESTS={EXAMPLE} qemu
+
 """
 
 
@@ -226,7 +263,7 @@ def readme(written: Written, model: Model, plan: StreamingPlan) -> str:
         work += f", {plan.multiply_accumulates / once:.3f} times the least"
     name, capitals = written.name, written.name.upper()
     ports = "\n".join(
-        f"| {port.parameter} | {kind} | {_layout(model, port)} |"
+        f"| {port.parameter} | {kind} | {port.kind} | {_layout(model, port)} | {_scaled(port)} |"
         for kind, found in (("input", written.inputs), ("output", written.outputs))
         for port in found
     )
@@ -240,8 +277,8 @@ def readme(written: Written, model: Model, plan: StreamingPlan) -> str:
 | flash: weights | {written.weight_bytes:,} bytes; `make size` prints the code |
 | work | {work} |
 
-| parameter | kind | elements |
-|---|---|---|
+| parameter | kind | type | elements | real number of an integer |
+|---|---|---|---|---|
 {ports}
 
 Tensors lie row by row, in a row column by column, and the channels of a pixel side by side (HWC).
@@ -254,7 +291,7 @@ static {name}_state state;
 
 {_usage(written)}
 ```
-{_placing(written)}{_kept(written, plan)}
+{_placing(written)}{_kept(written, plan)}{_converting(written)}
 No function allocates memory, calls itself, or keeps anything outside of arena and state, so several
 instances can run side by side, each with an arena and a state of its own. The library needs C99,
 `<stdint.h>`, `<stddef.h>`, `<string.h>` and `<math.h>`. Compiled with `-D{capitals}_PROFILE` it
@@ -269,7 +306,8 @@ firing of a stage.
 - `make test` builds and runs the test vectors here, and ends with 0 when the outputs are equal.
 - `make qemu` and `make qemu-m55` do so on an emulated Cortex-M4 and Cortex-M55 (they need
   `arm-none-eabi-gcc` and `qemu-system-arm`).
-- `make size` prints flash and static RAM of the library, cross-compiled for a Cortex-M4.
+{_measuring(written)}- `make size` prints flash and static RAM of the library, cross-compiled for a
+  Cortex-M4.
 """
 
 
@@ -278,6 +316,23 @@ def _layout(model: Model, port: Port) -> str:
     if shape.is_map:
         return f"{shape.height} rows x {shape.width} columns x {shape.channels} channels"
     return str(shape)
+
+
+def _measuring(written: Written) -> str:
+    """Return the lines on programs that need the stages of a library."""
+    if not written.stages:
+        return ""
+    return """- `make example < frames.txt` prints the class of each frame of raw numbers
+  (`examples/classify.c`);
+  `make example-qemu` does so on an emulated core, from the file `frames.txt`.
+- `make bench` prints what each layer takes, as `--durations` of csdf reads it: on an
+  emulated core, where an instruction is a cycle of `HERTZ=...`, or on your board (`Makefile` says
+  how); `make bench-here` on this machine.
+"""
+
+
+def _scaled(port: Port) -> str:
+    return port.stored.real_in_words() or "-"
 
 
 def _outside(written: Written) -> str:
@@ -324,6 +379,18 @@ def _kept(written: Written, plan: StreamingPlan) -> str:
 The network keeps a state: call `{name}_init` once and `{name}_invoke` for each frame. The state is
 {plan.kept_bytes:,} bytes of the arena, so leave the arena alone between frames; `{name}_save` and
 `{name}_restore` take it elsewhere and back, and `{name}_reset` begins anew.
+"""
+
+
+def _converting(written: Written) -> str:
+    """Return how real numbers become integers and back."""
+    if not written.has_integers:
+        return ""
+    name = written.name
+    return f"""
+`{name}_quantize_input(number, values, elements, count)` makes real numbers, such as a sensor gives, the
+integers of an input, `{name}_dequantize_output(number, elements, values, count)` the integers of an
+output real numbers. Shapes, types, scales and zero points are macros in `{name}.h`.
 """
 
 

@@ -17,6 +17,7 @@ from planners.code.rules import Rule
 
 NULL = "NULL"
 WIDTH = 100
+LONGEST = 200  # letters of a name, whole as a rule: names of files end at 255
 TOGETHER = 2**16  # numbers that become text at once
 KEYWORDS = frozenset({
     "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum",
@@ -37,7 +38,7 @@ def identifier(name: str) -> str:
     text = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
     if not text or not text[0].isalpha() or text in KEYWORDS or text in FILES:
         text = f"n_{text}".rstrip("_")
-    return text[:48].rstrip("_")
+    return text[:LONGEST].rstrip("_")
 
 
 def unlike(name: str, taken: Iterable[str]) -> str:

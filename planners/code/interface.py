@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from cnn2csdf.network import Network
+from cnn2csdf.quantized_layers import StoredAs
 from planners.code.c_text import identifier
+from planners.code.c_text import number as number_text
 from planners.code.schedule import Schedule
 
 
@@ -20,10 +23,15 @@ class Port:
     elements: int
     kind: str  # of its elements in C
     unit: int  # elements of the arena that one of them takes
+    stored: StoredAs
     outside: int | None = None  # its place among the tensors in memory of the caller
     is_shifted: bool = (
         False  # unsigned integers in the file, which are less a half of their range in C
     )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as a JSON value: its parameter, and how it lies in memory."""
+        return {**self.stored.to_json(), "parameter": self.parameter, "c_type": self.kind}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +124,77 @@ void {name}_restore(instance *state, const void *from)
         listed += [f"{port.kind} *{port.parameter}" for port in self.outputs]
         return ", ".join(listed)
 
+    @property
+    def has_integers(self) -> bool:
+        """Whether an input or output is of integers that stand for real numbers."""
+        return any(one.stored.quantization for one in (*self.inputs, *self.outputs))
+
+    def macros(self) -> str:
+        """Return what the header says of each input and output."""
+        said = "".join(
+            f"{_macros(self.name.upper(), number, one)}"
+            for ports in (self.inputs, self.outputs)
+            for number, one in enumerate(ports)
+        )
+        return f"""
+/* Inputs and outputs: number, type, elements, shape as they lie, and the real number that an integer
+   stands for, which is scale * (integer - zero point). */
+{said}"""
+
+    def conversions_declared(self) -> str:
+        """Return the declarations of what converts from and to real numbers, where it is needed."""
+        if not self.has_integers:
+            return ""
+        return f"""
+/* Real numbers to the integers of an input, and integers of an output to real numbers: count of them,
+   a whole tensor, a row or one. number: of the input or output, from 0 on. */
+void {self.name}_quantize_input(int number, const float *values, void *elements, int32_t count);
+void {self.name}_dequantize_output(int number, const void *elements, float *values, int32_t count);
+"""
+
+    def _conversions(self) -> str:
+        if not self.has_integers:
+            return ""
+        rounding = "rintf" if self.schedule.calls.is_single else "roundf"
+        return f"""
+static int32_t as_stored(float value, float scale, int32_t zero, int32_t least, int32_t most)
+{{
+    float stored = {rounding}(value / scale) + (float)zero;
+    if (!(stored > (float)least)) {{
+        return least; /* what is not a number, too */
+    }}
+    return stored < (float)most ? (int32_t)stored : most;
+}}
+
+void {self.name}_quantize_input(int number, const float *values, void *elements, int32_t count)
+{{
+    int32_t i;
+    for (i = 0; i < count; i++) {{
+        switch (number) {{
+{self._cases(self.inputs, _stored)}        default:
+            break;
+        }}
+    }}
+}}
+
+void {self.name}_dequantize_output(int number, const void *elements, float *values, int32_t count)
+{{
+    int32_t i;
+    for (i = 0; i < count; i++) {{
+        switch (number) {{
+{self._cases(self.outputs, _restored)}        default:
+            break;
+        }}
+    }}
+}}
+"""
+
+    def _cases(self, ports: Sequence[Port], deed: Callable[[str, Port], str]) -> str:
+        return "".join(
+            f"        case {number}:\n            {deed(self.name.upper(), one)}\n            break;\n"
+            for number, one in enumerate(ports)
+        )
+
     def declarations(self) -> str:
         """Return the declarations of what depends on how the input comes."""
         name, capitals = self.name, self.name.upper()
@@ -164,6 +243,7 @@ const void *{name}_output(const instance *state, int number)
     return tensor_in(state, numbers[number]);
 }}
 """
+        text += self._conversions()
         return text + (self._resident() if self.streamed_input is None else self._streamed())
 
     def _numbers(self, ports: Sequence[Port]) -> list[str]:
@@ -260,3 +340,40 @@ void {name}_run({self.parameters()})
     }}
 {self._copied_outputs()}}}
 """
+
+
+def _macros(library: str, number: int, port: Port) -> str:
+    """Return the macros of an input or output."""
+    found, name = port.stored, f"{library}_{port.parameter.upper()}"
+    text = f"""#define {name}_NUMBER {number}
+#define {name}_TYPE {port.kind}
+#define {name}_ELEMENTS {port.elements}
+#define {name}_RANK {len(found.shape)}
+#define {name}_SHAPE {{{", ".join(map(str, found.shape))}}}
+#define {name}_LAYOUT "{found.layout}"
+"""
+    if found.quantization is None:
+        return text
+    zero = found.quantization.zero_point
+    return f"""{text}#define {name}_SCALE {number_text(found.quantization.scale)}
+#define {name}_ZERO_POINT {zero if zero >= 0 else f"({zero})"}
+"""
+
+
+def _stored(library: str, port: Port) -> str:
+    """C that stores a real number in an input."""
+    if port.stored.quantization is None:
+        return f"(({port.kind} *)elements)[i] = ({port.kind})values[i];"
+    name, bits = f"{library}_{port.parameter.upper()}", 8 * port.stored.element.bytes - 1
+    limits = f"{-(2**bits) + 1} - 1, {2**bits - 1}"
+    converted = f"as_stored(values[i], {name}_SCALE, {name}_ZERO_POINT, {limits})"
+    return f"(({port.kind} *)elements)[i] =\n                ({port.kind}){converted};"
+
+
+def _restored(library: str, port: Port) -> str:
+    """C that takes a real number from an output."""
+    element = f"((const {port.kind} *)elements)[i]"
+    if port.stored.quantization is None:
+        return f"values[i] = (float){element};"
+    name = f"{library}_{port.parameter.upper()}"
+    return f"values[i] =\n                {name}_SCALE * (float)({element} - {name}_ZERO_POINT);"

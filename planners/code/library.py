@@ -13,11 +13,26 @@ from cnn2csdf.weights import Model
 from csdf.arguments import public
 from csdf.errors import UnwritableFile
 from csdf.io.files import write_texts
-from planners.code.building import MAIN, makefile, package_files, readme, target_files
+from planners.code.building import (
+    BENCH,
+    EXAMPLE,
+    MAIN,
+    makefile,
+    package_files,
+    readme,
+    target_files,
+)
 from planners.code.c_text import comment
 from planners.code.primitives.program import is_selection, selection_sources
+from planners.code.programs import bench_program, example_program
 from planners.code.sources import Written, library_sources
-from planners.code.vectors import Frame, TestVector, random_frame, test_program, vectors_of
+from planners.code.vectors import (
+    Frame,
+    TestVector,
+    random_frame,
+    test_program,
+    vectors_of,
+)
 from planners.plan.plan import StreamingPlan
 from planners.primitives.library.winograd import ROUNDING
 
@@ -57,6 +72,7 @@ def library(
     written = written_sources(model, plan, name or model.network.name)
     vectors = frames_of(model, plan, frames)
     files = source_files(written)
+    has_stages = bool(written.stages)
     headers, sources = paths_in(files, "include"), paths_in(files, "src")
     about = f"{comment(model.network.name)}: inference of a neural network"
     return Library(
@@ -64,8 +80,17 @@ def library(
         files={
             **files,
             MAIN: test_program(written, vectors),
+            **(
+                {BENCH: bench_program(written), EXAMPLE: example_program(written)}
+                if has_stages
+                else {}
+            ),
             **target_files(),
-            "Makefile": makefile(sources, arrays=written.memories),
+            "Makefile": makefile(
+                sources,
+                arrays=written.memories,
+                bench=f"-D{written.name.upper()}_PROFILE" if has_stages else None,
+            ),
             **package_files(written.name, about, headers, sources),
             "README.md": readme(written, model, plan),
         },

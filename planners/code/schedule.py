@@ -183,7 +183,7 @@ class Schedule:
         groups = [self._group(number) for number in range(len(self.plan.groups))]
         tables = (
             ("tensor", "tensors", tensors),
-            ("input", "inputs", self._inputs),
+            ("argument", "inputs", self._inputs),
             ("step", "steps", self.calls.steps),
             (as_real("step"), "real_steps", self.calls.real_steps),
             ("layer", "layers", self._layers),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Input
-from cnn2csdf.quantized_layers import stored_at_run_time
+from cnn2csdf.quantized_layers import stored_as, stored_at_run_time
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan, UnsupportedOperator
 from planners.code.c_text import TYPES, Tables, array_items, comment, identifier, unlike, wrapped
@@ -91,6 +91,8 @@ class Written:
     state_bytes: int
     kernels: tuple[str, ...]
     memories: tuple[str, ...] = ("arena",)  # parameters of NAME_init
+    has_integers: bool = False  # at its ends, which stand for real numbers
+    stages: tuple[str, ...] = ()  # their results, by number; none where they are not told
 
 
 def library_sources(model: Model, plan: StreamingPlan, name: str) -> Written:
@@ -152,6 +154,7 @@ class _Writing:
             tensor=tensor,
             elements=layer.shape.elements,
             kind=kind,
+            stored=stored_as(layer),
             unit=self.schedule.width_of(tensor),
             outside=outside,
             is_shifted=kind != "float" and self._given.layer(layer.name).element in SIGNED,
@@ -174,6 +177,7 @@ class _Writing:
             outputs=tuple(self.outputs),
             is_streamed=self.streamed_input is not None,
             keeps_state=bool(self.schedule.beginnings),
+            has_integers=self.interface.has_integers,
             weight_bytes=sum(
                 array.nbytes
                 for symbol, array in self.tables.arrays.items()
@@ -181,6 +185,7 @@ class _Writing:
             ),
             state_bytes=self._state_bytes(counters),
             kernels=tuple(sorted(wanted & functions)),
+            stages=tuple(one.running.result for one in self.schedule.stages),
             memories=self.interface.memories,
         )
 
@@ -203,10 +208,6 @@ class _Writing:
 
     def _header(self, counters: int) -> str:
         name, capitals = self.name, self.capitals
-        sizes = "".join(
-            f"#define {capitals}_{port.parameter.upper()}_ELEMENTS {port.elements}\n"
-            for port in (*self.inputs, *self.outputs)
-        )
         scratch = f"    {name}_element scratch[{self.schedule.scratch}];\n"
         scratch = scratch if self.schedule.scratch else ""
         outside = self.interface.field()
@@ -225,7 +226,7 @@ extern "C" {{
 #endif
 
 {self._memories()}
-{sizes}
+{self.interface.macros()}
 typedef {self._element()} {name}_element;
 
 /* The execution state. The fields are private. */
@@ -249,7 +250,7 @@ void {name}_{self.interface.verb}({self.interface.parameters()});
    one.{self._anywhere()} */
 const void *{name}_output(const {name}_state *state, int number);
 """
-        text += self.interface.declarations()
+        text += self.interface.conversions_declared() + self.interface.declarations()
         text += f"""
 {self._copy_declared()}#ifdef {capitals}_PROFILE
 /* For you to define: called before and after each firing of a stage, by the stage's number. */
@@ -326,7 +327,7 @@ void {self.name}_copy(void *to, const void *from, uint32_t bytes);
 
     def _source(self) -> str:
         tables = self.schedule.text()
-        wanted = self.tables.wanted | {"tensor", "input", "layer", "stage", "reader", "group"}
+        wanted = self.tables.wanted | {"tensor", "argument", "layer", "stage", "reader", "group"}
         wanted |= {"step", self._sweep(), "turns", "duplicate"}
         kept = []
         if self.schedule.beginnings:

@@ -81,10 +81,10 @@ def test_program(written: Written, vectors: Sequence[TestVector]) -> str:
     name = written.name
     counted = f"""#ifdef COUNTED
     {{
-        uint32_t before = thousand_instructions();
+        uint64_t before = instructions();
         {_run_of(written, 0)}
         say("\\nthousand instructions of a frame: ");
-        say_number(thousand_instructions() - before);
+        say_number((instructions() - before) / 1000);
     }}
 #endif
 """

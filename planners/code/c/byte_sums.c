@@ -325,10 +325,10 @@ INLINED static void add_values(int32_t *sums, const patch *p, const trained *wei
     "smlatt %[d], %[t], %[odd], %[d]\n\t"
 #endif
 
-/* Add to sums of four or eight channels what lies under taps side by side, from a channel on. step: from
+/* Add to sums of four or eight channels what lies under taps side by side, from a channel on. stride: from
    a tap to the next. */
 INLINED static void add_lanes(int32_t *sums, const patch *p, const trained *weights, int32_t from,
-                              int32_t step)
+                              int32_t stride)
 {
     int32_t i, zero = p->zero, apart = p->apart;
 #if defined(HELIUM)
@@ -346,7 +346,7 @@ INLINED static void add_lanes(int32_t *sums, const patch *p, const trained *weig
     for (i = 0; i < p->row_count; i++) {
         const element *values = p->rows[i] + p->from + from, *end = values + p->count;
         const trained *with = weights + i * p->width;
-        for (; values != end; values += step, with += apart) {
+        for (; values != end; values += stride, with += apart) {
 #if defined(HELIUM)
             int16x8_t v = vsubq_n_s16(vldrbq_s16(values), (int16_t)zero), w = vldrbq_s16(with);
             even = vaddq_s32(even, vmullbq_int_s16(v, w));
@@ -398,11 +398,11 @@ enum { SIDE_BY_SIDE = 4 };
 #endif
 
 static void make_lanes(element *to, const patch *p, const trained *weights, int32_t from,
-                       int32_t step, const scaling *s, int32_t first)
+                       int32_t stride, const scaling *s, int32_t first)
 {
     total sums[SIDE_BY_SIDE];
     begin_sums(sums, s->bias, first, SIDE_BY_SIDE);
-    add_lanes(sums, p, weights, from, step);
+    add_lanes(sums, p, weights, from, stride);
     store_sums(to, sums, s, first, SIDE_BY_SIDE);
 }
 
@@ -410,7 +410,7 @@ static void make_lanes(element *to, const patch *p, const trained *weights, int3
 static int32_t make_all_lanes(element *to, const convolution *c, const footprint *under,
                               int32_t first, int32_t count)
 {
-    int32_t from, step = under->step;
+    int32_t from, stride = under->step;
     const trained *weights = c->weights + first;
     patch p;
     if (WEIGHTS_HAVE_ZEROS || under->bend < under->across.end) {
@@ -419,13 +419,13 @@ static int32_t make_all_lanes(element *to, const convolution *c, const footprint
     p.rows = under->rows + under->down.first;
     p.row_count = under->down.end - under->down.first;
     p.from = column_under(under, under->across.first);
-    p.count = (under->across.end - under->across.first) * step;
+    p.count = (under->across.end - under->across.first) * stride;
     p.zero = c->to.zero_in;
     p.apart = c->groups;
     p.width = c->at.taps[1] * c->groups;
     weights += under->down.first * p.width + under->across.first * c->groups;
     for (from = 0; from + SIDE_BY_SIDE <= count; from += SIDE_BY_SIDE) {
-        make_lanes(to + from, &p, weights + from, from, step, &c->to, first + from);
+        make_lanes(to + from, &p, weights + from, from, stride, &c->to, first + from);
     }
     return from;
 }

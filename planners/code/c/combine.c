@@ -18,14 +18,14 @@ static void combine_two(const run *r, const layer *l, const operand *a, const op
 {
     view one = a && !a->values ? input_view(r, l, a->input) : *out;
     view other = b->values ? *out : input_view(r, l, b->input);
-    int32_t y, x, c, step = a ? a->channel : 1;
+    int32_t y, x, c, stride = a ? a->channel : 1;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             element *to = row_at(out, y) + column_at(out, x);
             const element *before = a ? operand_at(a, &one, y, x) : to;
             const element *with = operand_at(b, &other, y, x);
             for (c = 0; c < out->channels; c++) {
-                to[c] = of(before[c * step], with[c * b->channel]);
+                to[c] = of(before[c * stride], with[c * b->channel]);
             }
         }
     }
@@ -480,7 +480,7 @@ static void recur(const run *r, const layer *l, range rows, range columns)
     element *hidden = (element *)(void *)r->scratch, *cell = hidden + p->units, *gates = cell + p->units;
     int32_t first = p->gives == GIVES_ALL ? 0 : rows.first;
     int32_t end = p->gives == GIVES_ALL ? p->sequences : rows.end;
-    int32_t d, s, step, u;
+    int32_t d, s, pass, u;
     for (d = 0; d < p->directions; d++) {
         for (s = first; s < end; s++) {
             for (u = 0; u < p->units; u++) {
@@ -491,8 +491,8 @@ static void recur(const run *r, const layer *l, range rows, range columns)
                 hidden[u] = first_state(r, l, p->inputs[0], p->state, at);
                 cell[u] = first_state(r, l, p->inputs[1], p->cell, at);
             }
-            for (step = 0; step < p->frames; step++) {
-                int32_t frame = p->is_backward[d] ? p->frames - 1 - step : step;
+            for (pass = 0; pass < p->frames; pass++) {
+                int32_t frame = p->is_backward[d] ? p->frames - 1 - pass : pass;
                 recur_once(p, &in, d, s, frame, hidden, cell, gates);
                 for (u = 0; p->gives == GIVES_ALL && u < p->units; u++) {
                     int32_t place = (frame * p->directions + d) * p->sequences + s;

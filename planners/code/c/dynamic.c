@@ -44,14 +44,14 @@ static void find_range(const run *r, const layer *l, range rows, range columns)
 static void quantize_by_range(const run *r, const layer *l, range rows, range columns)
 {
     view in = input_view(r, l, 0), out = output_view(r, l), scale = input_view(r, l, 1);
-    float step = real_at(row_at(&scale, 0), 0);
+    float size = real_at(row_at(&scale, 0), 0);
     int32_t y, x, c, zero = zero_of(r, l, 2);
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             const element *from = row_at(&in, y) + column_at(&in, x);
             element *to = row_at(&out, y) + column_at(&out, x);
             for (c = 0; c < out.channels; c++) {
-                to[c] = stored_real(real_at(from, c), step, zero);
+                to[c] = stored_real(real_at(from, c), size, zero);
             }
         }
     }
@@ -63,7 +63,7 @@ static void convolve_by_range(const run *r, const layer *l, range rows, range co
 {
     convolution c = *(const convolution *)l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, i, group, done, of_filter = c.at.taps[0] * c.at.taps[1] * c.group_inputs;
+    int32_t y, x, i, g, done, of_filter = c.at.taps[0] * c.at.taps[1] * c.group_inputs;
     footprint under;
     under.height = l->inputs[0].source->height;
     under.width = in.width;
@@ -75,12 +75,12 @@ static void convolve_by_range(const run *r, const layer *l, range rows, range co
             const trained *weights = c.weights;
             int32_t first = 0, filters;
             look_across(&under, &c.at, &in, x, 0);
-            for (group = 0; group < c.groups; group++) {
+            for (g = 0; g < c.groups; g++) {
                 for (done = 0; done < c.group_filters; done += filters) {
                     total sums[BLOCK];
                     filters = smaller(c.group_filters - done, BLOCK);
                     begin_sums(sums, NULL, 0, filters);
-                    add_window(&c, &under, sums, weights, group * c.group_inputs, filters);
+                    add_window(&c, &under, sums, weights, g * c.group_inputs, filters);
                     for (i = 0; i < filters; i++) {
                         store_real(place, first + i, (float)sums[i]);
                     }

@@ -30,7 +30,7 @@ typedef struct {
     const tensor *source;
     int32_t local;
     const rule *rows, *columns;
-} input;
+} argument;
 
 typedef void (*kernel)(const struct run *, const struct layer *, range rows, range columns);
 
@@ -49,7 +49,7 @@ typedef struct layer {
     kernel compute;
     const void *parameters;
     const tensor *result;
-    const input *inputs;
+    const argument *inputs;
     const void *steps; /* of the elements that it makes */
     int32_t input_count, step_count;
     int32_t strip_offset, strip_rows, strip_columns; /* where it is a strip; slots. Of a tile, where
@@ -63,7 +63,7 @@ typedef struct {
     int32_t sums;      /* where they lie; of parts, how far behind the beginning of the strips; of
                           tiles, which tiling it is */
     const layer *layers;
-    const input *sources; /* tensors of other stages */
+    const argument *sources; /* tensors of other stages */
     int32_t layer_count, source_count;
     const tensor *result;
 } stage;
@@ -299,7 +299,7 @@ static view strip_view(const run *r, const layer *l)
 
 static view input_view(const run *r, const layer *l, int32_t number)
 {
-    const input *in = &l->inputs[number];
+    const argument *in = &l->inputs[number];
     if (in->local < r->stage->layer_count) {
         return strip_view(r, &r->stage->layers[in->local]);
     }

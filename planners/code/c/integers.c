@@ -129,18 +129,18 @@ APART static void make_singly(const convolution *c, const footprint *under, elem
                               range channels)
 {
     int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs, filters, end;
-    int32_t first = channels.first, group = first / c->group_filters;
+    int32_t first = channels.first, g = first / c->group_filters;
     const trained *weights = c->weights + first * of_filter;
     total sums[BLOCK];
     for (; first < channels.end; first += filters) {
-        end = (group + 1) * c->group_filters;
+        end = (g + 1) * c->group_filters;
         filters = smaller(smaller(channels.end, end) - first, BLOCK);
         begin_sums(sums, c->to.bias, first, filters);
-        add_window(c, under, sums, weights, group * c->group_inputs, filters);
+        add_window(c, under, sums, weights, g * c->group_inputs, filters);
         store_sums(to, sums, &c->to, first, filters);
         weights += of_filter * filters;
         to += filters;
-        group += first + filters == end;
+        g += first + filters == end;
     }
 }
 
@@ -386,7 +386,7 @@ static void sum_row(const run *r, const layer *l, range rows, range columns)
 }
 
 /* A convolution whose feature maps are summed up block by block as they are made. */
-static void sum_block(const run *r, const layer *l, const trained *weights, int32_t group,
+static void sum_block(const run *r, const layer *l, const trained *weights, int32_t g,
                       int32_t first, int32_t block, int32_t *sums)
 {
     const layer *maps = r->stage->layers;
@@ -404,7 +404,7 @@ static void sum_block(const run *r, const layer *l, const trained *weights, int3
             element made[BLOCK];
             look_across(&under, &c->at, &in, x, 0);
             begin_sums(found, c->to.bias, first, block);
-            add_window(c, &under, found, weights, group * c->group_inputs, block);
+            add_window(c, &under, found, weights, g * c->group_inputs, block);
             store_sums(made, found, &c->to, first, block);
             finish(maps, made, block, first, x);
             for (i = 0; i < block; i++) {
@@ -421,16 +421,16 @@ static void sum_channels(const run *r, const layer *l, range rows, range columns
     view out = output_view(r, l);
     element *place = row_at(&out, 0);
     const trained *weights = c->weights;
-    int32_t group, done, i, first = 0;
+    int32_t g, done, i, first = 0;
     (void)rows;
     (void)columns;
-    for (group = 0; group < c->groups; group++) {
+    for (g = 0; g < c->groups; g++) {
         for (done = 0; done < c->group_filters; done += BLOCK) {
             int32_t block = smaller(BLOCK, c->group_filters - done), sums[BLOCK];
             for (i = 0; i < block; i++) {
                 sums[i] = s->kind == SUM_LARGEST ? LEAST : 0;
             }
-            sum_block(r, l, weights, group, first, block, sums);
+            sum_block(r, l, weights, g, first, block, sums);
             for (i = 0; i < block; i++) {
                 place[first + i] = sum_as_stored(s, sums[i]);
             }
@@ -598,9 +598,9 @@ static int32_t saturated(int64_t value)
 /* 1 / (1 + x) for 0 <= x <= 1, both as fractions of 2 ** 31, in three Newton steps. */
 static int32_t reciprocal_of_one_plus(int32_t value)
 {
-    int32_t half = (int32_t)(((int64_t)value + INT64_C(2147483648)) / 2), step;
+    int32_t half = (int32_t)(((int64_t)value + INT64_C(2147483648)) / 2), pass;
     int32_t found = 1515870810 + high_product(half, -1010580540);
-    for (step = 0; step < 3; step++) {
+    for (pass = 0; pass < 3; pass++) {
         int32_t error = 536870912 - high_product(half, found);
         found += saturated((int64_t)high_product(found, error) * 4);
     }

@@ -3,7 +3,7 @@
 enum { BLOCK = 16 };
 
 BY_LANES static void add_sixteen_products(element *restrict sums, const element *restrict values,
-                                 const element *restrict weights, int32_t count, int32_t step)
+                                 const element *restrict weights, int32_t count, int32_t stride)
 {
     element a = sums[0], b = sums[1], c = sums[2], d = sums[3];
     element e = sums[4], f = sums[5], g = sums[6], h = sums[7];
@@ -28,7 +28,7 @@ BY_LANES static void add_sixteen_products(element *restrict sums, const element 
         n += v * weights[13];
         o += v * weights[14];
         p += v * weights[15];
-        weights += step;
+        weights += stride;
     }
     sums[0] = a;
     sums[1] = b;
@@ -49,7 +49,7 @@ BY_LANES static void add_sixteen_products(element *restrict sums, const element 
 }
 
 BY_LANES static void add_eight_products(element *restrict sums, const element *restrict values,
-                               const element *restrict weights, int32_t count, int32_t step)
+                               const element *restrict weights, int32_t count, int32_t stride)
 {
     element a = sums[0], b = sums[1], c = sums[2], d = sums[3];
     element e = sums[4], f = sums[5], g = sums[6], h = sums[7];
@@ -64,7 +64,7 @@ BY_LANES static void add_eight_products(element *restrict sums, const element *r
         f += v * weights[5];
         g += v * weights[6];
         h += v * weights[7];
-        weights += step;
+        weights += stride;
     }
     sums[0] = a;
     sums[1] = b;
@@ -133,16 +133,16 @@ static void convolve_place(const void *numbers, const footprint *under, element 
 {
     const convolution *c = numbers;
     int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs, block;
-    int32_t first = channels.first, group = first / c->group_filters;
+    int32_t first = channels.first, g = first / c->group_filters;
     const element *weights = c->weights + first * of_filter;
     for (; first < channels.end; first += block) {
-        int32_t end = (group + 1) * c->group_filters;
+        int32_t end = (g + 1) * c->group_filters;
         block = smaller(smaller(channels.end, end) - first, BLOCK);
         fill_with_bias(to, c->bias, first, block);
-        add_window(c, under, to, weights, group * c->group_inputs, block);
+        add_window(c, under, to, weights, g * c->group_inputs, block);
         weights += of_filter * block;
         to += block;
-        group += first + block == end;
+        g += first + block == end;
     }
 }
 
@@ -249,18 +249,18 @@ static void transposed_conv(const run *r, const layer *l, range rows, range colu
 {
     const convolution *c = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);
-    int32_t y, x, group, done;
+    int32_t y, x, g, done;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             element *place = row_at(&out, y) + column_at(&out, x);
             const element *weights = c->weights;
             int32_t first = 0;
-            for (group = 0; group < c->groups; group++) {
+            for (g = 0; g < c->groups; g++) {
                 for (done = 0; done < c->group_filters; done += BLOCK) {
                     int32_t block = smaller(BLOCK, c->group_filters - done);
                     fill_with_bias(place + first, c->bias, first, block);
                     add_transposed(c, &in, l->inputs[0].source->height, y, x, place + first,
-                                   weights, group * c->group_inputs, block);
+                                   weights, g * c->group_inputs, block);
                     weights += c->at.taps[0] * c->at.taps[1] * c->group_inputs * block;
                     first += block;
                 }
@@ -380,7 +380,7 @@ static void sum_row(const run *r, const layer *l, range rows, range columns)
 }
 
 /* A convolution whose feature maps are summed up block by block as they are made. */
-static void sum_block(const run *r, const layer *l, const element *weights, int32_t group,
+static void sum_block(const run *r, const layer *l, const element *weights, int32_t g,
                       int32_t first, int32_t block, element *sums)
 {
     const layer *maps = r->stage->layers;
@@ -397,7 +397,7 @@ static void sum_block(const run *r, const layer *l, const element *weights, int3
             element found[BLOCK];
             look_across(&under, &c->at, &in, x, 0);
             fill_with_bias(found, c->bias, first, block);
-            add_window(c, &under, found, weights, group * c->group_inputs, block);
+            add_window(c, &under, found, weights, g * c->group_inputs, block);
             finish(maps, found, block, first, x);
             for (i = 0; i < block; i++) {
                 sum_into(&sums[i], s, found[i]);
@@ -413,17 +413,17 @@ static void sum_channels(const run *r, const layer *l, range rows, range columns
     view out = output_view(r, l);
     element *place = row_at(&out, 0);
     const element *weights = c->weights;
-    int32_t group, done, i, first = 0;
+    int32_t g, done, i, first = 0;
     (void)rows;
     (void)columns;
-    for (group = 0; group < c->groups; group++) {
+    for (g = 0; g < c->groups; g++) {
         for (done = 0; done < c->group_filters; done += BLOCK) {
             int32_t block = smaller(BLOCK, c->group_filters - done);
             element sums[BLOCK];
             for (i = 0; i < block; i++) {
                 sums[i] = s->is_largest ? LEAST : 0;
             }
-            sum_block(r, l, weights, group, first, block, sums);
+            sum_block(r, l, weights, g, first, block, sums);
             for (i = 0; i < block; i++) {
                 place[first + i] = sums[i] * s->scale;
             }

@@ -9,10 +9,10 @@ static void say(const char *text)
 }
 #endif
 
-static void say_number(uint32_t number)
+static void say_number(uint64_t number)
 {
-    char digits[11];
-    int place = 10;
+    char digits[21];
+    int place = 20;
     digits[place] = 0;
     do {
         digits[--place] = (char)('0' + number % 10);

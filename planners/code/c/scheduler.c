@@ -44,7 +44,7 @@ static void find_ranges(const stage *s, int32_t firing, range *found)
     for (number = s->layer_count - 1; number >= 0; number--) {
         const layer *l = &s->layers[number];
         for (place = 0; place < l->input_count; place++) {
-            const input *in = &l->inputs[place];
+            const argument *in = &l->inputs[place];
             range need = rows_of(in->rows, found[number], in->source->height);
             found[in->local] = hull(found[in->local], need);
         }

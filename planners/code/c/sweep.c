@@ -13,7 +13,7 @@ static void sweep_to(const run *r, int32_t last)
         int32_t number = last, place = 0;
         range columns;
         while (place < s->layers[number].input_count) {
-            const input *in = &s->layers[number].inputs[place];
+            const argument *in = &s->layers[number].inputs[place];
             if (in->local < s->layer_count &&
                 made[in->local] < end_column(in->columns, made[number], in->source->width)) {
                 number = in->local;

@@ -265,6 +265,8 @@ def _planned_json(one: Planned, written: Written) -> dict[str, Any]:
         "library": written.name,
         "state_bytes": written.state_bytes,
         "weight_bytes": written.weight_bytes,
+        "inputs": [one.to_json() for one in written.inputs],
+        "outputs": [one.to_json() for one in written.outputs],
     }
 
 

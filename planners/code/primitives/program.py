@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cnn2csdf.network import Layer
+from cnn2csdf.quantized_layers import stored_as
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.c_text import comment, identifier, unlike
@@ -64,6 +65,7 @@ class _Writing:
             elements=elements,
             kind="float",
             unit=1,
+            stored=stored_as(layer),
         )
 
     def _group(self, number: int) -> Iterator[str]:

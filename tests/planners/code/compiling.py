@@ -6,11 +6,11 @@ import subprocess
 
 import pytest
 
-from planners.code.building import MAIN
+from planners.code.building import BENCH, EXAMPLE, MAIN
 from planners.code.library import library
 
 COMPILER = shutil.which("gcc") or shutil.which("cc")
-FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wconversion", "-O0")
+FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wconversion", "-Wshadow", "-O0")
 SANITIZERS = ("-fsanitize=address,undefined", "-fsanitize-undefined-trap-on-error")
 TALKING = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")  # a third slower to compile
 COMPILERS = {  # and what they look for at run time; trapping needs no library
@@ -28,8 +28,8 @@ needs_compiler = pytest.mark.skipif(
 
 def program(files):
     """Words for a compiler that build the program of a written folder, without a target's."""
-    sources = [name for name in files if name.endswith(".c") and not name.startswith("target/")]
-    return ["-Iinclude", *sources]
+    others = (BENCH, EXAMPLE, "target/target.c")
+    return ["-Iinclude", *(name for name in files if name.endswith(".c") and name not in others)]
 
 
 def libraries(cases, **options):

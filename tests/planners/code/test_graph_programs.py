@@ -167,7 +167,7 @@ def run_all(programs, folder):
     (folder / "all.c").write_text(text)
     sources = [one.name for one in folder.glob("*.c")]
     built = subprocess.run(
-        [COMPILER, *FLAGS, *SANITIZERS, "-Wno-cast-align", *sources, "-o", "all"],
+        [COMPILER, *FLAGS, *SANITIZERS, "-Wno-cast-align", "-Wno-shadow", *sources, "-o", "all"],
         cwd=folder,
         capture_output=True,
         text=True,

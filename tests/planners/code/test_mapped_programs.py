@@ -153,7 +153,17 @@ def build_threads(made, folder, flags):
     (folder / "all.c").write_text(text)
     sources = sorted(one.name for one in folder.glob("*.c"))
     built = subprocess.run(
-        [COMPILER, *FLAGS, "-Wno-cast-align", "-pthread", *flags, *sources, "-o", "all"],
+        [
+            COMPILER,
+            *FLAGS,
+            "-Wno-cast-align",
+            "-Wno-shadow",
+            "-pthread",
+            *flags,
+            *sources,
+            "-o",
+            "all",
+        ],
         cwd=folder,
         capture_output=True,
         text=True,

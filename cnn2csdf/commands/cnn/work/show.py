@@ -16,6 +16,7 @@ from cnn2csdf.parameters import (
     parameter_bytes,
     stored_arrays,
 )
+from cnn2csdf.quantized_layers import stored_as
 from cnn2csdf.readers.supported import GENERAL, supported
 from csdf.cli import answers
 from csdf.cli.frame import terminal
@@ -45,7 +46,14 @@ def work(options: argparse.Namespace) -> int:
         layers = sorted({layer.element.value for layer in network.layers})
         arrays = sorted({array.element.value for array in stored_arrays(network)})
         sizes = f"elements {', '.join(layers)}; parameters {', '.join(arrays) or 'none'}"
-    answers.show(found, _lines(found, sizes), options)
+    ends = {"input": network.inputs, "output": network.outputs}
+    in_words = [
+        f"{end} {stored_as(one).in_words()}"
+        for end, layers in ends.items()
+        for one in layers
+        if one.quantization is not None
+    ]
+    answers.show(found, [*_lines(found, sizes), *in_words], options)
     return answers.ANSWERED
 
 
@@ -105,6 +113,8 @@ def _as_json(
     parameters = sum(array.elements for array in stored_arrays(network))
     return {
         "network": network.name,
+        "inputs": [stored_as(one).to_json() for one in network.inputs],
+        "outputs": [stored_as(one).to_json() for one in network.outputs],
         "layers": rows,
         "parameters": parameters,
         "shared_parameters": used - parameters,

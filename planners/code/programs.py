@@ -1,0 +1,199 @@
+"""Programs beside a library: one measures its layers, an example prints the class of a frame."""
+
+from __future__ import annotations
+
+import json
+
+from cnn2csdf.durations import COLUMNS
+from csdf.io.csv_text import csv_text
+from planners.code.building import arrays_of
+from planners.code.c_text import wrapped
+from planners.code.parts import source
+from planners.code.sources import Written
+
+
+def _memory(written: Written) -> str:
+    """C of what a call works in."""
+    name, ports = written.name, (*written.inputs, *written.outputs)
+    arrays = "".join(f"static {one.kind} {one.parameter}[{one.elements}];\n" for one in ports)
+    return f"""{arrays_of(written)}
+static {name}_state state;
+{arrays}"""
+
+
+def _call(written: Written) -> str:
+    """C that works a frame."""
+    ports = [port.parameter for port in (*written.inputs, *written.outputs)]
+    verb = "invoke" if written.keeps_state else "run"
+    return f"{written.name}_{verb}({', '.join(['&state', *ports])});"
+
+
+def bench_program(written: Written) -> str:
+    """Return bench.c: it prints nanoseconds of each layer, as `--durations` of csdf reads them.
+
+    Of the firings of a stage, under the name of its last layer; the layers before it in the stage
+    take no time of their own.
+    """
+    name, layers = written.name, list(dict.fromkeys(written.stages))
+    rows = [csv_text([(layer, 0, "")])[:-1] for layer in layers]
+    texts = wrapped(json.dumps(row) for row in rows)
+    return f"""/* Prints what each layer of {name} takes, as --durations of csdf reads it. */
+#include <time.h>
+
+#include "{name}.h"
+
+{source("say.c")}
+#ifdef ON_TARGET
+#define FRAMES 1
+#define NANOSECONDS(ticks) ((ticks) * 1000000000u / (uint64_t)(HERTZ))
+#else
+#define FRAMES 100
+#define NANOSECONDS(ticks) ((ticks) * (1000000000u / CLOCKS_PER_SEC))
+static uint64_t instructions(void)
+{{
+    return (uint64_t)clock();
+}}
+#endif
+
+{_memory(written)}static const char *const layers[{len(layers)}] = {{
+{texts}
+}};
+static const unsigned short layer_of[{len(written.stages)}] = {{
+{wrapped(str(layers.index(one)) for one in written.stages)}
+}};
+static uint64_t spent[{len(layers)}], begun;
+
+void {name}_profile_begin(int stage)
+{{
+    (void)stage;
+    begun = instructions();
+}}
+
+void {name}_profile_end(int stage)
+{{
+    spent[layer_of[stage]] += instructions() - begun;
+}}
+
+int main(void)
+{{
+    int frame, number;
+    {name}_init(&state, {", ".join(written.memories)});
+    for (frame = 0; frame < FRAMES; frame++) {{
+        {_call(written)}
+    }}
+    say("{",".join(COLUMNS)}\\n");
+    for (number = 0; number < {len(layers)}; number++) {{
+        say(layers[number]);
+        say_number(NANOSECONDS(spent[number]) / FRAMES);
+        say("\\n");
+    }}
+    return 0;
+}}
+"""
+
+
+def example_program(written: Written) -> str:
+    """Return the example: raw numbers of a sensor come in, the class of the largest output goes out."""
+    name, output = written.name, written.outputs[0]
+    reading = "\n".join(
+        f"        is_there = is_there && read_{one.parameter}();" for one in written.inputs
+    )
+    readers = "\n\n".join(
+        f"""static int read_{one.parameter}(void)
+{{
+    int32_t i;
+    for (i = 0; i < {one.elements}; i++) {{
+        float value;
+        if (!read_number(&value)) {{
+            return 0;
+        }}
+        {_to_stored(written, number)}
+    }}
+    return 1;
+}}"""
+        for number, one in enumerate(written.inputs)
+    )
+    return f"""/* Reads frames of raw numbers, as a sensor gives them, and prints the class of each. */
+#include <stdio.h>
+
+#include "{name}.h"
+
+{source("say.c")}
+#ifndef ON_TARGET
+static int hear(void)
+{{
+    return getchar();
+}}
+#endif
+
+{_memory(written)}
+/* The next decimal number of what is heard, as -12.5, between spaces, line ends or commas. */
+static int read_number(float *value)
+{{
+    float size = 1, digits = 0, unit = 1;
+    int count = 0, is_fraction = 0, letter = hear();
+    while (letter == ' ' || letter == '\\n' || letter == '\\r' || letter == '\\t' || letter == ',') {{
+        letter = hear();
+    }}
+    for (; letter > ' ' && letter != ','; letter = hear()) {{
+        if (letter == '-') {{
+            size = -1;
+        }} else if (letter == '.') {{
+            is_fraction = 1;
+        }} else if (letter >= '0' && letter <= '9') {{
+            digits = 10 * digits + (float)(letter - '0');
+            unit *= is_fraction ? 10 : 1;
+            count++;
+        }} else {{
+            return 0;
+        }}
+    }}
+    *value = size * digits / unit;
+    return count > 0;
+}}
+
+{readers}
+
+static float value_of(int32_t place)
+{{
+    {_from_stored(written)}
+}}
+
+int main(void)
+{{
+    {name}_init(&state, {", ".join(written.memories)});
+    for (;;) {{
+        int is_there = 1;
+        int32_t i, largest = 0;
+{reading}
+        if (!is_there) {{
+            return 0;
+        }}
+        {_call(written)}
+        for (i = 1; i < {output.elements}; i++) {{
+            largest = value_of(i) > value_of(largest) ? i : largest;
+        }}
+        say("class ");
+        say_number((uint64_t)largest);
+        say("\\n");
+    }}
+}}
+"""
+
+
+def _to_stored(written: Written, number: int) -> str:
+    """C that stores a number in an input."""
+    port = written.inputs[number]
+    if not written.has_integers:
+        return f"{port.parameter}[i] = value;"
+    return f"{written.name}_quantize_input({number}, &value, &{port.parameter}[i], 1);"
+
+
+def _from_stored(written: Written) -> str:
+    """C that returns a number of the first output."""
+    port = written.outputs[0]
+    if not written.has_integers:
+        return f"return {port.parameter}[place];"
+    return f"""float value;
+    {written.name}_dequantize_output(0, &{port.parameter}[place], &value, 1);
+    return value;"""
