@@ -325,9 +325,9 @@ def _measuring(written: Written) -> str:
     return """- `make example < frames.txt` prints the class of each frame of raw numbers
   (`examples/classify.c`);
   `make example-qemu` does so on an emulated core, from the file `frames.txt`.
-- `make bench` prints what each layer takes, as `--durations` of csdf reads it: on an
+- `make -s bench > times.csv` writes what each layer takes, as `csdf fit --durations` reads it: on an
   emulated core, where an instruction is a cycle of `HERTZ=...`, or on your board (`Makefile` says
-  how); `make bench-here` on this machine.
+  how); `make -s bench-here` on this machine.
 """
 
 

@@ -9,7 +9,7 @@ A plan that was made before, as an answer to whether a network fits: checked, no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -18,7 +18,7 @@ from itertools import product
 from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
-from cnn2csdf.platforms import PLATFORMS, Platform
+from cnn2csdf.platforms import PLATFORMS, USUAL_PLATFORM, Platform
 from cnn2csdf.weights import Model
 from csdf.arguments import Bytes, Positive, byte_count, one_of, public
 from csdf.errors import InvalidArgument, InvalidNetwork
@@ -47,7 +47,7 @@ from planners.memory.plain_plans import ends_of, layer_by_layer
 from planners.memory.search import WIDTHS, Finding
 from planners.memory.stages import StageTable
 from planners.memory.stateful import stateful_plan
-from planners.memory.times import PlanTimes
+from planners.memory.times import PlanTimes, measured_work
 from planners.plan.checker import require_carried_out
 from planners.plan.plan import Kind, Memory, StreamingPlan
 
@@ -68,22 +68,24 @@ def fit(
     searched: Sequence[str] = SEARCHED_FIRST,
     labels: Sequence[Positive] = WIDTHS,
     platform: Platform | str | None = None,
+    durations: Mapping[str, Sequence[int]] | None = None,
     memories: Sequence[Memory] = (),
     budget: Budget = None,
 ) -> Fit:
     """Return whether a network fits into some RAM and flash, and the best way to work it.
 
     ram, flash: bytes, or texts such as "256kB". platform: or its name, of cnn2csdf.PLATFORMS.
-    nanoseconds: of a frame, at most, as the platform predicts it. element_bytes: of all tensors and
-    parameters; by default as the network says. parameter_bytes: of each parameter, if it
-    is another. input: of INPUTS, output: of OUTPUT_MEMORIES; a network of several inputs has them
-    all resident or all external, an input that goes out as it is and outputs that layers read are
-    resident. searched: of SEARCHED, beside the plain ways; by default those without parts of
-    channels. labels: at a place, in one search after the other: the more, the better and slower.
-    memories: a fast and a slow one instead of `ram`: the plan with the least bytes moved to and from
-    the slow one, of layers row by row and with strips; input and output are resident. budget: a stop,
-    or seconds; where it or Ctrl-C ends the search, the best way found by then stands, marked in the
-    reason.
+    durations: of the phases of each layer, measured in nanoseconds: then times are theirs, and of the
+    platform only the start of a phase. nanoseconds: of a frame, at most, as these say.
+    element_bytes: of all tensors and parameters; by default as the network says. parameter_bytes: of
+    each parameter, if it is another. input: of INPUTS, output: of OUTPUT_MEMORIES; a network of
+    several inputs has them all resident or all external, an input that goes out as it is and outputs
+    that layers read are resident. searched: of SEARCHED, beside the plain ways; by default those
+    without parts of channels. labels: at a place, in one search after the other: the more, the better
+    and slower. memories: a fast and a slow one instead of `ram`: the plan with the least bytes moved
+    to and from the slow one, of layers row by row and with strips; input and output are resident.
+    budget: a stop, or seconds; where it or Ctrl-C ends the search, the best way found by then stands,
+    marked in the reason.
     """
     if isinstance(network, Model):
         network = network.network
@@ -116,13 +118,14 @@ def fit(
             input=input,
             output=output,
             platform=platform,
+            durations=durations,
             budget=budget,
         )
     if memories:
-        if (ram, nanoseconds, input, output) != (None, None, RESIDENT, RESIDENT):
+        if (ram, nanoseconds, durations, input, output) != (None, None, None, RESIDENT, RESIDENT):
             raise InvalidArgument(
-                "fit: memories stand in the place of ram and nanoseconds, and inputs and outputs are "
-                "resident there"
+                "fit: memories stand in the place of ram, nanoseconds and durations, and inputs and "
+                "outputs are resident there"
             )
         return _fit_in_memories(
             network,
@@ -143,7 +146,7 @@ def fit(
         searched=searched,
         labels=labels,
         ram=ram,
-        times=None if platform is None else PlanTimes(table, platform, parameter_bytes),
+        times=_times(table, platform, durations, parameter_bytes),
         stop=stop_of(budget),
     )
     finding.run()
@@ -192,6 +195,20 @@ def fit(
         status=status,
         reason=reason,
     )
+
+
+def _times(
+    table: StageTable,
+    platform: Platform | None,
+    durations: Mapping[str, Sequence[int]] | None,
+    parameter_bytes: int | None,
+) -> PlanTimes | None:
+    """What says how long a frame takes: a platform, with durations only by the start of a phase."""
+    if durations is None:
+        return None if platform is None else PlanTimes(table, platform, parameter_bytes)
+    platform = platform or PLATFORMS[USUAL_PLATFORM]
+    measured = measured_work(table.network, durations, platform.launch)
+    return PlanTimes(table, platform, parameter_bytes, measured)
 
 
 def _fit_in_memories(
@@ -252,6 +269,7 @@ def _stateful_fit(
     input: str,  # noqa: A002 - the word of the command
     output: str,
     platform: Platform | None,
+    durations: Mapping[str, Sequence[int]] | None,
     budget: Budget,
 ) -> Fit:
     """Return the answer for a network that keeps a state: of the one way in which its frames work."""
@@ -266,10 +284,10 @@ def _stateful_fit(
     outside = given if input == EXTERNAL else set()
     outside |= results - read - given if output == EXTERNAL else set()
     found = stateful_plan(network, element_bytes=element_bytes, external=outside, budget=budget)
-    plan, time = found.plan, None
-    if platform is not None:
-        table = StageTable(network, element_bytes=element_bytes, outside=frozenset(outside))
-        time = PlanTimes(table, platform, parameter_bytes).of(plan)
+    plan = found.plan
+    table = StageTable(network, element_bytes=element_bytes, outside=frozenset(outside))
+    times = _times(table, platform, durations, parameter_bytes)
+    time = None if times is None else times.of(plan)
     way = FitMethod(name=WHOLE_LAYERS, plan=plan, mac_ratio=Fraction(1), nanoseconds=time)
     needed = flash_bytes(network, parameter_bytes)
     status, reason = Status.FEASIBLE, because(FitWhy.KEEPS_STATE)
@@ -299,12 +317,14 @@ def _stateful_fit(
 def with_alternatives(
     network: Network, found: Fit, *, element_bytes: int | None, budget: Budget
 ) -> Fit:
-    """Return an answer with what would need less RAM, where it is no: rows in, ends outside.
+    """Return an answer with what would need less RAM, where RAM is short: rows in, ends outside.
 
     element_bytes: as it was asked. budget: of all searches; each looks at few plans.
     """
     if (
         found.best is not None
+        or found.ram is None
+        or found.least.ram_bytes <= found.ram  # flash or time is short
         or found.slow is not None
         or found.hop is not None
         or network.keeps_state
@@ -326,9 +346,8 @@ def with_alternatives(
                 budget=stop.part(share=0.4),
             )
             ram = other.least.ram_bytes
-            fits = found.ram is None or ram <= found.ram
             if other.input == source and ram < found.least.ram_bytes:
-                nearby.append(Alternative(" ".join(words), ram, fits))
+                nearby.append(Alternative(" ".join(words), ram, ram <= found.ram))
     return replace(found, alternatives=tuple(sorted(nearby, key=lambda one: one.ram_bytes)))
 
 

@@ -51,9 +51,15 @@ def command_parser() -> argparse.ArgumentParser:
         "--fps",
         type=answers.above_zero,
         metavar="N",
-        help="frames per second at least, as the platform predicts",
+        help="frames per second at least, as the platform predicts or --durations says",
     )
     shared.add_platform_option(parser)
+    parser.add_argument(
+        "--durations",
+        metavar="FILE",
+        help="measured times of the layers: what `make bench` of a library prints on your board, or "
+        "csdf cnn measure writes; the platform adds the start of a phase",
+    )
     shared.add_element_bytes_option(parser, is_by_tensor=True)
     parser.add_argument(
         "--parameter-bytes",

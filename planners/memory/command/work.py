@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
-from cnn2csdf.commands.cnn.chosen import with_weights
+from cnn2csdf.commands.cnn.chosen import durations_table, with_weights
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.platforms import NANOSECONDS, PLATFORMS
@@ -107,7 +107,7 @@ def _given_plans(options: argparse.Namespace) -> Sequence[StreamingPlan | None]:
     """The plans of the file that is given, one for each model; of each model none where no file is."""
     if options.plan is None:
         return [None for _ in options.models]
-    for name in ("input", "output-memory", "fps"):
+    for name in ("input", "output-memory", "fps", "durations"):
         if getattr(options, name.replace("-", "_")) is not None:
             raise CsdfError(f"--{name} is for the search; leave out --{name} or --plan")
     if options.is_element_given or options.parameter_bytes is not None:
@@ -199,6 +199,7 @@ def _searched(network: Network, options: argparse.Namespace, ram: int | None) ->
         output=options.output_memory or RESIDENT,
         searched=SEARCHED,
         platform=PLATFORMS[options.platform],
+        durations=None if options.durations is None else durations_table(options.durations),
         memories=options.memories,
         budget=stop,
     )

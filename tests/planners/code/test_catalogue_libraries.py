@@ -89,7 +89,17 @@ def test_integers_are_multiplied_by_the_vectors_of_the_core(tmp_path, core, inst
     model = integer_model(from_catalogue("person_detection:resolution=32"))
     library = write_library(model, fit(model.network, budget=1).least.plan, tmp_path)
     built = subprocess.run(
-        [*COMMAND, f"-mcpu={core}", *FLAGS[:-1], "-O2", "-S", "-Iinclude", f"src/{library.name}.c", "-o", "-"],
+        [
+            *COMMAND,
+            f"-mcpu={core}",
+            *FLAGS[:-1],
+            "-O2",
+            "-S",
+            "-Iinclude",
+            f"src/{library.name}.c",
+            "-o",
+            "-",
+        ],
         cwd=tmp_path,
         capture_output=True,
         text=True,

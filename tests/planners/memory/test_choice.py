@@ -5,7 +5,7 @@ from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from planners.memory.answer import BY_ROWS, LINES, WHOLE_LAYERS, FitWhy
-from planners.memory.fit import fit
+from planners.memory.fit import fit, with_alternatives
 
 PLATFORM = PLATFORMS["cortex-m7"]
 
@@ -41,3 +41,19 @@ def test_without_a_limit_or_a_platform_the_least_ram_is_taken():
             way.ram_bytes for way in found.methods if way.mac_ratio == 1
         )
         assert found.reason.kind == FitWhy.LEAST_WORK
+
+
+def test_measured_times_decide_which_plan_is_fast_enough():
+    network = from_catalogue("resnet8")
+    ends = {one.name for one in (*network.inputs, *network.outputs)}
+    names = [one.name for one in network.layers if one.name not in ends]
+    durations = dict.fromkeys(names, (1000000,))  # a millisecond for each layer
+    whole = len(names) * 1_000_000
+    found = fit(network, ram="1MB", nanoseconds=whole + 100_000, durations=durations, budget=5)
+    assert found.best is not None
+    assert found.best.nanoseconds is not None
+    assert whole <= found.best.nanoseconds <= whole + 100_000
+    slow = fit(network, ram="1MB", nanoseconds=whole - 1, durations=durations, budget=5)
+    assert slow.best is None
+    # what is too slow is not helped by less RAM
+    assert with_alternatives(network, slow, element_bytes=None, budget=5).alternatives == ()
