@@ -166,7 +166,7 @@ int main(int count, char **words)
     }
     fseek(out, 0, SEEK_END);
     for (i = 0; i < WEIGHTS; i++) {
-        weights[i] = (float)(i % 16 * 2 - 15) * 0.0625f;
+        all_weights[i] = (float)(i % 16 * 2 - 15) * 0.0625f;
     }
     print_from(lines);
     return 0;

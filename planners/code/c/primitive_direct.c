@@ -38,17 +38,17 @@ static void fill_zero(element *to, int32_t count)
 }
 
 static void add_scaled(element *to, const element *from, element factor, int32_t count,
-                       int32_t step)
+                       int32_t apart)
 {
     int32_t i;
-    if (step == 1) {
+    if (apart == 1) {
         for (i = 0; i < count; i++) {
             to[i] += factor * from[i];
         }
         return;
     }
     for (i = 0; i < count; i++) {
-        to[i] += factor * from[i * step];
+        to[i] += factor * from[i * apart];
     }
 }
 
@@ -150,7 +150,7 @@ static void finish_four_rows(const work *w, element *arena, int32_t f, int32_t y
 {
     const windows *c = w->numbers;
     const map *in = w->inputs, *out = &w->output;
-    int32_t channel, i, j, x, step = c->stride[1] * in->column;
+    int32_t channel, i, j, x, apart = c->stride[1] * in->column;
     const element *weight = c->weights + f * in->channels * c->taps[0] * c->taps[1];
     element *to = arena + out->offset + f * out->channel + y * out->row;
     element *to1 = to + out->channel, *to2 = to1 + out->channel, *to3 = to2 + out->channel;
@@ -165,7 +165,7 @@ static void finish_four_rows(const work *w, element *arena, int32_t f, int32_t y
                 int32_t from = in->offset + channel * in->channel + row * in->row +
                                shift_of(c, j) * in->column;
                 for (x = on.first; row >= 0 && x < on.end; x++) {
-                    element value = arena[from + x * step];
+                    element value = arena[from + x * apart];
                     to[x] += weight[0] * value;
                     to1[x] += weight[1] * value;
                     to2[x] += weight[2] * value;
@@ -203,7 +203,7 @@ static void finish_places(const work *w, element *arena, int32_t y, int32_t x, i
 {
     const windows *c = w->numbers;
     const map *in = w->inputs, *out = &w->output;
-    int32_t i, j, channel, f, place, step = c->stride[1] * in->column, filters = out->channels;
+    int32_t i, j, channel, f, place, apart = c->stride[1] * in->column, filters = out->channels;
     element *to = arena + out->offset + y * out->row + x * out->column;
     fill_zero(to, places * out->column);
     for (i = 0; i < c->taps[0]; i++) {
@@ -215,8 +215,8 @@ static void finish_places(const work *w, element *arena, int32_t y, int32_t x, i
                                                      (filters / c->groups);
             if (places == 4 && column >= 0 && column + 3 * c->stride[1] < in->width) {
                 for (channel = 0; channel < in->channels; channel++, from += in->channel) {
-                    element a = arena[from], b = arena[from + step];
-                    element d = arena[from + 2 * step], e = arena[from + 3 * step];
+                    element a = arena[from], b = arena[from + apart];
+                    element d = arena[from + 2 * apart], e = arena[from + 3 * apart];
                     for (f = 0; f < filters; f++, weight++) {
                         to[f] += a * *weight;
                         to[f + filters] += b * *weight;
@@ -228,7 +228,7 @@ static void finish_places(const work *w, element *arena, int32_t y, int32_t x, i
             }
             for (place = 0; place < places; place++, column += c->stride[1]) {
                 if (column >= 0 && column < in->width) {
-                    add_filters(c, arena + from + place * step, in, weight, to + place * filters, filters);
+                    add_filters(c, arena + from + place * apart, in, weight, to + place * filters, filters);
                 }
             }
         }

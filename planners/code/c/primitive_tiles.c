@@ -80,7 +80,7 @@ static void transform_back(const tiling_numbers *n, const map *out, const elemen
                            int32_t height, int32_t width)
 {
     const transform *d = &n->down, *a = &n->across;
-    int32_t is_by_maps = out->column == 1, m, r, p, q, i, step = is_by_maps ? a->results : 1;
+    int32_t is_by_maps = out->column == 1, m, r, p, q, i, apart = is_by_maps ? a->results : 1;
     for (m = 0; m < smaller(d->results, height); m++) {
         fill_zero(line, a->points * count);
         for (q = 0; q < a->points; q++) {
@@ -96,12 +96,12 @@ static void transform_back(const tiling_numbers *n, const map *out, const elemen
             element *place = to + m * out->row + r * out->column;
             int32_t many = is_by_maps ? smaller(count, (width - 1 - r) / a->results + 1) : count;
             for (i = 0; i < many; i++) {
-                place[i * step] = 0;
+                place[i * apart] = 0;
             }
             for (q = 0; q < a->points; q++) {
                 element factor = a->back[r * a->points + q];
                 for (i = 0; factor != 0 && i < many; i++) {
-                    place[i * step] += factor * line[q * count + i];
+                    place[i * apart] += factor * line[q * count + i];
                 }
             }
         }
@@ -131,14 +131,14 @@ static void transform_all_back(const work *w, element *arena, range rows, int32_
     }
 }
 
-/* Products at each point. step: from a point to the next of what is seen. */
+/* Products at each point. apart: from a point to the next of what is seen. */
 static void multiply_points(const work *w, int32_t points, int32_t depth, int32_t places,
-                            matrix seen, int32_t step, element *products)
+                            matrix seen, int32_t apart, element *products)
 {
     const tiling_numbers *n = w->numbers;
     int32_t point, filters = w->output.channels, is_by_maps = w->output.column == 1;
     for (point = 0; point < points; point++) {
-        matrix there = matrix_at(seen.at + point * step, seen.down, seen.across);
+        matrix there = matrix_at(seen.at + point * apart, seen.down, seen.across);
         multiply_matrices(filters, places, depth,
                  matrix_at(n->at.weights + point * filters * depth, depth, 1), there,
                  products + point * filters * places, is_by_maps ? places : 1,

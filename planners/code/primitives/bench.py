@@ -48,7 +48,7 @@ class _Weights(WayTables):
     def _counted(self, size: int) -> str:
         self.taken += size
         self.most = max(self.most, size)
-        return "weights"
+        return "all_weights"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,9 +189,9 @@ typedef struct {
             f"include/{name}.h": f"""/* Weights that stand for all that there are. */
 #define WEIGHTS {count}
 #if defined(ON_TARGET) || defined(ON_BOARD)
-extern const float weights[WEIGHTS];
+extern const float all_weights[WEIGHTS];
 #else
-extern float weights[WEIGHTS];
+extern float all_weights[WEIGHTS];
 #endif
 """,
             f"src/{name}_weights.c": f"""#include "{name}.h"
@@ -199,7 +199,7 @@ extern float weights[WEIGHTS];
 #if defined(ON_TARGET) || defined(ON_BOARD)
 {_constants(count)}
 #else
-float weights[WEIGHTS];
+float all_weights[WEIGHTS];
 #endif
 """,
             MAIN: self.source(),
@@ -248,7 +248,7 @@ def _constants(count: int) -> str:
     for power, name in reversed(list(enumerate("ABCDE", 1))):
         whole[name], count = divmod(count, 16**power)
     listed = [name for name, times in whole.items() for _ in range(times)] + numbers[:count]
-    return "\n".join([*macros, "", f"const float weights[WEIGHTS] = {{\n{wrapped(listed)}\n}};"])
+    return "\n".join([*macros, "", f"const float all_weights[WEIGHTS] = {{\n{wrapped(listed)}\n}};"])
 
 
 def _quoted(text: str) -> str:
