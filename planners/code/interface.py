@@ -156,16 +156,8 @@ void {self.name}_dequantize_output(int number, const void *elements, float *valu
         if not self.has_integers:
             return ""
         rounding = "rintf" if self.schedule.calls.is_single else "roundf"
-        return f"""
-static int32_t as_stored(float value, float scale, int32_t zero, int32_t least, int32_t most)
-{{
-    float stored = {rounding}(value / scale) + (float)zero;
-    if (!(stored > (float)least)) {{
-        return least; /* what is not a number, too */
-    }}
-    return stored < (float)most ? (int32_t)stored : most;
-}}
-
+        stores = any(port.stored.quantization is not None for port in self.inputs)
+        return f"""{_AS_STORED.format(rounding=rounding) if stores else ""}
 void {self.name}_quantize_input(int number, const float *values, void *elements, int32_t count)
 {{
     int32_t i;
@@ -357,6 +349,18 @@ def _macros(library: str, number: int, port: Port) -> str:
     zero = found.quantization.zero_point
     return f"""{text}#define {name}_SCALE {number_text(found.quantization.scale)}
 #define {name}_ZERO_POINT {zero if zero >= 0 else f"({zero})"}
+"""
+
+
+_AS_STORED = """
+static int32_t as_stored(float value, float scale, int32_t zero, int32_t least, int32_t most)
+{{
+    float stored = {rounding}(value / scale) + (float)zero;
+    if (!(stored > (float)least)) {{
+        return least; /* what is not a number, too */
+    }}
+    return stored < (float)most ? (int32_t)stored : most;
+}}
 """
 
 

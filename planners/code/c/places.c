@@ -89,12 +89,12 @@ static void join_pieces(const run *r, const layer *l, range rows, range columns)
     const joining *j = l->parameters;
     view out = output_view(r, l);
     element *to = row_at(&out, 0);
-    int32_t number, piece;
-    for (piece = 0; piece < j->pieces; piece++) {
+    int32_t number, i;
+    for (i = 0; i < j->pieces; i++) {
         for (number = 0; number < l->input_count; number++) {
             view in = input_view(r, l, number);
             int32_t size = row_elements(&in) / j->pieces;
-            copy_elements(to, row_at(&in, 0) + piece * size, size);
+            copy_elements(to, row_at(&in, 0) + i * size, size);
             to += size;
         }
     }
@@ -401,11 +401,11 @@ static void gather_pieces(const run *r, const layer *l, range rows, range column
     const picking *p = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);
     element *to = row_at(&out, 0);
-    int32_t piece, place;
-    for (piece = 0; piece < p->pieces; piece++) {
+    int32_t i, place;
+    for (i = 0; i < p->pieces; i++) {
         for (place = 0; place < p->listed; place++) {
             int32_t from = p->places ? p->places[place] : place % p->size;
-            copy_elements(to, row_at(&in, 0) + (piece * p->size + from) * p->behind, p->behind);
+            copy_elements(to, row_at(&in, 0) + (i * p->size + from) * p->behind, p->behind);
             to += p->behind;
         }
     }

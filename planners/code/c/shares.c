@@ -32,11 +32,12 @@ static void sweep_parts(const run *r)
     }
 }
 
-typedef void (*cell)(const void *numbers, const element *from, element *to, int32_t count,
+typedef void (*place_maker)(const void *numbers, const element *from, element *to, int32_t count,
                      int32_t channel);
 
 /* What makes each element of the one at the same place, by the layer's own numbers. */
-static void make_places(const run *r, const layer *l, range rows, range columns, cell make)
+static void make_places(const run *r, const layer *l, range rows, range columns,
+                        place_maker make)
 {
     int32_t y, x;
     view in = input_view(r, l, 0), out = output_view(r, l);
@@ -51,7 +52,8 @@ static void make_places(const run *r, const layer *l, range rows, range columns,
 }
 
 /* The same for a share of the channels. */
-static void share_places(const run *r, const layer *l, range rows, range columns, cell make)
+static void share_places(const run *r, const layer *l, range rows, range columns,
+                        place_maker make)
 {
     const sliced *p = l->parameters;
     range share = share_at(r, p);

@@ -69,11 +69,11 @@ typedef struct {
     int32_t zero;
 } joining_reals;
 
-static float operand_value(const real_operand *o, const element *place, const float *real,
+static float operand_value(const real_operand *o, const element *place, const float *given,
                            int32_t channel)
 {
-    if (real) {
-        return real[channel * o->at.channel];
+    if (given) {
+        return given[channel * o->at.channel];
     }
     return real_of(place[channel * o->at.channel] - o->zero, o->scale);
 }
@@ -110,18 +110,18 @@ static void combine_in_single(const run *r, const layer *l, range rows, range co
         for (x = columns.first; x < columns.end; x++) {
             element *to = row_at(&out, y) + column_at(&out, x);
             const element *place[2] = {NULL, NULL};
-            const float *real[2] = {NULL, NULL};
+            const float *given[2] = {NULL, NULL};
             for (c = 0; c < 2; c++) {
                 const real_operand *o = &p->each[c];
                 if (o->reals) {
-                    real[c] = o->reals + y * o->at.row + x * o->at.column;
+                    given[c] = o->reals + y * o->at.row + x * o->at.column;
                 } else {
                     place[c] = operand_at(&o->at, &in[c], y, x);
                 }
             }
             for (c = 0; c < out.channels; c++) {
-                float one = operand_value(&p->each[0], place[0], real[0], c);
-                float other = operand_value(&p->each[1], place[1], real[1], c);
+                float one = operand_value(&p->each[0], place[0], given[0], c);
+                float other = operand_value(&p->each[1], place[1], given[1], c);
                 to[c] = stored_real(rounded(of_two_reals(p->kind, one, other)), p->scale, p->zero);
             }
         }

@@ -25,18 +25,18 @@ static int32_t second_factor(const product_in_single *t, const view *right, cons
 static float product_in_order(const product_in_single *t, const view *left, const view *right,
                               const int32_t *at)
 {
-    float found = 0, step = t->steps[t->has_many ? at[2] : 0];
+    float found = 0, unit = t->steps[t->has_many ? at[2] : 0];
     int32_t k = 0, first;
     for (first = 0; first < t->axes.inner; first += t->block) {
         float sum = 0;
         for (; k < smaller(t->axes.inner, first + t->block); k++) {
             int32_t value = *left_cell(&t->axes, left, at, k) - t->zero[0];
-            sum = fmaf(real_of(value, t->step), real_of(second_factor(t, right, at, k), step), sum);
+            sum = fmaf(real_of(value, t->step), real_of(second_factor(t, right, at, k), unit), sum);
         }
         if (first) {
             sum = rounded(found + sum);
         } else if (t->bias) {
-            sum = rounded(sum + real_of(t->bias[at[2]], rounded(t->step * step)));
+            sum = rounded(sum + real_of(t->bias[at[2]], rounded(t->step * unit)));
         }
         found = sum;
     }
@@ -45,12 +45,12 @@ static float product_in_order(const product_in_single *t, const view *left, cons
 
 /* Whether a sum of integers in steps of the result is farther from a half than all roundings together may
    lead: then the nearest is that of the runtime too. size: what no sum of sizes of products exceeds. */
-static int is_certain(int32_t sum, float size, float ratio, int32_t inner, int32_t *nearest)
+static int is_certain(int32_t sum, float size, float ratio, int32_t inner, int32_t *even)
 {
     float value = (float)sum * ratio;
     float error = size * ratio * (float)(inner + 16) * 5.9604645e-8f; /* 2 ** -24 */
-    *nearest = nearest_even(value);
-    return fabsf(value - (float)*nearest) + error < 0.4999f;
+    *even = nearest_even(value);
+    return fabsf(value - (float)*even) + error < 0.4999f;
 }
 
 /* Integers are summed exactly. Only near a half the order in which the runtime rounds decides. */
@@ -128,7 +128,7 @@ static float filter_in_order(const product_convolution *p, const footprint *unde
 {
     int32_t inner = p->of.at.taps[1] * p->of.group_inputs, k = 0, first;
     const trained *weights = p->of.weights + filter * inner;
-    float found = 0, step = p->steps ? p->steps[filter] : p->step;
+    float found = 0, unit = p->steps ? p->steps[filter] : p->step;
     for (first = 0; first < inner; first += p->block) {
         float sum = 0;
         for (; k < smaller(inner, first + p->block); k++) {
@@ -136,12 +136,12 @@ static float filter_in_order(const product_convolution *p, const footprint *unde
 #if WEIGHTS_HAVE_ZEROS
             with -= p->of.to.zero_with;
 #endif
-            sum = fmaf(real_of(value_under(&p->of, under, k), p->given), real_of(with, step), sum);
+            sum = fmaf(real_of(value_under(&p->of, under, k), p->given), real_of(with, unit), sum);
         }
         if (first) {
             sum = rounded(found + sum);
         } else if (p->of.to.bias) {
-            sum = rounded(sum + real_of(p->of.to.bias[filter], rounded(p->given * step)));
+            sum = rounded(sum + real_of(p->of.to.bias[filter], rounded(p->given * unit)));
         }
         found = sum;
     }

@@ -248,7 +248,9 @@ def _constants(count: int) -> str:
     for power, name in reversed(list(enumerate("ABCDE", 1))):
         whole[name], count = divmod(count, 16**power)
     listed = [name for name, times in whole.items() for _ in range(times)] + numbers[:count]
-    return "\n".join([*macros, "", f"const float all_weights[WEIGHTS] = {{\n{wrapped(listed)}\n}};"])
+    return "\n".join(
+        [*macros, "", f"const float all_weights[WEIGHTS] = {{\n{wrapped(listed)}\n}};"]
+    )
 
 
 def _quoted(text: str) -> str:
