@@ -203,7 +203,7 @@ def _times(
     durations: Mapping[str, Sequence[int]] | None,
     parameter_bytes: int | None,
 ) -> PlanTimes | None:
-    """What says how long a frame takes: a platform, with durations only by the start of a phase."""
+    """The times of plans: a platform's, or those measured and its start of a phase; else None."""
     if durations is None:
         return None if platform is None else PlanTimes(table, platform, parameter_bytes)
     platform = platform or PLATFORMS[USUAL_PLATFORM]
