@@ -17,6 +17,7 @@ pytest.importorskip("setuptools", minversion="77")
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("csdf", "cnn2csdf", "planners")
+OTHER_TOOLS = {"executorch", "hls4ml"}  # whoever works inside one has it; PyTorch is gigabytes
 MACHINE_CODE = ("*.so", "*.pyd")
 BUILD = """
 import sys
@@ -130,17 +131,22 @@ def test_the_metadata_says_what_an_installer_and_a_reader_need(wheel):
     assert found["Description-Content-Type"] == "text/markdown"
     versions = {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)}
     assert versions <= set(found.get_all("Classifier"))
-    extras = {"all", "cluster", "cnn", "cp", "docs", "test", "yaml"}
+    extras = {"all", "cluster", "cnn", "cp", "docs", "test", "yaml", *OTHER_TOOLS}
     assert set(found.get_all("Provides-Extra")) == extras
 
 
-def test_the_extra_all_is_all_but_tests_and_the_site(wheel):
+def test_the_extra_all_is_all_but_tests_the_site_and_other_tools(wheel):
     with zipfile.ZipFile(wheel) as archive:
         (path,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
         found = Parser().parsestr(archive.read(path).decode())
     (line,) = (one for one in found.get_all("Requires-Dist") if one.startswith("csdf["))
     named = line.partition("[")[2].partition("]")[0].split(",")
-    assert set(named) == set(found.get_all("Provides-Extra")) - {"all", "docs", "test"}
+    assert set(named) == set(found.get_all("Provides-Extra")) - {
+        "all",
+        "docs",
+        "test",
+        *OTHER_TOOLS,
+    }
 
 
 def test_what_is_installed_runs(installed, tmp_path):

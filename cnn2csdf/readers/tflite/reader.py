@@ -201,7 +201,10 @@ def elementwise(node: Node, assembly: Assembly, *, function: str) -> None:
         value = assembly.constant(node, place)
         value = value.reshape((1,) * (len(dims) - value.ndim) + value.shape)
         axes = assembly.axes(node, dims)
-        value = value.transpose((*(axis for axis in range(len(dims)) if axis not in axes), *axes))
+        lost = [axis for axis in range(len(dims)) if axis not in axes]
+        if value.ndim > len(dims) or any(value.shape[axis] != 1 for axis in lost):
+            raise refusal(node, f"a constant of {value.shape} for a result of {dims}")
+        value = value.transpose((*lost, *axes))
         value = value.reshape(value.shape[len(dims) - len(axes) :])
         trained = [assembly.trained(node, place, "constant", value)]
         operator = op.Elementwise(
