@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
+from functools import cache
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -67,6 +68,12 @@ def parse_plans(text: str, name: str) -> tuple[StreamingPlan, ...]:
     return tuple(_plan(one) for one in entries)
 
 
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    """The types of the fields of a class, which are found once."""
+    return get_type_hints(kind)
+
+
 def _plan(found: JsonValue) -> StreamingPlan:
     found.require_object()
     version = found.value.get("version")
@@ -84,7 +91,7 @@ def _object(found: JsonValue, kind: Any) -> Any:
     """An object of a type; the keys of a stage stand beside its strips."""
     values = {
         name: _object(found, Stage) if hint is Stage else _parsed(found[name], hint, name)
-        for name, hint in get_type_hints(kind).items()
+        for name, hint in _hints(kind).items()
     }
     try:
         return kind(**values)
@@ -93,7 +100,7 @@ def _object(found: JsonValue, kind: Any) -> Any:
 
 
 def _keys(kind: Any) -> Iterator[str]:
-    for name, hint in get_type_hints(kind).items():
+    for name, hint in _hints(kind).items():
         yield from _keys(Stage) if hint is Stage else (name,)
 
 
