@@ -25,7 +25,7 @@ from planners.kernels import ranges
 from planners.memory.stages import StageTable
 from planners.plan.plan import Stage, StreamingPlan
 from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges
-from planners.plan.rematerialisation import worked_network
+from planners.plan.rematerialisation import worked_layers
 
 FEMTO = Fraction(10**15)  # a second; as bytes, so many that they cost nothing
 Work = Mapping[str, int]
@@ -86,18 +86,26 @@ class PlanTimes:
 
     def of(self, plan: StreamingPlan) -> int:
         """Return the nanoseconds of a frame."""
-        table = self._table
         if plan.rematerialised:
-            table = table.of(worked_network(table.network, plan.rematerialised))
-        return sum(self.of_stage(one.stage, table) for group in plan.groups for one in group.stages)
+            return self._of_worked(plan)
+        return sum(self.of_stage(one.stage) for group in plan.groups for one in group.stages)
 
-    def of_stage(self, stage: Stage, table: StageTable | None = None) -> int:
+    def _of_worked(self, plan: StreamingPlan) -> int:
+        """The nanoseconds where layers are computed again: a copy takes what its layer takes."""
+        network, copies = worked_layers(self._table.network, plan.rematerialised)
+        measured = self._measured
+        if measured is not None:
+            measured = {**measured, **{copy: measured[name] for copy, name in copies.items()}}
+        table = self._table.of(network)
+        times = PlanTimes(table, self._platform, self._parameter_bytes, measured)
+        return times.of(replace(plan, rematerialised=()))
+
+    def of_stage(self, stage: Stage) -> int:
         """Return the nanoseconds of a stage in a frame.
 
-        It starts with each firing, reads its parameters and rows, and writes rows. table: which has
-        the stage, if it is not that of the network.
+        It starts with each firing, reads its parameters and rows, and writes rows.
         """
-        table = table or self._table
+        table = self._table
         if stage.tiles is not None:
             return self.tile_times.of(TileRanges(table.network, stage))
         network, found = table.network, table.geometry(stage)

@@ -85,12 +85,12 @@ def worked_network(network: Network, spans: tuple[Span, ...]) -> Network:
 
     Raises InvalidPlan where there is no such span.
     """
-    return _worked(network, spans)[0]
+    return worked_layers(network, spans)[0]
 
 
 def worked_model(model: Model, spans: tuple[Span, ...]) -> Model:
     """Return the model that a plan works on; copies have the parameters of their layers."""
-    network, copies = _worked(model.network, spans)
+    network, copies = worked_layers(model.network, spans)
     weights = model.weights
     if weights is not None:
         weights = {
@@ -100,7 +100,11 @@ def worked_model(model: Model, spans: tuple[Span, ...]) -> Model:
     return Model(network=network, weights=weights)
 
 
-def _worked(network: Network, spans: tuple[Span, ...]) -> tuple[Network, Mapping[str, str]]:
+def worked_layers(network: Network, spans: tuple[Span, ...]) -> tuple[Network, Mapping[str, str]]:
+    """Return the network that a plan works on, and of each copy in it the layer that it repeats.
+
+    Raises InvalidPlan where there is no such span.
+    """
     copies: dict[str, str] = {}
     if not spans:
         return network, copies

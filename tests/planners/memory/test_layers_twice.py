@@ -9,7 +9,7 @@ from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidPlan
-from planners.memory.answer import LINES, SEARCHED, STRIPS, TWICE
+from planners.memory.answer import LINES, SEARCHED, STRIPS, TWICE, WHOLE_LAYERS
 from planners.memory.fit import fit
 from planners.memory.labels import front
 from planners.memory.making import plan_of
@@ -115,3 +115,14 @@ def test_a_plan_with_layers_twice_reads_back_and_is_checked():
     (found,) = parse_plans(format_plans([plan]), "plan.json")
     assert found == plan
     require_carried_out(network, found)
+
+
+def test_measured_times_count_layers_as_often_as_they_are_computed():
+    network = simplified(Model(network=gated_block(2, 8, 16))).network
+    ends = {one.name for one in (*network.inputs, *network.outputs)}
+    names = [one.name for one in network.layers if one.name not in ends]
+    durations = dict.fromkeys(names, (1_000_000,))  # a millisecond each
+    found = fit(network, element_bytes=1, searched=SEARCHED, durations=durations)
+    times = {way.name: way.nanoseconds for way in found.methods}
+    assert len(names) * 1_000_000 <= times[WHOLE_LAYERS] < (len(names) + 1) * 1_000_000
+    assert times[TWICE] >= (len(names) + 1) * 1_000_000
