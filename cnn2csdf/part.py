@@ -79,16 +79,8 @@ class RealRows:
 
 
 @dataclass(frozen=True, slots=True)
-class CentredRows:
+class CentredRows(RealRows):
     """The rows of a quantised tensor as whole numbers without its zero point, in double precision."""
-
-    stored: Reader
-    quantization: Quantization
-
-    @property
-    def shape(self) -> Shape:
-        """Shape of the tensor."""
-        return self.stored.shape
 
     def rows(self, first: int, upto: int) -> Array:
         """Return rows [first, upto)."""

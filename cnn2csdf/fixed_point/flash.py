@@ -56,7 +56,7 @@ def flash_bytes(network: Network, number_bytes: int | None = None) -> int:
 
 
 def _stays_real(operator: op.Operator, layer: Layer) -> bool:
-    """Whether C has trained numbers of a layer of integers in single precision."""
+    """Whether C holds weights of an integer layer in single precision."""
     is_single = layer.quantization is not None and not layer.quantization.is_fixed_point
     return is_single and isinstance(operator, op.LayerNormalization | op.Elementwise)
 

@@ -290,7 +290,7 @@ class TwiceMoves(Moves):
 
 
 class OnceMoves(TwiceMoves):
-    """The moves that multiply nothing twice; layers that multiply nothing may work twice."""
+    """The moves that repeat no multiply-accumulate; only layers without any are computed again."""
 
     spans_are_free = True
 
@@ -302,7 +302,7 @@ class OnceMoves(TwiceMoves):
 
 
 class PlainMoves(OnceMoves):
-    """The moves of layers on their own, or in pairs, that compute nothing twice: a first answer."""
+    """The moves of single layers and pairs that compute nothing again, for a first answer."""
 
     longest_stage = 2
     most_partitions = 1

@@ -17,7 +17,7 @@ pytest.importorskip("setuptools", minversion="77")
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("csdf", "cnn2csdf", "planners")
-OTHER_TOOLS = {"executorch", "hls4ml"}  # whoever works inside one has it; PyTorch is gigabytes
+OTHER_TOOLS = {"executorch", "hls4ml"}  # `all` leaves them out: they need PyTorch
 MACHINE_CODE = ("*.so", "*.pyd")
 BUILD = """
 import sys

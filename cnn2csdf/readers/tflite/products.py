@@ -1,4 +1,4 @@
-"""Products of matrices of a TensorFlow Lite graph as layers: with trained numbers, or of two inputs."""
+"""Products of matrices of a TensorFlow Lite graph as layers: with weights, or of two inputs."""
 
 from __future__ import annotations
 

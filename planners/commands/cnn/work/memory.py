@@ -173,15 +173,20 @@ def work(options: argparse.Namespace) -> int:
         works = [(row.comparison.network, plan) for row, plan in zip(rows, plans, strict=True)]
         remark_on_elements("csdf cnn memory", options.output, works)
     if options.plot:
-        draw = loading.drawing("planners.commands.cnn.picture")
         bars = [
-            draw.MemoryBar(row.name, one.title, one.parameters, one.buffers)
+            (row.name, one.title, one.parameters, one.buffers)
             for row in rows
             for one in row.comparison.methods
         ]
-        picture = draw.memory_picture(bars, loading.suffix_of(options.plot))
-        output.write("csdf cnn memory", options.plot, picture)
+        _draw(bars, options.plot)
     return answers.ANSWERED
+
+
+def _draw(bars: Sequence[tuple[str, str, int, int]], path: str) -> None:
+    """Write a picture; of each bar its network, title, parameters and buffers."""
+    draw = loading.drawing("planners.commands.cnn.picture")
+    picture = draw.memory_picture([draw.MemoryBar(*one) for one in bars], loading.suffix_of(path))
+    output.write("csdf cnn memory", path, picture)
 
 
 def _answered(model: str, options: argparse.Namespace) -> AnsweredNetwork:
@@ -274,14 +279,12 @@ def _as_published(options: argparse.Namespace) -> int:
         gaps = [f"{pair.name}: buffers not proved the smallest" for pair in found if pair.has_gap]
         print(answers.one_text([*terminal.aligned(table), *gaps, PUBLISHED_KIND]))
     if options.plot:
-        draw = loading.drawing("planners.commands.cnn.picture")
         bars = [
-            draw.MemoryBar(pair.name, title, one.parameters, one.total - one.parameters)
+            (pair.name, title, one.parameters, one.total - one.parameters)
             for pair in found
             for title, one in (("layer by layer", pair.whole), ("row by row", pair.rows))
         ]
-        picture = draw.memory_picture(bars, loading.suffix_of(options.plot))
-        output.write("csdf cnn memory", options.plot, picture)
+        _draw(bars, options.plot)
     return answers.ANSWERED
 
 
