@@ -18,7 +18,7 @@ from itertools import product
 from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
-from cnn2csdf.platforms import PLATFORMS, USUAL_PLATFORM, Platform
+from cnn2csdf.platforms import PLATFORMS, USUAL_PLATFORM, Core, Platform, platform_named
 from cnn2csdf.weights import Model
 from csdf.arguments import Bytes, Positive, byte_count, one_of, public
 from csdf.errors import InvalidArgument, InvalidNetwork
@@ -74,7 +74,7 @@ def fit(
 ) -> Fit:
     """Return whether a network fits into some RAM and flash, and the best way to work it.
 
-    ram, flash: bytes, or texts such as "256kB". platform: or its name, of cnn2csdf.PLATFORMS.
+    ram, flash: bytes, or texts such as "256kB". platform: or its name, of cnn2csdf.PLATFORMS, or FILE.json.
     durations: of the phases of each layer, measured in nanoseconds: then times are theirs, and of the
     platform only the start of a phase. nanoseconds: of a frame, at most, as these say.
     element_bytes: of all tensors and parameters; by default as the network says. parameter_bytes: of
@@ -101,8 +101,7 @@ def fit(
     for method in searched:
         one_of(method, SEARCHED, "fit: searched")
     if isinstance(platform, str):
-        one_of(platform, PLATFORMS, "fit: platform")
-        platform = PLATFORMS[platform]
+        platform = platform_named(platform)
     if network.keeps_state and memories:
         raise InvalidNetwork(
             f"network {network.name!r} keeps a state, which lies in one memory; give its size as ram"
@@ -194,7 +193,13 @@ def fit(
         lower_bound=lower_bound,
         status=status,
         reason=reason,
+        core=_core_of(platform, durations),
     )
+
+
+def _core_of(platform: Platform | None, durations: object) -> Core | None:
+    """Return the core whose instructions are predicted; None where durations were measured."""
+    return None if platform is None or durations is not None else platform.core
 
 
 def _times(
@@ -311,6 +316,7 @@ def _stateful_fit(
         lower_bound=plan.kept_bytes,
         status=status,
         reason=reason,
+        core=_core_of(platform, durations),
     )
 
 

@@ -1,7 +1,8 @@
 """Predicted time of a frame: a platform's roofline for each firing of a stage, and each tile.
 
 Where a frame of each layer was measured, a firing or tile takes the part of it that it computes, and
-the start of a phase.
+the start of a phase. On a core a stage takes the instructions of its kernels as C, at the slow end of
+their cycles.
 """
 
 from __future__ import annotations
@@ -9,19 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from math import lcm
+from math import ceil, lcm
 from operator import mul
 from typing import NamedTuple
 
 import numpy as np
 
 from cnn2csdf.geometry import Range
+from cnn2csdf.instructions import work as layer_work
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.parameters import layer_parameter_bytes, operations
 from cnn2csdf.platforms import NANOSECONDS, Platform
 from cnn2csdf.weights import Array
 from csdf.errors import InvalidNetwork
 from planners.kernels import ranges
+from planners.memory.kernel_loops import plan_loops, stage_loops
 from planners.memory.stages import StageTable
 from planners.plan.plan import Stage, StreamingPlan
 from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges
@@ -75,6 +78,10 @@ class PlanTimes:
         measured: what the layers take, from `measured_work`.
         """
         self._table = table
+        self._given = platform, measured
+        self._core = None if measured is not None else platform.core
+        if self._core is not None:
+            measured = _counted_work(table, platform)
         self._measured = measured
         if measured is not None:
             platform = replace(platform, operations_per_second=FEMTO, bytes_per_second=FEMTO)
@@ -88,16 +95,29 @@ class PlanTimes:
         """Return the nanoseconds of a frame."""
         if plan.rematerialised:
             return self._of_worked(plan)
-        return sum(self.of_stage(one.stage) for group in plan.groups for one in group.stages)
+        stages = sum(self.of_stage(one.stage) for group in plan.groups for one in group.stages)
+        if self._core is None:
+            return stages
+        return stages + self._of_loops(plan_loops(self._table, plan))
+
+    def _of_loops(self, counts: Mapping[tuple[str, str], int]) -> int:
+        """Nanoseconds of loops of kernels on a core."""
+        assert self._core is not None
+        table = self._core.table
+        turns = sum(
+            (table.get(kernel, {}).get(loop, Fraction(0)) * number)
+            for (kernel, loop), number in counts.items()
+        )
+        return ceil(turns * self._core.most * NANOSECONDS / self._core.hertz)
 
     def _of_worked(self, plan: StreamingPlan) -> int:
         """The nanoseconds where layers are computed again: a copy takes what its layer takes."""
         network, copies = worked_layers(self._table.network, plan.rematerialised)
-        measured = self._measured
+        platform, measured = self._given
         if measured is not None:
             measured = {**measured, **{copy: measured[name] for copy, name in copies.items()}}
         table = self._table.of(network)
-        times = PlanTimes(table, self._platform, self._parameter_bytes, measured)
+        times = PlanTimes(table, platform, self._parameter_bytes, measured)
         return times.of(replace(plan, rematerialised=()))
 
     def of_stage(self, stage: Stage) -> int:
@@ -108,6 +128,8 @@ class PlanTimes:
         table = self._table
         if stage.tiles is not None:
             return self.tile_times.of(TileRanges(table.network, stage))
+        if self._core is not None:
+            return self._of_loops(stage_loops(table, stage, self._core.table))
         network, found = table.network, table.geometry(stage)
         firings = found.firings.count
         work, parameters = Fraction(0), 0
@@ -126,6 +148,16 @@ class PlanTimes:
         )
         each = self._platform.nanoseconds(work / firings, Fraction(moved, firings) + parameters)
         return each * firings
+
+
+def _counted_work(table: StageTable, platform: Platform) -> Work:
+    """Femtoseconds that the kernels of each layer take on a core in a frame."""
+    network, work = table.network, {}
+    for layer in network.layers:
+        inputs = network.input_shapes(layer)
+        turns = layer_work(platform, layer, inputs, table.bytes_of(layer.name))
+        work[layer.name] = int(turns * FEMTO / platform.operations_per_second)
+    return work
 
 
 class Price(NamedTuple):

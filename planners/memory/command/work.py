@@ -16,7 +16,7 @@ from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.chosen import durations_table, with_weights
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
-from cnn2csdf.platforms import NANOSECONDS, PLATFORMS
+from cnn2csdf.platforms import NANOSECONDS, platform_named
 from cnn2csdf.streams import as_stream, first_result
 from csdf.cli import answers, loading
 from csdf.cli.frame import output
@@ -198,7 +198,7 @@ def _searched(network: Network, options: argparse.Namespace, ram: int | None) ->
         input=options.input or RESIDENT,
         output=options.output_memory or RESIDENT,
         searched=SEARCHED,
-        platform=PLATFORMS[options.platform],
+        platform=platform_named(options.platform),
         durations=None if options.durations is None else durations_table(options.durations),
         memories=options.memories,
         budget=stop,
