@@ -42,13 +42,13 @@ def loops(
         kernel, counts = _convolution(operator, inputs[0], shape, ring)
     elif isinstance(operator, op.FullyConnected):
         counts = _filters(1, inputs[0].height, inputs[0].row_elements, operator.units)
+        if inputs[0].height > 1:
+            counts["rows apart"] = counts["block rows"]
         if element_bytes != REAL_BYTES:  # the same loops of filters
             kernel, counts["matrices"] = "Convolution", counts.pop("places")
             if inputs[0].height > 1:
-                counts["rows apart"] = counts["block rows"]
-                counts |= _bare(
-                    operator.units // BLOCK, inputs[0].height, inputs[0].row_elements
-                )
+                blocks = operator.units // BLOCK
+                counts |= _bare(blocks, inputs[0].height, inputs[0].row_elements)
     elif isinstance(operator, op.Pooling):
         kernel = f"{kernel}.{operator.function}"
         counts = _pooled(operator, inputs[0], shape)

@@ -253,8 +253,9 @@ def models(files):
         if seed < 3:
             yield integer_model(reshaped(seed)), "fitted"
             yield converted(seed), "fitted"
-        if seed < 2:
+        if seed < 6:
             yield real_model(dense(seed)), "fitted real"
+        if seed < 2:
             yield real_model(first(seed)), "fitted real"
             yield real_model(moves(seed)), "fitted real"
     for seed in range(CHAINS):
