@@ -35,10 +35,15 @@ LAYOUTS = ("CHW", "HWC")  # channel by channel; pixel by pixel
 
 
 class Span(NamedTuple):
-    """The layers between two separators that work twice, by the tensors before and after them."""
+    """The layers between two separators that work twice, by the tensors before and after them.
+
+    by_heads: the heads of attention work one after another, with copies of what their queries, keys and
+    values are computed from.
+    """
 
     source: str
     result: str
+    by_heads: bool = False
 
 
 class Alias(NamedTuple):
@@ -274,12 +279,13 @@ class StreamingPlan:
     """A network in an arena.
 
     element_bytes: of all tensors; None where each has its own. multiply_accumulates: of a frame,
-    recomputation included. External buffers begin behind the arena. rematerialised: where layers that
-    sums need are there twice; stages and buffers name the copies. aliases: tensors that lie inside the
-    buffer of another. layers: the first and one past the last of those that are worked, counted without
-    inputs and outputs, where they are not all. memories: in which the arena lies, one behind the other;
-    none where it lies in a single one. slow_bytes: that a frame reads from slow memories and writes to
-    them: what a firing reads or writes there, and copies.
+    recomputation included. External buffers begin behind the arena. rematerialised: where layers
+    that sums need are there twice, or heads each have layers; stages and buffers name the copies.
+    aliases: tensors that lie inside the buffer of another. layers: the first and one past the last
+    of those that are worked, counted without inputs and outputs, where they are not all. memories:
+    in which the arena lies, one behind the other; none where it lies in a single one. slow_bytes:
+    that a frame reads from slow memories and writes to them: what a firing reads or writes there,
+    and copies.
     """
 
     network: str
