@@ -125,7 +125,8 @@ class Chain:
 
     def improved(self, found: PlacedPlan) -> PlacedPlan:
         """Return a plan with weights in fast memory that is free, and copied ahead by DMA."""
-        return self._copied_ahead(self._resident(found))
+        ways = [self._copied_ahead(one) for one in (self._resident(found), found)]
+        return min(ways, key=lambda one: one.rank)
 
     def _resident(self, found: PlacedPlan) -> PlacedPlan:
         """The plan with weights that stay in fast memory, those first that cost most a byte."""
@@ -356,7 +357,7 @@ def cost_of_tensors(group: Group, fast: Names, table: StageTable, costs: Costs) 
 
 
 def _kind(buffer: StreamBuffer) -> str:
-    """What a memory has to hold for a buffer to lie there."""
+    """Return the word of HOLDS for a buffer."""
     if buffer.kind in (Kind.WEIGHTS, Kind.RESIDENT):
         return WEIGHTS
     return TENSORS if buffer.kind is Kind.WHOLE else SCRATCH
