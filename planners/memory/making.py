@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 
 from cnn2csdf.network import Network
@@ -128,12 +129,7 @@ def _makings(
 
     is_joined: whether tensors may lie in others.
     """
-    again = tuple(
-        Span(course.at(move.begin), course.at(move.end))
-        for group in groups
-        for move in group.moves
-        if move.is_rematerialised
-    )
+    again = tuple(move.span for group in groups for move in group.moves if move.span is not None)
     if again:
         course = topological_order(worked_network(course.network, again), carries=True)
         table = table.of(course.network)
@@ -169,8 +165,9 @@ def _groups(
     for number, group in enumerate(groups):
         stages = [table.geometry(stage) for move in group.moves for stage in move.stages]
         streamed_input = course.at(0) if is_streamed and number == 0 else None
-        if group.is_apart:
-            yield from (WorkingGroup((stage,), None) for stage in stages)
+        if group.in_turn:
+            left = iter(stages)
+            yield from (WorkingGroup(tuple(islice(left, n)), None) for n in group.in_turn)
         else:
             yield WorkingGroup(tuple(stages), streamed_input)
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations, pairwise, permutations, product
 from math import prod
 
@@ -26,6 +25,7 @@ from csdf.arguments import public
 from csdf.errors import ExecutionError, InvalidPlan, counted
 from planners.plan.accumulators import has_wide_sums, sums_over_rows, takes_rows, works_by_channels
 from planners.plan.aliases import channels_of, is_reached
+from planners.plan.copied_layers import require_same
 from planners.plan.executor import Machine
 from planners.plan.kept import state_bytes
 from planners.plan.plan import (
@@ -42,7 +42,6 @@ from planners.plan.regions import TileRanges, can_be_tiled
 from planners.plan.rematerialisation import worked_network
 from planners.plan.running_stage import RunningStage
 
-AGAIN = " again"  # behind the name of a layer: of its copy
 WITH_OTHERS = 2**27  # bytes of an arena that any network may have: larger ones may share it
 
 
@@ -53,7 +52,7 @@ def require_carried_out(network: Network, plan: StreamingPlan) -> None:
     Every byte that is read is checked, which for large networks takes a while: bytes of all tensors.
     """
     worked = worked_network(network, plan.rematerialised)
-    _require_same(network, worked)
+    require_same(network, worked)
     _Checked(worked, plan).require()
     require_apart([plan])
     try:
@@ -84,26 +83,6 @@ def _require_counts(plan: StreamingPlan, machine: Machine) -> None:
                 f"the plan counts {one.read} bytes from {one.memory!r} and {one.written} to it; a "
                 f"frame moves {counted_bytes[0]} and {counted_bytes[1]}"
             )
-
-
-def _require_same(network: Network, worked: Network) -> None:
-    """Require that a network with copies computes what the network does.
-
-    Each layer is one of the network, or a copy of one, and reads what that reads, or copies of it.
-    """
-    known = {layer.name: layer for layer in network.layers}
-    original: dict[str, str] = {}
-    for layer in worked.layers:
-        name = layer.name
-        while name not in known and name.endswith(AGAIN):
-            name = name.removesuffix(AGAIN)
-        one = known.get(name)
-        inputs = tuple(original.get(source, "") for source in layer.inputs)
-        if one is None or one != replace(layer, name=name, inputs=inputs, stored=one.stored):
-            raise InvalidPlan(f"layer {layer.name!r} is no copy of a layer of {network.name!r}")
-        original[layer.name] = name
-    if not set(known) <= set(original):
-        raise InvalidPlan(f"layers of {network.name!r} are missing among those that work twice")
 
 
 class _Checked:

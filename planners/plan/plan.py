@@ -35,10 +35,15 @@ LAYOUTS = ("CHW", "HWC")  # channel by channel; pixel by pixel
 
 
 class Span(NamedTuple):
-    """The layers between two separators that work twice, by the tensors before and after them."""
+    """The layers between two separators that work twice, by the tensors before and after them.
+
+    by_heads: the heads of attention work one after another, with copies of what their queries, keys and
+    values are computed from.
+    """
 
     source: str
     result: str
+    by_heads: bool = False
 
 
 class Alias(NamedTuple):
@@ -285,14 +290,15 @@ class StreamingPlan:
     """A network in an arena.
 
     element_bytes: of all tensors; None where each has its own. multiply_accumulates: of a frame,
-    recomputation included. External buffers begin behind the arena. rematerialised: where layers that
-    sums need are there twice; stages and buffers name the copies. aliases: tensors that lie inside the
-    buffer of another. layers: the first and one past the last of those that are worked, counted without
-    inputs and outputs, where they are not all. memories: in which the arena lies, one behind the other;
-    none where it lies in a single one. traffic: that a frame reads from slow memories and writes to
-    them: what a firing reads or writes there, and copies. flash: the memory outside the arena where the
-    weights of layers lie, slow as well; None where nobody counts what is read of them. A layer reads
-    its weights with each firing: those copied in the frame, else the resident ones, else in the flash.
+    recomputation included. External buffers begin behind the arena. rematerialised: where layers
+    that sums need are there twice, or heads each have layers; stages and buffers name the copies.
+    aliases: tensors that lie inside the buffer of another. layers: the first and one past the last
+    of those that are worked, counted without inputs and outputs, where they are not all. memories:
+    in which the arena lies, one behind the other; none where it lies in a single one. traffic:
+    that a frame reads from slow memories and writes to them: what a firing reads or writes there,
+    and copies. flash: the memory outside the arena where the weights of layers lie, slow as well;
+    None where nobody counts what is read of them. A layer reads its weights with each firing: those
+    copied in the frame, else the resident ones, else those in the flash.
     """
 
     network: str
