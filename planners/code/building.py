@@ -350,8 +350,10 @@ def _memories(plan: StreamingPlan) -> str:
     sizes = [(one.name, one.size) for one in plan.memories] or [("arena", plan.arena_bytes)]
     rows = [f"| RAM: {name} | {size:,} bytes |" for name, size in sizes]
     if plan.memories:
-        slow = " and ".join(one.name for one in plan.memories if one.is_slow)
-        rows.append(f"| to and from {slow} | {plan.slow_bytes:,} bytes per frame |")
+        rows += [
+            f"| from and to {one.memory} | {one.read:,} and {one.written:,} bytes per frame |"
+            for one in plan.traffic
+        ]
     return "\n".join(rows)
 
 
