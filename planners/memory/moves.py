@@ -312,9 +312,9 @@ class Moves:
 
         table: that has its stages, if it is none of those that are known here.
         """
-        if len(move.stages) == 1:
-            return self._single(move, entry)
         table = table or self.table_of(move)
+        if len(move.stages) == 1:
+            return self._single(move, entry, table)
         found = [table.geometry(stage) for stage in move.stages]
         firings = [one.firings for one in found]
         strips = [one.strip_bytes for one in found]
@@ -338,9 +338,9 @@ class Moves:
             sum(one.work for one in found),
         )
 
-    def _single(self, move: Move, entry: int) -> MoveCost:
+    def _single(self, move: Move, entry: int, table: StageTable) -> MoveCost:
         """The same for one stage, whose firings follow from the rows it needs alone."""
-        found = self.table.geometry(move.stages[0])
+        found = table.geometry(move.stages[0])
         source = self.course.at(move.begin)
         beside = found.accumulator + self._beside(move, entry)
         if entry == WHOLE or source in self.course.results:
