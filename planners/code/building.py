@@ -375,7 +375,8 @@ Zephyr."""
     text += f"""
 With GNU ld, compile with `-D{capitals}_SECTIONS` and place {listed} in your linker script, as
 `target/target_m4.ld` does; or define the names behind the arrays yourself, or give any pointers to
-those memories. The core copies bytes, or with `-D{capitals}_COPY` your `{name}_copy`, by DMA for one.
+those memories. The core copies bytes, or with `-D{capitals}_COPY` your `{name}_copy`, which may use
+DMA.
 """
     kinds = {one.kind for one in plan.buffers}
     if Kind.RESIDENT in kinds:

@@ -13,7 +13,7 @@ from csdf.units import bytes_in_words
 
 if TYPE_CHECKING:
     from cnn2csdf.platforms import BoardMemory
-from planners.plan.plan import Memory, StreamingPlan
+from planners.plan.plan import StreamingPlan
 
 RESIDENT = "resident"  # the input lies whole in the arena before the first layer works
 ROWS = "rows"  # the input comes row by row
@@ -131,15 +131,17 @@ class SlowTraffic(NamedTuple):
     memories: with their sizes. moved: by the plan; None without one. lower_bound: by any schedule of
     whole inputs and results. all_slow: by layers one after another with all tensors in slow memory,
     each read once by a layer. greedy: with the largest tensors there, until the others fit. weights:
-    bytes of those that are counted, which both read once.
+    bytes of those that are counted, which both read once. nanoseconds: of a frame of the plan, where
+    the figures of the memories are known.
     """
 
-    memories: tuple[Memory | BoardMemory, ...]
+    memories: tuple[BoardMemory, ...]
     moved: int | None
     lower_bound: int
     all_slow: int
     greedy: int
     weights: int = 0
+    nanoseconds: int | None = None
 
     def to_json(self, plan: StreamingPlan) -> dict[str, Any]:
         """Return memories, with what a plan takes of each, and slow bytes as a JSON value."""

@@ -244,7 +244,7 @@ def _fit_in_memories(
         name=TWO_MEMORIES if found.plan else WHOLE_LAYERS,
         plan=plan,
         mac_ratio=Fraction(plan.multiply_accumulates, max(once, 1)),
-        nanoseconds=found.nanoseconds,
+        nanoseconds=found.traffic.nanoseconds,
     )
     needed = flash_bytes(network, parameter_bytes)
     ends = max(

@@ -89,15 +89,11 @@ class Label(NamedTuple):
 
 
 class InMemories(NamedTuple):
-    """The plan, None where none was found, what is known of others, and what it moves beside them.
-
-    nanoseconds: of a frame, where the figures of the board are known.
-    """
+    """The plan, None where none was found, what is known of others, and what it moves beside them."""
 
     plan: StreamingPlan | None
     reason: Reason
     traffic: SlowTraffic
-    nanoseconds: int | None = None
 
 
 def planned_in_memories(
@@ -141,14 +137,15 @@ def planned_in_memories(
     if plan is not None and costs.scale is None and plan.slow_bytes == bound:
         reason = because(MemoriesWhy.BOUND if bound else MemoriesWhy.ALL_FAST)
     traffic = SlowTraffic(
-        memories=tuple(memories),
+        memories=layout.all,
         moved=None if plan is None else plan.slow_bytes,
         lower_bound=bound,
         all_slow=slow_bytes_of_whole_layers(course, sizes, frozenset()) + trained,
         greedy=greedy_split(course, table, sizes, fast) + trained,
         weights=trained,
+        nanoseconds=None if found is None else costs.nanoseconds(found.cost),
     )
-    return InMemories(plan, reason, traffic, found and costs.nanoseconds(found.cost))
+    return InMemories(plan, reason, traffic)
 
 
 def slow_front(

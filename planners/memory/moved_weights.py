@@ -36,6 +36,11 @@ class Layout(NamedTuple):
     flash: BoardMemory | None
 
     @property
+    def all(self) -> tuple[BoardMemory, ...]:
+        """All memories, in that order."""
+        return (*self.fast, *self.slow, *(() if self.flash is None else (self.flash,)))
+
+    @property
     def capacity(self) -> int:
         """Bytes of all fast memories."""
         return sum(one.size for one in self.fast)

@@ -170,9 +170,9 @@ def _in_memories(one: Fit) -> Iterator[str]:
     if found.moved is not None:
         yield f"    this plan      {bytes_in_words(found.moved)}{_by_memory(way.plan)}"
     yield f"    any schedule   {bytes_in_words(found.lower_bound)} at least"
-    yield f"    greedy split   {bytes_in_words(found.greedy)}, largest tensors out, layer by layer"
-    first = next((one.name for one in found.memories if one.is_slow), slow)
-    yield f"    all in {first:7s} {bytes_in_words(found.all_slow)}, layer by layer"
+    for first in [one.name for one in found.memories if one.is_slow and not one.is_flash][:1]:
+        yield f"    greedy split   {bytes_in_words(found.greedy)}, largest tensors out, layer by layer"
+        yield f"    all in {first:7s} {bytes_in_words(found.all_slow)}, layer by layer"
     if found.weights and found.moved is not None:
         yield _of_weights(way.plan, found.weights)
     if way.nanoseconds is not None:

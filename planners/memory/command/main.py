@@ -80,8 +80,8 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_json_option(parser)
     parsers.add_plot_option(
         parser,
-        "RAM against MACs; with --memory slow bytes against fast memory, in the time limit for each "
-        "size; of --plan, offsets over time",
+        "RAM against MACs; with --memory slow bytes, or time, against the first memory, in the time "
+        "limit for each size; of --plan, offsets over time",
     )
     parsers.add_output_option(parser, "the plan, in JSON", "json")
     return parser

@@ -105,7 +105,7 @@ def test_times_are_those_of_stages_and_of_bytes_over_rates():
         require_carried_out(network, found.plan)
         moving += bool(found.plan.slow_bytes)
         by_hand = nanoseconds_by_hand(network, found.plan, rate, flash)
-        assert found.nanoseconds == -(-by_hand // 1), seed
+        assert found.traffic.nanoseconds == -(-by_hand // 1), seed
     assert moving > 4
 
 
@@ -120,10 +120,10 @@ def test_dma_copies_weights_while_the_group_before_computes():
         one for one in ahead.plan.buffers if one.kind is Kind.WEIGHTS and one.begin + 1 < one.end
     ]
     assert early
-    assert ahead.nanoseconds < alone.nanoseconds
+    assert ahead.traffic.nanoseconds < alone.traffic.nanoseconds
     require_carried_out(network, ahead.plan)
     # As long as each group, or the copies that begin with it.
-    assert ahead.nanoseconds >= nanoseconds_by_hand(network, ahead.plan, rate, flash) - sum(
+    assert ahead.traffic.nanoseconds >= nanoseconds_by_hand(network, ahead.plan, rate, flash) - sum(
         (one.size / flash + one.size / rate) * 10**9 / CORE.hertz for one in early
     )
 
