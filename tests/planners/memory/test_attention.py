@@ -98,6 +98,20 @@ def test_groups_of_tokens_work_one_after_another_head_by_head():
     assert_equal_run(model, found.least.plan)
 
 
+def test_heads_take_their_parts_of_measured_times():
+    network = by_rows(MODELS["mixture"]).network
+    durations = dict.fromkeys(
+        (one.name for one in network.layers), (1_000_000,)
+    )  # a millisecond each
+    found = fit(network, element_bytes=1, labels=(12,), durations=durations)
+    times = {one.name: one.nanoseconds for one in found.methods}
+    # The normalisation in front for queries, keys and values of each head: 11 times more. A firing
+    # starts in a microsecond: three for keys, values and queries of a token and head, one for scores.
+    starts = 1_000 * 64 * 4 * 4
+    again = times[HEADS] - times[WHOLE_LAYERS] - 11_000_000
+    assert starts <= again < 2 * starts
+
+
 def test_heads_share_the_weights_of_the_file():
     model, found = fitted("fused", 4)
     worked = worked_model(model, found.least.plan.rematerialised)
