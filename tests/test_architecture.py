@@ -216,11 +216,13 @@ CHECKER = "planners.plan.checker"  # of plans, with the executor
 OF_THE_CHECKER = {  # what it reaches of the planners: the plan, the executor, the network's geometry
     *(
         f"planners.plan.{name}"
-        for name in ("plan", "executor", "kept", "shadow_arena", "running_stage")
+        for name in ("plan", "executor", "kept", "shadow_arena", "running_stage", "copied_layers")
     ),
     *(
         f"planners.plan.{name}"
-        for name in ("fused_stages", "firing", "rematerialisation", "aliases")
+        for name in (
+            *("fused_stages", "firing", "rematerialisation", "head_by_head", "aliases", "weights"),
+        )
     ),
     *("planners.plan.regions", "planners.plan.accumulators", "planners.memory.order"),
     *("planners.arena.problem", "planners.plan.regions", CHECKER),

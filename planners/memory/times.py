@@ -95,7 +95,11 @@ class PlanTimes:
         network, copies = worked_layers(self._table.network, plan.rematerialised)
         measured = self._measured
         if measured is not None:
-            measured = {**measured, **{copy: measured[name] for copy, name in copies.items()}}
+            measured = dict(measured)
+            for name, copy in copies.items():  # one of a head takes its part
+                part = network.layer(name).shape.elements
+                every = self._table.network.layer(copy.layer).shape.elements
+                measured[name] = measured[copy.layer] * part // every
         table = self._table.of(network)
         times = PlanTimes(table, self._platform, self._parameter_bytes, measured)
         return times.of(replace(plan, rematerialised=()))

@@ -23,6 +23,13 @@ class Sizes:
         row = max(2 * self.width + self.tokens, self.width + self.hidden)
         return 3 * self.tokens * self.width + row
 
+    @property
+    def head_by_head(self):
+        """Elements of a block: tokens, results, keys and values of a head, and of a token its row."""
+        head = self.width // self.heads
+        row = self.width + head + self.tokens
+        return 2 * self.tokens * (self.width + head) + row
+
 
 def attention(build, normal, dims, heads, *, is_fused=False):
     """The heads of attention over the tokens of a tensor, side by side again."""

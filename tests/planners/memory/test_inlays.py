@@ -163,8 +163,9 @@ def whole_layers(network, element_bytes=4):
     """A plan of layers one after the other, each whole."""
     moves = space(network, element_bytes=element_bytes)
     groups = [
-        GroupWay(0, 0, cut, cut + 1, (moves.apart(cut)[0],), is_apart=True)
+        GroupWay(0, 0, cut, cut + 1, (move,), (1,) * len(move.stages))
         for cut in range(len(moves.course.separators) - 1)
+        for move, _ in [moves.apart(cut)]
     ]
     return plan_of(moves.course, moves.table, groups, is_streamed=False)
 
