@@ -274,7 +274,7 @@ def readme(written: Written, model: Model, plan: StreamingPlan) -> str:
 |---|---|
 {_memories(plan)}
 | RAM: state | at most {written.state_bytes} bytes |
-| RAM: stack | less than 1,250 bytes on a Cortex-M4; `make qemu` prints it |
+| RAM: stack | less than {written.stack_bytes:,} bytes on a Cortex-M4; `make qemu` prints it |
 | flash: weights | {written.weight_bytes:,} bytes; `make size` prints the code |
 | work | {work} |
 

@@ -15,12 +15,13 @@ from planners.code.c_text import NULL, Tables, comment
 from planners.code.layer_descriptor import as_real
 from planners.plan.plan import Kind, StreamBuffer, StreamingPlan
 
+STAGE_BYTES, LAYER_BYTES, NUMBERS_BYTES = 48, 44, 120
 FIELDS = {  # of the address, in what begins a structure of that kind
     "convolution": "convolution",
     "matrix": "matrix",
+    **{as_real(kind): as_real(kind) for kind in ("convolution", "matrix")},
     "product_convolution": "convolution",
 }
-FIELDS |= {as_real(kind): as_real(of) for kind, of in FIELDS.items()}
 
 
 class PlacedLayer(NamedTuple):
@@ -67,6 +68,13 @@ class MovedWeights:
             )
             self.lines.append(f"{{{', '.join(map(str, fields))}}}, /* {comment(one.name)} */")
         self.most = max(stages.values(), default=0)
+
+    def stack_bytes(self, layers: int) -> int:
+        """Return the bytes that a firing has on the stack of a core of 32 bits, at most.
+
+        layers: of a stage, at most. They are those of the structures in frame.c and the kernels.
+        """
+        return STAGE_BYTES + layers * LAYER_BYTES + self.most * NUMBERS_BYTES if self.lines else 0
 
     def definitions(self) -> list[str]:
         """Return the C type that has room for the numbers of any layer whose weights are moved."""

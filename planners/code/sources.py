@@ -29,6 +29,7 @@ from planners.code.unsigned_as_signed import SIGNED, as_signed
 from planners.plan.plan import Memory, StreamingPlan
 from planners.plan.rematerialisation import worked_model
 
+STACK_BYTES = 1250  # on a Cortex-M4, at most; printed by `make qemu`, and tests compare
 STATE_BYTES = 24  # of the state beside its counters, at most, with addresses of 64 bits
 VECTORS = """#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1) && defined(__GNUC__)
 #include <arm_mve.h>
@@ -91,6 +92,7 @@ class Written:
     state_bytes: int
     kernels: tuple[str, ...]
     memories: tuple[str, ...] = ("arena",)  # parameters of NAME_init
+    stack_bytes: int = STACK_BYTES  # on a Cortex-M4, at most
     has_integers: bool = False  # at its ends, which stand for real numbers
     stages: tuple[str, ...] = ()  # their results, by number; none where they are not told
 
@@ -187,6 +189,7 @@ class _Writing:
             kernels=tuple(sorted(wanted & functions)),
             stages=tuple(one.running.result for one in self.schedule.stages),
             memories=self.interface.memories,
+            stack_bytes=STACK_BYTES + self.schedule.moved.stack_bytes(self.schedule.most_layers),
         )
 
     def _state_bytes(self, counters: int) -> int:

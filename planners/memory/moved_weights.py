@@ -19,7 +19,9 @@ from typing import NamedTuple
 from cnn2csdf.platforms import NANOSECONDS, SCRATCH, TENSORS, WEIGHTS, BoardMemory, Platform
 from csdf.errors import InvalidArgument
 from csdf.search.pareto import improving
+from planners.arena.problem import loads
 from planners.memory.order import TopologicalOrder
+from planners.memory.plain_plans import whole_tensors
 from planners.memory.stages import Geometry, StageTable
 from planners.memory.times import PlanTimes
 from planners.plan.plan import Memory, Stage
@@ -152,7 +154,11 @@ def costs_of(
     homes = {name: (int(of_flash * scale), bool(flash and flash.has_dma)) for name in sizes}
     resident = []
     if slow is not None and WEIGHTS in slow.holds and prices[0] < of_flash:
-        room = slow.size - sum(map(table.tensor_bytes, (*order.layers, *order.others)))
+        # Of tensors, those at the begin and at the end of a group; and bytes between them.
+        whole = whole_tensors(network, element_bytes=table.element_bytes).buffers
+        most = max(loads([(one.start, one.end, one.size) for one in whole]).values(), default=0)
+        everything = sum(map(table.tensor_bytes, (*order.layers, *order.others)))
+        room = slow.size - min(everything, 2 * most + most // 4)
         for name in sorted(sizes, key=lambda one: -sizes[one]):
             if sizes[name] <= room:
                 room -= sizes[name]

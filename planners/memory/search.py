@@ -395,7 +395,7 @@ class HeadGroups:
                 continue
             cost = self._moves.cost(move, WHOLE, section.table)
             found.append((cost.lines + max(cost.passing, cost.last), move.stages))
-        least, stages = min(found, key=lambda one: one[0])
+        least, stages = min(found, key=lambda one: (one[0], len(one[1])))
         return stages, least
 
     def _ends_bytes(

@@ -462,7 +462,8 @@ class _Checked:
                 weights, role = units * inputs[0].elements, "matrix"
             case _:
                 return 0
-        return weights * (plan.element_bytes or layer.stored_as(role).element.bytes)
+        each = 4 if layer.quantization is None else layer.stored_as(role).element.bytes  # float
+        return weights * (plan.element_bytes or each)
 
     def _require_whole(self) -> None:
         """Require that tensors which another group reads, and results, lie whole."""

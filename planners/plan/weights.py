@@ -11,6 +11,7 @@ from math import prod
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network
 
+SINGLE_BYTES = 4
 ROLES = {op.Convolution: "kernel", op.FullyConnected: "matrix"}
 
 
@@ -22,10 +23,12 @@ def weights_role(layer: Layer) -> str | None:
 def weight_bytes(network: Network, layer: Layer, element_bytes: int | None) -> int:
     """Return the bytes of the weights of a layer that can be moved; 0 where there are none.
 
-    element_bytes: of each, where they are not those that the network stores.
+    element_bytes: of each, where they are not those in which the layer computes: a layer of real
+    numbers has weights in single precision, however they are stored.
     """
     role = weights_role(layer)
     if role is None:
         return 0
     dims = layer.operator.trained(network.input_shapes(layer))[role]
-    return prod(dims) * (element_bytes or layer.stored_as(role).element.bytes)
+    computed = SINGLE_BYTES if layer.quantization is None else layer.stored_as(role).element.bytes
+    return prod(dims) * (element_bytes or computed)

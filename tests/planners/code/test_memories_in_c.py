@@ -149,13 +149,14 @@ def test_copied_weights_compute_the_same_under_sanitizers(tmp_path):
 @pytest.mark.slow
 @needs_target
 def test_three_regions_of_a_board_hold_tensors_and_weights(weighed):
-    _, plan, folder = weighed
+    written, plan, folder = weighed
     ran = make(folder, "qemu")
     said = ran.stdout + ran.stderr
     assert ran.returncode == 0, said
     assert "net: outputs equal" in said
     assert printed(said, "arena") == sum(one.size for one in plan.memories)
     assert all(one.size for one in plan.memories)
+    assert printed(said, "stack") <= written.written.stack_bytes
 
 
 @pytest.mark.slow
