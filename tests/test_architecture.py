@@ -217,7 +217,9 @@ OF_THE_CHECKER = {  # what it reaches of the planners: the plan, the executor, t
     ),
     *(
         f"planners.plan.{name}"
-        for name in ("fused_stages", "firing", "rematerialisation", "head_by_head", "aliases")
+        for name in (
+            *("fused_stages", "firing", "rematerialisation", "head_by_head", "aliases", "weights"),
+        )
     ),
     *("planners.plan.regions", "planners.plan.accumulators", "planners.memory.order"),
     *("planners.arena.problem", "planners.plan.regions", CHECKER),

@@ -127,7 +127,7 @@ class Finding:
             if self._ram is not None and least <= self._ram:
                 return
             if heads:
-                is_complete &= self._take(LINES, once, least - 1, labels, heads)
+                is_complete &= self._take(LINES, once, most, labels, heads)
             is_complete &= self._strips(least, labels)
             if is_complete:
                 return
@@ -362,20 +362,26 @@ class HeadGroups:
             return None
         span = Span(course.at(begin), course.at(end), by_heads=True)
         table = self._table.of(found.network)
-        first, peak = self._least(Section(begin, end, found.heads[0], table, span))
-        peak += moves.whole_bytes(begin)
-        stages = list(first)
-        for head in found.heads[1:]:  # each works as the first
-            names = dict(zip(found.heads[0], head, strict=True))
-            stages += [replace(one, layers=tuple(names[n] for n in one.layers)) for one in first]
-        stages.append(Stage(layers=(found.joined,), rows=table.height(found.joined)))
-        in_turn = [*(len(first) for _ in found.heads), 1]
-        if found.rest:
-            rest, inner = self._least(Section(begin, end, found.rest, table, span))
-            peak = max(peak, inner + self._ends_bytes(begin, end, rest, table))
-            stages += rest
-            in_turn.append(len(rest))
-        whole = moves.carried_bytes(begin) + table.arena_bytes(found.joined)
+        part, *_ = found.parts
+        first, peak = self._least(Section(begin, end, part.heads[0], table, span))
+        last, inner = (
+            self._least(Section(begin, end, part.rest, table, span)) if part.rest else ((), 0)
+        )
+        ends = self._ends_bytes(begin, end, (*part.slices, course.at(begin)), last, table)
+        peak = max(peak + (ends if found.joined else moves.whole_bytes(begin)), inner + ends)
+        stages: list[Stage] = []
+        in_turn: list[int] = []
+        for one in found.parts:
+            before = [_at_once(name, table) for name in one.slices]
+            heads = [_renamed(first, part.heads[0], head) for head in one.heads]
+            behind = [_renamed(last, part.rest, one.rest)] if last else []
+            runs = [*before, *heads, _at_once(one.joined, table), *behind]
+            stages += (stage for run in runs for stage in run)
+            in_turn += map(len, runs)
+        if found.joined:
+            stages += _at_once(found.joined, table)
+            in_turn.append(1)
+        whole = moves.carried_bytes(begin) + table.arena_bytes(part.joined)
         work = sum(table.geometry(one).work for one in stages)
         move = Move(begin, end, tuple(stages), span)
         return GroupWay(whole + peak, work, begin, end, (move,), tuple(in_turn))
@@ -389,19 +395,41 @@ class HeadGroups:
                 continue
             cost = self._moves.cost(move, WHOLE, section.table)
             found.append((cost.lines + max(cost.passing, cost.last), move.stages))
-        least, stages = min(found, key=lambda one: one[0])
+        least, stages = min(found, key=lambda one: (one[0], len(one[1])))
         return stages, least
 
-    def _ends_bytes(self, begin: int, end: int, stages: Sequence[Stage], table: StageTable) -> int:
-        """Bytes of the tensors at both ends, the result over the source as far as it can."""
+    def _ends_bytes(
+        self,
+        begin: int,
+        end: int,
+        sources: Sequence[str],
+        stages: Sequence[Stage],
+        table: StageTable,
+    ) -> int:
+        """Bytes of the tensors at both ends, the result over the source as far as it can.
+
+        sources: names under which the stages behind the heads may read the source, or rows of it.
+        """
         course = self._course
         name, result = course.at(begin), course.at(end)
         source, size = self._moves.whole_bytes(begin), self._moves.whole_bytes(end)
         firings = [table.geometry(one).firings for one in stages]
-        is_read = any(one.tensor == name for each in firings for one in each.readings)
-        if name in course.results or name in course.carried[begin + 1 : end + 1]:
+        read = {one.tensor for each in firings for one in each.readings} & set(sources)
+        if name in course.results or name in course.carried[begin + 1 : end + 1] or len(read) > 1:
             return source + size
-        if not is_read:
-            return max(source, size)
         rows = table.row_bytes(name), table.row_bytes(result)
-        return max(source + min(size, least_lead([pace_of(firings, name)], *rows)), size)
+        lead = max((least_lead([pace_of(firings, one)], *rows) for one in read), default=0)
+        return max(source + min(size, lead), size)
+
+
+def _at_once(name: str, table: StageTable) -> tuple[Stage, ...]:
+    """A layer that makes all its rows in one firing."""
+    return (Stage(layers=(name,), rows=table.height(name)),)
+
+
+def _renamed(
+    stages: Sequence[Stage], names: Sequence[str], others: Sequence[str]
+) -> tuple[Stage, ...]:
+    """The stages of layers that work like others."""
+    known = dict(zip(names, others, strict=True))
+    return tuple(replace(one, layers=tuple(known[name] for name in one.layers)) for one in stages)

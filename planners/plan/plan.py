@@ -144,6 +144,8 @@ class Kind(Enum):
     SCRATCH = "scratch"  # what a layer may write while it computes
     KEPT = "kept"  # all rows of a variable, from frame to frame
     STATE = "state"  # what a layer itself keeps from frame to frame
+    WEIGHTS = "weights"  # of a layer, copied here in each frame as the first group begins
+    RESIDENT = "resident weights"  # of a layer, copied here once, before the first frame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,6 +277,15 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryTraffic:
+    """Bytes of a frame that are read from a slow memory and written to it."""
+
+    memory: str
+    read: int
+    written: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamingPlan:
     """A network in an arena.
 
@@ -283,9 +294,11 @@ class StreamingPlan:
     that sums need are there twice, or heads each have layers; stages and buffers name the copies.
     aliases: tensors that lie inside the buffer of another. layers: the first and one past the last
     of those that are worked, counted without inputs and outputs, where they are not all. memories:
-    in which the arena lies, one behind the other; none where it lies in a single one. slow_bytes:
+    in which the arena lies, one behind the other; none where it lies in a single one. traffic:
     that a frame reads from slow memories and writes to them: what a firing reads or writes there,
-    and copies.
+    and copies. flash: the memory outside the arena where the weights of layers lie, slow as well;
+    None where nobody counts what is read of them. A layer reads its weights with each firing: those
+    copied in the frame, else the resident ones, else those in the flash.
     """
 
     network: str
@@ -298,7 +311,8 @@ class StreamingPlan:
     aliases: tuple[Alias, ...] = ()
     layers: tuple[int, int] | None = None
     memories: tuple[Memory, ...] = ()
-    slow_bytes: int = 0
+    flash: str | None = None
+    traffic: tuple[MemoryTraffic, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.groups:
@@ -310,6 +324,11 @@ class StreamingPlan:
     def collects_input(self) -> bool:
         """Whether the input comes row by row, and lies whole before the first layer works."""
         return not self.groups[0].stages
+
+    @property
+    def slow_bytes(self) -> int:
+        """Bytes of a frame from and to slow memories and the flash."""
+        return sum(one.read + one.written for one in self.traffic)
 
     @property
     def kept_bytes(self) -> int:
