@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cnn2csdf import operators as op
+from cnn2csdf.dtypes import Stored
 from cnn2csdf.execution.compare import random_frames, verify
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.lowering import lower
@@ -134,6 +135,17 @@ def with_inputs(layer, place, source):
     return replace(
         layer, inputs=tuple(source if n == place else one for n, one in enumerate(layer.inputs))
     )
+
+
+def test_weights_that_another_block_reads_whole_are_not_cut_into_heads():
+    network = by_rows(MODELS["encoder"]).network
+    span = fitted("encoder", 1)[1].least.plan.rematerialised[:1]
+    scores = [one for one in network.layers if getattr(one.operator, "gives", "") == "scores"]
+    tied = {one.inputs[0]: (Stored(role="kernel", name="of both"),) for one in scores}
+    layers = tuple(replace(one, stored=tied.get(one.name, one.stored)) for one in network.layers)
+    assert worked_network(network, span)
+    with pytest.raises(InvalidPlan, match="has no heads"):
+        worked_network(replace(network, layers=layers), span)
 
 
 def test_heads_and_groups_in_another_order_are_another_network():
