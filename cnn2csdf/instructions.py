@@ -138,7 +138,7 @@ def _convolution(
                 )
             )
             found["bends"] += number * groups * bends
-            if bends or down * across < taps:  # the zero point is not in the sums that filters begin with
+            if bends or down * across < taps:  # sums do not begin with the zero point's part
                 runs = down * (1 + bends) if bends or across < window.kernel[1] else 1
                 blocks = number * (operator.filters // BLOCK)
                 found.update(_bare(blocks, runs, -(-down * across * inputs // runs)))

@@ -13,8 +13,8 @@ from csdf.status import Reason, Status, Why
 from csdf.units import bytes_in_words
 
 if TYPE_CHECKING:
-    from planners.plan.plan import Memory, StreamingPlan
-
+    from cnn2csdf.platforms import BoardMemory
+from planners.plan.plan import StreamingPlan
 
 RESIDENT = "resident"  # the input lies whole in the arena before the first layer works
 ROWS = "rows"  # the input comes row by row
@@ -25,7 +25,8 @@ OUTPUT_MEMORIES = (RESIDENT, EXTERNAL)
 WHOLE_LAYERS = "layer by layer"
 BY_ROWS = "row by row"
 LINES = "line buffers, no recomputation"
-LINES_AGAIN = "line buffers, normalisations twice"
+LINES_AGAIN = "line buffers, normalisations again"
+HEADS = "head by head"
 STRIPS = "line buffers + strips"
 IN_PARTS = "strips, channel blocking"
 TWICE = "strips, squeeze-and-excitation rematerialised"
@@ -130,14 +131,18 @@ class SlowTraffic(NamedTuple):
 
     memories: with their sizes. moved: by the plan; None without one. lower_bound: by any schedule of
     whole inputs and results. all_slow: by layers one after another with all tensors in slow memory,
-    each read once by a layer. greedy: with the largest tensors there, until the others fit.
+    each read once by a layer. greedy: with the largest tensors there, until the others fit. weights:
+    bytes of those that are counted, which both read once. nanoseconds: of a frame of the plan, where
+    the figures of the memories are known.
     """
 
-    memories: tuple[Memory, ...]
+    memories: tuple[BoardMemory, ...]
     moved: int | None
     lower_bound: int
     all_slow: int
     greedy: int
+    weights: int = 0
+    nanoseconds: int | None = None
 
     def to_json(self, plan: StreamingPlan) -> dict[str, Any]:
         """Return memories, with what a plan takes of each, and slow bytes as a JSON value."""
@@ -153,6 +158,9 @@ class SlowTraffic(NamedTuple):
                 for one in self.memories
             ],
             "slow_bytes": self.moved,
+            "traffic": {
+                one.memory: {"read": one.read, "written": one.written} for one in plan.traffic
+            },
             "slow_lower_bound_bytes": self.lower_bound,
             "slow_bytes_greedy": self.greedy,
             "slow_bytes_all_slow": self.all_slow,

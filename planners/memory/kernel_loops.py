@@ -43,7 +43,7 @@ def stage_loops(table: StageTable, stage: Stage, known: Table | None = None) -> 
 
 
 def plan_loops(table: StageTable, plan: StreamingPlan) -> Loops:
-    """Return the loops of a frame outside its stages: before each firing the stages of a group are seen."""
+    """Return the loops outside stages: before a firing, the stages of its group are looked at."""
     counts: Loops = Counter({("frame", "frames"): 1, ("frame", "groups"): len(plan.groups)})
     for group in plan.groups:
         firings = sum(table.geometry(one.stage).firings.count for one in group.stages)

@@ -26,7 +26,8 @@ from csdf.errors import InvalidNetwork
 from planners.kernels import ranges
 from planners.memory.kernel_loops import plan_loops, stage_loops
 from planners.memory.stages import StageTable
-from planners.plan.plan import Stage, StreamingPlan
+from planners.plan.head_by_head import Copy
+from planners.plan.plan import Mode, Stage, StreamingPlan
 from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges
 from planners.plan.rematerialisation import worked_layers
 
@@ -111,11 +112,21 @@ class PlanTimes:
         return ceil(turns * self._core.most * NANOSECONDS / self._core.hertz)
 
     def _of_worked(self, plan: StreamingPlan) -> int:
-        """The nanoseconds where layers are computed again: a copy takes what its layer takes."""
+        """The nanoseconds where layers are computed again.
+
+        A copy takes what its layer takes, one of a head its part of it; what only joins heads or cuts
+        groups takes nothing.
+        """
         network, copies = worked_layers(self._table.network, plan.rematerialised)
         platform, measured = self._given
+        given = self._table.network
         if measured is not None:
-            measured = {**measured, **{copy: measured[name] for copy, name in copies.items()}}
+            measured = dict(measured)
+            for layer in network.layers:
+                one = given.layer(copies.get(layer.name, Copy(layer.name)).layer)
+                part = measured[one.name] * layer.shape.elements // one.shape.elements
+                is_cut = layer.operator.moves and layer.operator != one.operator
+                measured[layer.name] = 0 if is_cut else part
         table = self._table.of(network)
         times = PlanTimes(table, platform, self._parameter_bytes, measured)
         return times.of(replace(plan, rematerialised=()))
@@ -138,7 +149,7 @@ class PlanTimes:
             inputs = network.input_shapes(layer)
             parameters += layer_parameter_bytes(layer, inputs, self._parameter_bytes)
             of_layer = work_of(layer, inputs, self._measured)
-            if found.accumulator:
+            if stage.mode is Mode.ACCUMULATING:
                 work += of_layer
             else:
                 of_row = Fraction(of_layer, layer.shape.rows)

@@ -120,8 +120,14 @@ def converted(seed):
         for one in layers
     ]
     real = replace(
-        layers[-1], name="real", operator=op.Conversion(), inputs=(layers[-1].name,), stored=(),
-        epilogue=(), element=Element.FLOAT32, quantization=None,
+        layers[-1],
+        name="real",
+        operator=op.Conversion(),
+        inputs=(layers[-1].name,),
+        stored=(),
+        epilogue=(),
+        element=Element.FLOAT32,
+        quantization=None,
     )
     last = replace(last, inputs=(real.name,), element=Element.FLOAT32, quantization=None)
     network = Network(name=f"converted{seed}", layers=(outer, inside, *layers, real, last))

@@ -1,15 +1,17 @@
 """Libraries with a pointer for each memory: equal outputs, sanitized, on a board, copies counted."""
 
 import subprocess
+from dataclasses import replace
 
 import pytest
 
 from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.platforms import PLATFORMS
 from csdf.errors import InvalidPlan
 from planners.code.command.work import Member, together
 from planners.code.library import library, write_library
 from planners.memory.fit import fit
-from planners.plan.plan import Memory
+from planners.plan.plan import Kind, Memory
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.code.compiling import COMPILER, libraries, needs_compiler, run_all
 from tests.planners.code.test_library_on_target import make, needs_target, printed
@@ -112,3 +114,71 @@ def test_networks_in_turn_have_one_arena():
     model, plan = planned(integers("keyword_spotting:rows=25"), 2_000)
     with pytest.raises(InvalidPlan, match="several memories"):
         together([Member(model=model, plan=plan)] * 2)
+
+
+def on_board(model, *sizes, ahead=False):
+    """A plan for an STM32H7 with less of its fast memories, which copies weights."""
+    board = PLATFORMS["stm32h7"]
+    given = [replace(one, size=size) for one, size in zip(board.memories, sizes, strict=False)]
+    given += board.memories[len(given) :]
+    found = fit(model, memories=given, platform=board).best
+    assert found is not None
+    kinds = [(one.kind, one.end - one.begin > 1) for one in found.plan.buffers]
+    assert (Kind.WEIGHTS, ahead) in kinds
+    return model, found.plan
+
+
+@pytest.fixture(scope="module")
+def weighed(tmp_path_factory):
+    """A library in three memories, to which weights are copied ahead."""
+    model, plan = on_board(integers("keyword_spotting:rows=25"), 2_500, 2_500, ahead=True)
+    folder = tmp_path_factory.mktemp("weighed")
+    return write_library(model, plan, folder, name="net"), plan, folder
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_copied_weights_compute_the_same_under_sanitizers(tmp_path):
+    cases = [
+        on_board(integers("resnet8:resolution=16"), 2_500, 2_500, ahead=True),
+        on_board(real_model(from_catalogue("keyword_spotting:rows=25")), 16_000, 20_000),
+    ]
+    assert run_all(libraries(cases), tmp_path) == []
+
+
+@pytest.mark.slow
+@needs_target
+def test_three_regions_of_a_board_hold_tensors_and_weights(weighed):
+    written, plan, folder = weighed
+    ran = make(folder, "qemu")
+    said = ran.stdout + ran.stderr
+    assert ran.returncode == 0, said
+    assert "net: outputs equal" in said
+    assert printed(said, "arena") == sum(one.size for one in plan.memories)
+    assert all(one.size for one in plan.memories)
+    assert printed(said, "stack") <= written.written.stack_bytes
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_copies_ahead_are_there_only_when_they_were_waited_for(weighed):
+    _, plan, folder = weighed
+    (folder / "ahead.c").write_text(
+        '#include <stdio.h>\n#include <string.h>\n#include "net.h"\n'
+        "static struct { void *to; const void *from; uint32_t bytes; } begun[99];\n"
+        "static unsigned count, most, moved;\n"
+        "void net_begin_copy(void *to, const void *from, uint32_t bytes)\n"
+        "{ begun[count].to = to; begun[count].from = from; begun[count++].bytes = bytes; }\n"
+        "void net_end_copies(void)\n"
+        "{ most = count > most ? count : most;\n"
+        "  while (count) { count--; moved += begun[count].bytes;\n"
+        "    memcpy(begun[count].to, begun[count].from, begun[count].bytes); } }\n"
+        '__attribute__((destructor)) static void tell(void) { printf("ahead %u\\n", moved); }\n'
+    )
+    names = ("src/net.c", "src/net_weights.c", "test/main.c", "ahead.c")
+    flags = ["-DNET_COPY_AHEAD", f"-I{folder / 'include'}", "-lm", "-o", str(folder / "ahead")]
+    command = [COMPILER, "-std=c99", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run([*command, *(str(folder / name) for name in names), *flags], check=True)
+    said = subprocess.run([folder / "ahead"], capture_output=True, text=True, check=True).stdout
+    early = [one for one in plan.buffers if one.kind is Kind.WEIGHTS and one.end - one.begin > 1]
+    assert f"ahead {sum(one.size for one in early)}" in said
