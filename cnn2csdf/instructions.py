@@ -15,7 +15,7 @@ from math import prod
 
 from cnn2csdf import operators as op
 from cnn2csdf.geometry import Axis
-from cnn2csdf.network import Layer
+from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import operations
 from cnn2csdf.platforms import Platform
 from cnn2csdf.shape import Shape
@@ -54,6 +54,8 @@ def loops(
         counts = _pooled(operator, inputs[0], shape)
     elif isinstance(operator, op.Elementwise | op.Activation):
         kernel = f"{kernel}.{operator.function}"
+    if isinstance(operator, op.GlobalPooling) and element_bytes != REAL_BYTES:
+        kernel = op.Reduction.__name__  # a mean of integers is written as one
     if element_bytes == REAL_BYTES:
         kernel = f"{kernel}.real"
         counts["finished"] = shape.elements * len(layer.epilogue)
@@ -65,7 +67,7 @@ def loops(
 def work(platform: Platform, layer: Layer, inputs: Sequence[Shape], element_bytes: int) -> Fraction:
     """Return the operations of a layer in a frame, or on a core the instructions of its kernel.
 
-    A kernel that was not counted takes those of the elements that others read and write.
+    A kernel that was not counted takes for an operation those of a product in a plain loop.
     """
     if platform.core is None:
         return Fraction(operations(layer, inputs))
@@ -80,7 +82,19 @@ def work(platform: Platform, layer: Layer, inputs: Sequence[Shape], element_byte
 
 def other_loops(layer: Layer, inputs: Sequence[Shape]) -> tuple[str, Counts]:
     """Return the counts that stand for the loops of a kernel that was not counted."""
-    return "other", _moved(layer, inputs)
+    return "other", {"operations": operations(layer, inputs), **_moved(layer, inputs)}
+
+
+def uncounted(platform: Platform, network: Network, element_bytes: int | None) -> tuple[str, ...]:
+    """Return the kernels of a network that compute, and whose instructions on a core are a guess."""
+    if platform.core is None:
+        return ()
+    found = {
+        loops(layer, network.input_shapes(layer), element_bytes or layer.element_bytes)[0]
+        for layer in network.layers
+        if layer.inputs and operations(layer, network.input_shapes(layer))
+    }
+    return tuple(sorted(found - platform.core.table.keys()))
 
 
 def _moved(layer: Layer, inputs: Sequence[Shape]) -> Counts:

@@ -290,12 +290,12 @@ class PlatformNames:
 def platform_named(name: str) -> Platform:
     """Return the platform of that name, or that of a file, which has the fields of a Core.
 
-    Raises UnreadableFile for a file that says no such core, InvalidNetwork for another name.
+    Raises UnreadableFile for a file that says no such core, InvalidArgument for another name.
     """
     if name in PLATFORMS:
         return PLATFORMS[name]
     if name not in PlatformNames():
-        raise InvalidNetwork(
+        raise InvalidArgument(
             f"there is no platform {name!r}; expected one of {', '.join(PLATFORMS)}, or FILE.json"
         )
     value = JsonValue.parse(read_bytes(name).decode("utf-8", "replace"), name)

@@ -185,7 +185,8 @@ class Fit(Shown):
     are predicted; None where none fits. flash_bytes: the parameters as a library stores them, with the
     factors that rescale integers. alternatives: by growing RAM, where the answer is no. slow: of a
     plan in several memories; its RAM is what it takes of all of them. core: whose instructions were
-    predicted; None where layers were measured, or a platform has no instructions.
+    predicted; None where layers were measured, or a platform has no instructions. uncounted: kernels
+    whose instructions are a guess.
     """
 
     network: str
@@ -203,6 +204,7 @@ class Fit(Shown):
     alternatives: tuple[Alternative, ...] = ()
     slow: SlowTraffic | None = None
     core: Core | None = None
+    uncounted: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         shown = self.best or self.least
@@ -252,7 +254,16 @@ class Fit(Shown):
                 }
                 for way in self.methods
             ],
-            **({} if self.core is None else {"not_calibrated": self.core.to_json()}),
+            **(
+                {}
+                if self.core is None
+                else {
+                    "not_calibrated": {
+                        **self.core.to_json(),
+                        "uncounted_kernels": list(self.uncounted),
+                    }
+                }
+            ),
             **({"alternatives": nearby} if nearby else {}),
             **({} if self.slow is None else self.slow.to_json(shown.plan)),
         }

@@ -14,16 +14,18 @@ from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 from cnn2csdf.fixed_point.flash import flash_bytes
+from cnn2csdf.instructions import uncounted
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.platforms import (
     PLATFORMS,
     USUAL_PLATFORM,
     BoardMemory,
-    Core,
     Platform,
+    PlatformNames,
     platform_named,
 )
 from cnn2csdf.weights import Model
@@ -113,6 +115,8 @@ def fit(
     for method in searched:
         one_of(method, SEARCHED, "fit: searched")
     if isinstance(platform, str):
+        if platform not in PlatformNames():
+            one_of(platform, PLATFORMS, "fit: platform")
         platform = platform_named(platform)
     if ram is None and platform is not None:
         memories = memories or platform.memories
@@ -208,13 +212,20 @@ def fit(
         lower_bound=lower_bound,
         status=status,
         reason=reason,
-        core=_core_of(platform, durations),
+        **_cycles(network, platform, durations, element_bytes),
     )
 
 
-def _core_of(platform: Platform | None, durations: object) -> Core | None:
-    """Return the core whose instructions are predicted; None where durations were measured."""
-    return None if platform is None or durations is not None else platform.core
+def _cycles(
+    network: Network, platform: Platform | None, durations: object, element_bytes: int | None
+) -> dict[str, Any]:
+    """The core whose instructions are predicted, and kernels that were not counted."""
+    if platform is None or durations is not None:
+        return {}
+    return {
+        "core": platform.core,
+        "uncounted": uncounted(platform, network, element_bytes),
+    }
 
 
 def _times(
@@ -339,7 +350,7 @@ def _stateful_fit(
         lower_bound=plan.kept_bytes,
         status=status,
         reason=reason,
-        core=_core_of(platform, durations),
+        **_cycles(network, platform, durations, element_bytes),
     )
 
 

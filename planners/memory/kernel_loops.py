@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from cnn2csdf.instructions import loops, other_loops
 from cnn2csdf.platforms import Table
 from planners.memory.stages import StageTable
-from planners.plan.plan import Mode, Stage, StreamingPlan
+from planners.plan.plan import Mode, Stage
 
 Loops = Counter[tuple[str, str]]  # by kernel and loop
 
@@ -42,13 +43,14 @@ def stage_loops(table: StageTable, stage: Stage, known: Table | None = None) -> 
     return counts
 
 
-def plan_loops(table: StageTable, plan: StreamingPlan) -> Loops:
-    """Return the loops outside stages: before a firing, the stages of its group are looked at."""
-    counts: Loops = Counter({("frame", "frames"): 1, ("frame", "groups"): len(plan.groups)})
-    for group in plan.groups:
-        firings = sum(table.geometry(one.stage).firings.count for one in group.stages)
-        counts["frame", "firings"] += firings
-        if len(group.stages) > 1:
-            counts["frame", "firings among others"] += firings
-            counts["frame", "stages seen"] += firings * len(group.stages)
+def group_loops(table: StageTable, stages: Sequence[Stage]) -> Loops:
+    """Return the loops around the stages of a group.
+
+    Before each firing of several stages, all of them are looked at.
+    """
+    firings = sum(table.geometry(one).firings.count for one in stages)
+    counts: Loops = Counter({("frame", "groups"): 1, ("frame", "firings"): firings})
+    if len(stages) > 1:
+        counts["frame", "firings among others"] = firings
+        counts["frame", "stages seen"] = firings * len(stages)
     return counts

@@ -24,7 +24,7 @@ from cnn2csdf.platforms import NANOSECONDS, Platform
 from cnn2csdf.weights import Array
 from csdf.errors import InvalidNetwork
 from planners.kernels import ranges
-from planners.memory.kernel_loops import plan_loops, stage_loops
+from planners.memory.kernel_loops import group_loops, stage_loops
 from planners.memory.stages import StageTable
 from planners.plan.head_by_head import Copy
 from planners.plan.plan import Mode, Stage, StreamingPlan
@@ -96,10 +96,15 @@ class PlanTimes:
         """Return the nanoseconds of a frame."""
         if plan.rematerialised:
             return self._of_worked(plan)
-        stages = sum(self.of_stage(one.stage) for group in plan.groups for one in group.stages)
-        if self._core is None:
-            return stages
-        return stages + self._of_loops(plan_loops(self._table, plan))
+        return sum(self._of_group([one.stage for one in group.stages]) for group in plan.groups)
+
+    def _of_group(self, stages: Sequence[Stage]) -> int:
+        """The nanoseconds of stages that work interleaved, which on a core are looked at in turn."""
+        time = sum(map(self.of_stage, stages))
+        if self._core is None or len(stages) == 1:
+            return time
+        alone = sum(self._of_loops(group_loops(self._table, [one])) for one in stages)
+        return time + self._of_loops(group_loops(self._table, stages)) - alone
 
     def _of_loops(self, counts: Mapping[tuple[str, str], int]) -> int:
         """Nanoseconds of loops of kernels on a core."""
@@ -140,7 +145,8 @@ class PlanTimes:
         if stage.tiles is not None:
             return self.tile_times.of(TileRanges(table.network, stage))
         if self._core is not None:
-            return self._of_loops(stage_loops(table, stage, self._core.table))
+            loops = stage_loops(table, stage, self._core.table)
+            return self._of_loops(loops + group_loops(table, [stage]))
         network, found = table.network, table.geometry(stage)
         firings = found.firings.count
         work, parameters = Fraction(0), 0

@@ -1,9 +1,10 @@
 """Instructions of the kernels of emitted C, fitted to what QEMU counts.
 
-Run `python tests/benchmarks/fit_instructions.py measure SAMPLES [FILE ...]`: random chains of layers over a
-range of shapes, whole, row by row and in the least memory, and model files; each is written as C and
-counted on the emulated cores, stage by stage. Then `fit SAMPLES` prints the table of
-`cnn2csdf.instruction_table` and, for what was fitted and for the files, which were not, the largest errors.
+Run `python -m tests.benchmarks.fit_instructions measure SAMPLES [FILE ...]`: random networks over a
+range of shapes, whole, row by row and in the least memory, and model files, each written as C and
+counted on the emulated cores, stage by stage; once with files only in samples of their own. Then
+`fit SAMPLES HELD_OUT --table cnn2csdf/instruction_table.py` fits SAMPLES, writes the table and prints
+the relative error of the instructions of a frame of each plan of both.
 Needs Debian's make, gcc-arm-none-eabi, libnewlib-arm-none-eabi, qemu-system-arm; takes some minutes.
 """
 
@@ -21,15 +22,15 @@ import numpy as np
 from scipy.optimize import nnls
 
 from cnn2csdf import operators as op
-from cnn2csdf.dtypes import Element
 from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.dtypes import Element
 from cnn2csdf.network import Network
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from planners.code.library import write_library
 from planners.memory.fit import fit
-from planners.memory.kernel_loops import plan_loops, stage_loops
+from planners.memory.kernel_loops import group_loops, stage_loops
 from planners.memory.stages import StageTable
 from tests.planners.code.calibrated import integer_model, real_model
 
@@ -227,6 +228,9 @@ def measured(model, way, core):
     for group in plan.groups:
         for one in group.stages:
             stages.setdefault(one.stage.result, Counter()).update(stage_loops(table, one.stage))
+    around = Counter()
+    for group in plan.groups:
+        around.update(group_loops(table, [one.stage for one in group.stages]))
     rows = [
         {
             "network": model.network.name,
@@ -246,7 +250,7 @@ def measured(model, way, core):
             "core": core,
             "stage": None,
             "count": 1000 * int(counted[1]),
-            "loops": {"|".join(key): number for key, number in plan_loops(table, plan).items()},
+            "loops": {"|".join(key): number for key, number in around.items()},
         },
     ]
 
@@ -292,7 +296,7 @@ def measure(path, files, cores):
 HEAD = '''"""Instructions of emitted C for a turn of each loop of its kernels, by core, in hundredths.
 
 Least squares of the relative errors over random layers, whole, row by row and in strips, as QEMU counts
-them; written by `python tests/benchmarks/fit_instructions.py fit SAMPLES --table FILE`.
+them; written by `python -m tests.benchmarks.fit_instructions fit`.
 """
 
 from fractions import Fraction
@@ -359,6 +363,8 @@ def fitted(path, core):
         if each > 0.005:
             table.setdefault(kernel, {})[loop] = round(float(each), 2)
     table["other"] = other(path, core)
+    plain = (table["Convolution"].get(loop, 0) for loop in ("products", "single products"))
+    table["other"]["operations"] = round(sum(plain), 2)  # those of a plain loop
     return table
 
 
@@ -394,7 +400,7 @@ def written(tables):
     return HEAD + "\n".join(lines) + TAIL
 
 
-def predicted(table, loops):
+def predicted(table, loops):  # kernels that were not counted without their operations
     return sum(
         table.get(kernel, table["other"]).get(loop, 0) * number
         for (kernel, loop), number in loops.items()

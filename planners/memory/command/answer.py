@@ -106,7 +106,7 @@ def as_lines(all_of: Together, checks: Sequence[Check], seconds: float) -> list[
             continue
         lines += [_headline(one), *_table(one), f"  reason   {one.reason}", _counted(one)]
         if one.core is not None:
-            lines.append(f"  timing   {_timing(one.core)}")
+            lines.append(f"  timing   {_timing(one.core, one.uncounted)}")
         if one.hop is not None:
             lines.append(_hop(one.hop))
         lines += alternatives(one)
@@ -123,11 +123,12 @@ def as_lines(all_of: Together, checks: Sequence[Check], seconds: float) -> list[
     return [*lines, answers.Detail(f"  time     {time_in_words(seconds)}")]
 
 
-def _timing(core: Core) -> str:
+def _timing(core: Core, uncounted: Sequence[str]) -> str:
     """Return what predicted times are worth."""
+    guessed = f"; a guess for {', '.join(uncounted)}" if uncounted else ""
     return (
-        f"not calibrated: predicted instructions, {core.in_words()}; the slow end is shown, and "
-        f"{float(core.least / core.most):.4g} of it is the fast end"
+        f"not calibrated: {core.in_words()}, the slow end is shown, the fast end is "
+        f"{float(core.least / core.most):.4g}x{guessed}"
     )
 
 
