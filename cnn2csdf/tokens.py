@@ -38,6 +38,7 @@ from cnn2csdf.index_maps import (
     size_of,
     whole_form,
 )
+from cnn2csdf.masks import with_masks_of_readers
 from cnn2csdf.network import Layer
 from cnn2csdf.shape import Dims, Shape
 from cnn2csdf.weights import Array, Model
@@ -66,7 +67,7 @@ def tokens_as_rows(model: Model) -> Model:
     found = _Rewriting(model)
     for layer in network.layers:
         found.add(layer)
-    return found.model() if found.has_attention else model
+    return with_masks_of_readers(found.model()) if found.has_attention else model
 
 
 class _Rewriting:
@@ -79,6 +80,7 @@ class _Rewriting:
         self._layers: dict[str, Layer] = {}
         self._weights: dict[str, dict[str, Array]] | None = None if model.weights is None else {}
         self._held: dict[str, Held] = {}
+        self._once: dict[str, Held] = {}  # tensors that are alike along some axes, held once
         self.has_attention = False
 
     def model(self) -> Model:
@@ -207,6 +209,25 @@ class _Rewriting:
             view = self._moved(name, op.View(dims=(dims[1], dims[0], 1)), "as rows")
             self._held[name] = Held(view, (of_axis("Y", dims[0]), of_axis("C", dims[1])))
         return self._held[name]
+
+    def put_once(self, layer: Layer, operator: op.Operator | None = None) -> None:
+        """Add a tensor that repeats another along axes also as one that does not, for broadcasts.
+
+        operator: of single elements, between the other tensor and this one; None for a repetition.
+        """
+        held = self._once.get(layer.inputs[0])
+        if operator is None:
+            held = held or self._held.get(layer.inputs[0])
+        if held is None or len(held.form) != len(layer.shape.dims):
+            return
+        if operator is not None:
+            name = longer_name(f"{layer.name} once", {*self._names, *self._layers}, by=" ")
+            held = Held(self._put(layer, operator, [held.layer], name=name), held.form)
+        self._once[layer.name] = held
+
+    def operand(self, name: str) -> Held:
+        """Return an operand of a function of elements, without repetitions of its own."""
+        return self._once.get(name) or self.held(name)
 
     def shape_of(self, held: Held) -> Shape:
         """The shape of the map."""
@@ -558,13 +579,39 @@ def _pointwise(at: _Rewriting, layer: Layer) -> None:
     if isinstance(operator, op.Activation) and operator.function == "prelu":
         raise NoForm
     at._put(layer, operator, [held.layer], held.form)
+    at.put_once(layer, operator)
+
+
+def _embedding(at: _Rewriting, layer: Layer) -> None:
+    """Rows of a table: the numbers of the tokens of each place."""
+    held = at.held(layer.inputs[0])
+    if at.shape_of(held).dims != at._network.input_shapes(layer)[0].dims:
+        raise NoForm
+    form = (of_axis("C", layer.shape.channels), *held.form[1:])
+    at._put(layer, layer.operator, [held.layer], form)
+
+
+def _choice(at: _Rewriting, layer: Layer) -> None:
+    """A choice by one tensor between two numbers is a function of its elements."""
+    assert isinstance(layer.operator, op.Choice)
+    if len(layer.inputs) == 1 and all(set(dims) == {1} for _, dims in layer.operator.constants):
+        at.put_once(layer, layer.operator)
+    raise NoForm
+
+
+def _repeat(at: _Rewriting, layer: Layer) -> None:
+    """A tensor several times; a single place repeated is also left as it is."""
+    assert isinstance(layer.operator, op.Repeat)
+    if at._network.input_shapes(layer)[0].dims[layer.operator.axis] == 1:
+        at.put_once(layer)
+    raise NoForm
 
 
 def _elementwise(at: _Rewriting, layer: Layer) -> None:
     assert isinstance(layer.operator, op.Elementwise)
     if not all(name in at._held for name in layer.inputs):
         raise NoForm
-    helds = [at.held(name) for name in layer.inputs]
+    helds = [at.operand(name) for name in layer.inputs]
     form = _widest_form([one.form for one in helds], layer.shape.dims)
     shape = Shape(dims=tuple(size_of(_of(axis, form)) for axis in AXES))
     sources = [_like(at, held, form, shape) for held in helds]
@@ -609,10 +656,15 @@ def _like(at: _Rewriting, held: Held, form: Form, shape: Shape) -> str:
     is_alike = all(one in ((), other) for one, other in zip(own, form, strict=True))
     if is_alike and all(size in (1, other) for size, other in zip(dims, shape.dims, strict=True)):
         return held.layer
-    if tuple(map(size_of, own)) == tuple(map(size_of, form)):
-        order, wanted = (joined([one for dim in some for one in dim]) for some in (own, form))
-        if order == in_memory(at.shape_of(held)) and wanted == in_memory(shape):
-            return at._moved(held.layer, op.View(dims=shape.dims), "as others")
+    there = tuple(dim if one else () for one, dim in zip(own, form, strict=True))
+    if tuple(map(size_of, own)) == tuple(map(size_of, there)):
+        axes = {one.axis for dim in there for one in dim}
+        kept = Shape(
+            dims=tuple(n if one in axes else 1 for one, n in zip(AXES, shape.dims, strict=True))
+        )
+        order, wanted = (joined([one for dim in some for one in dim]) for some in (own, there))
+        if order == in_memory(at.shape_of(held)) and wanted == in_memory(kept):
+            return at._moved(held.layer, op.View(dims=kept.dims), "as others")
     raise NoForm
 
 
@@ -714,10 +766,12 @@ def _concatenation(at: _Rewriting, layer: Layer) -> None:
 
 _RULES: dict[type, Callable[[_Rewriting, Layer], None]] = {
     op.Activation: _pointwise,
+    op.Choice: _choice,
     op.Concatenation: _concatenation,
     op.ConstantConcatenation: _concatenation,
     op.Conversion: _pointwise,
     op.Elementwise: _elementwise,
+    op.Embedding: _embedding,
     op.Gather: _gather,
     op.Identity: _pointwise,
     op.Input: _input,
@@ -725,6 +779,7 @@ _RULES: dict[type, Callable[[_Rewriting, Layer], None]] = {
     op.MatrixProduct: _with_matrix,
     op.Output: _output,
     op.Reduction: _reduction,
+    op.Repeat: _repeat,
     op.Reshape: _reshape,
     op.Slice: _slice,
     op.Softmax: _softmax,

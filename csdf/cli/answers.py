@@ -24,6 +24,7 @@ from csdf.model.exact import MalformedText, natural, rational, shown, signed_rat
 from csdf.names import quoted
 
 if TYPE_CHECKING:
+    from csdf.analysis.liveness import Deadlock
     from csdf.model.graph import Graph
     from csdf.parameters.graph import ParametricGraph
 
@@ -58,11 +59,44 @@ def one_text(lines: Iterable[str]) -> str:
     return "\n".join(map(quoted, lines))
 
 
-def table(title: str, rows: Iterable[tuple[str, str]]) -> list[str]:
-    """Return a title and rows below it, each a name and a text; a row without a name goes on."""
-    listed = list(rows)
-    width = max(LEAST_WIDTH, *(len(name) for name, _ in listed), 0)
-    return [title, *(f"  {name:<{width}}  {text}".rstrip() for name, text in listed)]
+Rows = Iterable[tuple[str, str]]
+
+
+class Detail(str):
+    """A line that only --explain prints: how the answer was found, and how its numbers are counted."""
+
+    __slots__ = ()
+
+
+def table(title: str, rows: Rows, details: Rows = ()) -> list[str]:
+    """Return the answer in one line and rows below it, each a name and a text.
+
+    A row without a name goes on. details: rows for --explain.
+    """
+    listed, more = list(rows), list(details)
+    width = max(LEAST_WIDTH, *(len(name) for name, _ in listed + more), 0)
+    lines = [f"  {name:<{width}}  {text}".rstrip() for name, text in listed + more]
+    return [title, *lines[: len(listed)], *map(Detail, lines[len(listed) :])]
+
+
+DEADLOCK = "deadlock: each of these actors waits for the next one"
+
+
+def blocked_rows(found: Deadlock) -> list[tuple[str, str]]:
+    """Return the rows below a deadlock: what each actor of the cycle waits for, and what ends it."""
+    text = "waits for {0.producer}: needs {0.needed} on {0.channel}, has {0.tokens}"
+    then = "more initial tokens, or more capacity for (space), on one of these channels"
+    return [*((one.actor, text.format(one)) for one in found.cycle), ("next", then)]
+
+
+def in_words(lines: Iterable[str], options: argparse.Namespace) -> str:
+    """Return lines as one text to print; with --explain the details too, and what the terms mean."""
+    listed = list(lines)
+    if not getattr(options, "explain", False):
+        return one_text(line for line in listed if not isinstance(line, Detail))
+    from csdf.cli.meanings import PAGE, meanings_in  # for --explain alone
+
+    return one_text([*listed, "", *table("terms", [*meanings_in(listed), ("", PAGE)])])
 
 
 def some(names: Sequence[str], most: int) -> str:
@@ -73,7 +107,7 @@ def some(names: Sequence[str], most: int) -> str:
 
 def show(found: dict[str, Any], lines: Iterable[str], options: argparse.Namespace) -> None:
     """Print an answer: with --json as one object, else as lines, which are made only then."""
-    print(json_text(found, options) if options.json else one_text(lines))
+    print(json_text(found, options) if options.json else in_words(lines, options))
 
 
 def json_text(

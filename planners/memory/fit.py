@@ -28,6 +28,7 @@ from csdf.time_limit import Budget, stop_of
 from planners.memory.answer import (
     EXTERNAL,
     INPUTS,
+    LINES_AGAIN,
     OUTPUT_MEMORIES,
     PLAIN,
     RESIDENT,
@@ -381,11 +382,16 @@ def _chosen(fitting: Sequence[FitMethod], *, is_limited: bool) -> FitMethod | No
 
 
 def _worth_showing(ways: Sequence[FitMethod]) -> Iterator[FitMethod]:
-    """The plain ways, and of the others those that no way improves on; by growing RAM."""
+    """The plain ways, and of the others those that no way improves on; by growing RAM.
+
+    Also the least with keys and values of all heads, which is faster than head by head.
+    """
     least_work: Fraction | None = None
+    wanted = {*PLAIN, LINES_AGAIN}
     for way in sorted(ways, key=lambda one: (one.ram_bytes, one.mac_ratio, len(one.plan.groups))):
         improves = least_work is None or way.mac_ratio < least_work
-        if improves or way.name in PLAIN:
+        if improves or way.name in wanted:
+            wanted.discard(way.name)
             yield way
         if improves:
             least_work = way.mac_ratio

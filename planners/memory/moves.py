@@ -275,9 +275,9 @@ class Moves:
         return is_moving and move.stages[-1].mode is Mode.ACCUMULATING
 
     def carried_bytes(self, cut: int) -> int:
-        """Bytes of the arena of what goes around a cut."""
-        name = self.course.carried[cut]
-        return 0 if name is None else self.table.arena_bytes(name)
+        """Bytes of the arena of what goes around a cut, and of inputs that are read behind it."""
+        around = [one for one in (self.course.carried[cut],) if one is not None]
+        return sum(map(self.table.arena_bytes, (*around, *self.course.others_behind(cut))))
 
     def whole_bytes(self, cut: int) -> int:
         """Bytes of the arena that the tensor at a cut takes where it lies whole."""
@@ -372,11 +372,7 @@ class Moves:
         inside = {stage.result for stage in move.stages[:-1]}
         if entry != WHOLE:
             inside.add(self.course.at(move.begin))
-        names = [
-            *sorted(self.course.results & inside),
-            *(self.course.others if move.begin == 0 else ()),
-        ]
-        return sum(self.table.arena_bytes(name) for name in names)
+        return sum(map(self.table.arena_bytes, sorted(self.course.results & inside)))
 
     def apart(self, section: int) -> tuple[Move, int]:
         """Return the layers between a cut and the next one after another, each whole, and the peak."""
@@ -407,9 +403,9 @@ class Moves:
             name: one for name, one in table.aliases.items() if {name, one.host} <= set(begun)
         }
         around = course.carried[section]
-        if around is not None:
-            sizes[around] = table.arena_bytes(around)
-            lives[around] = (0, len(layers))
+        for name in (*course.others_behind(section + 1), *((around,) if around else ())):
+            sizes[name] = table.arena_bytes(name)
+            lives[name] = (0, len(layers))
         peak = most_bytes(worth_it(aliases, lives, sizes), lives, sizes)
         stages = tuple(Stage(layers=(name,), rows=table.height(name)) for name in layers)
         return Move(section, section + 1, stages), peak

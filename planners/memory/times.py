@@ -23,7 +23,8 @@ from cnn2csdf.weights import Array
 from csdf.errors import InvalidNetwork
 from planners.kernels import ranges
 from planners.memory.stages import StageTable
-from planners.plan.plan import Stage, StreamingPlan
+from planners.plan.head_by_head import Copy
+from planners.plan.plan import Mode, Stage, StreamingPlan
 from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges
 from planners.plan.rematerialisation import worked_layers
 
@@ -91,15 +92,20 @@ class PlanTimes:
         return sum(self.of_stage(one.stage) for group in plan.groups for one in group.stages)
 
     def _of_worked(self, plan: StreamingPlan) -> int:
-        """The nanoseconds where layers are computed again: a copy takes what its layer takes."""
+        """The nanoseconds where layers are computed again.
+
+        A copy takes what its layer takes, one of a head its part of it; what only joins heads or cuts
+        groups takes nothing.
+        """
         network, copies = worked_layers(self._table.network, plan.rematerialised)
-        measured = self._measured
+        measured, given = self._measured, self._table.network
         if measured is not None:
             measured = dict(measured)
-            for name, copy in copies.items():  # one of a head takes its part
-                part = network.layer(name).shape.elements
-                every = self._table.network.layer(copy.layer).shape.elements
-                measured[name] = measured[copy.layer] * part // every
+            for layer in network.layers:
+                one = given.layer(copies.get(layer.name, Copy(layer.name)).layer)
+                part = measured[one.name] * layer.shape.elements // one.shape.elements
+                is_cut = layer.operator.moves and layer.operator != one.operator
+                measured[layer.name] = 0 if is_cut else part
         table = self._table.of(network)
         times = PlanTimes(table, self._platform, self._parameter_bytes, measured)
         return times.of(replace(plan, rematerialised=()))
@@ -120,7 +126,7 @@ class PlanTimes:
             inputs = network.input_shapes(layer)
             parameters += layer_parameter_bytes(layer, inputs, self._parameter_bytes)
             of_layer = work_of(layer, inputs, self._measured)
-            if found.accumulator:
+            if stage.mode is Mode.ACCUMULATING:
                 work += of_layer
             else:
                 of_row = Fraction(of_layer, layer.shape.rows)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Stored
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.parameters import multiply_accumulates, parameter_shapes
+from cnn2csdf.parameters import multiply_accumulates, parameter_bytes, parameter_shapes
 from cnn2csdf.shape import Shape
 from cnn2csdf.weights import Array
 from csdf.names import free_name
@@ -70,7 +70,8 @@ def head_by_head(network: Network, inside: Sequence[str]) -> HeadByHead | None:
     """Return the network where the heads of the attention among some layers have their own.
 
     inside: layers that follow one another, of which only the last is read behind them. None where
-    there is no attention, more than one, or one whose heads cannot be computed apart.
+    there is no attention, more than one, or one whose heads cannot be computed apart without storing
+    weights twice: those that another layer reads whole.
     """
     attention = [
         one.operator
@@ -79,7 +80,7 @@ def head_by_head(network: Network, inside: Sequence[str]) -> HeadByHead | None:
     ]
     if [one.gives for one in attention] != ["scores", "values"]:
         return None
-    groups = attention[0].groups
+    groups, stored = attention[0].groups, parameter_bytes(network)
     if groups > 1 and isinstance(network.layer(inside[-1]).operator, op.AttentionProduct):
         return None  # its rows would lie in a tensor of columns in one of rows
     copies: dict[str, Copy] = {}
@@ -93,6 +94,8 @@ def head_by_head(network: Network, inside: Sequence[str]) -> HeadByHead | None:
             network = found.apart()
             parts.append(Part(slices, found.heads, found.joined, found.rest))
     except _Whole:
+        return None
+    if parameter_bytes(network) > stored:
         return None
     names = {layer.name for layer in network.layers}
     copies = {name: one for name, one in copies.items() if name in names}
