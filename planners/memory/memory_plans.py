@@ -70,7 +70,7 @@ class Group(NamedTuple):
 
     @property
     def costs(self) -> tuple[int, int, int]:
-        """What it costs with weights where they lie, and with those copied that are worth it; work."""
+        """Costs with weights where they lie, and with copies that are worth it; then work."""
         return self.busy, self.busy - self.copies[-1].saved, self.work
 
 
