@@ -416,10 +416,13 @@ def _with_channels(at: _Rewriting, source: str, chosen: Array, layer: Layer) -> 
         and one.operator.constant is not None
         and len(one.inputs) == 1
     )
-    if not one.epilogue and (is_made or is_shifted):
+    is_alike = isinstance(one.operator, op.Conversion | op.Identity)  # each element by itself
+    if not one.epilogue and (is_made or is_shifted or is_alike):
         inputs, operator = list(one.inputs), one.operator
         if isinstance(operator, op.Convolution):
             operator = replace(operator, filters=len(places))
+        elif is_alike:
+            inputs = [_with_channels(at, inputs[0], chosen, at._layers[inputs[0]])]
         else:
             assert isinstance(operator, op.Elementwise)
             assert operator.constant is not None

@@ -210,12 +210,12 @@ def wide():
 @needs_compiler
 def test_every_integer_operator_gives_the_bytes_of_the_whole_network(tmp_path):
     made = []
-    for seed in range(6):
+    for seed in range(4):
         model = quantised(everything(), seed)
         model = simplified(model, ("fuse-activation",)) if seed % 2 else model
         plan = random_plan(model.network, seed, is_streamed=seed % 3 == 0, element_bytes=1)
         made.append(library(model, plan, name=f"net{seed}"))
-    for seed in range(4):
+    for seed in range(2, 4):
         model = quantised(wide(), seed)
         model = simplified(model, ("fuse-activation",)) if seed % 2 else model
         plan = random_plan(model.network, seed, is_streamed=seed > 1, element_bytes=1)
