@@ -352,6 +352,11 @@ class _Told:
         if found.sizing is not None:
             stuck = "" if found.given.outcome.cycles is not None else "; as given it deadlocks"
             verdict = f"FIFOs of {self._in_words(found.sizing)}{stuck}"
+        if self._question.has_front and found.points:
+            ends = [found.points[place] for place in (0, -1)]
+            shown = dict.fromkeys(f"{one.cost} {self._unit} at {one.cycles} cycles" for one in ends)
+            points = answers.counted(len(found.points), "Pareto point")
+            verdict = f"{points}; {' to '.join(shown)}"
         yield f"{model.design.name}: {verdict}"
         facts = [
             ("as given", self._compared(found.given)),
