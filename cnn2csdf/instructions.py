@@ -155,7 +155,7 @@ def _convolution(
             if bends or down * across < taps:  # sums do not begin with the zero point's part
                 runs = down * (1 + bends) if bends or across < window.kernel[1] else 1
                 blocks = number * (operator.filters // BLOCK)
-                found.update(_bare(blocks, runs, -(-down * across * inputs // runs)))
+                found.update(_bare(blocks, runs, -(-down * across * inputs // max(runs, 1))))
     kernel = "Depthwise" if is_depthwise else "Convolution" if groups == 1 else "GroupedConvolution"
     return kernel, dict(found)
 

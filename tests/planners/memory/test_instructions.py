@@ -134,3 +134,14 @@ def test_a_file_that_describes_no_core_is_refused(tmp_path, text, message):
 def test_a_name_that_is_no_platform_is_refused_with_those_that_are():
     with pytest.raises(CsdfError, match=r"no platform 'm4'; expected one of .*cortex-m4"):
         platform_named("m4")
+
+
+def test_windows_beside_the_tensor_take_no_products():
+    builder = NetworkBuilder()
+    last = builder.input((4, 2, 2))
+    window = op.Window(kernel=(1, 1), padding=(3, 3, 3, 3))
+    builder.output(builder.add(op.Convolution(filters=4, window=window), last, name="c"))
+    network = builder.network()
+    layer = network.layer("c")
+    _, counts = loops(layer, network.input_shapes(layer), 1)
+    assert counts["products"] == 2 * 2 * 4 * 4  # of 64 windows 60 see padding only
