@@ -35,6 +35,7 @@ from cnn2csdf.index_maps import (
     joined,
     laid_out,
     of_axis,
+    repeated_channels,
     size_of,
     whole_form,
 )
@@ -416,10 +417,13 @@ def _with_channels(at: _Rewriting, source: str, chosen: Array, layer: Layer) -> 
         and one.operator.constant is not None
         and len(one.inputs) == 1
     )
-    if not one.epilogue and (is_made or is_shifted):
+    is_alike = isinstance(one.operator, op.Conversion | op.Identity)  # each element by itself
+    if not one.epilogue and (is_made or is_shifted or is_alike):
         inputs, operator = list(one.inputs), one.operator
         if isinstance(operator, op.Convolution):
             operator = replace(operator, filters=len(places))
+        elif is_alike:
+            inputs = [_with_channels(at, inputs[0], chosen, at._layers[inputs[0]])]
         else:
             assert isinstance(operator, op.Elementwise)
             assert operator.constant is not None
@@ -602,9 +606,15 @@ def _choice(at: _Rewriting, layer: Layer) -> None:
 def _repeat(at: _Rewriting, layer: Layer) -> None:
     """A tensor several times; a single place repeated is also left as it is."""
     assert isinstance(layer.operator, op.Repeat)
-    if at._network.input_shapes(layer)[0].dims[layer.operator.axis] == 1:
-        at.put_once(layer)
-    raise NoForm
+    axis, times = layer.operator.axis, layer.operator.times
+    if at._network.input_shapes(layer)[0].dims[axis] > 1:
+        raise NoForm
+    at.put_once(layer)
+    if len(layer.shape.dims) <= 3:  # else heads of keys or values that several queries share
+        raise NoForm
+    held = at.held(layer.inputs[0])
+    places, form = repeated_channels(held.form, axis, times, at.shape_of(held))
+    at._put(layer, op.Gather(axis=0, places=places), [held.layer], form)
 
 
 def _elementwise(at: _Rewriting, layer: Layer) -> None:

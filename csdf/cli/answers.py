@@ -32,6 +32,7 @@ NETWORKS = (".onnx", ".tflite", ".cfg")  # suffixes of files that hold a network
 
 Number = TypeVar("Number")
 
+SHOWN_FILES = 3  # of a folder that was written
 LEAST_WIDTH = 14  # of the names of a table: of `critical cycle`
 
 MOST_SECONDS = 10**9
@@ -77,6 +78,12 @@ def table(title: str, rows: Rows, details: Rows = ()) -> list[str]:
     width = max(LEAST_WIDTH, *(len(name) for name, _ in listed + more), 0)
     lines = [f"  {name:<{width}}  {text}".rstrip() for name, text in listed + more]
     return [title, *lines[: len(listed)], *map(Detail, lines[len(listed) :])]
+
+
+def written(files: Sequence[str], folder: str) -> list[str]:
+    """Return the lines that say which files a folder has now; --explain lists all of them."""
+    more = (Detail(f"           {one}") for one in files[SHOWN_FILES:])
+    return [f"  wrote    {some(files, SHOWN_FILES)} in {folder}", *more]
 
 
 DEADLOCK = "deadlock: each of these actors waits for the next one"

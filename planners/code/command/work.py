@@ -108,7 +108,11 @@ def work(options: argparse.Namespace) -> int:
         except _FlashTooSmall as error:
             print(f"csdf deploy: {Status.INFEASIBLE}: {error}", file=sys.stderr)
             return answers.NO
-    print(json.dumps(told.as_json, indent=2) if options.json else answers.one_text(told.lines))
+    print(
+        json.dumps(told.as_json, indent=2)
+        if options.json
+        else answers.in_words(told.lines, options)
+    )
     return answers.ANSWERED
 
 
@@ -131,10 +135,10 @@ def _bench(options: argparse.Namespace) -> int:
         f"{model.network.name}: {found.ways} ways to compute {found.layers} layers, to be timed in "
         f"{bytes_in_words(found.arena_bytes)} of RAM, {bytes_in_words(found.weight_bytes)} of flash "
         "for parameters",
-        f"  wrote    {', '.join(found.files)} in {options.output}",
+        *answers.written(list(found.files), options.output),
         f"  next     make -C {options.output} profile",
     ]
-    print(answers.one_text(lines))
+    print(answers.in_words(lines, options))
     return answers.ANSWERED
 
 
@@ -271,7 +275,7 @@ def _planned_json(one: Planned, written: Written) -> dict[str, Any]:
 
 
 def _ends(files: Iterable[str], folder: str) -> list[str]:
-    return [f"  wrote    {', '.join(files)} in {folder}", f"  next     make -C {folder} test"]
+    return [*answers.written(list(files), folder), f"  next     make -C {folder} test"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,7 +95,7 @@ def verified(model: Model, plan: StreamingPlan, seed: int) -> Check:
     return Check(worst_of(found), runs[-1].high_water_bytes, seconds, slow_bytes)
 
 
-def as_text(all_of: Together, checks: Sequence[Check], seconds: float) -> str:
+def as_lines(all_of: Together, checks: Sequence[Check], seconds: float) -> list[str]:
     """Return the answer in one line, then the methods, for each network; then what runs showed."""
     lines: list[str] = []
     fits = all_of.fits
@@ -117,7 +117,7 @@ def as_text(all_of: Together, checks: Sequence[Check], seconds: float) -> str:
             f"largest difference {check.difference.relative:.3g} of the largest output"
             + ("" if check.slow_bytes is None else f", {check.slow_bytes} slow bytes counted")
         )
-    return answers.one_text([*lines, f"  time     {time_in_words(seconds)}"])
+    return [*lines, answers.Detail(f"  time     {time_in_words(seconds)}")]
 
 
 def alternatives(one: Fit) -> list[str]:

@@ -28,7 +28,7 @@ from csdf.time_limit import Stop
 from planners.arena.allocation import plan_arena
 from planners.formats.tflite_micro_arena import InterpreterArena, interpreter_arena
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, Hop
-from planners.memory.command.answer import Check, as_json, as_text, remark_on_elements, verified
+from planners.memory.command.answer import Check, as_json, as_lines, remark_on_elements, verified
 from planners.memory.command.main import take_memories
 from planners.memory.fit import fit, fit_of, with_alternatives
 from planners.memory.memories import slow_front
@@ -75,7 +75,7 @@ def work(options: argparse.Namespace) -> int:
             value |= {} if arena is None else {"interpreter": arena[0].to_json(arena[1])}
         print(json.dumps(document, indent=2))
     else:
-        print(as_text(all_of, checks, seconds))
+        print(answers.in_words(as_lines(all_of, checks, seconds), options))
         for arena in arenas:
             if arena is not None:
                 print(f"  TFLM     {arena[0].in_words(arena[1])}")

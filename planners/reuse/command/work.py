@@ -55,7 +55,7 @@ from planners.reuse.application import (
 )
 from planners.reuse.bounds import memory_bound
 from planners.reuse.c_tables import format_tables
-from planners.reuse.command.answer import ReusePlans, as_json, as_text, plot
+from planners.reuse.command.answer import ReusePlans, as_json, as_lines, plot
 from planners.reuse.command.main import LOCAL, NSGA2, PUBLISHED, PUBLISHED_STRIDE
 from planners.reuse.deployment import Deployment, deployment, streaming_plans
 from planners.reuse.edge_buffers import best_shared, shared_buffers
@@ -114,9 +114,10 @@ def work(options: argparse.Namespace) -> int:
         print(
             f"csdf plan reuse: {options.output} is not written: there is no plan", file=sys.stderr
         )
-    print(
-        json.dumps(as_json(answer, seconds), indent=2) if options.json else as_text(answer, seconds)
-    )
+    if options.json:
+        print(json.dumps(as_json(answer, seconds), indent=2))
+    else:
+        print(answers.in_words(as_lines(answer, seconds), options))
     if options.plot:
         plot(options.plot, answer)
     if answer.chosen is None:

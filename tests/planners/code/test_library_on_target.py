@@ -78,9 +78,16 @@ def test_the_test_program_passes_on_a_cortex_m(written, target):
 
 
 @needs_target
-@each("file", sorted(one.name for one in ATTENTION.glob("encoder_d*_int8.*[xe]"))[::2])
-def test_attention_between_integers_passes_on_a_core(file, tmp_path):
-    target = "qemu-m55" if file.endswith(".tflite") else "qemu"
+@each(
+    "file",
+    sorted(
+        one.name
+        for pattern in ("conformer*.onnx", "encoder*.tflite")
+        for one in ATTENTION.glob(pattern)
+    ),
+)
+def test_attention_passes_on_a_core(file, tmp_path):
+    target = "qemu" if file.endswith("_int8.onnx") else "qemu-m55"
     model = simplified(read_model(str(ATTENTION / file), with_weights=True))
     plan = fit(model.network, input="rows", output="external").least.plan
     write_library(model, plan, tmp_path)

@@ -67,6 +67,13 @@ def test_tokens_as_rows_compute_what_the_file_does(name):
         np.testing.assert_allclose(found[output], array, rtol=1e-4, atol=1e-4)
 
 
+def test_queries_keys_and_values_are_made_apart_where_their_matrices_are_one():
+    layers = by_rows(MODELS["fused"]).network.layers
+    filters = [one.shape.channels for one in layers if isinstance(one.operator, op.Convolution)]
+    assert max(filters) == SMALL.hidden < 3 * SMALL.width
+    assert sum(isinstance(one.operator, op.Conversion) for one in layers) == 3
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_plans_with_attention_are_carried_out_in_their_bytes(name):
     model, found = fitted(name, 4)
