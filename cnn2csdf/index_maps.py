@@ -97,6 +97,31 @@ def in_memory(shape: Shape) -> Dim:
     )
 
 
+def repeated_channels(
+    form: Form, axis: int, times: int, shape: Shape
+) -> tuple[tuple[int, ...], Form]:
+    """Return the channel of a map for each of another, and the form there with a dim repeated.
+
+    axis: of the dim, which has one place. Channels of the other map follow the dims of the tensor.
+    Raises NoForm where the tensor does not have all channels of the map.
+    """
+    channels = [one for dim in form for one in dim if one.axis == "C"]
+    if joined(sorted(channels, reverse=True)) != of_axis("C", shape.channels):
+        raise NoForm
+    found: list[Dim] = []
+    places, step = [0], 1
+    for number, dim in reversed(list(enumerate(form))):
+        digits: list[Digits] = []
+        for one in reversed(dim if number != axis else (Digits("C", 0, times),)):
+            made = one
+            if one.axis == "C":
+                places = [count * one.step + rest for count in range(one.size) for rest in places]
+                made, step = Digits("C", step, one.size), step * one.size
+            digits.insert(0, made)
+        found.insert(0, joined(digits))
+    return tuple(places), tuple(found)
+
+
 def laid_out(array: Array, form: Form, shape: Shape) -> Array:
     """Return the elements of a tensor of the file in the dims of the map."""
     digits = [one for dim in form for one in dim]

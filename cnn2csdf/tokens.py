@@ -36,6 +36,7 @@ from cnn2csdf.index_maps import (
     laid_out,
     of_axis,
     renumbered,
+    repeated_channels,
     size_of,
     varying_dims,
     whole_form,
@@ -626,9 +627,15 @@ def _choice(at: _Rewriting, layer: Layer) -> None:
 def _repeat(at: _Rewriting, layer: Layer) -> None:
     """A tensor several times; a single place repeated is also left as it is."""
     assert isinstance(layer.operator, op.Repeat)
-    if at.network.input_shapes(layer)[0].dims[layer.operator.axis] == 1:
-        at.put_once(layer)
-    raise NoForm
+    axis, times = layer.operator.axis, layer.operator.times
+    if at.network.input_shapes(layer)[0].dims[axis] > 1:
+        raise NoForm
+    at.put_once(layer)
+    if len(layer.shape.dims) <= 3:  # else heads of keys or values that several queries share
+        raise NoForm
+    held = at.held(layer.inputs[0])
+    places, form = repeated_channels(held.form, axis, times, at.shape_of(held))
+    at._put(layer, op.Gather(axis=0, places=places), [held.layer], form)
 
 
 def _elementwise(at: _Rewriting, layer: Layer) -> None:

@@ -7,6 +7,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cnn2csdf.platforms import NANOSECONDS, Core
 from csdf.model.shown import Shown
 from csdf.status import Reason, Status, Why
 from csdf.units import bytes_in_words
@@ -183,7 +184,9 @@ class Fit(Shown):
     whole. best: the method with the fewest MACs within the RAM, the fastest of those as far as times
     are predicted; None where none fits. flash_bytes: the parameters as a library stores them, with the
     factors that rescale integers. alternatives: by growing RAM, where the answer is no. slow: of a
-    plan in several memories; its RAM is what it takes of all of them.
+    plan in several memories; its RAM is what it takes of all of them. core: whose instructions were
+    predicted; None where layers were measured, or a platform has no instructions. uncounted: kernels
+    whose instructions are a guess.
     """
 
     network: str
@@ -200,6 +203,8 @@ class Fit(Shown):
     hop: Hop | None = None
     alternatives: tuple[Alternative, ...] = ()
     slow: SlowTraffic | None = None
+    core: Core | None = None
+    uncounted: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         shown = self.best or self.least
@@ -209,6 +214,18 @@ class Fit(Shown):
     def least(self) -> FitMethod:
         """The method with the least RAM."""
         return min(self.methods, key=lambda way: (way.ram_bytes, way.mac_ratio))
+
+    def _instructions(self, way: FitMethod) -> dict[str, int]:
+        """The predicted instructions of a frame, and the nanoseconds at the fast end of the range."""
+        if self.core is None or way.nanoseconds is None:
+            return {}
+        cycles = way.nanoseconds * Fraction(self.core.hertz, NANOSECONDS)
+        return {
+            "predicted_instructions": int(cycles / self.core.most),
+            "predicted_nanoseconds_at_best": int(
+                way.nanoseconds * self.core.least / self.core.most
+            ),
+        }
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as a JSON value."""
@@ -233,9 +250,20 @@ class Fit(Shown):
                     "ram_bytes": way.ram_bytes,
                     "mac_ratio": str(way.mac_ratio),
                     "predicted_nanoseconds": way.nanoseconds,
+                    **self._instructions(way),
                 }
                 for way in self.methods
             ],
+            **(
+                {}
+                if self.core is None
+                else {
+                    "not_calibrated": {
+                        **self.core.to_json(),
+                        "uncounted_kernels": list(self.uncounted),
+                    }
+                }
+            ),
             **({"alternatives": nearby} if nearby else {}),
             **({} if self.slow is None else self.slow.to_json(shown.plan)),
         }

@@ -14,11 +14,20 @@ from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 from cnn2csdf.fixed_point.flash import flash_bytes
+from cnn2csdf.instructions import uncounted
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
-from cnn2csdf.platforms import PLATFORMS, USUAL_PLATFORM, BoardMemory, Platform
+from cnn2csdf.platforms import (
+    PLATFORMS,
+    USUAL_PLATFORM,
+    BoardMemory,
+    Platform,
+    PlatformNames,
+    platform_named,
+)
 from cnn2csdf.weights import Model
 from csdf.arguments import Bytes, Positive, byte_count, one_of, public
 from csdf.errors import InvalidArgument, InvalidNetwork
@@ -75,7 +84,8 @@ def fit(
 ) -> Fit:
     """Return whether a network fits into some RAM and flash, and the best way to work it.
 
-    ram, flash: bytes, or texts such as "256kB". platform: or its name, of cnn2csdf.PLATFORMS.
+    ram, flash: bytes, or texts such as "256kB". platform: or its name, of
+    cnn2csdf.PLATFORMS, or FILE.json.
     durations: of the phases of each layer, measured in nanoseconds: then times are theirs, and of the
     platform only the start of a phase. nanoseconds: of a frame, at most, as these say.
     element_bytes: of all tensors and parameters; by default as the network says. parameter_bytes: of
@@ -105,8 +115,9 @@ def fit(
     for method in searched:
         one_of(method, SEARCHED, "fit: searched")
     if isinstance(platform, str):
-        one_of(platform, PLATFORMS, "fit: platform")
-        platform = PLATFORMS[platform]
+        if platform not in PlatformNames():
+            one_of(platform, PLATFORMS, "fit: platform")
+        platform = platform_named(platform)
     if ram is None and platform is not None:
         memories = memories or platform.memories
     if network.keeps_state and memories:
@@ -201,7 +212,20 @@ def fit(
         lower_bound=lower_bound,
         status=status,
         reason=reason,
+        **_cycles(network, platform, durations, element_bytes),
     )
+
+
+def _cycles(
+    network: Network, platform: Platform | None, durations: object, element_bytes: int | None
+) -> dict[str, Any]:
+    """The core whose instructions are predicted, and kernels that were not counted."""
+    if platform is None or durations is not None:
+        return {}
+    return {
+        "core": platform.core,
+        "uncounted": uncounted(platform, network, element_bytes),
+    }
 
 
 def _times(
@@ -326,6 +350,7 @@ def _stateful_fit(
         lower_bound=plan.kept_bytes,
         status=status,
         reason=reason,
+        **_cycles(network, platform, durations, element_bytes),
     )
 
 

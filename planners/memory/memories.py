@@ -20,6 +20,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, combinations, islice
+from operator import le
 from typing import NamedTuple
 
 from cnn2csdf import operators as op
@@ -37,6 +38,7 @@ from planners.memory.memory_plans import Chain, Group, Names, PlacedPlan, Step
 from planners.memory.moved_weights import (
     Costs,
     Layout,
+    can_be_copied,
     copies_of,
     costs_of,
     layout_of,
@@ -56,6 +58,8 @@ MOST_LABELS = 256  # sets of tensors in fast memory at a place of the order
 MOST_WAYS = 3  # from least bytes to least work, of stages between two separators
 WIDTH = 12  # labels inside a group, as the first search of csdf fit has
 LONGEST_RUN = 32  # layers of a group that is not between separators
+ROW_BLOCKS = (2, 4, 8)  # rows a firing, besides one, where firings cost something by themselves
+PINNED = (1, 2, 3, 4)  # quarters of the fast memory that weights may have for good
 MOST_ATTEMPTS = 8  # searches with less memory where offsets take more than is counted
 READ_ONCE = (
     *(op.Elementwise, op.Activation, op.BatchNormalization, op.Identity),
@@ -130,6 +134,8 @@ def planned_in_memories(
         if stop.is_over():
             break
     found = None if best is None else best[1].improved(best[0])
+    if best is not None and found is not None and (costs.scale or found.cost > bound):
+        found = _with_pinned(Groups(*own), layout, sizes, best, found)
     if found is not None and found.slow_excess:
         needed = sum(one.size for one in found.plan.memories if one.is_slow)
         found, reason = None, because(MemoriesWhy.SLOW, needed=needed)
@@ -146,6 +152,29 @@ def planned_in_memories(
         nanoseconds=None if found is None else costs.nanoseconds(found.cost),
     )
     return InMemories(plan, reason, traffic)
+
+
+def _with_pinned(
+    groups: Groups,
+    layout: Layout,
+    sizes: dict[str, int],
+    best: tuple[PlacedPlan, Chain],
+    found: PlacedPlan,
+) -> PlacedPlan:
+    """The best plan, where part of the fast memory is for weights that stay there.
+
+    groups: without any. best: a plan as it was searched; found: as it was improved.
+    """
+    known = set[Names]()
+    for quarters in PINNED:
+        pinned = frozenset(best[1].dearest(best[0], layout.capacity * quarters // 4))
+        if not pinned or pinned in known or groups.stop.is_over():
+            continue
+        known.add(pinned)
+        other, _ = _planned_within(groups.pinning(pinned), layout, sizes, found.rank)
+        if other is not None:
+            found = min(found, other[1].improved(other[0]), key=lambda one: one.rank)
+    return found
 
 
 def slow_front(
@@ -201,7 +230,7 @@ def _planned_within(
 
     most: cost and work of a plan, if there is one already; None where none is found that is better.
     """
-    capacity = layout.capacity
+    capacity = layout.capacity - groups.costs.pinned_bytes
     largest = max(one.size for one in layout.fast)
     best: tuple[PlacedPlan, Chain] | None = None
     first: int | None = None
@@ -271,29 +300,40 @@ class Groups:
             if self._longest is None:
                 found += [*self._single_stages(begin), *self._with_strips(begin)]
             kept: dict[tuple[int, str | None, Names], list[Group]] = {}
-            for one in sorted(found, key=lambda one: (one.fast, one.work)):
+            for one in sorted(found, key=lambda one: (one.fast, one.costs)):
                 key = one.end, one.streamed, one.in_place
-                if key not in kept or one.work < kept[key][-1].work:
-                    kept.setdefault(key, []).append(one)
+                if not any(
+                    all(map(le, other.costs, one.costs)) for other in kept.setdefault(key, [])
+                ):
+                    kept[key].append(one)
             self._found[begin] = [one for some in kept.values() for one in some]
         return self._found[begin]
 
     def _runs(self, begin: int) -> Iterator[Group]:
         """Layers row by row, each a stage: as many as fit; a single one as a whole, too."""
-        network = self.course.network
         first = self.layers[begin]
         whole = Stage(layers=(first,), rows=self.table.height(first))
         yield from self._ways(begin, begin + 1, (whole,))
+        blocks = [(1, 1)]
+        if self.costs.sizes or self.costs.scale:  # firings cost something by themselves
+            blocks += [(rows, others) for rows in ROW_BLOCKS for others in (1, rows)]
+        for rows, others in blocks:
+            yield from self._run(begin, rows, others)
+
+    def _run(self, begin: int, rows: int, others: int) -> Iterator[Group]:
+        """Layers row by row, so many rows a firing of those with weights, and of others."""
+        network = self.course.network
         stages: list[Stage] = []
-        for end in range(
-            begin + 1, min(len(self.layers), begin + (self._longest or LONGEST_RUN)) + 1
-        ):
+        last = min(len(self.layers), begin + (self._longest or LONGEST_RUN))
+        for end in range(begin + 1, last + 1):
             layer = network.layer(self.layers[end - 1])
             is_summed = sums_over_rows(network, layer) and not isinstance(
                 layer.operator, op.PlaceOrder
             )
             mode = Mode.ACCUMULATING if is_summed else Mode.ROWS
-            stages.append(Stage(layers=(layer.name,), rows=1, mode=mode))
+            each = min(rows if layer.name in self.costs.sizes else others, layer.shape.rows)
+            each = 1 if is_summed else each
+            stages.append(Stage(layers=(layer.name,), rows=each, mode=mode))
             found = list(self._ways(begin, end, stages))
             yield from found
             if not found:
@@ -386,7 +426,9 @@ class Groups:
         results: tuple[str, ...],
     ) -> Group | None:
         """The group with exact bytes of its rings, unless they are too many."""
-        table = self.table
+        table, pinned = self.table, self.costs.pinned
+        if pinned and not pinned.intersection(self.layers[begin:end]) <= can_be_copied(geometry):
+            return None
         firings = [one.firings for one in geometry]
         strips = [one.strip_bytes for one in geometry]
         if streamed is not None:
@@ -421,6 +463,11 @@ class Groups:
             + sum(map(self.costs.in_place, movable_weights(geometry, self.costs))),
             copies=copies_of(geometry, self.costs),
         )
+
+    def pinning(self, layers: Names) -> Groups:
+        """Return the groups where the weights of some layers stay in fast memory."""
+        costs = self.costs.pinning(layers)
+        return Groups(self.course, self.table, self._fast, self.stop, costs, longest=self._longest)
 
 
 class Search:

@@ -68,6 +68,11 @@ class Group(NamedTuple):
     busy: int
     copies: tuple[Copies, ...]
 
+    @property
+    def costs(self) -> tuple[int, int, int]:
+        """Costs with weights where they lie, and with copies that are worth it; then work."""
+        return self.busy, self.busy - self.copies[-1].saved, self.work
+
 
 class Step(NamedTuple):
     """A group of the chain, the tensors in fast memory while it works, and weights it copies there."""
@@ -118,7 +123,7 @@ class Chain:
 
     def plan(self) -> PlacedPlan:
         """Return the plan with weights as the groups say."""
-        begins: dict[str, int | None] = {}
+        begins: dict[str, int | None] = dict.fromkeys(self._costs.pinned)
         for number, step in enumerate(self._steps):
             begins |= dict.fromkeys(step.copied, number)
         return self._placed(begins)
@@ -128,21 +133,27 @@ class Chain:
         ways = [self._copied_ahead(one) for one in (self._resident(found), found)]
         return min(ways, key=lambda one: one.rank)
 
-    def _resident(self, found: PlacedPlan) -> PlacedPlan:
-        """The plan with weights that stay in fast memory, those first that cost most a byte."""
+    def dearest(self, found: PlacedPlan, room: int) -> list[str]:
+        """Return layers whose weights cost most a byte where they are, as many as have room."""
         costs, allowed = self._costs, self._allowed()
 
         def now(one: MovableWeights) -> int:
             return costs.of_copy(one) if one.layer in found.begins else costs.in_place(one)
 
-        taken = sum(one.size for one in found.plan.memories if not one.is_slow)
-        for room in (self._layout.capacity - taken, (self._layout.capacity - taken) // 2):
-            begins = dict(found.begins)
-            every = [one for _, one in self._weights.values() if one.layer in allowed]
-            for one in sorted(every, key=lambda one: (-Fraction(now(one), one.size), one.layer)):
-                if now(one) and one.size <= room:
-                    begins[one.layer] = None
-                    room -= one.size
+        chosen = []
+        every = [one for _, one in self._weights.values() if one.layer in allowed]
+        for one in sorted(every, key=lambda one: (-Fraction(now(one), one.size), one.layer)):
+            if now(one) and one.size <= room:
+                chosen.append(one.layer)
+                room -= one.size
+        return chosen
+
+    def _resident(self, found: PlacedPlan) -> PlacedPlan:
+        """The plan with weights that stay in fast memory which is free in all groups."""
+        free = self._layout.capacity
+        free -= sum(one.size for one in found.plan.memories if not one.is_slow)
+        for room in (free, free // 2):
+            begins = {**found.begins, **dict.fromkeys(self.dearest(found, room))}
             if begins != found.begins:
                 other = self._placed(begins)
                 if not (other.fast_excess or other.slow_excess) and other.cost < found.cost:

@@ -10,7 +10,7 @@ in fast memory that the plan leaves free.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from math import lcm
@@ -83,6 +83,7 @@ class Costs:
     copied: of a byte that is written to fast memory. homes: of each layer with weights the cost of a
     byte where they lie before a frame, and whether DMA copies them; resident: those of them that do
     not lie in flash. sizes: bytes of the weights of each layer. time_of: nanoseconds of a stage.
+    pinned: layers whose weights stay in fast memory.
     """
 
     scale: int | None
@@ -93,6 +94,22 @@ class Costs:
     resident: tuple[str, ...]
     sizes: Mapping[str, int]
     time_of: Callable[[Stage], int] | None
+    pinned: frozenset[str] = frozenset()
+
+    @property
+    def pinned_bytes(self) -> int:
+        """Bytes of the weights that are pinned."""
+        return sum(self.sizes[name] for name in self.pinned)
+
+    def pinning(self, layers: Iterable[str]) -> Costs:
+        """Return the costs where the weights of some layers stay in fast memory: they cost nothing."""
+        pinned = frozenset(layers)
+        return replace(
+            self,
+            homes={**self.homes, **dict.fromkeys(pinned, (0, False))},
+            resident=tuple(one for one in self.resident if one not in pinned),
+            pinned=pinned,
+        )
 
     def of_stages(self, stages: Iterable[Geometry]) -> int:
         """Return what stages cost by themselves: their times; no bytes."""

@@ -33,9 +33,17 @@ def test_json_has_these_keys_and_no_others(answer):
         "input",
         "output_memory",
         "methods",
+        "not_calibrated",
         "seconds",
     }
-    assert set(found["methods"][0]) == {"name", "ram_bytes", "mac_ratio", "predicted_nanoseconds"}
+    assert set(found["methods"][0]) == {
+        "name",
+        "ram_bytes",
+        "mac_ratio",
+        "predicted_nanoseconds",
+        "predicted_nanoseconds_at_best",
+        "predicted_instructions",
+    }
     assert (found["fits"], found["input"]) == (True, "resident")
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn.chosen import with_weights
 from cnn2csdf.granularity import require_few_parts
-from cnn2csdf.platforms import PLATFORMS
+from cnn2csdf.platforms import platform_named
 from cnn2csdf.quantized_layers import stores_integers
 from cnn2csdf.streams import as_stream
 from cnn2csdf.weights import Model
@@ -201,7 +201,7 @@ def _fitted(model: Model, options: argparse.Namespace, ram: int | None) -> Fit:
         input=options.input or RESIDENT,
         output=options.output_memory or RESIDENT,
         searched=SEARCHED,
-        platform=PLATFORMS[options.platform],
+        platform=platform_named(options.platform),
         memories=options.memories,
         budget=stop,
     )

@@ -14,7 +14,7 @@ from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.chosen import with_weights
 from cnn2csdf.fixed_point.flash import and_in_flash, flash_bytes
 from cnn2csdf.parameters import parameter_bytes
-from cnn2csdf.platforms import PLATFORMS
+from cnn2csdf.platforms import platform_named
 from cnn2csdf.weights import Model
 from csdf.cli import answers, loading
 from csdf.cli.frame import output
@@ -82,7 +82,7 @@ def work(options: argparse.Namespace) -> int:
     chain = chain_of(model.network)
     sides = range(1, options.tiles + 1)
     usual = Scratch.IM2COL if is_chosen(options) else Scratch.NONE  # as MAFAT counts; as all others
-    platform = PLATFORMS[options.platform]
+    platform = platform_named(options.platform)
     terms = Terms(
         platform=platform,
         measured=None

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from cnn2csdf.execution.compare import Difference, difference, random_frames, worst_of
 from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
 from cnn2csdf.network import Network
+from cnn2csdf.platforms import Core
 from cnn2csdf.quantized_layers import stores_integers
 from cnn2csdf.weights import Model
 from csdf.cli import answers
@@ -104,6 +105,8 @@ def as_lines(all_of: Together, checks: Sequence[Check], seconds: float) -> list[
             lines += [*_in_memories(one), f"  reason   {one.reason}"]
             continue
         lines += [_headline(one), *_table(one), f"  reason   {one.reason}", _counted(one)]
+        if one.core is not None:
+            lines.append(f"  timing   {_timing(one.core, one.uncounted)}")
         if one.hop is not None:
             lines.append(_hop(one.hop))
         lines += alternatives(one)
@@ -118,6 +121,15 @@ def as_lines(all_of: Together, checks: Sequence[Check], seconds: float) -> list[
             + ("" if check.slow_bytes is None else f", {check.slow_bytes} slow bytes counted")
         )
     return [*lines, answers.Detail(f"  time     {time_in_words(seconds)}")]
+
+
+def _timing(core: Core, uncounted: Sequence[str]) -> str:
+    """Return what predicted times are worth."""
+    guessed = f"; a guess for {', '.join(uncounted)}" if uncounted else ""
+    return (
+        f"not calibrated: {core.in_words()}, the slow end is shown, the fast end is "
+        f"{float(core.least / core.most):.4g}x{guessed}"
+    )
 
 
 def alternatives(one: Fit) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cnn2csdf.commands.cnn import options as shared
-from cnn2csdf.platforms import HOLDS, PLATFORMS, BoardMemory
+from cnn2csdf.platforms import HOLDS, BoardMemory, platform_named
 from csdf.cli import answers, parsers
 from csdf.cli.parsers import add_limit_options
 from csdf.errors import CsdfError
@@ -175,7 +175,7 @@ def take_memories(options: argparse.Namespace) -> None:
     changes, platform = {one.name: one.fields for one in options.memories}, options.platform
     if len(changes) < len(options.memories):
         raise CsdfError("--memory: memories of one name; give each a name of its own")
-    known = PLATFORMS[platform].memories if "is_platform_given" in options else ()
+    known = platform_named(platform).memories if "is_platform_given" in options else ()
     names = {one.name for one in known}
     if known and not changes.keys() <= names:
         raise CsdfError(

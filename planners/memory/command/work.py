@@ -16,7 +16,7 @@ from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.chosen import durations_table, with_weights
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
-from cnn2csdf.platforms import NANOSECONDS, PLATFORMS
+from cnn2csdf.platforms import NANOSECONDS, platform_named
 from cnn2csdf.streams import as_stream, first_result
 from csdf.cli import answers, loading
 from csdf.cli.frame import output
@@ -133,7 +133,7 @@ def _draw(options: argparse.Namespace, found: Sequence[Fitted]) -> None:
                 options.memories,
                 options.element_bytes,
                 stop_for,
-                PLATFORMS[options.platform],
+                platform_named(options.platform),
             )
         text = draw.traffic_picture(fronts, suffix)
     elif options.plan is None:
@@ -202,7 +202,7 @@ def _searched(network: Network, options: argparse.Namespace, ram: int | None) ->
         input=options.input or RESIDENT,
         output=options.output_memory or RESIDENT,
         searched=SEARCHED,
-        platform=PLATFORMS[options.platform],
+        platform=platform_named(options.platform),
         durations=None if options.durations is None else durations_table(options.durations),
         memories=options.memories,
         budget=stop,

@@ -19,7 +19,7 @@ from cnn2csdf.commands.cnn.chosen import durations_table
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import difference, random_frames
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
-from cnn2csdf.platforms import PLATFORMS
+from cnn2csdf.platforms import platform_named
 from cnn2csdf.rewrites import STEPS
 from cnn2csdf.weights import Model
 from csdf.cli import answers
@@ -90,7 +90,7 @@ def work(options: argparse.Namespace) -> int:
     costs = Costs(
         element_bytes=size,
         parameter_bytes=options.parameter_bytes or (size if options.is_element_given else None),
-        platform=PLATFORMS[options.platform],
+        platform=platform_named(options.platform),
         measured=measured_times(application, options.durations),
     )
     is_ours = options.method == LOCAL and options.selection != PUBLISHED

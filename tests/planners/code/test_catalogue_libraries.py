@@ -44,7 +44,7 @@ def written(request, tmp_path_factory):
 def test_networks_in_one_arena_give_their_outputs_under_sanitizers(written):
     found, folder = written
     built = subprocess.run(
-        [COMPILER, *FLAGS[:-1], "-O1", *SANITIZERS, *program(found.files), "-lm", "-o", "all"],
+        [COMPILER, *FLAGS, *SANITIZERS, *program(found.files), "-lm", "-o", "all"],
         cwd=folder,
         capture_output=True,
         text=True,

@@ -15,6 +15,7 @@ from planners.plan.plan import Kind, Memory
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.code.compiling import COMPILER, libraries, needs_compiler, run_all
 from tests.planners.code.test_library_on_target import make, needs_target, printed
+from tests.planners.memory.test_weights_in_memories import products
 
 
 def memories(fast):
@@ -116,22 +117,27 @@ def test_networks_in_turn_have_one_arena():
         together([Member(model=model, plan=plan)] * 2)
 
 
-def on_board(model, *sizes, ahead=False):
-    """A plan for an STM32H7 with less of its fast memories, which copies weights."""
-    board = PLATFORMS["stm32h7"]
+def on_board(model, name, *sizes):
+    """A plan for a board with less of its fast memories, which moves weights."""
+    board = PLATFORMS[name]
     given = [replace(one, size=size) for one, size in zip(board.memories, sizes, strict=False)]
     given += board.memories[len(given) :]
-    found = fit(model, memories=given, platform=board).best
+    found = fit(model, memories=given, platform=board, budget=1).best
     assert found is not None
-    kinds = [(one.kind, one.end - one.begin > 1) for one in found.plan.buffers]
-    assert (Kind.WEIGHTS, ahead) in kinds
+    assert {Kind.WEIGHTS, Kind.RESIDENT} & {one.kind for one in found.plan.buffers}
     return model, found.plan
+
+
+def copied_ahead(plan):
+    """Weights that come as the group before begins."""
+    return [one for one in plan.buffers if one.kind is Kind.WEIGHTS and one.end - one.begin > 1]
 
 
 @pytest.fixture(scope="module")
 def weighed(tmp_path_factory):
     """A library in three memories, to which weights are copied ahead."""
-    model, plan = on_board(integers("keyword_spotting:rows=25"), 2_500, 2_500, ahead=True)
+    model, plan = on_board(real_model(products()), "stm32h7", 5_000, 5_000)
+    assert copied_ahead(plan)
     folder = tmp_path_factory.mktemp("weighed")
     return write_library(model, plan, folder, name="net"), plan, folder
 
@@ -140,8 +146,8 @@ def weighed(tmp_path_factory):
 @needs_compiler
 def test_copied_weights_compute_the_same_under_sanitizers(tmp_path):
     cases = [
-        on_board(integers("resnet8:resolution=16"), 2_500, 2_500, ahead=True),
-        on_board(real_model(from_catalogue("keyword_spotting:rows=25")), 16_000, 20_000),
+        on_board(integers("keyword_spotting:rows=25"), "esp32-s3", 4_000),
+        on_board(real_model(from_catalogue("keyword_spotting:rows=25")), "esp32-s3", 16_000),
     ]
     assert run_all(libraries(cases), tmp_path) == []
 
@@ -154,8 +160,7 @@ def test_three_regions_of_a_board_hold_tensors_and_weights(weighed):
     said = ran.stdout + ran.stderr
     assert ran.returncode == 0, said
     assert "net: outputs equal" in said
-    assert printed(said, "arena") == sum(one.size for one in plan.memories)
-    assert all(one.size for one in plan.memories)
+    assert [one.size > 0 for one in plan.memories] == [True, True, False]
     assert printed(said, "stack") <= written.written.stack_bytes
 
 
@@ -180,5 +185,4 @@ def test_copies_ahead_are_there_only_when_they_were_waited_for(weighed):
     command = [COMPILER, "-std=c99", "-Wall", "-Wextra", "-Werror"]
     subprocess.run([*command, *(str(folder / name) for name in names), *flags], check=True)
     said = subprocess.run([folder / "ahead"], capture_output=True, text=True, check=True).stdout
-    early = [one for one in plan.buffers if one.kind is Kind.WEIGHTS and one.end - one.begin > 1]
-    assert f"ahead {sum(one.size for one in early)}" in said
+    assert f"ahead {sum(one.size for one in copied_ahead(plan))}" in said
