@@ -127,7 +127,8 @@ def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
 
 def _with_stored_states(network: Network) -> Network:
     """The network whose variables are integers where these are made real and stored as before."""
-    consumers, changed = network.consumers, {}
+    consumers = network.consumers
+    changed: dict[str, Layer] = {}
     gone: dict[str, str] = {}  # what stores a variable: the variable itself
     for previous, following in network.variables:
         readers = [network.layer(name) for name in consumers[previous.name]]
@@ -142,10 +143,12 @@ def _with_stored_states(network: Network) -> Network:
         ):
             continue
         assert isinstance(operator, Previous)
-        stored = {"element": integers.element, "quantization": types}
         begin = replace(operator, begin=types.zero_point)
-        changed[previous.name] = replace(previous, operator=begin, **stored)
-        changed[following.name] = replace(following, inputs=(integers.name,), **stored)
+        for one in (
+            replace(previous, operator=begin),
+            replace(following, inputs=(integers.name,)),
+        ):
+            changed[one.name] = replace(one, element=integers.element, quantization=types)
         gone |= {one.name: previous.name for one in readers}
     read = {name for one in network.layers for name in changed.get(one.name, one).inputs}
     layers = [

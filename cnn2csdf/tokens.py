@@ -512,14 +512,6 @@ def _with_matrix(at: _Rewriting, layer: Layer) -> None:
     at._put(layer, made, [held.layer], form, weights=weights, stored=stored)
 
 
-class _Operand(NamedTuple):
-    """An operand of a product of two tensors. groups: of its rows; heads: 1 where it has none."""
-
-    groups: int
-    heads: int
-    batch: Form
-
-
 def _product(at: _Rewriting, layer: Layer) -> None:
     """Scores, or values weighed by them: both operands have tokens as rows."""
     left, right = (at.held(name) for name in layer.inputs)
@@ -752,9 +744,9 @@ def _concatenation(at: _Rewriting, layer: Layer) -> None:
         forms = [of_axis("C", shape.channels) for shape in shapes]
         if len(rests) > 1 or [one.form[operator.axis] for one in some] != forms:
             raise NoForm
-        form = list(some[0].form)
-        form[operator.axis] = of_axis("C", sum(shape.channels for shape in shapes))
-        at._put(layer, op.Concatenation(), [one.layer for one in some], tuple(form))
+        channels = list(some[0].form)
+        channels[operator.axis] = of_axis("C", sum(shape.channels for shape in shapes))
+        at._put(layer, op.Concatenation(), [one.layer for one in some], tuple(channels))
         return
     helds = [at.one_column(at.tokens(name)) for name in layer.inputs]
     constants = getattr(operator, "constants", ())

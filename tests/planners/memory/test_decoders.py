@@ -1,4 +1,4 @@
-"""Causal decoders token by token: keys and values that stay, beside onnxruntime on all tokens at once."""
+"""Causal decoders token by token: keys and values that stay, beside onnxruntime on all tokens."""
 
 import subprocess
 
