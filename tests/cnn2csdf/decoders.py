@@ -163,7 +163,7 @@ def whole_model(sizes, tokens, seed=0):
 
 
 def causal_mask(tokens, window):
-    """What is added to scores: nothing for the last `window` tokens up to the query's."""
+    """Numbers added to scores: zero for the last `window` tokens up to the one of the query."""
     back = np.arange(tokens)[:, None] - np.arange(tokens)
     return np.where((back >= 0) & (back < window), np.float32(0), FAR)[None, None]
 

@@ -37,7 +37,7 @@ def decoder(path):
 
 
 def logits(model):
-    """Those of each token, in the bytes of the plan, with all that does not stay spoilt between."""
+    """Logits of each token, in the bytes of the plan, with all that does not stay spoilt between."""
     frames = []
     for number, token in enumerate(DRAWN):
         given = {"token": token, "position": number, "mask": step_mask(number, KEPT)}
