@@ -319,15 +319,15 @@ def test_times_of_configurations_take_the_place_of_the_platform(fuse, tmp_path):
 def test_measured_durations_take_the_place_of_the_platform(fuse, tmp_path):
     layers = [layer.name for layer in simplified(read_model(MODEL)).network.layers]
     table = tmp_path / "measured.csv"
-    rows = (f"{name},0,{1000 * number + 2000}" for number, name in enumerate(layers))
+    rows = (f"{name},0,{1000 * number + 5000}" for number, name in enumerate(layers))
     table.write_text("\n".join(["layer,phase,nanoseconds", *rows]) + "\n")
     whole, tiled = (
         json.loads(fuse(MODEL, "--durations", table, "--json", *words)[1])["plan"]["nanoseconds"]
         for words in (("--modes", "whole", "--ram", "1MB"), ("--configuration", "2x2/4/1x1"))
     )
     # Layer by layer each takes what was measured; input and output none.
-    assert whole == sum(1000 * number + 2000 for number in range(1, len(layers) - 1))
-    # Four tiles start three times more, a microsecond each here, and compute borders again.
+    assert whole == sum(1000 * number + 5000 for number in range(1, len(layers) - 1))
+    # Four tiles start three times more, more than a microsecond each here, and compute borders again.
     assert tiled > whole + 3 * 1000
     table.write_text("layer,phase,nanoseconds\ninput,0,5\n")
     code, _, error = fuse(MODEL, "--ram", "150kB", "--durations", table)

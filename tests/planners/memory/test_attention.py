@@ -13,6 +13,7 @@ from cnn2csdf.execution.compare import random_frames, verify
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.lowering import lower
 from cnn2csdf.parameters import parameter_bytes
+from cnn2csdf.platforms import NANOSECONDS, PLATFORMS, USUAL_PLATFORM
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from csdf.analysis.bound_channels import with_capacities
@@ -115,9 +116,9 @@ def test_heads_take_their_parts_of_measured_times():
     )  # a millisecond each
     found = fit(network, element_bytes=1, labels=(12,), durations=durations)
     times = {one.name: one.nanoseconds for one in found.methods}
-    # The normalisation in front for queries, keys and values of each head: 11 times more. A firing
-    # starts in a microsecond: three for keys, values and queries of a token and head, one for scores.
-    starts = 1_000 * 64 * 4 * 4
+    # The normalisation in front for queries, keys and values of each head: 11 times more. Firings
+    # start: three for keys, values and queries of a token and head, one for scores.
+    starts = PLATFORMS[USUAL_PLATFORM].launch * NANOSECONDS * 64 * 4 * 4
     again = times[HEADS] - times[WHOLE_LAYERS] - 11_000_000
     assert starts <= again < 2 * starts
 
