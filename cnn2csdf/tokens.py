@@ -26,21 +26,25 @@ from cnn2csdf.index_maps import (
     AXES,
     IN_MEMORY,
     Digits,
-    Dim,
     Form,
     NoForm,
     axis_digits,
     cut_up,
+    digits_of,
     in_memory,
     joined,
     laid_out,
     of_axis,
+    renumbered,
     repeated_channels,
     size_of,
+    varying_dims,
     whole_form,
+    widest_form,
 )
 from cnn2csdf.masks import with_masks_of_readers
 from cnn2csdf.network import Layer
+from cnn2csdf.rings import with_heads_as_columns
 from cnn2csdf.shape import Dims, Shape
 from cnn2csdf.weights import Array, Model
 from csdf.names import longer_name
@@ -63,10 +67,10 @@ def tokens_as_rows(model: Model) -> Model:
         isinstance(one.operator, op.MatrixProduct) and one.operator.units is None
         for one in network.layers
     )
-    if not is_product or network.keeps_state:
+    if not is_product:
         return model
-    found = _Rewriting(model)
-    for layer in network.layers:
+    found = _Rewriting(with_heads_as_columns(model))
+    for layer in found.network.layers:
         found.add(layer)
     return with_masks_of_readers(found.model()) if found.has_attention else model
 
@@ -76,7 +80,7 @@ class _Rewriting:
 
     def __init__(self, model: Model) -> None:
         self._given = model
-        self._network = model.network
+        self.network, self.consumers = model.network, model.network.consumers
         self._names = {layer.name for layer in model.network.layers}
         self._layers: dict[str, Layer] = {}
         self._weights: dict[str, dict[str, Array]] | None = None if model.weights is None else {}
@@ -98,7 +102,7 @@ class _Rewriting:
         weights = self._weights
         if weights is not None:
             weights = {name: arrays for name, arrays in weights.items() if name in needed}
-        return Model(network=replace(self._network, layers=layers), weights=weights)
+        return Model(network=replace(self.network, layers=layers), weights=weights)
 
     def add(self, layer: Layer) -> None:
         """Add a layer of the file, on maps where it has a form there."""
@@ -175,7 +179,7 @@ class _Rewriting:
 
     def _in_dims(self, name: str) -> str:
         """The layer that has a tensor of the file in its dims."""
-        held, dims = self._held.get(name), self._network.layer(name).shape.dims
+        held, dims = self._held.get(name), self.network.layer(name).shape.dims
         if held is None:
             return name
         shape = self._layers[held.layer].shape
@@ -204,7 +208,7 @@ class _Rewriting:
     def held(self, name: str) -> Held:
         """Return where a tensor lies on a map; a matrix becomes one. Raises NoForm for others."""
         if name not in self._held:
-            dims = self._network.layer(name).shape.dims
+            dims = self.network.layer(name).shape.dims
             if len(dims) != 2:
                 raise NoForm
             view = self._moved(name, op.View(dims=(dims[1], dims[0], 1)), "as rows")
@@ -346,15 +350,33 @@ def _as_it_lies(at: _Rewriting, layer: Layer) -> None:
 def _transpose(at: _Rewriting, layer: Layer) -> None:
     assert isinstance(layer.operator, op.Transpose)
     held = at.held(layer.inputs[0])
-    at._held[layer.name] = Held(
-        held.layer, tuple(held.form[axis] for axis in layer.operator.permutation)
-    )
+    form = tuple(held.form[axis] for axis in layer.operator.permutation)
+    at._held[layer.name] = _by_columns(at, layer, Held(held.layer, form))
+
+
+def _by_columns(at: _Rewriting, layer: Layer, held: Held) -> Held:
+    """Heads as columns, where parts of each head's channels are read, as for a rotary embedding."""
+    shape, rank = at.shape_of(held), len(held.form)
+    parts = [at.network.layer(one).operator for one in at.consumers[layer.name]]
+    heads, last = held.form[0], held.form[-1]
+    width = size_of(last)
+    if (
+        not any(isinstance(one, op.Slice) and one.axis == rank - 1 for one in parts)
+        or shape.width > 1
+        or rank != 3
+        or last != of_axis("C", width)
+        or heads != (Digits("C", width, shape.channels // width),)
+    ):
+        return held
+    view = op.View(dims=(width, shape.height, shape.channels // width))
+    columns = of_axis("X", shape.channels // width)
+    return Held(at._moved(held.layer, view, "by heads"), (columns, held.form[1], last))
 
 
 def _slice(at: _Rewriting, layer: Layer) -> None:
     assert isinstance(layer.operator, op.Slice)
     one = layer.operator
-    size = at._network.input_shapes(layer)[0].dims[one.axis]
+    size = at.network.input_shapes(layer)[0].dims[one.axis]
     _picked(at, layer, one.axis, range(size)[one.start : one.stop : one.step])
 
 
@@ -365,8 +387,14 @@ def _gather(at: _Rewriting, layer: Layer) -> None:
 
 def _picked(at: _Rewriting, layer: Layer, axis: int, places: Sequence[int]) -> None:
     """Some places along a dim: rows, or channels, which a convolution makes by their filters alone."""
-    held, dims = at.held(layer.inputs[0]), at._network.input_shapes(layer)[0].dims
+    held, dims = at.held(layer.inputs[0]), at.network.input_shapes(layer)[0].dims
     shape, dim = at.shape_of(held), held.form[axis]
+    if dim == of_axis("C", shape.channels) and shape.width > 1:
+        cut = op.Slice(axis=0, start=places[0], stop=places[-1] + 1)
+        if list(places) == list(range(places[0], places[-1] + 1)):
+            form = (*held.form[:axis], of_axis("C", len(places)), *held.form[axis + 1 :])
+            at._put(layer, cut, [held.layer], form)
+            return
     if layer.epilogue or (len(dims) == 3 and held.form == whole_form(dims)) or len(dim) != 1:
         raise NoForm
     (digits,) = dim
@@ -386,20 +414,13 @@ def _picked(at: _Rewriting, layer: Layer, axis: int, places: Sequence[int]) -> N
         raise NoForm
     inner, count = digits.step, len(places)
     form = tuple(
-        tuple(_renumbered(one, digits, count) for one in each if one != digits)
+        tuple(renumbered(one, digits, count) for one in each if one != digits)
         if each != dim
         else ((Digits("C", inner, count),) if count > 1 else ())
         for each in held.form
     )
     name = _with_channels(at, held.layer, chosen, layer)
     at._held[layer.name] = Held(name, form)
-
-
-def _renumbered(one: Digits, cut: Digits, count: int) -> Digits:
-    """Digits of a map of which places along some digits are left."""
-    if one.axis != "C" or one.step < cut.step * cut.size:
-        return one
-    return Digits("C", one.step // cut.size * count, one.size)
 
 
 def _with_channels(at: _Rewriting, source: str, chosen: Array, layer: Layer) -> str:
@@ -491,14 +512,6 @@ def _with_matrix(at: _Rewriting, layer: Layer) -> None:
     at._put(layer, made, [held.layer], form, weights=weights, stored=stored)
 
 
-class _Operand(NamedTuple):
-    """An operand of a product of two tensors. groups: of its rows; heads: 1 where it has none."""
-
-    groups: int
-    heads: int
-    batch: Form
-
-
 def _product(at: _Rewriting, layer: Layer) -> None:
     """Scores, or values weighed by them: both operands have tokens as rows."""
     left, right = (at.held(name) for name in layer.inputs)
@@ -561,7 +574,7 @@ def _with_rows(at: _Rewriting, name: str, held: Held) -> Held:
     columns = [one for one in digits if one.axis == "X"]
     if not columns or (
         columns == [Digits("X", 1, shape.width)]
-        and len({one.axis for one in digits}) == 3
+        and len({one.axis for one in digits}) == 3 - (shape.height == 1)
         and (Digits("X", 1, shape.width),) in held.form[:-2]
     ):
         return held
@@ -589,7 +602,7 @@ def _pointwise(at: _Rewriting, layer: Layer) -> None:
 def _embedding(at: _Rewriting, layer: Layer) -> None:
     """Rows of a table: the numbers of the tokens of each place."""
     held = at.held(layer.inputs[0])
-    if at.shape_of(held).dims != at._network.input_shapes(layer)[0].dims:
+    if at.shape_of(held).dims != at.network.input_shapes(layer)[0].dims:
         raise NoForm
     form = (of_axis("C", layer.shape.channels), *held.form[1:])
     at._put(layer, layer.operator, [held.layer], form)
@@ -607,7 +620,7 @@ def _repeat(at: _Rewriting, layer: Layer) -> None:
     """A tensor several times; a single place repeated is also left as it is."""
     assert isinstance(layer.operator, op.Repeat)
     axis, times = layer.operator.axis, layer.operator.times
-    if at._network.input_shapes(layer)[0].dims[axis] > 1:
+    if at.network.input_shapes(layer)[0].dims[axis] > 1:
         raise NoForm
     at.put_once(layer)
     if len(layer.shape.dims) <= 3:  # else heads of keys or values that several queries share
@@ -622,12 +635,12 @@ def _elementwise(at: _Rewriting, layer: Layer) -> None:
     if not all(name in at._held for name in layer.inputs):
         raise NoForm
     helds = [at.operand(name) for name in layer.inputs]
-    form = _widest_form([one.form for one in helds], layer.shape.dims)
-    shape = Shape(dims=tuple(size_of(_of(axis, form)) for axis in AXES))
+    form = widest_form([one.form for one in helds], layer.shape.dims)
+    shape = Shape(dims=tuple(size_of(digits_of(axis, form)) for axis in AXES))
     sources = [_like(at, held, form, shape) for held in helds]
     operator, weights = layer.operator, None
     if operator.constant is not None:
-        dims = _varying(operator.constant, form, shape)
+        dims = varying_dims(operator.constant, form, shape)
         arrays = at._arrays(layer)
         if arrays is not None:
             whole = np.broadcast_to(arrays["constant"], layer.shape.dims)
@@ -639,24 +652,6 @@ def _elementwise(at: _Rewriting, layer: Layer) -> None:
         replace(one, name=None) if one.role == "constant" else one for one in layer.stored
     )
     at._put(layer, operator, sources, form, weights=weights, stored=stored)
-
-
-def _of(axis: str, form: Form) -> list[Digits]:
-    return [one for dim in form for one in dim if one.axis == axis]
-
-
-def _widest_form(forms: Sequence[Form], dims: Dims) -> Form:
-    """The form of a result whose operands are repeated along some dims, the last of them channels."""
-    found: list[Dim] = []
-    for place, size in enumerate(dims, -len(dims)):
-        some = (form[place] for form in forms if len(form) >= -place)
-        dim = next((one for one in some if one), ())
-        if size > 1 and not dim and place == -1:
-            dim = of_axis("C", size)
-        if size_of(dim) != size:
-            raise NoForm
-        found.append(dim)
-    return tuple(found)
 
 
 def _like(at: _Rewriting, held: Held, form: Form, shape: Shape) -> str:
@@ -676,13 +671,6 @@ def _like(at: _Rewriting, held: Held, form: Form, shape: Shape) -> str:
         if order == in_memory(at.shape_of(held)) and wanted == in_memory(kept):
             return at._moved(held.layer, op.View(dims=kept.dims), "as others")
     raise NoForm
-
-
-def _varying(constant: Dims, form: Form, shape: Shape) -> Dims:
-    """The dims of a constant on a map: 1 along the axes along which it does not change."""
-    constant = (1,) * (len(form) - len(constant)) + constant
-    axes = {one.axis for size, dim in zip(constant, form, strict=True) if size > 1 for one in dim}
-    return tuple(size if axis in axes else 1 for axis, size in zip(AXES, shape.dims, strict=True))
 
 
 def _over_last(at: _Rewriting, layer: Layer, axis: int) -> Held:
@@ -749,6 +737,17 @@ def _reduction(at: _Rewriting, layer: Layer) -> None:
 def _concatenation(at: _Rewriting, layer: Layer) -> None:
     """Tensors, and constants, one after another along tokens or along the numbers of each."""
     operator: Any = layer.operator
+    if isinstance(operator, op.Concatenation) and len(layer.shape.dims) == 3:
+        some = [at.held(name) for name in layer.inputs]
+        rests = {(*one.form[: operator.axis], *one.form[operator.axis + 1 :]) for one in some}
+        shapes = [at.shape_of(one) for one in some]
+        forms = [of_axis("C", shape.channels) for shape in shapes]
+        if len(rests) > 1 or [one.form[operator.axis] for one in some] != forms:
+            raise NoForm
+        channels = list(some[0].form)
+        channels[operator.axis] = of_axis("C", sum(shape.channels for shape in shapes))
+        at._put(layer, op.Concatenation(), [one.layer for one in some], tuple(channels))
+        return
     helds = [at.one_column(at.tokens(name)) for name in layer.inputs]
     constants = getattr(operator, "constants", ())
     rank, axis = len(layer.shape.dims), operator.axis

@@ -372,7 +372,8 @@ void {name}_end_copies(void);
         wanted = self.schedule.calls.real_tables.wanted
         if not wanted:
             return set(), []
-        return real_parts(wanted | {"as_tile"} if self.schedule.has_tiles else wanted)
+        more = {"as_tile"} if self.schedule.has_tiles else set()
+        return real_parts(wanted | more | ({"join_rows"} if self.schedule.joints else set()))
 
     def _files(self) -> tuple[str, ...]:
         """The C files that have kernels for the elements of the network."""

@@ -69,7 +69,8 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         type=_paired,
         metavar="IN=OUT",
         default=[],
-        help="an input that is what an output gave in the frame before, zeros in the first",
+        help="an input that is what an output gave in the frame before, zeros in the first; a star in "
+        "both stands for the same characters: 'past.*=present.*'",
     )
     parser.add_argument(
         "--repair", action="store_true", help="recompute shapes of a JSON network that do not fit"

@@ -9,15 +9,16 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, NamedTuple
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn.chosen import with_weights
+from cnn2csdf.dtypes import Element
 from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.platforms import platform_named
-from cnn2csdf.quantized_layers import stores_integers
+from cnn2csdf.quantized_layers import stored_at_run_time, stores_integers
 from cnn2csdf.streams import as_stream
 from cnn2csdf.weights import Model
 from csdf.cli import answers
@@ -169,7 +170,22 @@ def _model(source: str, options: argparse.Namespace) -> Model:
     ):
         raise CsdfError(f"{source}: a quantised network without weights cannot be deployed")
     require_few_parts(model.network)
-    return with_weights("csdf deploy", model, options.seed)
+    return with_weights("csdf deploy", _as_computed(model), options.seed)
+
+
+def _as_computed(model: Model) -> Model:
+    """The model whose tensors beside integers are all in single precision, as C computes them."""
+    network = model.network
+    if not stores_integers(network):
+        return model
+    others = stored_at_run_time(network)
+    layers = tuple(
+        one
+        if one.quantization is not None or one.name in others
+        else replace(one, element=Element.FLOAT32)
+        for one in network.layers
+    )
+    return replace(model, network=replace(network, layers=layers))
 
 
 def _plans(options: argparse.Namespace) -> tuple[StreamingPlan, ...]:
