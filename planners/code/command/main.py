@@ -6,7 +6,7 @@ import argparse
 
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
-from planners.memory.command.main import add_plan_options
+from planners.memory.command.main import SECONDS, add_plan_options
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -53,7 +53,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seed", type=answers.from_zero, default=0, metavar="N", help="of random weights"
     )
-    parsers.add_time_limit(parser, "for each plan; then the best by then", 10.0)
+    parsers.add_time_limit(parser, "for each plan; then the best by then", SECONDS)
     parsers.add_json_option(parser)
     parsers.add_folder_option(parser, "a new folder, or one of its own")
     return parser

@@ -17,6 +17,8 @@ from csdf.cli.parsers import add_limit_options
 from csdf.errors import CsdfError
 from planners.memory.answer import EXTERNAL, INPUTS, OUTPUT_MEMORIES, RESIDENT, ROWS
 
+SECONDS = 9.0  # for the plan of a network, unless told otherwise
+
 
 def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
@@ -76,7 +78,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seed", type=answers.from_zero, default=0, metavar="N", help="of random weights, frames"
     )
-    parsers.add_time_limit(parser, "for each network; then the best by then", 9.0)
+    parsers.add_time_limit(parser, "for each network; then the best by then", SECONDS)
     parsers.add_json_option(parser)
     parsers.add_plot_option(
         parser,
