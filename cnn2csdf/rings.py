@@ -21,6 +21,7 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element, Quantization
+from cnn2csdf.integers import are_kept
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Next, Previous
 from cnn2csdf.operators.moves import as_it_lies, in_dims
@@ -126,9 +127,14 @@ def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
 
 
 def _with_stored_states(network: Network) -> Network:
-    """The network whose variables are integers where these are made real and stored as before."""
+    """The network whose variables are integers where these are made real and stored as before.
+
+    Scales of a calibration differ in their last bits: what is joined in a window has that of the window
+    where its integers stay the same.
+    """
     consumers = network.consumers
     changed: dict[str, Layer] = {}
+    before: dict[str, tuple[Layer, ...]] = {}
     gone: dict[str, str] = {}  # what stores a variable: the variable itself
     for previous, following in network.variables:
         readers = [network.layer(name) for name in consumers[previous.name]]
@@ -139,7 +145,7 @@ def _with_stored_states(network: Network) -> Network:
             types is None
             or previous.quantization is not None
             or any(one.operator != op.Conversion() or one.epilogue for one in (real, *readers))
-            or any(one.quantization != types for one in readers)
+            or not all(_stores(network, consumers, one, types) for one in readers)
         ):
             continue
         assert isinstance(operator, Previous)
@@ -150,13 +156,40 @@ def _with_stored_states(network: Network) -> Network:
         ):
             changed[one.name] = replace(one, element=integers.element, quantization=types)
         gone |= {one.name: previous.name for one in readers}
-    read = {name for one in network.layers for name in changed.get(one.name, one).inputs}
+        if integers.operator == op.Concatenation(axis=ROWS):
+            inputs = []
+            for source in map(network.layer, integers.inputs):
+                given, name = source.quantization, f"{source.name} of {integers.name}"
+                is_other = source not in readers and given != types
+                if is_other and given is not None and are_kept(given, types):
+                    plain = replace(source, name=name, operator=op.Conversion(), epilogue=())
+                    plain = replace(plain, inputs=(source.name,), stored=(), quantization=types)
+                    before[integers.name] = (*before.get(integers.name, ()), plain)
+                    inputs.append(name)
+                else:
+                    inputs.append(source.name)
+            changed[integers.name] = replace(integers, inputs=tuple(inputs))
     layers = [
         replace(one, inputs=tuple(gone.get(name, name) for name in one.inputs))
-        for one in (changed.get(layer.name, layer) for layer in network.layers)
-        if one.name not in gone and (one.name in read or one.operator != op.Conversion())
+        for layer in network.layers
+        for one in (*before.get(layer.name, ()), changed.get(layer.name, layer))
+        if one.name not in gone
     ]
-    return replace(network, layers=tuple(layers)) if changed else network
+    read = {name for one in layers for name in one.inputs}
+    left = [one for one in layers if one.name in read or one.operator != op.Conversion()]
+    return replace(network, layers=tuple(left)) if changed else network
+
+
+def _stores(
+    network: Network, consumers: Mapping[str, Sequence[str]], layer: Layer, types: Quantization
+) -> bool:
+    """Whether a layer stores a variable as integers of a type, or its integers are joined to these."""
+    if layer.quantization is None or layer.quantization == types:
+        return layer.quantization == types
+    readers = [network.layer(name) for name in consumers[layer.name]]
+    return are_kept(layer.quantization, types) and all(
+        isinstance(one.operator, op.Concatenation) and one.quantization == types for one in readers
+    )
 
 
 def _grows(given: Shape, made: Shape) -> bool:

@@ -455,6 +455,10 @@ class Embedding(Operator):
         rows: Array = np.take(table, places, axis=0, mode="clip")
         return rows.transpose(2, 0, 1)
 
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return rows of a table that is stored as the result is."""
+        return self.computed(part)
+
     def in_words(self) -> str:
         return f"embedding of {self.entries} entries"
 
