@@ -88,23 +88,27 @@ class PlanTimes:
             platform = replace(platform, operations_per_second=FEMTO, bytes_per_second=FEMTO)
         self._platform = platform
         self._parameter_bytes = parameter_bytes
+        tiled = platform
+        if self._core is not None:  # a tile starts as a layer that is a group of its own
+            start = self._core.table["frame"]["groups"] * self._core.most / self._core.hertz
+            tiled = replace(platform, launch=platform.launch + start)
         self.tile_times = TileTimes(
-            table.network, price_of(platform), table.element_bytes, parameter_bytes, measured
+            table.network, price_of(tiled), table.element_bytes, parameter_bytes, measured
         )
 
     def of(self, plan: StreamingPlan) -> int:
         """Return the nanoseconds of a frame."""
         if plan.rematerialised:
             return self._of_worked(plan)
-        return sum(self._of_group([one.stage for one in group.stages]) for group in plan.groups)
+        groups = [[one.stage for one in group.stages] for group in plan.groups]
+        return sum(sum(map(self.of_stage, one)) + self.interleaving(one) for one in groups)
 
-    def _of_group(self, stages: Sequence[Stage]) -> int:
-        """The nanoseconds of stages that work interleaved, which on a core are looked at in turn."""
-        time = sum(map(self.of_stage, stages))
+    def interleaving(self, stages: Sequence[Stage]) -> int:
+        """Return the nanoseconds in which a core looks at stages that work interleaved, in turn."""
         if self._core is None or len(stages) == 1:
-            return time
+            return 0
         alone = sum(self._of_loops(group_loops(self._table, [one])) for one in stages)
-        return time + self._of_loops(group_loops(self._table, stages)) - alone
+        return self._of_loops(group_loops(self._table, stages)) - alone
 
     def _of_loops(self, counts: Mapping[tuple[str, str], int]) -> int:
         """Nanoseconds of loops of kernels on a core."""

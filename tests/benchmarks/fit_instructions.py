@@ -45,7 +45,7 @@ CORES = {
 }
 WAYS = ("layer by layer", "row by row", "least")
 LEAST = 800  # instructions below which errors count less
-CHAINS, DENSE = 14, 8
+CHAINS, DENSE = 10, 5
 
 
 def dense(seed):

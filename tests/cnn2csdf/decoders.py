@@ -16,7 +16,10 @@ FAR = np.float32(-1e4)  # added to scores of what a token does not see
 
 
 class Sizes(NamedTuple):
-    """Of a decoder. kind: llama (RMSNorm, rotary embedding, SwiGLU) or gpt2 (LayerNorm, GELU)."""
+    """Of a decoder. kind: llama (RMSNorm, rotary embedding, SwiGLU) or gpt2 (LayerNorm, GELU).
+
+    shared: heads that share a head of keys and values.
+    """
 
     kind: str = "llama"
     width: int = 16
@@ -25,6 +28,7 @@ class Sizes(NamedTuple):
     blocks: int = 2
     entries: int = 32
     positions: int = 64
+    shared: int = 1
 
 
 class _Writing:
@@ -61,10 +65,21 @@ class _Writing:
         root = self.node("Sqrt", self.node("Add", mean, self.constant(np.float32(1e-5))))
         return self.node("Mul", gamma, self.node("Div", x, root))
 
-    def by_heads(self, x):
-        heads = self.sizes.heads
-        dims = self.constant(np.array([1, self.rows, heads, self.sizes.width // heads]))
+    def by_heads(self, x, heads):
+        size = self.sizes.width // self.sizes.heads
+        dims = self.constant(np.array([1, self.rows, heads, size]))
         return self.node("Transpose", self.node("Reshape", x, dims), perm=[0, 2, 1, 3])
+
+    def for_all_heads(self, x):
+        """Each head of keys or values several times, as exporters write it."""
+        heads, shared = self.sizes.heads, self.sizes.shared
+        if shared == 1:
+            return x
+        size, rows = self.sizes.width // heads, self.rows + (self.past or 0)
+        x = self.node("Unsqueeze", x, self.constant(np.array([2])))
+        dims = self.constant(np.array([1, heads // shared, shared, rows, size]))
+        dims_of_all = self.constant(np.array([1, heads, rows, size]))
+        return self.node("Reshape", self.node("Expand", x, dims), dims_of_all)
 
     def rotated(self, x):
         half = self.sizes.width // self.sizes.heads // 2
@@ -82,8 +97,10 @@ class _Writing:
         sizes, place = self.sizes, f"layers.{number}"
         width, heads = sizes.width, sizes.heads
         given = self.normalised(x, f"{place}.norm")
+        counts = {"q": heads, "k": heads // sizes.shared, "v": heads // sizes.shared}
         q, k, v = (
-            self.by_heads(self.product(given, width, width, f"{place}.{one}")) for one in "qkv"
+            self.by_heads(self.product(given, width // heads * n, width, f"{place}.{one}"), n)
+            for one, n in counts.items()
         )
         if sizes.kind == "llama":
             q, k = self.rotated(q), self.rotated(k)
@@ -92,6 +109,7 @@ class _Writing:
             v = self.node(
                 "Concat", f"past.{number}.value", v, axis=2, name=f"present.{number}.value"
             )
+        k, v = self.for_all_heads(k), self.for_all_heads(v)
         scores = self.node("MatMul", q, self.node("Transpose", k, perm=[0, 1, 3, 2]))
         root = self.constant(np.float32(np.sqrt(width // heads)))
         scores = self.node("Add", self.node("Div", scores, root), "mask")
@@ -137,8 +155,9 @@ class _Writing:
         if self.past:
             for number in range(sizes.blocks):
                 for one in ("key", "value"):
-                    inputs[f"past.{number}.{one}"] = (1, sizes.heads, self.past, size)
-                    outputs[f"present.{number}.{one}"] = (1, sizes.heads, seen, size)
+                    heads = sizes.heads // sizes.shared
+                    inputs[f"past.{number}.{one}"] = (1, heads, self.past, size)
+                    outputs[f"present.{number}.{one}"] = (1, heads, seen, size)
 
         def values(found):
             return [

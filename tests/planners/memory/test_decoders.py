@@ -51,14 +51,26 @@ def logits(model):
     return np.array([one.outputs["logits output"].reshape(-1) for one in runs])
 
 
+def whole_logits(sizes):
+    """Logits of all tokens at once, by onnxruntime; each sees the last tokens that are kept."""
+    whole = ort.InferenceSession(whole_model(sizes, TOKENS).SerializeToString())
+    given = {"token": DRAWN[None], "position": np.arange(TOKENS)[None]}
+    return whole.run(None, {**given, "mask": causal_mask(TOKENS, KEPT)})[0][0]
+
+
+def test_heads_that_share_keys_and_values_have_one_ring(tmp_path):
+    sizes = Sizes(blocks=1, heads=4, shared=2)
+    model = decoder(saved(step_model(sizes, KEPT), tmp_path))
+    assert np.abs(logits(model) - whole_logits(sizes)).max() < 1e-5
+    # 5 tokens before, 2 heads of 4 numbers of 4 bytes.
+    assert model.network.kept_bytes() == 2 * 5 * 2 * 4 * 4
+
+
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])
 def test_each_step_gives_what_all_tokens_so_far_give(kind, tmp_path):
     sizes = Sizes(kind=kind)
-    whole = ort.InferenceSession(whole_model(sizes, TOKENS).SerializeToString())
-    given = {"token": DRAWN[None], "position": np.arange(TOKENS)[None]}
-    wanted = whole.run(None, {**given, "mask": causal_mask(TOKENS, KEPT)})[0][0]
     model = decoder(saved(step_model(sizes, KEPT), tmp_path))
-    assert np.abs(logits(model) - wanted).max() < 1e-5
+    assert np.abs(logits(model) - whole_logits(sizes)).max() < 1e-5
     # Keys and values of 5 tokens before, 16 numbers of 4 bytes, in 2 blocks.
     assert model.network.kept_bytes() == 2 * 5 * 16 * 4 * 2
     # Nothing has a copy of all keys or values.
