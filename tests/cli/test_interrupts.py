@@ -28,7 +28,7 @@ def interrupted(monkeypatch, request):
 @pytest.mark.parametrize(
     ("words", "shown"),
     [
-        (("buffers", EXAMPLE, "--period", "12"), "feasible: interrupted"),
+        (("buffers", EXAMPLE, "--period", "12"), "stopped         interrupted"),
         (("pareto", EXAMPLE), "INCOMPLETE: interrupted"),
         (("plan", "reuse", "resnet8", "--method", "nsga2"), "interrupted"),
         (("plan", "reuse", "resnet8"), "interrupted"),

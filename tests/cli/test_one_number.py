@@ -48,7 +48,7 @@ class Asked:
 
     def _both(self, *words):
         texts = []
-        for form in (("--json",), ()):
+        for form in (("--json",), ("--explain",)):
             code, text, _ = self._run(*words, *form)
             assert code == 0, words
             texts.append(text)

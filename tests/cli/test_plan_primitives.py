@@ -270,7 +270,7 @@ def test_an_interrupted_profile_is_kept_and_goes_on(choose, tmp_path, monkeypatc
     code, output, remarks = choose(*words)
     assert code == 0
     assert f"{path} has 2 of 5 layers; going on" in remarks
-    assert "samos_example: optimal" in output
+    assert "of network memory; optimal" in output
     text = path.read_text().replace("network: samos_example", "network: other")
     path.write_text(text.replace("# element_type", "# state: unfinished\n# element_type"))
     with monkeypatch.context() as patch:

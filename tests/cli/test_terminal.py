@@ -141,5 +141,5 @@ def seen_on_a_terminal(*words, **environment):
 def test_a_command_on_a_terminal_has_colours_and_leaves_no_progress_behind():
     example = GRAPHS / "csdf_example.xml"
     seen = seen_on_a_terminal("buffers", example)
-    assert "\x1b[32moptimal\x1b[0m" in seen
+    assert "\x1b[32mminimum (proved)\x1b[0m" in seen
     assert "\x1b" not in seen_on_a_terminal("buffers", example, NO_COLOR="1")
