@@ -9,8 +9,9 @@ from fractions import Fraction
 from itertools import chain
 
 from cnn2csdf.granularity import Granularity, differences, parts, reading_rates, require_few_parts
+from cnn2csdf.instructions import work
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.parameters import layer_parameter_bytes, operations
+from cnn2csdf.parameters import layer_parameter_bytes
 from cnn2csdf.platforms import Platform
 from csdf.arguments import Positive, public
 from csdf.errors import UnreadableFile
@@ -47,7 +48,8 @@ def _layer_durations(
     element_bytes: int | None,
 ) -> tuple[int, ...]:
     inputs = network.input_shapes(layer)
-    work_of_row = Fraction(operations(layer, inputs), layer.shape.rows)
+    of_frame = work(platform, layer, inputs, element_bytes or layer.element_bytes)
+    work_of_row = of_frame / layer.shape.rows
     rows = differences(parts(layer, inputs, granularity))
     parameters = layer_parameter_bytes(layer, inputs, element_bytes)
     row_bytes = layer.shape.row_elements * (element_bytes or layer.element_bytes)

@@ -97,6 +97,31 @@ def in_memory(shape: Shape) -> Dim:
     )
 
 
+def repeated_channels(
+    form: Form, axis: int, times: int, shape: Shape
+) -> tuple[tuple[int, ...], Form]:
+    """Return the channel of a map for each of another, and the form there with a dim repeated.
+
+    axis: of the dim, which has one place. Channels of the other map follow the dims of the tensor.
+    Raises NoForm where the tensor does not have all channels of the map.
+    """
+    channels = [one for dim in form for one in dim if one.axis == "C"]
+    if joined(sorted(channels, reverse=True)) != of_axis("C", shape.channels):
+        raise NoForm
+    found: list[Dim] = []
+    places, step = [0], 1
+    for number, dim in reversed(list(enumerate(form))):
+        digits: list[Digits] = []
+        for one in reversed(dim if number != axis else (Digits("C", 0, times),)):
+            made = one
+            if one.axis == "C":
+                places = [count * one.step + rest for count in range(one.size) for rest in places]
+                made, step = Digits("C", step, one.size), step * one.size
+            digits.insert(0, made)
+        found.insert(0, joined(digits))
+    return tuple(places), tuple(found)
+
+
 def laid_out(array: Array, form: Form, shape: Shape) -> Array:
     """Return the elements of a tensor of the file in the dims of the map."""
     digits = [one for dim in form for one in dim]
@@ -104,3 +129,39 @@ def laid_out(array: Array, form: Form, shape: Shape) -> Array:
     order = [digits.index(one) for one in torn]
     found: Array = array.reshape([one.size for one in digits]).transpose(order).reshape(shape.dims)
     return found
+
+
+def digits_of(axis: str, form: Form) -> list[Digits]:
+    """Return the digits of an axis, in the order of the dims."""
+    return [one for dim in form for one in dim if one.axis == axis]
+
+
+def widest_form(forms: Sequence[Form], dims: Dims) -> Form:
+    """Return the form of a result whose operands are repeated along dims, the last of them channels.
+
+    Raises NoForm where sizes do not agree.
+    """
+    found: list[Dim] = []
+    for place, size in enumerate(dims, -len(dims)):
+        some = (form[place] for form in forms if len(form) >= -place)
+        dim = next((one for one in some if one), ())
+        if size > 1 and not dim and place == -1:
+            dim = of_axis("C", size)
+        if size_of(dim) != size:
+            raise NoForm
+        found.append(dim)
+    return tuple(found)
+
+
+def varying_dims(constant: Dims, form: Form, shape: Shape) -> Dims:
+    """Return the dims of a constant on a map: 1 along the axes along which it does not change."""
+    constant = (1,) * (len(form) - len(constant)) + constant
+    axes = {one.axis for size, dim in zip(constant, form, strict=True) if size > 1 for one in dim}
+    return tuple(size if axis in axes else 1 for axis, size in zip(AXES, shape.dims, strict=True))
+
+
+def renumbered(one: Digits, cut: Digits, count: int) -> Digits:
+    """Return digits of a map of which places along some digits are left."""
+    if one.axis != "C" or one.step < cut.step * cut.size:
+        return one
+    return Digits("C", one.step // cut.size * count, one.size)

@@ -117,6 +117,18 @@ def real(values: Array, types: Quantization) -> Array:
     return whole.astype(np.float32) * np.float32(types.scale)
 
 
+def are_kept(given: Quantization, result: Quantization) -> bool:
+    """Whether all integers of one scale, made real, are the same integers of the other, and back."""
+    if given.element.bytes > 1 or given.element is not result.element:
+        return given == result
+    limits = np.iinfo(given.element.value)
+    every = np.arange(limits.min, limits.max + 1)
+    return all(
+        np.array_equal(quantized(real(every, one), other), every)
+        for one, other in ((given, result), (result, given))
+    )
+
+
 def rescaled_sums(
     sums: Integers, ratios: Sequence[float], result: Quantization, *, is_wide: bool = False
 ) -> Array:

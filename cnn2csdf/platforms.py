@@ -1,15 +1,99 @@
-"""Devices that durations are predicted for: operations and bytes a second, and the start of a phase."""
+"""Devices that durations are predicted for: a roofline, or a core and what emitted C runs on it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
+from typing import Any
 
-from csdf.errors import InvalidNetwork
+from cnn2csdf.instruction_table import INSTRUCTIONS
+from csdf.errors import InvalidArgument, InvalidNetwork
+from csdf.io.files import read_bytes
+from csdf.io.json_value import JsonValue
 
 NANOSECONDS = 10**9
+
+
+Table = Mapping[str, Mapping[str, Fraction]]  # instructions of a turn, by kernel and loop
+FREE = Fraction(10**18)  # bytes a second that take no time: instructions are all that counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Core:
+    """A core that runs C of `csdf deploy`, without wait states.
+
+    kernels: whose instructions `cnn2csdf.instruction_table` has. least, most: cycles an instruction.
+    """
+
+    kernels: str
+    hertz: int
+    least: Fraction
+    most: Fraction
+
+    def __post_init__(self) -> None:
+        if self.kernels not in INSTRUCTIONS:
+            raise InvalidNetwork(
+                f"no instructions were counted for {self.kernels!r}; expected one of "
+                f"{', '.join(INSTRUCTIONS)}"
+            )
+        if self.hertz < 1 or not 0 < self.least <= self.most:
+            raise InvalidNetwork(
+                f"a core of {self.hertz} Hz and {self.least} to {self.most} cycles an instruction"
+            )
+
+    @property
+    def table(self) -> Table:
+        """Instructions of a turn of each loop of each kernel."""
+        return INSTRUCTIONS[self.kernels]
+
+    def in_words(self) -> str:
+        """Return the clock and the range of cycles."""
+        clock = f"{float(Fraction(self.hertz, 10**6)):.4g} MHz"
+        return f"{float(self.least):.4g} to {float(self.most):.4g} cycles an instruction at {clock}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the core as a JSON value."""
+        cycles = [str(self.least), str(self.most)]
+        return {"kernels": self.kernels, "hertz": self.hertz, "cycles_per_instruction": cycles}
+
+
+TENSORS, WEIGHTS, SCRATCH = "tensors", "weights", "scratch"
+HOLDS = (TENSORS, WEIGHTS, SCRATCH)  # what a memory may hold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoardMemory:
+    """A memory of a board, and what its bytes cost.
+
+    is_slow: whether layers work elsewhere. read, write: bytes a cycle of the core; None where nothing
+    is known. holds: of HOLDS; scratch is all that layers need while they work. Memory that holds only
+    weights is flash: they lie there from the beginning. has_dma: whether a controller copies from it
+    while the core computes.
+    """
+
+    name: str
+    size: int
+    is_slow: bool = False
+    read: Fraction | None = None
+    write: Fraction | None = None
+    holds: tuple[str, ...] = HOLDS
+    has_dma: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.holds or not set(self.holds) <= set(HOLDS):
+            raise InvalidArgument(
+                f"memory {self.name!r} holds {'+'.join(self.holds)!r}; expected some of "
+                f"{', '.join(HOLDS)}"
+            )
+        if min(self.read or 1, self.write or 1) <= 0:
+            raise InvalidArgument(f"memory {self.name!r}: expected bytes a cycle above 0")
+
+    @property
+    def is_flash(self) -> bool:
+        """Whether weights lie there from the beginning, and nothing else does."""
+        return self.holds == (WEIGHTS,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,12 +102,17 @@ class Platform:
 
     A phase takes launch + max(operations / operations_per_second, bytes / bytes_per_second) seconds
     (the roofline of Williams, Waterman and Patterson, CACM 52(4), 2009, with a cost to start), where
-    the bytes are the rows it consumes, those it writes, and all parameters of its layer.
+    the bytes are the rows it consumes, those it writes, and all parameters of its layer. hertz: cycles
+    a second, where they are known. memories: of a board, the nearest first. On a core the operations
+    are instructions of the emitted C, at the slow end of their cycles.
     """
 
     operations_per_second: Fraction
     bytes_per_second: Fraction
     launch: Fraction  # seconds
+    core: Core | None = None
+    hertz: int | None = None
+    memories: tuple[BoardMemory, ...] = ()
 
     def __post_init__(self) -> None:
         if self.operations_per_second <= 0 or self.bytes_per_second <= 0 or self.launch < 0:
@@ -36,6 +125,26 @@ class Platform:
         """Time of so many operations and bytes, rounded up, at least one nanosecond."""
         busy = max(work / self.operations_per_second, moved / self.bytes_per_second)
         return max(1, ceil((self.launch + busy) * NANOSECONDS))
+
+
+def core_platform(core: Core) -> Platform:
+    """Return the platform that a core is, at the slow end of its cycles."""
+    speed = core.hertz / core.most
+    loops = (("firing", "firings"), ("firing", "calls"), ("frame", "firings"))
+    call = sum(core.table.get(kernel, {}).get(loop, Fraction(0)) for kernel, loop in loops)
+    return Platform(
+        operations_per_second=speed,
+        bytes_per_second=FREE,
+        launch=call / speed,
+        hertz=core.hertz,
+        core=core,
+    )
+
+
+def _cortex(kernels: str, megahertz: int, least: Fraction | int) -> Platform:
+    """A Cortex-M that takes two cycles for an instruction at most, in the mean of a loop."""
+    core = Core(kernels=kernels, hertz=megahertz * 10**6, least=Fraction(least), most=Fraction(2))
+    return core_platform(core)
 
 
 PLATFORMS: Mapping[str, Platform] = {
@@ -55,13 +164,139 @@ PLATFORMS: Mapping[str, Platform] = {
         bytes_per_second=Fraction(10**18),
         launch=Fraction(205, 10**8),
     ),
-    # An Arm Cortex-M7 at 216 MHz: two 16-bit multiply-accumulates a cycle, 32 bits a cycle from
-    # SRAM; a function call.
-    "cortex-m7": Platform(
-        operations_per_second=Fraction(864_000_000),
-        bytes_per_second=Fraction(864_000_000),
+    # Arm's Technical Reference Manuals, memory without wait states. Data processing takes one cycle,
+    # loads and taken branches two or more (Cortex-M0+ and Cortex-M4: the tables of instructions with
+    # their cycles in section 3.3; 32-cycle multipliers of a Cortex-M0+ are not meant). Cortex-M7, M33
+    # and M55 may issue two instructions at once (sections on the processor's features), and an
+    # instruction of Helium goes through in two beats. The slow end is the same for all: no manual
+    # says what a mean loop takes. Clocks are those of common boards.
+    "cortex-m0plus": _cortex("m0plus", 48, 1),
+    "cortex-m4": _cortex("m4", 168, 1),
+    "cortex-m7": _cortex("m4", 216, Fraction(1, 2)),
+    "cortex-m33": _cortex("m4", 160, Fraction(1, 2)),
+    "cortex-m55": _cortex("m55", 160, Fraction(1, 2)),
+    # Rates of memories are those of their bus, width times clock, which no access exceeds. Operations
+    # and the start of a phase are assumptions: two multiply-accumulates a cycle of a Cortex-M7, one of
+    # an LX7 without its vector instructions.
+    #
+    # ESP32-S3-WROOM-1 N16R8: LX7 at 240 MHz, 512 kB of SRAM (Espressif, ESP32-S3 Series Datasheet,
+    # "Memory"). Octal PSRAM at 80 MHz with double data rate moves 160 MB/s, quad flash at 80 MHz with
+    # single data rate 40 MB/s (ESP-IDF Programming Guide, "SPI Flash and External SPI RAM
+    # Configuration"). The SRAM gives 4 bytes a cycle. GDMA reaches SRAM and PSRAM, and no flash
+    # (ESP32-S3 Technical Reference Manual, "GDMA Controller").
+    "esp32-s3": Platform(
+        operations_per_second=Fraction(480_000_000),
+        bytes_per_second=Fraction(960_000_000),
         launch=Fraction(1, 10**6),
+        hertz=240_000_000,
+        memories=(
+            BoardMemory(name="sram", size=512 * 1024, read=Fraction(4), write=Fraction(4)),
+            BoardMemory(
+                name="psram",
+                size=8 * 2**20,
+                is_slow=True,
+                read=Fraction(2, 3),
+                write=Fraction(2, 3),
+                holds=(TENSORS, WEIGHTS),
+                has_dma=True,
+            ),
+            BoardMemory(
+                name="flash", size=16 * 2**20, is_slow=True, read=Fraction(1, 6), holds=(WEIGHTS,)
+            ),
+        ),
+    ),
+    # STM32H743 at 480 MHz: 128 kB of DTCM with two 32-bit ports at the clock of the core, 512 kB of AXI
+    # SRAM with 64 bits at 240 MHz (ST, DS12110, and RM0433, "Memory and bus architecture"). Boards
+    # add an SDRAM of 32 bits at 100 MHz (FMC, DS12110 "FMC characteristics"); the internal flash gives
+    # 256 bits in 5 cycles of 240 MHz at most, over 64 bits of AXI (RM0433, "Embedded flash memory":
+    # 4 wait states), which is the bus. MDMA reaches all of them.
+    "stm32h7": Platform(
+        operations_per_second=Fraction(1_920_000_000),
+        bytes_per_second=Fraction(1_920_000_000),
+        launch=Fraction(1, 10**6),
+        hertz=480_000_000,
+        memories=(
+            BoardMemory(name="dtcm", size=128 * 1024, read=Fraction(8), write=Fraction(8)),
+            BoardMemory(name="axi", size=512 * 1024, read=Fraction(4), write=Fraction(4)),
+            BoardMemory(
+                name="sdram",
+                size=8 * 2**20,
+                is_slow=True,
+                read=Fraction(5, 6),
+                write=Fraction(5, 6),
+                holds=(TENSORS, WEIGHTS),
+                has_dma=True,
+            ),
+            BoardMemory(
+                name="flash",
+                size=2 * 2**20,
+                is_slow=True,
+                read=Fraction(16, 5),
+                holds=(WEIGHTS,),
+                has_dma=True,
+            ),
+        ),
+    ),
+    # i.MX RT1170: Cortex-M7 at 996 MHz, 512 kB of FlexRAM, here half of it DTCM with 64 bits at the
+    # clock of the core, 1 MB of OCRAM1 and 2 with 64 bits at 240 MHz; SDRAM of 32 bits at 200 MHz and
+    # FlexSPI with 4 bits at 133 MHz on the MIMXRT1170-EVK (NXP, IMXRT1170CEC, "Features" and "SEMC
+    # specifications", and IMXRT1170RM, "Clock tree"). eDMA reaches all of them.
+    "imxrt1170": Platform(
+        operations_per_second=Fraction(3_984_000_000),
+        bytes_per_second=Fraction(3_984_000_000),
+        launch=Fraction(1, 10**6),
+        hertz=996_000_000,
+        memories=(
+            BoardMemory(name="dtcm", size=256 * 1024, read=Fraction(8), write=Fraction(8)),
+            BoardMemory(
+                name="ocram", size=2**20, read=Fraction(1920, 996), write=Fraction(1920, 996)
+            ),
+            BoardMemory(
+                name="sdram",
+                size=64 * 2**20,
+                is_slow=True,
+                read=Fraction(800, 996),
+                write=Fraction(800, 996),
+                holds=(TENSORS, WEIGHTS),
+                has_dma=True,
+            ),
+            BoardMemory(
+                name="flash",
+                size=16 * 2**20,
+                is_slow=True,
+                read=Fraction(665, 9960),
+                holds=(WEIGHTS,),
+                has_dma=True,
+            ),
+        ),
     ),
 }
 
 USUAL_PLATFORM = "cortex-m7"  # where nobody chooses: most questions about memory are about such
+
+
+class PlatformNames:
+    """Names of platforms, and files (JSON) that describe a core."""
+
+    def __contains__(self, name: object) -> bool:
+        """Whether the text can be looked up."""
+        return name in PLATFORMS or str(name).endswith(".json")
+
+    def __iter__(self) -> Iterator[str]:
+        """Names of the platforms."""
+        return iter(PLATFORMS)
+
+
+def platform_named(name: str) -> Platform:
+    """Return the platform of that name, or that of a file, which has the fields of a Core.
+
+    Raises UnreadableFile for a file that says no such core, InvalidArgument for another name.
+    """
+    if name in PLATFORMS:
+        return PLATFORMS[name]
+    if name not in PlatformNames():
+        raise InvalidArgument(
+            f"there is no platform {name!r}; expected one of {', '.join(PLATFORMS)}, or FILE.json"
+        )
+    value = JsonValue.parse(read_bytes(name).decode("utf-8", "replace"), name)
+    return core_platform(value.built(Core, {}))

@@ -125,6 +125,15 @@ def with_integers(model: Model) -> Model:
                 layer,
                 stored=tuple([_real(one) if one.role == "bias" else one for one in layer.stored]),
             )
+        elif isinstance(found.operator, op.Embedding) and _is_of_bytes(found.stored_as("table")):
+            # Rows are looked up as integers, and made real behind.
+            types = found.stored_as("table").quantization
+            assert types is not None
+            name = f"{found.name} integers"
+            layers.append(replace(found, name=name, element=types.element, quantization=types))
+            if weights is not None:
+                weights[name] = _stored_arrays(found, weights.pop(found.name))
+            layer = replace(found, operator=op.Conversion(), inputs=(name,), stored=())
         else:
             layer = replace(found, stored=tuple(map(_real, found.stored)))
         inputs = tuple(moved.get(name, name) for name in layer.inputs)
@@ -246,6 +255,11 @@ def _merged(network: Network, chain: Sequence[Layer]) -> Layer:
         quantization=last.quantization,
         stored=first.stored if _is_summed(first) else (*map(_real, first.stored), *moved),
     )
+
+
+def _is_of_bytes(stored: Stored) -> bool:
+    types = stored.quantization
+    return types is not None and len(types.scales) == 1 and types.element is Element.INT8
 
 
 def _real(stored: Stored) -> Stored:

@@ -21,6 +21,7 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element, Quantization
+from cnn2csdf.integers import are_kept
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Next, Previous
 from cnn2csdf.operators.moves import as_it_lies, in_dims
@@ -76,8 +77,10 @@ def with_rings(model: Model) -> Model:
 def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
     """Return the model with inputs as variables: an output of a frame is the input of the next.
 
-    pairs: outputs by inputs. A variable begins with zeros. Raises InvalidNetwork, naming what is there,
-    for an input or output that the network has not, and for two of different shapes or types.
+    pairs: outputs by inputs. A variable begins with zeros; of an output with more rows it has the last
+    ones, as of keys and values with those of a new token behind them. Where both are stored as integers
+    at once, so is the variable. Raises InvalidNetwork, naming what is there, for an input or output
+    that the network has not, and for two of different shapes or types.
     """
     network = model.network
     inputs = {one.name: one for one in network.inputs}
@@ -94,16 +97,18 @@ def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
             raise InvalidNetwork(
                 f"state {given!r}: the output {taken!r} is the state of another input already"
             )
+        is_window = _grows(source.shape, end.shape)
         sizes = [[size for size in one.shape.dims if size > 1] for one in (source, end)]
-        if sizes[0] != sizes[1] or source.quantization != end.quantization:
+        if (sizes[0] != sizes[1] and not is_window) or source.quantization != end.quantization:
             raise InvalidNetwork(
                 f"state {given!r}: the input is {source.shape}, the output {taken!r} is {end.shape}; "
-                "expected the same shape and type"
+                "expected the same shape and type, or the rows of the input and new ones behind them"
             )
         begin = 0 if source.quantization is None else source.quantization.zero_point
         operator = Previous(dims=source.shape.dims, variable=given, begin=begin)
         changed[given] = replace(source, operator=operator)
-        changed[taken] = replace(end, operator=Next(variable=given), shape=source.shape)
+        shape = end.shape if is_window else source.shape
+        changed[taken] = replace(end, operator=Next(variable=given), shape=shape)
     if changed and len(inputs) == len(pairs):
         raise InvalidNetwork("every input is a state; expected one that comes with each frame")
     layers: list[Layer] = []
@@ -117,7 +122,110 @@ def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
                 layers.append(replace(layer, name=name, operator=reshape))
                 layer = replace(layer, inputs=(name,))
         layers.append(layer)
-    return with_rings(replace(model, network=replace(network, layers=tuple(layers))))
+    network = _with_stored_states(replace(network, layers=tuple(layers)))
+    return with_rings(replace(model, network=network))
+
+
+def _with_stored_states(network: Network) -> Network:
+    """The network whose variables are integers where these are made real and stored as before.
+
+    Scales of a calibration differ in their last bits: what is joined in a window has that of the window
+    where its integers stay the same.
+    """
+    consumers = network.consumers
+    changed: dict[str, Layer] = {}
+    before: dict[str, tuple[Layer, ...]] = {}
+    gone: dict[str, str] = {}  # what stores a variable: the variable itself
+    for previous, following in network.variables:
+        readers = [network.layer(name) for name in consumers[previous.name]]
+        real = network.layer(following.inputs[0])
+        integers = network.layer(real.inputs[0]) if real.inputs else real
+        types, operator = integers.quantization, previous.operator
+        if (
+            types is None
+            or previous.quantization is not None
+            or any(one.operator != op.Conversion() or one.epilogue for one in (real, *readers))
+            or not all(_stores(network, consumers, one, types) for one in readers)
+        ):
+            continue
+        assert isinstance(operator, Previous)
+        begin = replace(operator, begin=types.zero_point)
+        for one in (
+            replace(previous, operator=begin),
+            replace(following, inputs=(integers.name,)),
+        ):
+            changed[one.name] = replace(one, element=integers.element, quantization=types)
+        gone |= {one.name: previous.name for one in readers}
+        if integers.operator == op.Concatenation(axis=ROWS):
+            inputs = []
+            for source in map(network.layer, integers.inputs):
+                given, name = source.quantization, f"{source.name} of {integers.name}"
+                is_other = source not in readers and given != types
+                if is_other and given is not None and are_kept(given, types):
+                    plain = replace(source, name=name, operator=op.Conversion(), epilogue=())
+                    plain = replace(plain, inputs=(source.name,), stored=(), quantization=types)
+                    before[integers.name] = (*before.get(integers.name, ()), plain)
+                    inputs.append(name)
+                else:
+                    inputs.append(source.name)
+            changed[integers.name] = replace(integers, inputs=tuple(inputs))
+    layers = [
+        replace(one, inputs=tuple(gone.get(name, name) for name in one.inputs))
+        for layer in network.layers
+        for one in (*before.get(layer.name, ()), changed.get(layer.name, layer))
+        if one.name not in gone
+    ]
+    read = {name for one in layers for name in one.inputs}
+    left = [one for one in layers if one.name in read or one.operator != op.Conversion()]
+    return replace(network, layers=tuple(left)) if changed else network
+
+
+def _stores(
+    network: Network, consumers: Mapping[str, Sequence[str]], layer: Layer, types: Quantization
+) -> bool:
+    """Whether a layer stores a variable as integers of a type, or its integers are joined to these."""
+    if layer.quantization is None or layer.quantization == types:
+        return layer.quantization == types
+    readers = [network.layer(name) for name in consumers[layer.name]]
+    return are_kept(layer.quantization, types) and all(
+        isinstance(one.operator, op.Concatenation) and one.quantization == types for one in readers
+    )
+
+
+def _grows(given: Shape, made: Shape) -> bool:
+    """Whether a map has the rows of another, and more."""
+    is_wider = given.is_map and made.is_map and made.rows > given.rows
+    return is_wider and _with_rows(made, given.rows) == given
+
+
+def with_heads_as_columns(model: Model) -> Model:
+    """The model whose rings of keys and values have the heads as columns: a token's numbers in order.
+
+    Files have heads x tokens x width; where a product of two tensors reads such a window, each row of
+    its ring lies as the layer that makes it has it.
+    """
+    network, consumers = model.network, model.network.consumers
+    made: dict[str, list[Layer]] = {}
+    for ring in rings_of(network).values():
+        kinds = [network.layer(name).operator for name in consumers[ring.window]]
+        previous, new = network.layer(ring.previous), network.layer(ring.new)
+        if getattr(previous.operator, "begin", None) is None or not any(
+            isinstance(one, op.Transpose) or one == op.MatrixProduct() for one in kinds
+        ):
+            continue
+        window, following = network.layer(ring.window), network.layer(ring.following)
+        kept, rows, all_rows = (Shape(dims=one.shape.dims[::-1]) for one in (previous, new, window))
+        assert isinstance(previous.operator, Previous)
+        operator = replace(previous.operator, dims=kept.dims)
+        turn = replace(window, operator=op.Transpose(permutation=(2, 1, 0)), stored=())
+        given = replace(turn, name=f"{window.name} new", inputs=(new.name,), shape=rows)
+        inputs = previous.name, given.name
+        joined = replace(window, name=f"{window.name} rows", inputs=inputs, shape=all_rows)
+        made[previous.name] = [replace(previous, operator=operator, shape=kept)]
+        made[window.name] = [given, joined, replace(turn, inputs=(joined.name,))]
+        made[following.name] = [replace(following, inputs=(joined.name,), shape=all_rows)]
+    layers = tuple(one for layer in network.layers for one in made.get(layer.name, [layer]))
+    return replace(model, network=replace(network, layers=layers)) if made else model
 
 
 def _with_copies(model: Model) -> Model:

@@ -26,19 +26,25 @@ from cnn2csdf.index_maps import (
     AXES,
     IN_MEMORY,
     Digits,
-    Dim,
     Form,
     NoForm,
     axis_digits,
     cut_up,
+    digits_of,
     in_memory,
     joined,
     laid_out,
     of_axis,
+    renumbered,
+    repeated_channels,
     size_of,
+    varying_dims,
     whole_form,
+    widest_form,
 )
+from cnn2csdf.masks import with_masks_of_readers
 from cnn2csdf.network import Layer
+from cnn2csdf.rings import with_heads_as_columns
 from cnn2csdf.shape import Dims, Shape
 from cnn2csdf.weights import Array, Model
 from csdf.names import longer_name
@@ -61,12 +67,12 @@ def tokens_as_rows(model: Model) -> Model:
         isinstance(one.operator, op.MatrixProduct) and one.operator.units is None
         for one in network.layers
     )
-    if not is_product or network.keeps_state:
+    if not is_product:
         return model
-    found = _Rewriting(model)
-    for layer in network.layers:
+    found = _Rewriting(with_heads_as_columns(model))
+    for layer in found.network.layers:
         found.add(layer)
-    return found.model() if found.has_attention else model
+    return with_masks_of_readers(found.model()) if found.has_attention else model
 
 
 class _Rewriting:
@@ -74,11 +80,12 @@ class _Rewriting:
 
     def __init__(self, model: Model) -> None:
         self._given = model
-        self._network = model.network
+        self.network, self.consumers = model.network, model.network.consumers
         self._names = {layer.name for layer in model.network.layers}
         self._layers: dict[str, Layer] = {}
         self._weights: dict[str, dict[str, Array]] | None = None if model.weights is None else {}
         self._held: dict[str, Held] = {}
+        self._once: dict[str, Held] = {}  # tensors that are alike along some axes, held once
         self.has_attention = False
 
     def model(self) -> Model:
@@ -95,7 +102,7 @@ class _Rewriting:
         weights = self._weights
         if weights is not None:
             weights = {name: arrays for name, arrays in weights.items() if name in needed}
-        return Model(network=replace(self._network, layers=layers), weights=weights)
+        return Model(network=replace(self.network, layers=layers), weights=weights)
 
     def add(self, layer: Layer) -> None:
         """Add a layer of the file, on maps where it has a form there."""
@@ -172,7 +179,7 @@ class _Rewriting:
 
     def _in_dims(self, name: str) -> str:
         """The layer that has a tensor of the file in its dims."""
-        held, dims = self._held.get(name), self._network.layer(name).shape.dims
+        held, dims = self._held.get(name), self.network.layer(name).shape.dims
         if held is None:
             return name
         shape = self._layers[held.layer].shape
@@ -201,12 +208,31 @@ class _Rewriting:
     def held(self, name: str) -> Held:
         """Return where a tensor lies on a map; a matrix becomes one. Raises NoForm for others."""
         if name not in self._held:
-            dims = self._network.layer(name).shape.dims
+            dims = self.network.layer(name).shape.dims
             if len(dims) != 2:
                 raise NoForm
             view = self._moved(name, op.View(dims=(dims[1], dims[0], 1)), "as rows")
             self._held[name] = Held(view, (of_axis("Y", dims[0]), of_axis("C", dims[1])))
         return self._held[name]
+
+    def put_once(self, layer: Layer, operator: op.Operator | None = None) -> None:
+        """Add a tensor that repeats another along axes also as one that does not, for broadcasts.
+
+        operator: of single elements, between the other tensor and this one; None for a repetition.
+        """
+        held = self._once.get(layer.inputs[0])
+        if operator is None:
+            held = held or self._held.get(layer.inputs[0])
+        if held is None or len(held.form) != len(layer.shape.dims):
+            return
+        if operator is not None:
+            name = longer_name(f"{layer.name} once", {*self._names, *self._layers}, by=" ")
+            held = Held(self._put(layer, operator, [held.layer], name=name), held.form)
+        self._once[layer.name] = held
+
+    def operand(self, name: str) -> Held:
+        """Return an operand of a function of elements, without repetitions of its own."""
+        return self._once.get(name) or self.held(name)
 
     def shape_of(self, held: Held) -> Shape:
         """The shape of the map."""
@@ -324,15 +350,33 @@ def _as_it_lies(at: _Rewriting, layer: Layer) -> None:
 def _transpose(at: _Rewriting, layer: Layer) -> None:
     assert isinstance(layer.operator, op.Transpose)
     held = at.held(layer.inputs[0])
-    at._held[layer.name] = Held(
-        held.layer, tuple(held.form[axis] for axis in layer.operator.permutation)
-    )
+    form = tuple(held.form[axis] for axis in layer.operator.permutation)
+    at._held[layer.name] = _by_columns(at, layer, Held(held.layer, form))
+
+
+def _by_columns(at: _Rewriting, layer: Layer, held: Held) -> Held:
+    """Heads as columns, where parts of each head's channels are read, as for a rotary embedding."""
+    shape, rank = at.shape_of(held), len(held.form)
+    parts = [at.network.layer(one).operator for one in at.consumers[layer.name]]
+    heads, last = held.form[0], held.form[-1]
+    width = size_of(last)
+    if (
+        not any(isinstance(one, op.Slice) and one.axis == rank - 1 for one in parts)
+        or shape.width > 1
+        or rank != 3
+        or last != of_axis("C", width)
+        or heads != (Digits("C", width, shape.channels // width),)
+    ):
+        return held
+    view = op.View(dims=(width, shape.height, shape.channels // width))
+    columns = of_axis("X", shape.channels // width)
+    return Held(at._moved(held.layer, view, "by heads"), (columns, held.form[1], last))
 
 
 def _slice(at: _Rewriting, layer: Layer) -> None:
     assert isinstance(layer.operator, op.Slice)
     one = layer.operator
-    size = at._network.input_shapes(layer)[0].dims[one.axis]
+    size = at.network.input_shapes(layer)[0].dims[one.axis]
     _picked(at, layer, one.axis, range(size)[one.start : one.stop : one.step])
 
 
@@ -343,8 +387,14 @@ def _gather(at: _Rewriting, layer: Layer) -> None:
 
 def _picked(at: _Rewriting, layer: Layer, axis: int, places: Sequence[int]) -> None:
     """Some places along a dim: rows, or channels, which a convolution makes by their filters alone."""
-    held, dims = at.held(layer.inputs[0]), at._network.input_shapes(layer)[0].dims
+    held, dims = at.held(layer.inputs[0]), at.network.input_shapes(layer)[0].dims
     shape, dim = at.shape_of(held), held.form[axis]
+    if dim == of_axis("C", shape.channels) and shape.width > 1:
+        cut = op.Slice(axis=0, start=places[0], stop=places[-1] + 1)
+        if list(places) == list(range(places[0], places[-1] + 1)):
+            form = (*held.form[:axis], of_axis("C", len(places)), *held.form[axis + 1 :])
+            at._put(layer, cut, [held.layer], form)
+            return
     if layer.epilogue or (len(dims) == 3 and held.form == whole_form(dims)) or len(dim) != 1:
         raise NoForm
     (digits,) = dim
@@ -364,20 +414,13 @@ def _picked(at: _Rewriting, layer: Layer, axis: int, places: Sequence[int]) -> N
         raise NoForm
     inner, count = digits.step, len(places)
     form = tuple(
-        tuple(_renumbered(one, digits, count) for one in each if one != digits)
+        tuple(renumbered(one, digits, count) for one in each if one != digits)
         if each != dim
         else ((Digits("C", inner, count),) if count > 1 else ())
         for each in held.form
     )
     name = _with_channels(at, held.layer, chosen, layer)
     at._held[layer.name] = Held(name, form)
-
-
-def _renumbered(one: Digits, cut: Digits, count: int) -> Digits:
-    """Digits of a map of which places along some digits are left."""
-    if one.axis != "C" or one.step < cut.step * cut.size:
-        return one
-    return Digits("C", one.step // cut.size * count, one.size)
 
 
 def _with_channels(at: _Rewriting, source: str, chosen: Array, layer: Layer) -> str:
@@ -395,10 +438,13 @@ def _with_channels(at: _Rewriting, source: str, chosen: Array, layer: Layer) -> 
         and one.operator.constant is not None
         and len(one.inputs) == 1
     )
-    if not one.epilogue and (is_made or is_shifted):
+    is_alike = isinstance(one.operator, op.Conversion | op.Identity)  # each element by itself
+    if not one.epilogue and (is_made or is_shifted or is_alike):
         inputs, operator = list(one.inputs), one.operator
         if isinstance(operator, op.Convolution):
             operator = replace(operator, filters=len(places))
+        elif is_alike:
+            inputs = [_with_channels(at, inputs[0], chosen, at._layers[inputs[0]])]
         else:
             assert isinstance(operator, op.Elementwise)
             assert operator.constant is not None
@@ -466,14 +512,6 @@ def _with_matrix(at: _Rewriting, layer: Layer) -> None:
     at._put(layer, made, [held.layer], form, weights=weights, stored=stored)
 
 
-class _Operand(NamedTuple):
-    """An operand of a product of two tensors. groups: of its rows; heads: 1 where it has none."""
-
-    groups: int
-    heads: int
-    batch: Form
-
-
 def _product(at: _Rewriting, layer: Layer) -> None:
     """Scores, or values weighed by them: both operands have tokens as rows."""
     left, right = (at.held(name) for name in layer.inputs)
@@ -536,7 +574,7 @@ def _with_rows(at: _Rewriting, name: str, held: Held) -> Held:
     columns = [one for one in digits if one.axis == "X"]
     if not columns or (
         columns == [Digits("X", 1, shape.width)]
-        and len({one.axis for one in digits}) == 3
+        and len({one.axis for one in digits}) == 3 - (shape.height == 1)
         and (Digits("X", 1, shape.width),) in held.form[:-2]
     ):
         return held
@@ -558,19 +596,51 @@ def _pointwise(at: _Rewriting, layer: Layer) -> None:
     if isinstance(operator, op.Activation) and operator.function == "prelu":
         raise NoForm
     at._put(layer, operator, [held.layer], held.form)
+    at.put_once(layer, operator)
+
+
+def _embedding(at: _Rewriting, layer: Layer) -> None:
+    """Rows of a table: the numbers of the tokens of each place."""
+    held = at.held(layer.inputs[0])
+    if at.shape_of(held).dims != at.network.input_shapes(layer)[0].dims:
+        raise NoForm
+    form = (of_axis("C", layer.shape.channels), *held.form[1:])
+    at._put(layer, layer.operator, [held.layer], form)
+
+
+def _choice(at: _Rewriting, layer: Layer) -> None:
+    """A choice by one tensor between two numbers is a function of its elements."""
+    assert isinstance(layer.operator, op.Choice)
+    if len(layer.inputs) == 1 and all(set(dims) == {1} for _, dims in layer.operator.constants):
+        at.put_once(layer, layer.operator)
+    raise NoForm
+
+
+def _repeat(at: _Rewriting, layer: Layer) -> None:
+    """A tensor several times; a single place repeated is also left as it is."""
+    assert isinstance(layer.operator, op.Repeat)
+    axis, times = layer.operator.axis, layer.operator.times
+    if at.network.input_shapes(layer)[0].dims[axis] > 1:
+        raise NoForm
+    at.put_once(layer)
+    if len(layer.shape.dims) <= 3:  # else heads of keys or values that several queries share
+        raise NoForm
+    held = at.held(layer.inputs[0])
+    places, form = repeated_channels(held.form, axis, times, at.shape_of(held))
+    at._put(layer, op.Gather(axis=0, places=places), [held.layer], form)
 
 
 def _elementwise(at: _Rewriting, layer: Layer) -> None:
     assert isinstance(layer.operator, op.Elementwise)
     if not all(name in at._held for name in layer.inputs):
         raise NoForm
-    helds = [at.held(name) for name in layer.inputs]
-    form = _widest_form([one.form for one in helds], layer.shape.dims)
-    shape = Shape(dims=tuple(size_of(_of(axis, form)) for axis in AXES))
+    helds = [at.operand(name) for name in layer.inputs]
+    form = widest_form([one.form for one in helds], layer.shape.dims)
+    shape = Shape(dims=tuple(size_of(digits_of(axis, form)) for axis in AXES))
     sources = [_like(at, held, form, shape) for held in helds]
     operator, weights = layer.operator, None
     if operator.constant is not None:
-        dims = _varying(operator.constant, form, shape)
+        dims = varying_dims(operator.constant, form, shape)
         arrays = at._arrays(layer)
         if arrays is not None:
             whole = np.broadcast_to(arrays["constant"], layer.shape.dims)
@@ -584,24 +654,6 @@ def _elementwise(at: _Rewriting, layer: Layer) -> None:
     at._put(layer, operator, sources, form, weights=weights, stored=stored)
 
 
-def _of(axis: str, form: Form) -> list[Digits]:
-    return [one for dim in form for one in dim if one.axis == axis]
-
-
-def _widest_form(forms: Sequence[Form], dims: Dims) -> Form:
-    """The form of a result whose operands are repeated along some dims, the last of them channels."""
-    found: list[Dim] = []
-    for place, size in enumerate(dims, -len(dims)):
-        some = (form[place] for form in forms if len(form) >= -place)
-        dim = next((one for one in some if one), ())
-        if size > 1 and not dim and place == -1:
-            dim = of_axis("C", size)
-        if size_of(dim) != size:
-            raise NoForm
-        found.append(dim)
-    return tuple(found)
-
-
 def _like(at: _Rewriting, held: Held, form: Form, shape: Shape) -> str:
     """The layer with an operand that lies as the result does, or is repeated along its axes."""
     own, dims = held.form, at.shape_of(held).dims
@@ -609,18 +661,16 @@ def _like(at: _Rewriting, held: Held, form: Form, shape: Shape) -> str:
     is_alike = all(one in ((), other) for one, other in zip(own, form, strict=True))
     if is_alike and all(size in (1, other) for size, other in zip(dims, shape.dims, strict=True)):
         return held.layer
-    if tuple(map(size_of, own)) == tuple(map(size_of, form)):
-        order, wanted = (joined([one for dim in some for one in dim]) for some in (own, form))
-        if order == in_memory(at.shape_of(held)) and wanted == in_memory(shape):
-            return at._moved(held.layer, op.View(dims=shape.dims), "as others")
+    there = tuple(dim if one else () for one, dim in zip(own, form, strict=True))
+    if tuple(map(size_of, own)) == tuple(map(size_of, there)):
+        axes = {one.axis for dim in there for one in dim}
+        kept = Shape(
+            dims=tuple(n if one in axes else 1 for one, n in zip(AXES, shape.dims, strict=True))
+        )
+        order, wanted = (joined([one for dim in some for one in dim]) for some in (own, there))
+        if order == in_memory(at.shape_of(held)) and wanted == in_memory(kept):
+            return at._moved(held.layer, op.View(dims=kept.dims), "as others")
     raise NoForm
-
-
-def _varying(constant: Dims, form: Form, shape: Shape) -> Dims:
-    """The dims of a constant on a map: 1 along the axes along which it does not change."""
-    constant = (1,) * (len(form) - len(constant)) + constant
-    axes = {one.axis for size, dim in zip(constant, form, strict=True) if size > 1 for one in dim}
-    return tuple(size if axis in axes else 1 for axis, size in zip(AXES, shape.dims, strict=True))
 
 
 def _over_last(at: _Rewriting, layer: Layer, axis: int) -> Held:
@@ -687,6 +737,17 @@ def _reduction(at: _Rewriting, layer: Layer) -> None:
 def _concatenation(at: _Rewriting, layer: Layer) -> None:
     """Tensors, and constants, one after another along tokens or along the numbers of each."""
     operator: Any = layer.operator
+    if isinstance(operator, op.Concatenation) and len(layer.shape.dims) == 3:
+        some = [at.held(name) for name in layer.inputs]
+        rests = {(*one.form[: operator.axis], *one.form[operator.axis + 1 :]) for one in some}
+        shapes = [at.shape_of(one) for one in some]
+        forms = [of_axis("C", shape.channels) for shape in shapes]
+        if len(rests) > 1 or [one.form[operator.axis] for one in some] != forms:
+            raise NoForm
+        channels = list(some[0].form)
+        channels[operator.axis] = of_axis("C", sum(shape.channels for shape in shapes))
+        at._put(layer, op.Concatenation(), [one.layer for one in some], tuple(channels))
+        return
     helds = [at.one_column(at.tokens(name)) for name in layer.inputs]
     constants = getattr(operator, "constants", ())
     rank, axis = len(layer.shape.dims), operator.axis
@@ -714,10 +775,12 @@ def _concatenation(at: _Rewriting, layer: Layer) -> None:
 
 _RULES: dict[type, Callable[[_Rewriting, Layer], None]] = {
     op.Activation: _pointwise,
+    op.Choice: _choice,
     op.Concatenation: _concatenation,
     op.ConstantConcatenation: _concatenation,
     op.Conversion: _pointwise,
     op.Elementwise: _elementwise,
+    op.Embedding: _embedding,
     op.Gather: _gather,
     op.Identity: _pointwise,
     op.Input: _input,
@@ -725,6 +788,7 @@ _RULES: dict[type, Callable[[_Rewriting, Layer], None]] = {
     op.MatrixProduct: _with_matrix,
     op.Output: _output,
     op.Reduction: _reduction,
+    op.Repeat: _repeat,
     op.Reshape: _reshape,
     op.Slice: _slice,
     op.Softmax: _softmax,

@@ -11,15 +11,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cnn2csdf.catalogue.yolo import yolo_v2_beginning
-from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.search.pareto import improving
 from figures.published.mafat import SWEEP_CUTS, manual_sweep, work
 from figures.tile_pictures import TiledMap, tiles_picture
 from planners.fusion.command.picture import Line, lines_picture
-from planners.fusion.search import Terms
-from planners.memory.answer import Scratch
 from planners.memory.order import TopologicalOrder, chain_of
 from planners.published.mafat import (
     MB,
@@ -31,7 +28,6 @@ from planners.published.mafat import (
 )
 
 HERE = Path(__file__)
-TERMS = Terms(platform=PLATFORMS["cortex-m7"], scratch=Scratch.IM2COL)
 
 
 def yolo() -> TopologicalOrder:

@@ -8,7 +8,8 @@ mafat_sweep.csv, which mafat_measure.py measures.
 from collections.abc import Mapping
 from pathlib import Path
 
-from figures.mafat_sweep import TERMS, Measured, mb, measured, yolo
+from figures.mafat_measure import TERMS
+from figures.mafat_sweep import Measured, mb, measured, yolo
 from figures.published.mafat import BIAS, DARKNET, TABLE_4_1, layer_table, memory_to_beat, work
 from planners.fusion.planning import FusionPlan, best_plan
 from planners.memory.order import TopologicalOrder

@@ -137,18 +137,15 @@ def room_of(name, root):
 @cache
 def imports(text):
     """All imports, each with whether it stands inside a function."""
-    tree = ast.parse(text)
-    late = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        for inner in ast.walk(node)
-    }
-    found = []
-    for node in ast.walk(tree):
+    found, ahead = [], [(ast.parse(text), False)]
+    while ahead:
+        node, is_late = ahead.pop()
         if isinstance(node, ast.Import | ast.ImportFrom):
-            found.append((node, id(node) in late))
-    return found
+            found.append((node, is_late))
+        elif isinstance(node, ast.stmt | ast.Module | ast.ExceptHandler | ast.match_case):
+            is_late |= isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            ahead += [(inner, is_late) for inner in ast.iter_child_nodes(node)]
+    return sorted(found, key=lambda one: one[0].lineno)
 
 
 def imported_modules(node, root):
@@ -216,11 +213,13 @@ CHECKER = "planners.plan.checker"  # of plans, with the executor
 OF_THE_CHECKER = {  # what it reaches of the planners: the plan, the executor, the network's geometry
     *(
         f"planners.plan.{name}"
-        for name in ("plan", "executor", "kept", "shadow_arena", "running_stage")
+        for name in ("plan", "executor", "kept", "shadow_arena", "running_stage", "copied_layers")
     ),
     *(
         f"planners.plan.{name}"
-        for name in ("fused_stages", "firing", "rematerialisation", "aliases")
+        for name in (
+            *("fused_stages", "firing", "rematerialisation", "head_by_head", "aliases", "weights"),
+        )
     ),
     *("planners.plan.regions", "planners.plan.accumulators", "planners.memory.order"),
     *("planners.arena.problem", "planners.plan.regions", CHECKER),
@@ -251,6 +250,8 @@ def test_the_checker_of_plans_reaches_nothing_of_the_search():
 
 def loaded_when_needed(text):
     """The modules of the packages that are loaded by `import_module` with their name."""
+    if "import_module" not in text:
+        return set()
     return {
         node.args[0].value
         for node in ast.walk(ast.parse(text))

@@ -11,6 +11,7 @@ import numpy as np
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.execution.streaming_executor import Frame, RowByRowRun, run_row_by_row
 from cnn2csdf.network import Layer, Network
+from cnn2csdf.operators import Embedding
 from cnn2csdf.weights import Array, Model
 from csdf.arguments import Natural, public
 from csdf.errors import ExecutionError
@@ -61,24 +62,42 @@ class Verification(Shown):
 def random_frames(network: Network, count: Natural, seed: Natural) -> list[dict[str, Array]]:
     """Return frames for each input layer by name: normally distributed elements, or whole numbers.
 
-    Whole numbers, of 0 to 127, are for inputs whose elements are integers.
+    Whole numbers, of 0 to 127 or below the rows of the tables that they choose from, are for inputs
+    whose elements are integers.
     """
     generator = np.random.default_rng(seed)
+    entries = table_entries(network)
     return [
-        {layer.name: random_tensor(layer, generator) for layer in network.inputs}
+        {
+            layer.name: random_tensor(layer, generator, entries.get(layer.name, 128))
+            for layer in network.inputs
+        }
         for _ in range(count)
     ]
 
 
-def random_tensor(layer: Layer, generator: np.random.Generator) -> Array:
-    """Return a random output of a layer, of the type of its elements."""
+def table_entries(network: Network) -> dict[str, int]:
+    """Return the rows of the smallest table that each input chooses from, by its name."""
+    found: dict[str, int] = {}
+    for layer in network.layers:
+        if isinstance(layer.operator, Embedding):
+            source = layer
+            while source.inputs:
+                source = network.layer(source.inputs[0])
+            entries = layer.operator.entries
+            found[source.name] = min(entries, found.get(source.name, 128))
+    return found
+
+
+def random_tensor(layer: Layer, generator: np.random.Generator, below: int = 128) -> Array:
+    """Return a random output of a layer, of the type of its elements; whole ones are below a number."""
     if layer.quantization is not None:
         limits = np.iinfo(layer.array_type)
         return generator.integers(
             limits.min, limits.max, layer.shape.dims, layer.array_type, endpoint=True
         )
     if layer.element.is_integer:
-        return generator.integers(0, 128, layer.shape.dims).astype(np.float32)
+        return generator.integers(0, below, layer.shape.dims).astype(np.float32)
     return generator.standard_normal(layer.shape.dims, np.float32)
 
 

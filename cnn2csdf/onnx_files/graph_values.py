@@ -454,4 +454,13 @@ class Range(OpRun):
         return (np.add.accumulate(steps, dtype=start.dtype),)
 
 
-OWN = [QuantizeLinear, DequantizeLinear, Range]
+class GatherElements(OpRun):
+    """For a list longer than the indices as well, which the onnx package confuses."""
+
+    def _run(self, x: Value, indices: Value, axis: int = 0) -> Any:
+        kept = [slice(size) for size in indices.shape]
+        kept[axis] = slice(None)
+        return (np.take_along_axis(x[tuple(kept)], indices, axis=axis),)
+
+
+OWN = [QuantizeLinear, DequantizeLinear, GatherElements, Range]

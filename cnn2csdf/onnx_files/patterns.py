@@ -295,9 +295,18 @@ def _listed(node: Node, context: Context, rank: int) -> tuple[int, ...] | None:
     return None if axes is None else tuple(axis % rank for axis in axes)
 
 
+def zero_for_nan(node: Node, context: Context) -> Node | None:
+    """The zero that exporters put in the place of the softmax of a token that meets no key."""
+    test = context.behind(node.inputs[0], "IsNaN")
+    if test is None or test.inputs[0] != node.inputs[2] or context.scalar(node.inputs[1]) != 0:
+        return None
+    return _one(node, "ZeroForNan", node.inputs[2])
+
+
 PATTERNS: Mapping[str, tuple[Pattern, ...]] = {
     "Add": (bias_addition, layer_normalization),
     "Mul": (gated_activation, gelu),
     "Reshape": (channel_shuffle,),
+    "Where": (zero_for_nan,),
     **dict.fromkeys(STACKED, (stacked_reduction,)),
 }

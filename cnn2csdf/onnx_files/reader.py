@@ -111,6 +111,9 @@ def _network(path: str, shapes: Mapping[str, Dims], *, with_weights: bool) -> Mo
     return with_integers(Model(network=network, weights=weights))
 
 
+KNOWN = ("Shape", "Size", "IsNaN")  # whose outputs have known types, though none is a layer alone
+
+
 def learned(
     nodes: Sequence[Node], values: GraphValues, opsets: Mapping[str, int]
 ) -> tuple[list[Node], Set[str]]:
@@ -134,9 +137,9 @@ def learned(
         found.append(node)
         if not lost.isdisjoint(node.inputs):
             lost.update(filter(None, node.outputs))
-        elif (
-            not node.domain and (node.op_type in CONVERTERS or node.op_type in ("Shape", "Size"))
-        ) or all(values.is_static(name) for name in node.inputs if name):
+        elif (not node.domain and (node.op_type in CONVERTERS or node.op_type in KNOWN)) or all(
+            values.is_static(name) for name in node.inputs if name
+        ):
             values.add_node(node)
         else:
             lost.update(filter(None, node.outputs))
@@ -474,6 +477,7 @@ CONVERTERS: Mapping[str, Callable[[Node, Assembly], None]] = {
     "Expand": moves.expand,
     "Flatten": moves.reshape,
     "Gather": moves.gather,
+    "GatherND": moves.gather_nd,
     "Gelu": elementwise.gelu,
     "Gemm": products.gemm,
     "GlobalAveragePool": over_lines(partial(windows.global_pooling, function="average")),

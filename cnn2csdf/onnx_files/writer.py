@@ -316,6 +316,9 @@ def _activation(operator: op.Activation, operands: _Operands) -> Nodes:
             return [_cast(BOOL), _cast(FLOAT)]
         case "not":
             return [_cast(BOOL), node("Not"), _cast(FLOAT)]
+        case "zero for nan":
+            zero = ("zero", np.array(0, np.float32))
+            return [node("IsNaN"), node("Where", zero, reads=(0,), order=(0, 2, 1))]
         case "clip":
             limits = zip(("low", "high"), operator.parameters, strict=True)
             constants = (
@@ -393,6 +396,11 @@ def _tensor_product(operator: op.TensorProduct, operands: _Operands) -> Nodes:
 def _joined(operator: op.ConstantConcatenation, operands: _Operands) -> Nodes:
     constants, order = _trained(operator.constants, operands, batch=True)
     return [node("Concat", *constants, order=order, axis=operator.axis + 1)]
+
+
+def _embedding(_: op.Embedding, operands: _Operands) -> Nodes:
+    looked_up = node("Gather", *operands.trained(), order=(1, 0))
+    return [_cast(INTEGER), looked_up, _turned(0, 1, 4, 2, 3), _reshaped(operands.output.dims)]
 
 
 def _recurrence(operator: op.Recurrence, operands: _Operands) -> Nodes:
@@ -661,6 +669,7 @@ _WRITERS: Mapping[type, Writer] = {
     op.Convolution: _convolution,
     op.DepthToSpace: _depth_to_space,
     op.Elementwise: _elementwise,
+    op.Embedding: _embedding,
     op.ExtremePlace: _extreme_place,
     op.FullyConnected: _fully_connected,
     op.Gather: lambda one, _: [node("Gather", _integers("places", *one.places), axis=one.axis + 1)],

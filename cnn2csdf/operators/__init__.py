@@ -20,6 +20,7 @@ from cnn2csdf.operators.moves import Concatenation as Concatenation
 from cnn2csdf.operators.moves import ConstantConcatenation as ConstantConcatenation
 from cnn2csdf.operators.moves import Conversion as Conversion
 from cnn2csdf.operators.moves import DepthToSpace as DepthToSpace
+from cnn2csdf.operators.moves import Embedding as Embedding
 from cnn2csdf.operators.moves import Gather as Gather
 from cnn2csdf.operators.moves import Identity as Identity
 from cnn2csdf.operators.moves import Input as Input

@@ -106,6 +106,7 @@ _FUNCTIONS: dict[str, tuple[int, Callable[..., Array]]] = {  # name: how many pa
     "sign": (0, np.sign),
     "not": (0, lambda values: (values == 0).astype(np.float32)),
     "is not zero": (0, lambda values: (values != 0).astype(np.float32)),
+    "zero for nan": (0, lambda values: np.where(np.isnan(values), np.float32(0), values)),
 }
 ACTIVATIONS = {name: count for name, (count, _) in _FUNCTIONS.items()}
 

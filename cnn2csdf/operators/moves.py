@@ -427,6 +427,43 @@ class Gather(Operator):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Embedding(Operator):
+    """Rows of a trained table: the element at each place of one map is the number of its row.
+
+    A negative number counts from the end of the table; one beyond its ends is that of the end.
+    """
+
+    entries: int
+    width: int
+
+    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
+        channels, *places = map_dims(self, inputs)
+        if channels != 1 or min(self.entries, self.width) < 1:
+            raise InvalidNetwork(f"{self.in_words()} of {channels} numbers at each place")
+        return (self.width, *places)
+
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded:
+        return same_row
+
+    def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
+        return {"table": (self.entries, self.width)}
+
+    def computed(self, part: Part) -> Array:
+        numbers = part.inputs[0].rows(part.begin, part.end)[0].astype(np.int64)
+        places = np.where(numbers < 0, numbers + self.entries, numbers)
+        table = part.weights["table"]
+        rows: Array = np.take(table, places, axis=0, mode="clip")
+        return rows.transpose(2, 0, 1)
+
+    def computed_in_integers(self, part: Part, types: Types) -> Array:
+        """Return rows of a table that is stored as the result is."""
+        return self.computed(part)
+
+    def in_words(self) -> str:
+        return f"embedding of {self.entries} entries"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConstantConcatenation(Operator):
     """Inputs and parameters one after another along an axis, as a token in front of others."""
 

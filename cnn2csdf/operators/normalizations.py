@@ -166,7 +166,8 @@ class Softmax(SameDims):
         return same_row if inputs[index].is_map and 1 not in self.axes else None
 
     def formula(self, tensors: Sequence[Array], part: Part) -> Array:
-        shifted = tensors[0] - tensors[0].max(axis=self.axes, keepdims=True)
+        with np.errstate(invalid="ignore"):  # where a mask leaves out every element
+            shifted = tensors[0] - tensors[0].max(axis=self.axes, keepdims=True)
         powers = np.exp(shifted)
         sums = powers.sum(axis=self.axes, keepdims=True)
         result: Array = shifted - np.log(sums) if self.is_logarithm else powers / sums

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import gcd
-from typing import Any
+from typing import Any, ClassVar
 
 from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.critical import CriticalCycle
@@ -37,7 +37,7 @@ class CapacitySteps(Tabular):
     is_complete: whether no larger capacity has a smaller period than the last step.
     """
 
-    FLOATS = ("period",)
+    FLOATS: ClassVar[tuple[str, ...]] = ("period",)
 
     channel: str
     steps: tuple[CapacityStep, ...]

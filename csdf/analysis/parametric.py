@@ -20,7 +20,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from itertools import pairwise
 from operator import mul
-from typing import Any
+from typing import Any, ClassVar
 
 from csdf.analysis.critical import CriticalCycle
 from csdf.analysis.varying import Critical, VaryingGraph
@@ -39,7 +39,7 @@ class LinearSegment(Shown):
     end: None for a segment that goes on for ever.
     """
 
-    JSON = ("from=start", "to=end", "time", "count", "tokens", "cycle")
+    JSON: ClassVar[tuple[str, ...]] = ("from=start", "to=end", "time", "count", "tokens", "cycle")
 
     start: Fraction
     end: Fraction | None
@@ -65,8 +65,8 @@ class ParametricPeriod(Tabular):
     evaluations: periods that were computed to find it.
     """
 
-    JSON = ("parameter=name", "nominal", "segments", "evaluations")
-    FLOATS = ("from", "to", "slope", "period")
+    JSON: ClassVar[tuple[str, ...]] = ("parameter=name", "nominal", "segments", "evaluations")
+    FLOATS: ClassVar[tuple[str, ...]] = ("from", "to", "slope", "period")
 
     parameter: Parameter
     segments: tuple[LinearSegment, ...]
@@ -230,8 +230,10 @@ class ParametricRegions(Tabular):
     evaluations: periods that were computed to find it.
     """
 
-    JSON = ("parameters=names", "nominal", "low", "high", "regions", "evaluations")
-    FLOATS = ("time", "counts", "corners")
+    JSON: ClassVar[tuple[str, ...]] = (
+        "parameters=names", "nominal", "low", "high", "regions", "evaluations",
+    )  # fmt: skip
+    FLOATS: ClassVar[tuple[str, ...]] = ("time", "counts", "corners")
 
     parameters: tuple[Parameter, Parameter]
     low: Point

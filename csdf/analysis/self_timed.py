@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, cycle, groupby, islice
 from operator import itemgetter
-from typing import Any
+from typing import Any, ClassVar
 
 from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.consistency import repetition_vector
@@ -41,11 +41,11 @@ class SelfTimedExecution(Executed, Tabular):
     deadlock: why it came to an end; then everything else describes no firing at all.
     """
 
-    JSON = (
+    JSON: ClassVar[tuple[str, ...]] = (
         "deadlock=is_deadlocked", "blocked", "iterations", "transient_iterations=transient",
         "steady_iterations=steady", "period", "max_occupancy", "firings",
     )  # fmt: skip
-    FLOATS = ("start", "end")
+    FLOATS: ClassVar[tuple[str, ...]] = ("start", "end")
 
     firings: tuple[Firing, ...]
     iterations: int

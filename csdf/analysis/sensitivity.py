@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from math import gcd
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from csdf.analysis.critical import CriticalCycle
 from csdf.analysis.liveness import Deadlock, Executed, deadlock
@@ -40,16 +40,10 @@ class ActorSensitivity(Shown):
     shortest phase without any time.
     """
 
-    JSON = (
-        "actor",
-        "phase",
-        "slack",
-        "is_exact",
-        "next_critical",
-        "reduction",
-        "valid_up_to",
+    JSON: ClassVar[tuple[str, ...]] = (
+        "actor", "phase", "slack", "is_exact", "next_critical", "reduction", "valid_up_to",
         "min_period",
-    )
+    )  # fmt: skip
 
     actor: str
     phase: int | None
@@ -84,11 +78,11 @@ class Sensitivity(Executed, Tabular):
     is_complete: whether there is a row for everything; if not, `reason` says why.
     """
 
-    JSON = (
+    JSON: ClassVar[tuple[str, ...]] = (
         "deadlock=is_deadlocked", "blocked", "period", "critical_cycle", "actors",
         "channels", "complete", "reason",
     )  # fmt: skip
-    FLOATS = ("slack", "reduction", "valid_up_to", "min_period")
+    FLOATS: ClassVar[tuple[str, ...]] = ("slack", "reduction", "valid_up_to", "min_period")
 
     period: Fraction | None
     critical_cycle: CriticalCycle | None

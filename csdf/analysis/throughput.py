@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.components import Component, cyclic_components
@@ -37,7 +37,7 @@ class Throughput(Executed):
     method: what found it. is_exact: if not, the period is an upper bound: that of some schedules.
     """
 
-    JSON = (
+    JSON: ClassVar[tuple[str, ...]] = (
         "deadlock=is_deadlocked", "blocked", "period", "throughput", "critical_cycle",
         "exact", "method",
     )  # fmt: skip

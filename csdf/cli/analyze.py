@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, NamedTuple, cast
 
@@ -281,33 +280,32 @@ def _row(answer: Analysis) -> str:
     return f"{head}{answers.number(answer.result.period or 0)}; {limit}"
 
 
-def _lines(answer: Analysis) -> Iterator[str]:
-    graph = answer.graph
-    title = (
-        f"{graph.name}: {graph.kind}, {answers.counted(len(graph.actors), 'actor')}, "
-        f"{answers.counted(len(graph.channels), 'channel')}"
+def _lines(answer: Analysis) -> list[str]:
+    graph, result = answer.graph, answer.result
+    firings = answers.counted(sum(answer.repetitions.values()), "firing")
+    size = (
+        f"{graph.kind}, {answers.counted(len(graph.actors), 'actor')}, "
+        f"{answers.counted(len(graph.channels), 'channel')}, {firings} per iteration"
     )
-    rows = _refusal_rows(answer) if answer.result is None else _result_rows(answer, answer.result)
-    yield from answers.table(title, rows)
-
-
-def _refusal_rows(answer: Analysis) -> list[tuple[str, str]]:
-    error = answer.inconsistency
-    if error is None:
-        return [
-            ("consistent", "yes"),
-            ("unknown", str(answer.unknown)),
-            ("period", _bounds(answer)),
-        ]
-    return [
-        ("consistent", "no"),
-        ("channel", error.channel),
-        (
-            "",
-            f"{error.producer} puts {answers.counted(error.produced, 'token')} on it in one iteration,",
-        ),
-        ("", f"{error.consumer} takes {error.consumed}"),
-    ]
+    details = [("graph", size)]
+    if result is not None:
+        details.append(("method", f"{result.method}, {time_in_words(answer.seconds)}"))
+        verdict, rows = _verdict(answer, result)
+    elif (error := answer.inconsistency) is not None:
+        verdict = f"inconsistent: no repetition vector balances channel {error.channel}"
+        produced, consumed = (
+            f"{answers.counted(tokens, 'token')} per iteration, by {actor}"
+            for tokens, actor in (
+                (error.produced, error.producer),
+                (error.consumed, error.consumer),
+            )
+        )
+        then = f"change rates of {error.channel}, or of another channel between these actors"
+        rows = [("produced", produced), ("consumed", consumed), ("next", then)]
+        details = [("graph", size.rpartition(",")[0])]
+    else:
+        verdict, rows = f"period unknown: {_bounds(answer)}", [("reason", str(answer.unknown))]
+    return answers.table(f"{graph.name}: {verdict}", rows, details)
 
 
 def _bounds(answer: Analysis) -> str:
@@ -318,50 +316,31 @@ def _bounds(answer: Analysis) -> str:
     return f"lower bound {answers.number(end.low)}{above}"
 
 
-def _result_rows(answer: Analysis, result: Throughput) -> list[tuple[str, str]]:
-    firings = sum(answer.repetitions.values())
-    rows = [("consistent", f"yes, {answers.counted(firings, 'firing')} per iteration")]
+def _verdict(answer: Analysis, result: Throughput) -> tuple[str, list[tuple[str, str]]]:
+    """The answer in one line, and the rows that support it."""
+    shown = [f"{actor} {count}" for actor, count in answer.repetitions.items()]
+    repetitions = ("repetitions", answers.some(shown, SHOWN))
     if result.deadlock is not None:
-        rows.append(("deadlock", "yes; each of these waits for the next, the last for the first:"))
-        rows += [
-            ("", f"{one.actor} needs {one.needed} on {one.channel}, has {one.tokens}, "
-             f"waits for {one.producer}")
-            for one in result.deadlock.cycle
-        ]  # fmt: skip
-        rows.append(("throughput", "0"))
-    else:
-        rows.append(("deadlock", "no"))
-        rows += _period_rows(answer.graph, result)
-        rows += concurrency.overlap_rows(answer.graph, answer.repetitions, result.period)
-    rows.append(("method", f"{result.method}, {time_in_words(answer.seconds)}"))
-    shown = list(answer.repetitions.items())
-    rows.append(
-        ("repetitions", answers.some([f"{actor} {count}" for actor, count in shown], SHOWN))
-    )
-    return rows
+        return answers.DEADLOCK, answers.blocked_rows(result.deadlock)
+    cycle = result.critical_cycle
+    if cycle is None or not result.period:
+        hint = concurrency.hint(answer.graph)
+        rows = [("reason", why_unlimited(answer.graph)), repetitions]
+        rows += [("next", hint)] if hint else []
+        return "period 0, throughput unbounded: no cycle of the graph takes time", rows
+    speed = answers.number(1 / result.period)
+    bound = "" if result.is_exact else f" (upper bound: {parsers.MEANING})"
+    over = f"over {answers.some(cycle.channels, SHOWN)}: {cycle.time} time units"
+    rows = [
+        ("critical cycle", answers.some(cycle.actors, SHOWN)),
+        ("", f"{over} in {answers.counted(cycle.tokens, 'iteration')}"),
+        repetitions,
+        *concurrency.overlap_rows(answer.graph, answer.repetitions, result.period),
+    ]
+    period = f"period {answers.number(result.period)} time units{bound}"
+    return f"{period}, throughput {speed} iterations per time unit", rows
 
 
 def is_unlimited(result: Throughput | None) -> bool:
     """Whether the graph runs, and nothing says how fast."""
     return result is not None and result.deadlock is None and not result.period
-
-
-def _period_rows(graph: Graph, result: Throughput) -> list[tuple[str, str]]:
-    cycle = result.critical_cycle
-    if cycle is None or not result.period:
-        hint = concurrency.hint(graph)
-        return [
-            ("period", "0"),
-            ("throughput", "unbounded: no cycle of the graph takes time"),
-            ("reason", why_unlimited(graph)),
-            *([("hint", hint)] if hint else []),
-        ]
-    speed = answers.number(1 / result.period)
-    bound = "" if result.is_exact else f", upper bound: {parsers.MEANING}"
-    return [
-        ("period", f"{answers.number(result.period)}{bound}"),
-        ("throughput", f"{speed} iterations per time unit"),
-        ("critical cycle", f"{answers.some(cycle.actors, SHOWN)}"),
-        ("", f"over {answers.some(cycle.channels, SHOWN)}: {cycle.time} time units "
-         f"in {answers.counted(cycle.tokens, 'iteration')}"),
-    ]  # fmt: skip

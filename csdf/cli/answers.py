@@ -24,6 +24,7 @@ from csdf.model.exact import MalformedText, natural, rational, shown, signed_rat
 from csdf.names import quoted
 
 if TYPE_CHECKING:
+    from csdf.analysis.liveness import Deadlock
     from csdf.model.graph import Graph
     from csdf.parameters.graph import ParametricGraph
 
@@ -31,6 +32,7 @@ NETWORKS = (".onnx", ".tflite", ".cfg")  # suffixes of files that hold a network
 
 Number = TypeVar("Number")
 
+SHOWN_FILES = 3  # of a folder that was written
 LEAST_WIDTH = 14  # of the names of a table: of `critical cycle`
 
 MOST_SECONDS = 10**9
@@ -58,11 +60,50 @@ def one_text(lines: Iterable[str]) -> str:
     return "\n".join(map(quoted, lines))
 
 
-def table(title: str, rows: Iterable[tuple[str, str]]) -> list[str]:
-    """Return a title and rows below it, each a name and a text; a row without a name goes on."""
-    listed = list(rows)
-    width = max(LEAST_WIDTH, *(len(name) for name, _ in listed), 0)
-    return [title, *(f"  {name:<{width}}  {text}".rstrip() for name, text in listed)]
+Rows = Iterable[tuple[str, str]]
+
+
+class Detail(str):
+    """A line that only --explain prints: how the answer was found, and how its numbers are counted."""
+
+    __slots__ = ()
+
+
+def table(title: str, rows: Rows, details: Rows = ()) -> list[str]:
+    """Return the answer in one line and rows below it, each a name and a text.
+
+    A row without a name goes on. details: rows for --explain.
+    """
+    listed, more = list(rows), list(details)
+    width = max(LEAST_WIDTH, *(len(name) for name, _ in listed + more), 0)
+    lines = [f"  {name:<{width}}  {text}".rstrip() for name, text in listed + more]
+    return [title, *lines[: len(listed)], *map(Detail, lines[len(listed) :])]
+
+
+def written(files: Sequence[str], folder: str) -> list[str]:
+    """Return the lines that say which files a folder has now; --explain lists all of them."""
+    more = (Detail(f"           {one}") for one in files[SHOWN_FILES:])
+    return [f"  wrote    {some(files, SHOWN_FILES)} in {folder}", *more]
+
+
+DEADLOCK = "deadlock: each of these actors waits for the next one"
+
+
+def blocked_rows(found: Deadlock) -> list[tuple[str, str]]:
+    """Return the rows below a deadlock: what each actor of the cycle waits for, and what ends it."""
+    text = "waits for {0.producer}: needs {0.needed} on {0.channel}, has {0.tokens}"
+    then = "more initial tokens, or more capacity for (space), on one of these channels"
+    return [*((one.actor, text.format(one)) for one in found.cycle), ("next", then)]
+
+
+def in_words(lines: Iterable[str], options: argparse.Namespace) -> str:
+    """Return lines as one text to print; with --explain the details too, and what the terms mean."""
+    listed = list(lines)
+    if not getattr(options, "explain", False):
+        return one_text(line for line in listed if not isinstance(line, Detail))
+    from csdf.cli.meanings import PAGE, meanings_in  # for --explain alone
+
+    return one_text([*listed, "", *table("terms", [*meanings_in(listed), ("", PAGE)])])
 
 
 def some(names: Sequence[str], most: int) -> str:
@@ -73,7 +114,7 @@ def some(names: Sequence[str], most: int) -> str:
 
 def show(found: dict[str, Any], lines: Iterable[str], options: argparse.Namespace) -> None:
     """Print an answer: with --json as one object, else as lines, which are made only then."""
-    print(json_text(found, options) if options.json else one_text(lines))
+    print(json_text(found, options) if options.json else in_words(lines, options))
 
 
 def json_text(

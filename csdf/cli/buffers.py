@@ -221,13 +221,15 @@ def _check(graph: Graph, required: Fraction | None, options: argparse.Namespace,
     answer = {"graph": graph.name, "capacities": depths, "size": total, **result.to_json()}
     if required is not None:
         answer["required_period"] = str(required)
-    verdict = f"deadlock: {result.deadlock}"
+    verdict, rows = answers.DEADLOCK, []
     if result.deadlock is None:
         verdict = f"period {answers.number(result.period or 0)}"
+    else:
+        rows = answers.blocked_rows(result.deadlock)
     if is_slow:
         verdict += f", too slow: at most {answers.number(required or 0)} is required"
     sizes = f"{answers.counted(len(depths), 'depth')}, {answers.counted(total, 'token')}"
-    answers.show(answer, [f"{graph.name}: {sizes}: {verdict}"], options)
+    answers.show(answer, answers.table(f"{graph.name}: {sizes}: {verdict}", rows), options)
     return answers.NO if is_slow or result.deadlock is not None else answers.ANSWERED
 
 
@@ -239,26 +241,29 @@ def _lines(
 ) -> list[str]:
     point, unit, status = found.point, options.unit, found.status
     rows = []
-    if options.method != "exact":
-        rows.append(("method", f"{options.method}: {parsers.STORAGE}"))
-    if point is None and status is not Status.INFEASIBLE:  # else no size would do
-        rows.append(("lower bound", _sized(found.lower_bound, unit)))
-    if point is not None:
+    if point is None:
+        verdict = f"{status}: {found.reason}"
+        if status is not Status.INFEASIBLE:  # else no size would do
+            rows.append(("lower bound", _sized(found.lower_bound, unit)))
+    else:
+        is_proved = status is Status.OPTIMAL
         proof = answers.gap_above(point.size, found.lower_bound)
-        proof = "minimum (proved)" if status is Status.OPTIMAL else proof
+        proof = "minimum (proved)" if is_proved else proof
         period = point.period
-        shown = "unknown; finding it takes too long" if period is None else answers.number(period)
-        rows += [("size", f"{_sized(point.size, unit)}, {proof}"), ("period", shown)]
+        speed = "period unknown (finding it takes too long)"
+        speed = speed if period is None else f"period {answers.number(period)}"
         if isinstance(found, LatencyStorage) and found.latency is not None:
-            rows.append(("latency", answers.number(found.latency)))
+            speed += f", latency {answers.number(found.latency)}"
+        verdict = f"storage {_sized(point.size, unit)}, {proof}; {speed}"
         width = max(map(len, point.capacities), default=0)
         sizes = [f"{name:<{width}} {capacity}" for name, capacity in point.capacities.items()]
-        names = ["capacities", *[""] * len(sizes)]
-        rows += zip(names, sizes, strict=False)
+        rows += zip(["capacities", *[""] * len(sizes)], sizes, strict=False)
+        rows += [] if is_proved else [("stopped", str(found.reason))]
+    if options.method != "exact":
+        rows.append(("method", f"{options.method}: {parsers.STORAGE}"))
     evaluated = answers.counted(found.evaluations, "distribution")
-    rows.append(("evaluated", f"{evaluated}, {time_in_words(seconds)}"))
-    reason = "" if status is Status.OPTIMAL else f": {found.reason}"
-    return answers.table(f"{graph.name}: {status}{reason}", rows)
+    details = [("evaluated", f"{evaluated}, {time_in_words(seconds)}")]
+    return answers.table(f"{graph.name}: {verdict}", rows, details)
 
 
 def _sized(size: int, unit: str) -> str:

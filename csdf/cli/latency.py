@@ -130,25 +130,30 @@ def _is_too_fast(found: dict[str, Any]) -> bool:
 
 
 def _lines(graph: Graph, found: dict[str, Any]) -> list[str]:
-    title = f"{graph.name}: {found['source']} to {found['sink']}"
+    ends = f"from {found['source']} to {found['sink']}"
     if _is_too_fast(found):
         least = answers.number(Fraction(found["min_period"]))
-        text = f"inputs pile up behind a source of period {found['period']}; min. period {least}"
-        return answers.table(title, [("none", text)])
+        why = f"inputs pile up behind a source of period {found['period']}"
+        return answers.table(
+            f"{graph.name}: no latency {ends}: {why}", [("next", f"--period {least} or more")]
+        )
     number, jitter, steady = found["distance"], found["jitter"], found["steady_jitter"]
     later = f"the iteration that needs it, {number} later" if number else "the same one needs it"
     after = "" if steady == jitter else f"; {steady} after the transient"
     notes = {
-        "latency": ("latency", "to the end of the same iteration"),
         "dependency_latency": ("dependency latency", later),
         "minimal": ("minimal latency", "where all that does not need it happened before"),
         "max_release_delay": ("max. release delay", "of the source"),
         "jitter": ("jitter", f"of the ends of the sink's firings{after}"),
     }
+    never = "none: iterations overtake one another for ever"
     rows = []
     for key, (name, note) in notes.items():
         if found[key] is not None:
             rows.append((name, f"{answers.number(Fraction(found[key])):<14} {note}"))
         elif "latency" in key:
-            rows.append((name, "none: iterations overtake one another for ever"))
-    return answers.table(title, rows)
+            rows.append((name, never))
+    value = found["latency"]
+    words = never if value is None else f"{answers.number(Fraction(value))} time units"
+    title = f"{graph.name}: latency {ends}: {words}, to the end of the same iteration"
+    return answers.table(title if value is not None else title.partition(", to the")[0], rows)

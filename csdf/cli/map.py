@@ -321,37 +321,73 @@ def as_json(answer: Answer, execution: MappedExecution | None) -> dict[str, Any]
     return found
 
 
-def _lines(answer: Answer, execution: MappedExecution | None) -> Iterator[str]:
+def _lines(answer: Answer, execution: MappedExecution | None) -> list[str]:
     count = answers.counted(len(answer.platform.cores), "processor")
-    yield from answers.table(f"{answer.graph.name} on {count}", _rows(answer, execution))
-    if answer.mapping is not None and answer.found is not None:
-        width = max(len(core.name) for core in answer.platform.cores)
-        for core in answer.platform.cores:
-            order = answer.mapping.orders.get(core.name)
-            use = answer.found.utilization.get(core.name, 0)
-            shown = "nothing"
-            if order is not None:
-                first = f"{_runs(order.prefix)}; " if order.prefix else ""
-                shown = f"{first}({_runs(order.periodic)})*"
-            yield f"  {core.name:<{width}} {float(use):>7.1%}  {shown}"
+    verdict, rows = "; ".join(_verdicts(answer)), list(_rows(answer, execution))
+    cycle = None if answer.found is None else answer.found.critical_cycle
+    over = [] if cycle is None else [("critical over", answers.some(cycle.channels, 6))]
+    lines = answers.table(f"{answer.graph.name} on {count}: {verdict}", rows, over)
+    if answer.mapping is None or answer.found is None:
+        return lines
+    orders = [("processor", "busy", "static order: once; (repeated)*")]
+    for core in answer.platform.cores:
+        order = answer.mapping.orders.get(core.name)
+        shown = "nothing"
+        if order is not None:
+            first = f"{_runs(order.prefix)}; " if order.prefix else ""
+            shown = f"{first}({_runs(order.periodic)})*"
+        orders.append(
+            (core.name, f"{float(answer.found.utilization.get(core.name, 0)):.1%}", shown)
+        )
+    width = max(len(row[0]) for row in orders)
+    return [*lines, *(f"  {name:<{width}} {use:>7}  {shown}" for name, use, shown in orders)]
+
+
+def _verdicts(answer: Answer) -> Iterator[str]:
+    """Yield the parts of the answer in one line: the minimum that was asked for, and the period."""
+    least, best, found = answer.least, answer.best, answer.found
+    if least is not None:
+        proved = "minimum (proved)"
+        size: str | None = None
+        if isinstance(least, LeastBuffers):
+            proved = "minimum of this mapping (proved)"
+            size = None if least.size is None else f"{least.size} {least.unit} of buffers"
+        elif least.count is not None:
+            size = answers.counted(least.count, "processor")
+        if size is None:
+            yield f"{least.status}: {least.reason}"
+        elif least.status == Status.OPTIMAL:
+            yield f"{size}, {proved}"
+        else:
+            yield f"{size}, lower bound {least.lower_bound}: {least.reason}"
+    if found is None:
+        return
+    if found.period is None:
+        yield f"deadlock: {found.deadlock}"
+        return
+    verdict = f"period {answers.number(found.period)}"
+    if best is not None and not least:
+        bound = answers.number(best.lower_bound)
+        gap = f"at most {float(best.gap or 0):.1%} above the lower bound {bound}"
+        verdict += ", optimal" if best.status == Status.OPTIMAL else f", {gap}"
+    if answer.required is not None:
+        kept = "more than" if answer.is_slow else "at most"
+        verdict += f", {kept} the required {answers.number(answer.required)}"
+    yield verdict
 
 
 def _rows(answer: Answer, execution: MappedExecution | None) -> Iterator[tuple[str, str]]:
-    least = answer.least
-    if least is not None:
-        title, unit, proved = "processors", "", "minimum (proved)"
-        size = least.count if isinstance(least, FewestProcessors) else least.size
-        if isinstance(least, LeastBuffers):
-            title, unit = "buffers", f" {least.unit}"
-            proved = "minimum of this mapping (proved)"
-        if size is None:
-            yield title, f"{least.status}: {least.reason}"
-        elif least.status == Status.OPTIMAL:
-            yield title, f"{size}{unit}, {proved}"
-        else:
-            yield title, f"{size}{unit}, lower bound {least.lower_bound}: {least.reason}"
-    if answer.found is not None:
-        yield from _period_rows(answer, answer.found, execution)
+    least, found = answer.least, answer.found
+    if found is not None and found.period is not None:
+        if any(core.wheel for core in answer.platform.cores):
+            yield "TDMA", "the period is an upper bound, for TDMA wheels that start at any time"
+            if execution is not None and execution.period is not None:
+                yield (
+                    "aligned",
+                    f"{answers.number(execution.period)}, all TDMA wheels from time 0 on",
+                )
+        if (cycle := found.critical_cycle) is not None:
+            yield "critical cycle", answers.some(cycle.actors, 12)
     if isinstance(least, LeastBuffers) and least.mapping is not None:
         buffers = least.mapping.buffers
         width = max((len(name) for name in buffers), default=0)
@@ -360,32 +396,6 @@ def _rows(answer: Answer, execution: MappedExecution | None) -> Iterator[tuple[s
             if buffer.memory is None:
                 capacity = f"{buffer.source} at its source, {buffer.target} at its target"
             yield "" if place else "buffer capacities", f"{name:<{width}} {capacity}"
-
-
-def _period_rows(
-    answer: Answer, found: MappedThroughput, execution: MappedExecution | None
-) -> Iterator[tuple[str, str]]:
-    if found.period is None:
-        yield "deadlock", str(found.deadlock)
-        yield "throughput", "0"
-        return
-    verdict, best = "", answer.best
-    if best is not None and not answer.least:
-        bound = answers.number(best.lower_bound)
-        gap = f"at most {float(best.gap or 0):.1%} above the lower bound {bound}"
-        verdict = ", optimal" if best.status == Status.OPTIMAL else f", {gap}"
-    if answer.required is not None:
-        kept = "more than" if answer.is_slow else "at most"
-        verdict += f"; {kept} the required {answers.number(answer.required)}"
-    yield "period", f"{answers.number(found.period)}{verdict}"
-    if any(core.wheel for core in answer.platform.cores):
-        yield "", "for TDMA wheels that start at any time: an upper bound"
-        if execution is not None and execution.period is not None:
-            yield "aligned", f"{answers.number(execution.period)}, all TDMA wheels from time 0 on"
-    cycle = found.critical_cycle
-    if cycle is not None:
-        yield "critical cycle", ", ".join(cycle.actors[:12])
-        yield "", f"over {', '.join(cycle.channels[:6])}"
 
 
 def _runs(actors: Sequence[str]) -> str:

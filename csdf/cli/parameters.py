@@ -133,7 +133,13 @@ def _lines(
         rows += _symbolic_rows(found)
     if swept is not None and swept.segments:
         rows += _segment_rows(swept)
-    yield from answers.table(f"{graph.name}: {names}", rows)
+    verdict = names
+    if found is not None and found.is_never:
+        verdict = f"inconsistent at all values; {names}"
+    elif found is not None:
+        terms = "if the conditions hold" if found.conditions else "at all values"
+        verdict = f"consistent {terms}; {names}"
+    yield from answers.table(f"{graph.name}: {verdict}", rows)
     if swept is not None and has_values:
         yield from _value_lines(swept)
 
@@ -146,13 +152,11 @@ def _symbolic_rows(found: SymbolicRepetitions) -> list[tuple[str, str]]:
     if found.is_never:
         closing = found.conditions[-1]
         made, taken = written(closing.produced), written(closing.consumed)
-        rows.append(("consistent", f"no, at no values: channel {closing.channel}"))
+        rows.append(("channel", closing.channel))
         rows.append(("", f"gets {made} tokens in an iteration, and loses {taken}"))
-    elif not found.conditions:
-        rows.append(("consistent", "yes, at all values"))
     for place, one in enumerate(() if found.is_never else found.conditions):
         rows.append(
-            ("consistent" if not place else "", f"if {written(one.text)} (channel {one.channel})")
+            ("conditions" if not place else "", f"if {written(one.text)} (channel {one.channel})")
         )
     return rows
 

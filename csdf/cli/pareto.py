@@ -117,22 +117,25 @@ def _table(graph: Graph, front: ParetoFront, unit: str) -> str:
 def _lines(
     graph: Graph, front: ParetoFront, options: argparse.Namespace, seconds: float
 ) -> Iterator[str]:
-    unit = options.unit
+    unit, points = options.unit, front.points
     state = (
         "complete (all proved)"
         if front.is_complete
         else f"{'stopped at the limit' if front.is_at_limit else 'INCOMPLETE'}: {front.reason}"
     )
-    yield f"{graph.name}: {answers.counted(len(front.points), 'Pareto point')}, {state}"
-    hint = concurrency.hint(graph) if front.best_period == 0 else None
-    if hint and not front.is_complete:
-        yield f"hint: {hint}; --points or --max-size go on, or end sooner"
-    if front.points:
-        names = ", ".join(front.points[0].capacities)
+    verdict = f"{answers.counted(len(points), 'Pareto point')}, {state}"
+    if points:
+        ends = (f"{one.size} {unit} at period {one.period or 0}" for one in (points[0], points[-1]))
+        verdict += f"; {' to '.join(dict.fromkeys(ends))}"
+    elif front.is_complete:
+        verdict = "deadlock: no capacities let it run"
+    yield f"{graph.name}: {verdict}"
+    if points:
+        names = ", ".join(points[0].capacities)
         yield f"{'size (' + unit + ')':>16}  {'period':<28} capacities: {names}"
     if options.method != "exact":
         yield f"method {options.method}: {parsers.STORAGE}"
-    for point in front.points:
+    for point in points:
         yield f"{point.size:>16}  {answers.number(point.period or 0):<28} {_capacities(point)}"
     if not front.is_complete and front.best_period is not None:
         best = answers.number(front.best_period)
@@ -143,8 +146,11 @@ def _lines(
         gap = answers.gap_above(start.size, front.lower_bound)
         yield f"{start.size} {unit} run, {gap}; period {period}"
         yield f"with capacities {_capacities(start)}"
+    hint = concurrency.hint(graph) if front.best_period == 0 else None
+    if hint and not front.is_complete:
+        yield f"next: {hint}; --points or --max-size go on, or end sooner"
     evaluated = answers.counted(front.evaluations, "distribution")
-    yield f"{evaluated} evaluated, {time_in_words(seconds)}"
+    yield answers.Detail(f"{evaluated} evaluated, {time_in_words(seconds)}")
 
 
 def _capacities(point: ParetoPoint) -> str:

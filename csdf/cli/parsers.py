@@ -96,9 +96,17 @@ def words_of(action: argparse.Action) -> tuple[str, ...]:
 
 
 def add_json_option(parser: argparse._ActionsContainer) -> None:
-    """Add the answer as JSON."""
+    """Add the answer as JSON, and the long form of the answer in words."""
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object; fractions are texts"
+    )
+    add_explain_option(parser)
+
+
+def add_explain_option(parser: argparse._ActionsContainer) -> None:
+    """Add the long form of an answer in words."""
+    parser.add_argument(
+        "--explain", action="store_true", help="the long form: details, and what the terms mean"
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 
 from csdf.cli import answers, parsers
 from csdf.cli.frame.long_work import working
@@ -56,31 +55,23 @@ def command_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _lines(graph: ScenarioGraph, found: ScenarioThroughput) -> Iterator[str]:
-    sizes = (
-        f"{answers.counted(len(graph.scenarios), 'scenario')}, "
-        f"{answers.counted(len(graph.states), 'state')}"
-    )
-    rows = [
-        (
-            "states",
-            f"{len(graph.reachable)} of {len(graph.states)} can be reached from {graph.initial}",
-        )
-    ]
+def _lines(graph: ScenarioGraph, found: ScenarioThroughput) -> list[str]:
+    verdict, rows = "throughput unbounded: no run goes on and takes time", []
     if found.period:
-        speed = answers.number(1 / found.period)
-        states, scenarios = found.critical_states, found.critical_scenarios
-        rows += [
-            (
-                "period",
-                f"{answers.number(found.period)} time units per reward (worst case)",
-            ),
-            ("throughput", f"{speed} per time unit in every run (lower bound)"),
+        speed, period = answers.number(1 / found.period), answers.number(found.period)
+        verdict = (
+            f"throughput at least {speed} per time unit in every run; worst-case period {period}"
+        )
+        scenarios, states = found.critical_scenarios, found.critical_states
+        rows = [
             ("critical scenario sequence", f"{answers.some(scenarios, SHOWN)}, repeated"),
             ("", f"in the states {answers.some(states, SHOWN)}"),
         ]
-    else:
-        rows += [("period", "0"), ("throughput", "unbounded: no run goes on and takes time")]
     alone = [f"{name} {answers.number(one)}" for name, one in found.alone.items()]
-    rows.append(("alone", answers.some(alone, SHOWN)))
-    yield from answers.table(f"{graph.name}: {sizes}", rows)
+    rows.append(("period of each alone", answers.some(alone, SHOWN)))
+    reached = (
+        f"{len(graph.reachable)} of {answers.counted(len(graph.states), 'state')} can be reached"
+    )
+    sizes = f"{answers.counted(len(graph.scenarios), 'scenario')}; {reached} from {graph.initial}"
+    unit = "time per unit of reward; 1 for each scenario unless the file says otherwise"
+    return answers.table(f"{graph.name}: {verdict}", rows, [("scenarios", sizes), ("period", unit)])

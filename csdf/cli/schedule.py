@@ -30,6 +30,7 @@ from csdf.names import quoted
 from csdf.time_limit import Stop
 
 PROGRAM = "csdf schedule"
+NAMES = 12  # most channels on one line
 ROWS = 40  # most firings in the table; the other formats list all
 COLUMNS = ("actor", "index", "phase", "start", "end")
 
@@ -71,7 +72,7 @@ def work(options: argparse.Namespace) -> int:
         rows = ([getattr(one, name) for name in COLUMNS] for one in answer.firings)
         print(csv_text(chain([COLUMNS], rows)), end="")
     else:
-        print(answers.one_text(_lines(graph, answer)))
+        print(answers.in_words(_lines(graph, answer), options))
     title, names = f"{graph.name}: {options.kind}", [one.name for one in graph.actors]
     about = (title, answer.firings, names)
     loading.plot(options, "csdf.draw.charts", "schedule_picture", *about)
@@ -112,6 +113,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     for name, what in (("json", "as --format json"), ("csv", "as --format csv")):
         form.add_argument(f"--{name}", dest="format", action="store_const", const=name, help=what)
+    parsers.add_explain_option(form)
     parsers.add_plot_option(parser, "the firings over time, a row for each actor,")
     parser.add_argument(
         "--trace",
@@ -152,7 +154,9 @@ def _periodic(graph: Graph, options: argparse.Namespace, _stop: Stop) -> ListedF
 
 
 def _lines(graph: Graph, answer: ListedFirings) -> Iterator[str]:
-    repetitions = repetition_vector(graph)
+    facts, repetitions = answer.facts, repetition_vector(graph)
+    ends = [f"{key} {facts[key]}" for key in ("period", "latency") if facts.get(key) is not None]
+    yield f"{graph.name}: {facts['kind']} schedule, {', '.join(ends) or 'no period found'}"
     width = max(len("actor"), *(len(quoted(name)) for name in repetitions))
     yield f"{'start':>14} {'end':>14}  {'actor':<{width}} phase iteration"
     for one in answer.firings[:ROWS]:
@@ -161,10 +165,9 @@ def _lines(graph: Graph, answer: ListedFirings) -> Iterator[str]:
         yield f"{times}  {quoted(one.actor):<{width}} {one.phase:>5} {iteration:>9}"
     if len(answer.firings) > ROWS:
         yield f"{'...':>14} {len(answer.firings) - ROWS} more firings; --format csv lists all"
-    for title, value in answer.facts.items():
-        if title in ("starts", "recurrence"):
-            continue
-        if isinstance(value, dict):
-            value = ", ".join(f"{name} {one}" for name, one in list(value.items())[:12])
-        name = title.replace("_", " ").replace("max ", "max. ")
-        yield f"{name}: {'none found' if value is None else value}"
+    for title, value in facts.items():
+        if isinstance(value, dict) and title not in ("starts", "recurrence"):
+            shown = answers.some([f"{name} {one}" for name, one in value.items()], NAMES)
+            yield f"{title.replace('_', ' ').replace('max ', 'max. ')}: {shown}"
+        elif "iterations" in title:
+            yield answers.Detail(f"{title.replace('_', ' ')}: {value}")

@@ -116,26 +116,22 @@ def _function_lines(graph: Graph, found: Function, seconds: float) -> Iterator[s
         rows = _region_lines(found)
     yield f"{graph.name}: {next(rows)}"
     yield from rows
-    yield f"  time         {time_in_words(seconds)}"
+    yield answers.Detail(f"  time         {time_in_words(seconds)}")
 
 
 def _piece_lines(found: ParametricPeriod) -> Iterator[str]:
     name = found.parameter.name
     pieces = answers.counted(len(found.segments), "segment")
-    yield f"period as a function of {name}, exact in {pieces}"
+    slack = f"slack {answers.number(found.slack or 0)}"
+    slack = "the period never grows" if found.slack is None else slack
+    nominal = f"{name} (x), nominal {found.parameter.nominal}"
+    yield f"{slack}; period as a function of {nominal}, exact in {pieces}"
     yield f"  {'from':>14} {'to':>14}  {'period':<34} critical cycle"
     for one in found.segments:
         end = "" if one.end is None else str(one.end)
         actors = _names(() if one.cycle is None else one.cycle.actors)
         period = _linear(one.time, [one.count], one.tokens)
         yield f"  {one.start!s:>14} {end:>14}  {period:<34} {actors}".rstrip()
-    slack = found.slack
-    said = "no slack"
-    if slack is None:
-        said = "and the period never grows"
-    elif slack:
-        said = f"and the period does not grow for {answers.number(slack)} more"
-    yield f"  nominal      {found.parameter.nominal}, {said}"
 
 
 def _region_lines(found: ParametricRegions) -> Iterator[str]:
@@ -173,7 +169,8 @@ def _capacity_lines(found: CapacitySteps) -> Iterator[str]:
 
 def _table_lines(graph: Graph, found: Sensitivity, seconds: float) -> Iterator[str]:
     if found.deadlock is not None:
-        yield f"{graph.name}: deadlock: {found.deadlock}"
+        title = f"{graph.name}: {answers.DEADLOCK}"
+        yield from answers.table(title, answers.blocked_rows(found.deadlock))
         return
     cycle = found.critical_cycle
     limit = f"; critical cycle {_names(cycle.actors)}" if cycle is not None else ""
@@ -181,7 +178,7 @@ def _table_lines(graph: Graph, found: Sensitivity, seconds: float) -> Iterator[s
     if not found.period:
         yield f"  reason: {why_unlimited(graph)}"
         if hint := concurrency.hint(graph):
-            yield f"  hint: {hint}"
+            yield f"  next: {hint}"
     if not found.is_complete:
         yield f"  INCOMPLETE: {found.reason}"
     if found.actors:
@@ -198,7 +195,7 @@ def _table_lines(graph: Graph, found: Sensitivity, seconds: float) -> Iterator[s
         yield f"  {one.added_tokens} more {kind} on {one.channel}: period {answers.number(one.period)}"
     if len(useful) > SHOWN:
         yield f"  and {answers.counted(len(useful) - SHOWN, 'channel')} more; --json has all"
-    yield f"  time         {time_in_words(seconds)}"
+    yield answers.Detail(f"  time         {time_in_words(seconds)}")
 
 
 def _actor_rows(rows: Sequence[ActorSensitivity]) -> Iterator[list[str]]:

@@ -45,7 +45,9 @@ class LeastBuffers(Shown):
     smaller size suffices for this binding and these orders; the size is at least `lower_bound`.
     """
 
-    JSON = ("goal", "size", "unit", "lower_bound", "status", "reason", "evaluations")
+    JSON: ClassVar[tuple[str, ...]] = (
+        "goal", "size", "unit", "lower_bound", "status", "reason", "evaluations",
+    )  # fmt: skip
     goal: ClassVar[str] = "buffers"
 
     mapping: Mapping | None

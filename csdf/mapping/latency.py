@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.latency import dependency_distance, iteration_times
@@ -44,7 +44,9 @@ class SourceLatency(Shown):
     the earliest; steady_jitter: without the transient.
     """
 
-    JSON = ("source", "sink", "distance", "period", "min_period", *LATENCIES)
+    JSON: ClassVar[tuple[str, ...]] = (
+        "source", "sink", "distance", "period", "min_period", *LATENCIES,
+    )  # fmt: skip
 
     source: str
     sink: str

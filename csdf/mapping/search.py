@@ -55,7 +55,7 @@ class BestMapping(Shown):
     a smaller period; `feasible` with the gap to `lower_bound`. Times in units of the user.
     """
 
-    JSON = ("lower_bound", "gap", "status", "mapping")
+    JSON: ClassVar[tuple[str, ...]] = ("lower_bound", "gap", "status", "mapping")
 
     mapping: Mapping
     found: MappedThroughput
@@ -88,7 +88,9 @@ class FewestProcessors(Shown):
     `lower_bound` processors are needed.
     """
 
-    JSON = ("goal", "size=count", "unit", "lower_bound", "status", "reason")
+    JSON: ClassVar[tuple[str, ...]] = (
+        "goal", "size=count", "unit", "lower_bound", "status", "reason",
+    )  # fmt: skip
     goal: ClassVar[str] = "processors"
     unit: ClassVar[str] = "processors"
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
+from typing import ClassVar
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.critical import CriticalCycle
@@ -33,7 +34,7 @@ class MappedThroughput(Shown):
     such waits, where one is known. utilization: the part of the time in which each processor works.
     """
 
-    JSON = ("period", "critical_cycle", "deadlock", "utilization")
+    JSON: ClassVar[tuple[str, ...]] = ("period", "critical_cycle", "deadlock", "utilization")
 
     period: Fraction | None
     critical_cycle: CriticalCycle | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from csdf.model.shown import Tabular
 
@@ -40,8 +40,8 @@ class PeriodicSchedule(Tabular):
     k * period / r.
     """
 
-    JSON = ("period", "starts", "recurrence")
-    FLOATS = ("starts", "recurrence")
+    JSON: ClassVar[tuple[str, ...]] = ("period", "starts", "recurrence")
+    FLOATS: ClassVar[tuple[str, ...]] = ("starts", "recurrence")
 
     starts: Mapping[str, tuple[Fraction, ...]]
     recurrence: Mapping[str, Fraction]

@@ -18,7 +18,7 @@ from fractions import Fraction
 from functools import reduce
 from math import gcd, lcm
 from operator import add, mul, sub, truediv
-from typing import Any
+from typing import Any, ClassVar
 
 import sympy
 from sympy.polys.fields import field
@@ -42,7 +42,7 @@ class Condition(Shown):
     produced, consumed: the tokens of an iteration, as far as the channels before it say.
     """
 
-    JSON = ("channel", "text", "latex")
+    JSON: ClassVar[tuple[str, ...]] = ("channel", "text", "latex")
 
     channel: str
     left: Any
@@ -75,14 +75,10 @@ class SymbolicRepetitions(Shown):
     the parameters fulfil all conditions.
     """
 
-    JSON = (
-        "parameters",
-        "repetition_vector",
-        "divisors",
-        "conditions",
-        "never_consistent=is_never",
+    JSON: ClassVar[tuple[str, ...]] = (
+        "parameters", "repetition_vector", "divisors", "conditions", "never_consistent=is_never",
         "latex",
-    )
+    )  # fmt: skip
 
     parameters: tuple[str, ...]
     cycles: tuple[Mapping[str, Any], ...]

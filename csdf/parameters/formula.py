@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib import import_module
 from math import comb, gcd, inf, lcm
-from typing import Any
+from typing import Any, ClassVar
 
 from csdf.errors import CsdfError
 from csdf.model.shown import Shown
@@ -30,7 +30,7 @@ Polynomial = tuple[Fraction, ...]  # coefficients, that of the constant first
 class Piece(Shown):
     """A rational function on an arithmetic progression: first, first + step, .. last."""
 
-    JSON = ("first", "last", "step", "numerator", "denominator", "text")
+    JSON: ClassVar[tuple[str, ...]] = ("first", "last", "step", "numerator", "denominator", "text")
 
     parameter: str
     first: int
@@ -71,7 +71,7 @@ class Formula(Shown):
     divisors: its values, none where there is no divisor.
     """
 
-    JSON = ("text", "pieces", "divisor", "latex")
+    JSON: ClassVar[tuple[str, ...]] = ("text", "pieces", "divisor", "latex")
 
     parameter: str
     pieces: tuple[Piece, ...]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise, product
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.parametric import LinearSegment, Parameter, parametric_period
@@ -82,8 +82,10 @@ class Sweep(Tabular):
     has its answer.
     """
 
-    JSON = ("graph=name", "parameters", "instances", "formulas", "segments", "complete")
-    FLOATS = ("period",)
+    JSON: ClassVar[tuple[str, ...]] = (
+        "graph=name", "parameters", "instances", "formulas", "segments", "complete",
+    )  # fmt: skip
+    FLOATS: ClassVar[tuple[str, ...]] = ("period",)
 
     name: str
     parameters: tuple[str, ...]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from csdf.analysis.bound_channels import bound_channels, is_single_firing_loop
 from csdf.analysis.consistency import repetition_vector
@@ -32,7 +32,9 @@ class ScenarioThroughput(Shown):
     period is 0. alone: the period of each scenario that takes what it leaves, if repeated for ever.
     """
 
-    JSON = ("period", "throughput", "critical_states", "critical_scenarios", "alone")
+    JSON: ClassVar[tuple[str, ...]] = (
+        "period", "throughput", "critical_states", "critical_scenarios", "alone",
+    )  # fmt: skip
 
     period: Fraction
     critical_states: tuple[str, ...]

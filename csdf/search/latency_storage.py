@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from csdf.analysis.bound_channels import is_single_firing_loop
 from csdf.analysis.consistency import repetition_vector
@@ -45,7 +45,7 @@ class LatencyStorage(SmallestStorage):
     iteration that needs it, `distance` later.
     """
 
-    JSON = (
+    JSON: ClassVar[tuple[str, ...]] = (
         "size", "capacities", "period", "latency", "distance", "status", "reason", "lower_bound",
         "gap", "evaluations",
     )  # fmt: skip

@@ -45,7 +45,7 @@ class ParetoPoint(Shown):
     The period is None only where none was asked for, and finding it takes too long.
     """
 
-    JSON = ("size", "period", "throughput", "capacities")
+    JSON: ClassVar[tuple[str, ...]] = ("size", "period", "throughput", "capacities")
 
     size: int
     period: Fraction | None  # in the units of the user
@@ -74,18 +74,11 @@ class ParetoFront(Tabular):
     there are any.
     """
 
-    JSON = (
-        "points",
-        "complete",
-        "at_limit",
-        "gap",
-        "reason",
-        "lower_bound",
-        "best_period",
-        "start",
+    JSON: ClassVar[tuple[str, ...]] = (
+        "points", "complete", "at_limit", "gap", "reason", "lower_bound", "best_period", "start",
         "evaluations",
-    )
-    FLOATS = ("period", "throughput")
+    )  # fmt: skip
+    FLOATS: ClassVar[tuple[str, ...]] = ("period", "throughput")
 
     points: tuple[ParetoPoint, ...]
     is_complete: bool
@@ -111,15 +104,8 @@ class SmallestStorage(Shown):
     """
 
     JSON: ClassVar[tuple[str, ...]] = (
-        "size",
-        "capacities",
-        "period",
-        "status",
-        "reason",
-        "lower_bound",
-        "gap",
-        "evaluations",
-    )
+        "size", "capacities", "period", "status", "reason", "lower_bound", "gap", "evaluations",
+    )  # fmt: skip
 
     status: Status
     point: ParetoPoint | None

@@ -8,10 +8,11 @@ from pathlib import PurePath
 
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Model
+from planners.code.c_text import identifier
 from planners.code.interface import Port
 from planners.code.parts import source
 from planners.code.sources import Written
-from planners.plan.plan import StreamingPlan
+from planners.plan.plan import Kind, StreamingPlan
 
 MAIN, BENCH, EXAMPLE = "test/main.c", "test/bench.c", "examples/classify.c"
 PROOF = "test/prove.c"  # which only Frama-C reads
@@ -284,7 +285,7 @@ def readme(written: Written, model: Model, plan: StreamingPlan) -> str:
 |---|---|
 {_memories(plan)}
 | RAM: state | at most {written.state_bytes} bytes |
-| RAM: stack | less than 1,250 bytes on a Cortex-M4; `make qemu` prints it |
+| RAM: stack | less than {written.stack_bytes:,} bytes on a Cortex-M4; `make qemu` prints it |
 | flash: weights | {written.weight_bytes:,} bytes; `make size` prints the code |
 | work | {work} |
 
@@ -302,7 +303,7 @@ static {name}_state state;
 
 {_usage(written)}
 ```
-{_placing(written)}{_kept(written, plan)}{_converting(written)}
+{_placing(written, plan)}{_kept(written, plan)}{_converting(written)}
 No function allocates memory, calls itself, or keeps anything outside of arena and state, so several
 instances can run side by side, each with an arena and a state of its own. The library needs C99,
 `<stdint.h>`, `<stddef.h>`, `<string.h>` and `<math.h>`. Compiled with `-D{capitals}_PROFILE` it
@@ -363,24 +364,44 @@ def _memories(plan: StreamingPlan) -> str:
     sizes = [(one.name, one.size) for one in plan.memories] or [("arena", plan.arena_bytes)]
     rows = [f"| RAM: {name} | {size:,} bytes |" for name, size in sizes]
     if plan.memories:
-        slow = " and ".join(one.name for one in plan.memories if one.is_slow)
-        rows.append(f"| to and from {slow} | {plan.slow_bytes:,} bytes per frame |")
+        rows += [
+            f"| from and to {one.memory} | {one.read:,} and {one.written:,} bytes per frame |"
+            for one in plan.traffic
+        ]
     return "\n".join(rows)
 
 
-def _placing(written: Written) -> str:
-    """Return how the array for slow memory comes to lie there."""
+def _placing(written: Written, plan: StreamingPlan) -> str:
+    """Return how the arrays for several memories come to lie there, and how bytes are copied."""
     if len(written.memories) == 1:
         return ""
-    capitals, slow = written.name.upper(), written.memories[1]
-    named = f"{capitals}_IN_{slow.upper()}"
-    return f"""
-`{named}` is `EXT_RAM_BSS_ATTR` under ESP-IDF and the section `.ext_ram.bss` under Zephyr.
-With GNU ld, compile with `-D{capitals}_SECTIONS` and place the section `.slow.{slow}` in your linker
-script, as `target/target_m4.ld` does; or define `{named}` yourself, or give any pointer to
-that memory. Rows come from it by `memmove`, or with `-D{capitals}_COPY` by your
-`{written.name}_copy`, which may use DMA.
+    name, capitals = written.name, written.name.upper()
+    sections = {one.name: "slow" if one.is_slow else "fast" for one in plan.memories[1:]}
+    slow = [identifier(one) for one, speed in sections.items() if speed == "slow"]
+    text = "".join(
+        f"""
+`{capitals}_IN_{one.upper()}` is `EXT_RAM_BSS_ATTR` under ESP-IDF and the section `.ext_ram.bss` under
+Zephyr."""
+        for one in slow
+    )
+    listed = ", ".join(f"`.{speed}.{identifier(one)}`" for one, speed in sections.items())
+    text += f"""
+With GNU ld, compile with `-D{capitals}_SECTIONS` and place {listed} in your linker script, as
+`target/target_m4.ld` does; or define the names behind the arrays yourself, or give any pointers to
+those memories. The core copies bytes, or with `-D{capitals}_COPY` your `{name}_copy`, which may use
+DMA.
 """
+    kinds = {one.kind for one in plan.buffers}
+    if Kind.RESIDENT in kinds:
+        text += f"""
+`{name}_init` copies weights that stay: leave the memories alone between frames.
+"""
+    if any(one.kind is Kind.WEIGHTS and one.end - one.begin > 1 for one in plan.buffers):
+        text += f"""
+Weights that are copied ahead come while other layers compute with `-D{capitals}_COPY_AHEAD`: your
+`{name}_begin_copy` begins a copy by DMA, and `{name}_end_copies` waits for all that have begun.
+"""
+    return text
 
 
 def _kept(written: Written, plan: StreamingPlan) -> str:

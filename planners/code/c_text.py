@@ -130,6 +130,7 @@ class Tables:
         self._known: dict[object, str] = {}
         self.arrays: dict[str, NDArray[Any]] = {}  # parameters
         self.definitions: list[str] = []
+        self.structures: dict[str, tuple[str, str]] = {}  # kind and text, by their addresses
         self.wanted: set[str] = set()  # C types and functions that the tables mention
         self.weights_have_zeros = False  # trained integers of any layer that is summed up
         self.sums_are_narrow = True  # whether all sums that are rescaled have 30 bits
@@ -160,7 +161,10 @@ class Tables:
 
     def one(self, kind: str, name: str, fields: Sequence[str]) -> str:
         """Return the address of one structure of a type."""
-        return self._table(kind, name, None, "{" + ", ".join(fields) + "}", mark="&")
+        text = "{" + ", ".join(fields) + "}"
+        address = self._table(kind, name, None, text, mark="&")
+        self.structures[address] = kind, text
+        return address
 
     def defined(self, kind: str, name: str, items: Sequence[str]) -> str:
         """Return the symbol of an array of a type."""

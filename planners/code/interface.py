@@ -50,7 +50,7 @@ class Interface:
 
     def field(self) -> str:
         """Return the field of the state for tensors in memory of the caller, or for slow memory."""
-        count = len(self.schedule.outside) + (self.schedule.split is not None)
+        count = len(self.schedule.outside) + len(self.schedule.splits)
         return f"    {self.name}_element *outside[{count}];\n" if count else ""
 
     @property
@@ -211,7 +211,11 @@ int {name}_push_row({name}_state *state, const {self.inputs[0].kind} *row);
         name, numbers = self.name, self._numbers(self.outputs)
         begins = "    begin_kept(state);\n" if self.schedule.beginnings else ""
         memories = ", ".join(f"element *{one}" for one in self.memories)
-        slow = "".join(f"    state->outside[0] = {one};\n" for one in self.memories[1:])
+        others = "".join(
+            f"    state->outside[{number}] = {one};\n"
+            for number, one in enumerate(self.memories[1:])
+        )
+        others += "    copy_weights(state, -1);\n" if self.schedule.moved.is_resident else ""
         text = f"""static element *tensor_in(const instance *state, int32_t number)
 {{
     return BASE(state, &tensors[number]);
@@ -226,7 +230,7 @@ static void begin_frame(instance *state)
 void {name}_init(instance *state, {memories})
 {{
     state->arena = {self.memories[0]};
-{slow}{begins}    begin_frame(state);
+{others}{begins}    begin_frame(state);
 }}
 
 const void *{name}_output(const instance *state, int number)

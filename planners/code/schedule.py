@@ -27,6 +27,7 @@ from planners.code.c_text import NULL, Tables, comment, identifier
 from planners.code.calls.by_data_type import LayerCalls, Slice, most_neighbours, slices_of
 from planners.code.calls.layers import scratch_elements
 from planners.code.layer_descriptor import Call, Described, as_real
+from planners.code.moved_weights import MovedWeights, PlacedLayer
 from planners.code.rules import Rule, all_of, rule_of
 from planners.plan.aliases import channels_of
 from planners.plan.kept import state_bytes, take_overs
@@ -79,8 +80,10 @@ class Schedule:
         self.most_neighbours = self.scratch = self.most_gathered = 0
         self.has_parts = False
         self._find_readers()
+        self._placed_layers: dict[str, PlacedLayer] = {}
         for stage in self.stages:
             self._add_stage(stage)
+        self.moved = MovedWeights(plan, self._placed_layers, tables, self.unit)
         self.beginnings = list(self._begin_kept(model))
 
     def elements(self, size: int) -> int:
@@ -108,9 +111,9 @@ class Schedule:
         return self._numbers[tensor] if found is None else found
 
     @property
-    def split(self) -> int | None:
-        """The first element in the slower of two memories; None where there is a single one."""
-        return self.elements(self.plan.memories[0].size) if self.plan.memories else None
+    def splits(self) -> tuple[int, ...]:
+        """The first element in each memory behind the first one."""
+        return tuple(self.elements(begin) for _, begin in self.plan.placed_memories[1:])
 
     @property
     def duplicates(self) -> int:
@@ -196,6 +199,7 @@ class Schedule:
             ("variable", "variables", self._taken_over()),
             ("beginning", "beginnings", self.beginnings),
             ("turns", "all_turns", self.order.turns),
+            ("weights_copy", "weights_copies", self.moved.lines),
             ("uint16_t", "order", [f"{number}," for number in self.order.stages]),
         )
         return "\n\n".join(
@@ -398,6 +402,8 @@ class Schedule:
             *(f"inputs + {first_input}", first_step, len(layer.inputs), steps),
             *self._strip(stage, layer),
         )
+        placed = PlacedLayer(len(self._layers), call.parameters, stage.group, stage.number)
+        self._placed_layers[layer.name] = placed
         self._layers.append(f"{{{', '.join(map(str, fields))}}}, /* {comment(layer.name)} */")
         if isinstance(layer.operator, op.Convolution | op.Pooling | op.IntegerConvolution):
             self.most_taps = max(self.most_taps, layer.operator.window.kernel[0])
@@ -643,8 +649,13 @@ def require_in_c(plan: StreamingPlan, inputs: Collection[str]) -> None:
 
     inputs: of the network.
     """
-    if [one.is_slow for one in plan.memories] not in ([], [False, True]):
-        raise InvalidPlan("no C code for other memories than a fast and a slow one")
+    if plan.memories and plan.memories[0].is_slow:
+        raise InvalidPlan("no C code for memories of which the first is slow")
+    moves = {Kind.WEIGHTS, Kind.RESIDENT} & {one.kind for one in plan.buffers}
+    if moves and not any(group.order for group in plan.groups):
+        raise InvalidPlan("no C code for weights that are copied, without an order of firings")
+    if plan.memories and any(one.kind is Kind.EXTERNAL for one in plan.buffers):
+        raise InvalidPlan("no C code for tensors outside the arena beside several memories")
     for one in (stage for group in plan.groups for stage in group.stages):
         if one.stage.result in inputs:
             raise InvalidPlan(

@@ -29,6 +29,7 @@ from planners.code.unsigned_as_signed import SIGNED, as_signed
 from planners.plan.plan import Memory, StreamingPlan
 from planners.plan.rematerialisation import worked_model
 
+STACK_BYTES = 1250  # on a Cortex-M4, at most; printed by `make qemu`, and tests compare
 STATE_BYTES = 24  # of the state beside its counters, at most, with addresses of 64 bits
 VECTORS = """#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1) && defined(__GNUC__)
 #include <arm_mve.h>
@@ -91,6 +92,7 @@ class Written:
     state_bytes: int
     kernels: tuple[str, ...]
     memories: tuple[str, ...] = ("arena",)  # parameters of NAME_init
+    stack_bytes: int = STACK_BYTES  # on a Cortex-M4, at most
     has_integers: bool = False  # at its ends, which stand for real numbers
     stages: tuple[str, ...] = ()  # their results, by number; none where they are not told
 
@@ -187,12 +189,13 @@ class _Writing:
             kernels=tuple(sorted(wanted & functions)),
             stages=tuple(one.running.result for one in self.schedule.stages),
             memories=self.interface.memories,
+            stack_bytes=STACK_BYTES + self.schedule.moved.stack_bytes(self.schedule.most_layers),
         )
 
     def _state_bytes(self, counters: int) -> int:
         """At most; structures are padded."""
         scratch = self.schedule.scratch * self.schedule.unit
-        pointers = 8 * (len(self.schedule.outside) + (self.schedule.split is not None))
+        pointers = 8 * (len(self.schedule.outside) + len(self.schedule.splits))
         turn = 6 if self.schedule.order.turns else 0
         turn += 2 * len(self.network.variables)
         return (
@@ -274,20 +277,23 @@ void {name}_profile_end(int stage);
             named = f"{capitals}_{identifier(one.name).upper()}"
             elements = max(self.schedule.elements(one.size), 1)
             found += [f"#define {named}_BYTES {one.size}", f"#define {named}_ELEMENTS {elements}"]
-        for one in plan.memories:
+        for one in plan.memories[1:]:
+            word = identifier(one.name)
+            known = ""
             if one.is_slow:
-                word = identifier(one.name)
-                found.append(f"""
-/* Put behind the name of the array for {comment(one.name)}; defined before, it is yours. */
-#ifndef {capitals}_IN_{word.upper()}
-#if defined(ESP_PLATFORM)
+                known = f"""if defined(ESP_PLATFORM)
 #include "esp_attr.h"
 #define {capitals}_IN_{word.upper()} EXT_RAM_BSS_ATTR
 #elif defined(__ZEPHYR__)
 #include <zephyr/linker/section_tags.h>
 #define {capitals}_IN_{word.upper()} Z_GENERIC_SECTION(.ext_ram.bss)
-#elif defined({capitals}_SECTIONS) || defined(ON_TARGET) /* a linker script has it */
-#define {capitals}_IN_{word.upper()} __attribute__((section(".slow.{word}")))
+#el"""
+            section = f".{'slow' if one.is_slow else 'fast'}.{word}"
+            found.append(f"""
+/* Put behind the name of the array for {comment(one.name)}; defined before, it is yours. */
+#ifndef {capitals}_IN_{word.upper()}
+#{known}if defined({capitals}_SECTIONS) || defined(ON_TARGET) /* a linker script has it */
+#define {capitals}_IN_{word.upper()} __attribute__((section("{section}")))
 #else
 #define {capitals}_IN_{word.upper()}
 #endif
@@ -303,15 +309,26 @@ void {name}_profile_end(int stage);
 
     def _copy_declared(self) -> str:
         """C that declares the hook for copies, where the plan has some."""
-        if not self.schedule.has_copies:
-            return ""
-        return f"""
-#ifdef {self.capitals}_COPY
+        name, capitals = self.name, self.capitals
+        text = ""
+        if self.schedule.has_copies or self.schedule.moved.lines:
+            text = f"""
+#ifdef {capitals}_COPY
 /* For you to define: copy bytes that do not overlap, by DMA for example; they are there when it
    returns. */
-void {self.name}_copy(void *to, const void *from, uint32_t bytes);
+void {name}_copy(void *to, const void *from, uint32_t bytes);
 #endif
 """
+        if self.schedule.moved.is_ahead:
+            text += f"""
+#ifdef {capitals}_COPY_AHEAD
+/* For you to define: begin to copy bytes that do not overlap, by DMA, while layers compute; and wait
+   until all copies that have begun are there. */
+void {name}_begin_copy(void *to, const void *from, uint32_t bytes);
+void {name}_end_copies(void);
+#endif
+"""
+        return text
 
     def _anywhere(self) -> str:
         """Return a sentence on numbers of more bytes than an element of the arena, if there are any."""
@@ -338,11 +355,15 @@ void {self.name}_copy(void *to, const void *from, uint32_t bytes);
         copies = ["give_copies"] if self.schedule.duplicates else []
         tiles = ["as_tile", "work_tiles"] if self.schedule.has_tiles else []
         wanted.update(tiles)
-        scheduler = used([self._advance(), "begin_group", *copies, *tiles, *kept], SCHEDULER)
+        moved = ["copy_weights", "with_copies"] if self.schedule.moved.lines else []
+        wanted |= {"weights_copy"} if moved else set()
+        functions = [self._advance(), "begin_group", *copies, *tiles, *kept, *moved]
+        scheduler = used(functions, SCHEDULER)
         shared, of_reals = self._of_reals()
         between = used(wanted, CONVERSIONS) if of_reals else []
         kernels = used(wanted | mentioned(scheduler) | shared, self._files())
         definitions = [*externs(self.tables), *self.tables.definitions]
+        definitions += self.schedule.moved.definitions()
         texts = [self._prologue(), *kernels, *of_reals, *between, *definitions, tables, *scheduler]
         return "\n\n".join([*texts, self.interface.definitions()])
 
@@ -351,7 +372,8 @@ void {self.name}_copy(void *to, const void *from, uint32_t bytes);
         wanted = self.schedule.calls.real_tables.wanted
         if not wanted:
             return set(), []
-        return real_parts(wanted | {"as_tile"} if self.schedule.has_tiles else wanted)
+        more = {"as_tile"} if self.schedule.has_tiles else set()
+        return real_parts(wanted | more | ({"join_rows"} if self.schedule.joints else set()))
 
     def _files(self) -> tuple[str, ...]:
         """The C files that have kernels for the elements of the network."""
@@ -411,6 +433,7 @@ typedef slot element;
 #define SWEEP {self._sweep()}
 #define OUTSIDE(state) {"(state)->outside" if self.interface.field() else "NULL"}
 #define BASE(from, tensor) {self._base()}
+#define AT(from, offset) {self._at()}
 #define ADVANCE {self._advance()}
 #define CAN_STAGE {0 if schedule.order.turns else 1}
 #define TURNS {len(schedule.order.turns)}
@@ -436,7 +459,7 @@ typedef slot element;
 #else
 #define COPY_ROW(to, from, count) copy_elements(to, from, count)
 #endif
-
+{self._moves()}
 #ifdef {capitals}_PROFILE
 #define PROFILE_BEGIN(stage) {name}_profile_begin(stage)
 #define PROFILE_END(stage) {name}_profile_end(stage)
@@ -475,15 +498,55 @@ typedef slot element;
 
     def _base(self) -> str:
         """C for where a tensor begins, of a run or a state."""
-        if (split := self.schedule.split) is not None:
-            return f"""\\
-    ((tensor)->offset < {split} ? (from)->arena + (tensor)->offset \\
-                          : (from)->outside[0] + (tensor)->offset - {split})"""
+        if self.schedule.splits:
+            return "AT(from, (tensor)->offset)"
         if not self.schedule.outside:
             return "((from)->arena + (tensor)->offset)"
         return """\\
     ((tensor)->offset < 0 ? (from)->outside[-1 - (tensor)->offset] \\
                           : (from)->arena + (tensor)->offset)"""
+
+    def _at(self) -> str:
+        """C for a place in the arena, or in one of the memories in which it lies."""
+        bases = ["(from)->arena + (offset)"]
+        for number, split in enumerate(self.schedule.splits):
+            bases.append(f"(from)->outside[{number}] + ((offset) - {split})")
+        text = bases.pop()
+        for split, base in zip(self.schedule.splits[::-1], bases[::-1], strict=True):
+            text = f"((offset) < {split} ? {base} : {text})"
+        return text if bases else f"({text})"
+
+    def _moves(self) -> str:
+        """C that copies weights and finds them, where some are moved."""
+        name, capitals, moved = self.name, self.capitals, self.schedule.moved
+        if not moved.lines:
+            return """
+#define COPY_WEIGHTS(state, group) ((void)0)
+#define FIND_COPIES(state, stage) ((void)0)
+"""
+        wait = """#define COPY_AHEAD(to, from, bytes) COPY_BYTES(to, from, bytes)
+#define COPY_WEIGHTS(state, group) copy_weights(state, group)
+"""
+        if moved.is_ahead:
+            wait = f"""#ifdef {capitals}_COPY_AHEAD
+#define COPY_AHEAD(to, from, bytes) {name}_begin_copy(to, from, (uint32_t)(bytes))
+#define COPY_WEIGHTS(state, group) ({name}_end_copies(), copy_weights(state, group))
+#else
+{wait}#endif
+"""
+        return f"""
+#define MOVED {len(moved.lines)}
+#define FIND_COPIES(state, stage_at) \\
+    stage own_stage; \\
+    layer own_layers[MOST_LAYERS]; \\
+    movable own_numbers[{moved.most}]; \\
+    s = with_copies(state, stage_at, &own_stage, own_layers, own_numbers)
+#ifdef {capitals}_COPY
+#define COPY_BYTES(to, from, bytes) {name}_copy(to, from, (uint32_t)(bytes))
+#else
+#define COPY_BYTES(to, from, bytes) memcpy(to, from, (size_t)(bytes))
+#endif
+{wait}"""
 
 
 def weights_text(name: str, tables: Tables) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
+from cnn2csdf.execution.compare import random_tensor, table_entries
 from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array, Model
@@ -44,10 +45,11 @@ class TestVector:
 
 
 def random_frame(network: Network, seed: int) -> dict[str, Array]:
-    """Return normal numbers for each input, or integers where it is quantised."""
+    """Return numbers for each input, integers where it is quantised."""
     generator = np.random.default_rng(seed)
+    entries = table_entries(network)
     return {
-        layer.name: generator.standard_normal(layer.shape.dims).astype(np.float32)
+        layer.name: random_tensor(layer, generator, entries.get(layer.name, 128))
         if layer.quantization is None
         else _random_integers(generator, layer)
         for layer in network.inputs

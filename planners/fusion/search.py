@@ -284,7 +284,9 @@ class _Rows:
         course, table = self._course, self._table
         result = table.tensor_bytes(course.at(upto))
         lines = passing = scratch = nanoseconds = work = 0
+        stages: list[Stage] = []
         for first in reversed(range(upto)):
+            stages = [*row_stages(course, first, first + 1), *stages]
             begun, going = (self._cost(first, entry) for entry in (WHOLE, 1))
             batch = 0 if first + 1 == upto else table.row_bytes(course.at(first + 1))
             own, _ = row_scratch(course, course.between(first, first + 1), self._terms)
@@ -295,7 +297,8 @@ class _Rows:
             beside = table.tensor_bytes(course.at(first)) + result + scratch
             memory = beside + lines + begun.lines + -(-pool // self._unit) * self._unit
             group = group_of(course, first, upto, GroupMode.ROWS)
-            yield Option(memory, Cost(nanoseconds, work), group)
+            time = nanoseconds + self._times.interleaving(stages)
+            yield Option(memory, Cost(time, work), group)
             lines += going.lines
             passing = max(passing, going.passing, going.last + batch)
 

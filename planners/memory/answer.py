@@ -7,13 +7,14 @@ from enum import Enum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cnn2csdf.platforms import NANOSECONDS, Core
 from csdf.model.shown import Shown
 from csdf.status import Reason, Status, Why
 from csdf.units import bytes_in_words
 
 if TYPE_CHECKING:
-    from planners.plan.plan import Memory, StreamingPlan
-
+    from cnn2csdf.platforms import BoardMemory
+from planners.plan.plan import StreamingPlan
 
 RESIDENT = "resident"  # the input lies whole in the arena before the first layer works
 ROWS = "rows"  # the input comes row by row
@@ -24,7 +25,8 @@ OUTPUT_MEMORIES = (RESIDENT, EXTERNAL)
 WHOLE_LAYERS = "layer by layer"
 BY_ROWS = "row by row"
 LINES = "line buffers, no recomputation"
-LINES_AGAIN = "line buffers, normalisations twice"
+LINES_AGAIN = "line buffers, normalisations again"
+HEADS = "head by head"
 STRIPS = "line buffers + strips"
 IN_PARTS = "strips, channel blocking"
 TWICE = "strips, squeeze-and-excitation rematerialised"
@@ -129,14 +131,18 @@ class SlowTraffic(NamedTuple):
 
     memories: with their sizes. moved: by the plan; None without one. lower_bound: by any schedule of
     whole inputs and results. all_slow: by layers one after another with all tensors in slow memory,
-    each read once by a layer. greedy: with the largest tensors there, until the others fit.
+    each read once by a layer. greedy: with the largest tensors there, until the others fit. weights:
+    bytes of those that are counted, which both read once. nanoseconds: of a frame of the plan, where
+    the figures of the memories are known.
     """
 
-    memories: tuple[Memory, ...]
+    memories: tuple[BoardMemory, ...]
     moved: int | None
     lower_bound: int
     all_slow: int
     greedy: int
+    weights: int = 0
+    nanoseconds: int | None = None
 
     def to_json(self, plan: StreamingPlan) -> dict[str, Any]:
         """Return memories, with what a plan takes of each, and slow bytes as a JSON value."""
@@ -152,6 +158,9 @@ class SlowTraffic(NamedTuple):
                 for one in self.memories
             ],
             "slow_bytes": self.moved,
+            "traffic": {
+                one.memory: {"read": one.read, "written": one.written} for one in plan.traffic
+            },
             "slow_lower_bound_bytes": self.lower_bound,
             "slow_bytes_greedy": self.greedy,
             "slow_bytes_all_slow": self.all_slow,
@@ -175,7 +184,9 @@ class Fit(Shown):
     whole. best: the method with the fewest MACs within the RAM, the fastest of those as far as times
     are predicted; None where none fits. flash_bytes: the parameters as a library stores them, with the
     factors that rescale integers. alternatives: by growing RAM, where the answer is no. slow: of a
-    plan in several memories; its RAM is what it takes of all of them.
+    plan in several memories; its RAM is what it takes of all of them. core: whose instructions were
+    predicted; None where layers were measured, or a platform has no instructions. uncounted: kernels
+    whose instructions are a guess.
     """
 
     network: str
@@ -192,6 +203,8 @@ class Fit(Shown):
     hop: Hop | None = None
     alternatives: tuple[Alternative, ...] = ()
     slow: SlowTraffic | None = None
+    core: Core | None = None
+    uncounted: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         shown = self.best or self.least
@@ -201,6 +214,18 @@ class Fit(Shown):
     def least(self) -> FitMethod:
         """The method with the least RAM."""
         return min(self.methods, key=lambda way: (way.ram_bytes, way.mac_ratio))
+
+    def _instructions(self, way: FitMethod) -> dict[str, int]:
+        """The predicted instructions of a frame, and the nanoseconds at the fast end of the range."""
+        if self.core is None or way.nanoseconds is None:
+            return {}
+        cycles = way.nanoseconds * Fraction(self.core.hertz, NANOSECONDS)
+        return {
+            "predicted_instructions": int(cycles / self.core.most),
+            "predicted_nanoseconds_at_best": int(
+                way.nanoseconds * self.core.least / self.core.most
+            ),
+        }
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as a JSON value."""
@@ -225,9 +250,20 @@ class Fit(Shown):
                     "ram_bytes": way.ram_bytes,
                     "mac_ratio": str(way.mac_ratio),
                     "predicted_nanoseconds": way.nanoseconds,
+                    **self._instructions(way),
                 }
                 for way in self.methods
             ],
+            **(
+                {}
+                if self.core is None
+                else {
+                    "not_calibrated": {
+                        **self.core.to_json(),
+                        "uncounted_kernels": list(self.uncounted),
+                    }
+                }
+            ),
             **({"alternatives": nearby} if nearby else {}),
             **({} if self.slow is None else self.slow.to_json(shown.plan)),
         }

@@ -14,11 +14,20 @@ from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 from cnn2csdf.fixed_point.flash import flash_bytes
+from cnn2csdf.instructions import uncounted
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
-from cnn2csdf.platforms import PLATFORMS, USUAL_PLATFORM, Platform
+from cnn2csdf.platforms import (
+    PLATFORMS,
+    USUAL_PLATFORM,
+    BoardMemory,
+    Platform,
+    PlatformNames,
+    platform_named,
+)
 from cnn2csdf.weights import Model
 from csdf.arguments import Bytes, Positive, byte_count, one_of, public
 from csdf.errors import InvalidArgument, InvalidNetwork
@@ -28,6 +37,7 @@ from csdf.time_limit import Budget, stop_of
 from planners.memory.answer import (
     EXTERNAL,
     INPUTS,
+    LINES_AGAIN,
     OUTPUT_MEMORIES,
     PLAIN,
     RESIDENT,
@@ -69,12 +79,13 @@ def fit(
     labels: Sequence[Positive] = WIDTHS,
     platform: Platform | str | None = None,
     durations: Mapping[str, Sequence[int]] | None = None,
-    memories: Sequence[Memory] = (),
+    memories: Sequence[Memory | BoardMemory] = (),
     budget: Budget = None,
 ) -> Fit:
     """Return whether a network fits into some RAM and flash, and the best way to work it.
 
-    ram, flash: bytes, or texts such as "256kB". platform: or its name, of cnn2csdf.PLATFORMS.
+    ram, flash: bytes, or texts such as "256kB". platform: or its name, of
+    cnn2csdf.PLATFORMS, or FILE.json.
     durations: of the phases of each layer, measured in nanoseconds: then times are theirs, and of the
     platform only the start of a phase. nanoseconds: of a frame, at most, as these say.
     element_bytes: of all tensors and parameters; by default as the network says. parameter_bytes: of
@@ -82,8 +93,11 @@ def fit(
     several inputs has them all resident or all external, an input that goes out as it is and outputs
     that layers read are resident. searched: of SEARCHED, beside the plain ways; by default those
     without parts of channels. labels: at a place, in one search after the other: the more, the better
-    and slower. memories: a fast and a slow one instead of `ram`: the plan with the least bytes moved
-    to and from the slow one, of layers row by row and with strips; input and output are resident.
+    and slower. memories: fast ones and then slow ones instead of `ram`, by default those of the
+    platform where it is a board: the plan with the least time, where the rates of the slow ones and the
+    cycles of the platform are known, or else with the least bytes moved to and from them, of layers row
+    by row and with strips; input and output are resident. One that holds weights only is flash: what a
+    frame reads of weights there counts, and they may be copied.
     budget: a stop, or seconds; where it or Ctrl-C ends the search, the best way found by then stands,
     marked in the reason.
     """
@@ -101,8 +115,11 @@ def fit(
     for method in searched:
         one_of(method, SEARCHED, "fit: searched")
     if isinstance(platform, str):
-        one_of(platform, PLATFORMS, "fit: platform")
-        platform = PLATFORMS[platform]
+        if platform not in PlatformNames():
+            one_of(platform, PLATFORMS, "fit: platform")
+        platform = platform_named(platform)
+    if ram is None and platform is not None:
+        memories = memories or platform.memories
     if network.keeps_state and memories:
         raise InvalidNetwork(
             f"network {network.name!r} keeps a state, which lies in one memory; give its size as ram"
@@ -133,6 +150,7 @@ def fit(
             flash=flash,
             element_bytes=element_bytes,
             parameter_bytes=parameter_bytes or element_bytes,
+            platform=platform,
             budget=budget,
         )
     course = topological_order(network, carries=True)
@@ -194,7 +212,20 @@ def fit(
         lower_bound=lower_bound,
         status=status,
         reason=reason,
+        **_cycles(network, platform, durations, element_bytes),
     )
+
+
+def _cycles(
+    network: Network, platform: Platform | None, durations: object, element_bytes: int | None
+) -> dict[str, Any]:
+    """The core whose instructions are predicted, and kernels that were not counted."""
+    if platform is None or durations is not None:
+        return {}
+    return {
+        "core": platform.core,
+        "uncounted": uncounted(platform, network, element_bytes),
+    }
 
 
 def _times(
@@ -213,15 +244,23 @@ def _times(
 
 def _fit_in_memories(
     network: Network,
-    memories: Sequence[Memory],
+    memories: Sequence[Memory | BoardMemory],
     *,
     flash: int | None,
     element_bytes: int | None,
     parameter_bytes: int | None,
+    platform: Platform | None,
     budget: Budget,
 ) -> Fit:
-    """Return the answer for a fast and a slow memory: the least bytes moved, or layer by layer."""
-    found = planned_in_memories(network, memories, element_bytes, budget)
+    """Return the answer for fast and slow memories: the best plan found, or layer by layer."""
+    if parameter_bytes != element_bytes and any(
+        isinstance(one, BoardMemory) and one.is_flash for one in memories
+    ):
+        raise InvalidArgument(
+            f"fit: {parameter_bytes} bytes for a parameter and {element_bytes or 'its own'} for an "
+            "element; weights in memories have the bytes of elements"
+        )
+    found = planned_in_memories(network, memories, element_bytes, budget, platform)
     course = topological_order(network)
     table = StageTable(network, element_bytes=element_bytes)
     plan = found.plan or layer_by_layer(course, table, budget=budget).plan
@@ -230,7 +269,7 @@ def _fit_in_memories(
         name=TWO_MEMORIES if found.plan else WHOLE_LAYERS,
         plan=plan,
         mac_ratio=Fraction(plan.multiply_accumulates, max(once, 1)),
-        nanoseconds=None,
+        nanoseconds=found.traffic.nanoseconds,
     )
     needed = flash_bytes(network, parameter_bytes)
     ends = max(
@@ -311,6 +350,7 @@ def _stateful_fit(
         lower_bound=plan.kept_bytes,
         status=status,
         reason=reason,
+        **_cycles(network, platform, durations, element_bytes),
     )
 
 
@@ -367,11 +407,16 @@ def _chosen(fitting: Sequence[FitMethod], *, is_limited: bool) -> FitMethod | No
 
 
 def _worth_showing(ways: Sequence[FitMethod]) -> Iterator[FitMethod]:
-    """The plain ways, and of the others those that no way improves on; by growing RAM."""
+    """The plain ways, and of the others those that no way improves on; by growing RAM.
+
+    Also the least with keys and values of all heads, which is faster than head by head.
+    """
     least_work: Fraction | None = None
+    wanted = {*PLAIN, LINES_AGAIN}
     for way in sorted(ways, key=lambda one: (one.ram_bytes, one.mac_ratio, len(one.plan.groups))):
         improves = least_work is None or way.mac_ratio < least_work
-        if improves or way.name in PLAIN:
+        if improves or way.name in wanted:
+            wanted.discard(way.name)
             yield way
         if improves:
             least_work = way.mac_ratio

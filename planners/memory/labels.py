@@ -160,7 +160,7 @@ class _GroupSearch:
         if len(move.stages) == 1 or peak > self._limits.memory:
             return []
         work = sum(self._moves.table.geometry(stage).work for stage in move.stages)
-        return [GroupWay(peak, work, begin, begin + 1, (move,), is_apart=True)]
+        return [GroupWay(peak, work, begin, begin + 1, (move,), (1,) * len(move.stages))]
 
     def _best(
         self, search: GroupLabels, ends: tuple[int, int], found: list[Labels], *, is_streamed: bool

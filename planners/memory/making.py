@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 
 from cnn2csdf.network import Network
-from planners.memory.line_buffers import Keeping, kept_rows, least_lead, pace_of
+from cnn2csdf.operators import Slice
+from planners.memory.line_buffers import Keeping, kept_rows, pace_of
 from planners.memory.moves import GroupWay, made_by_rows
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.placement import GroupBytes, Lead, placed
@@ -128,12 +130,7 @@ def _makings(
 
     is_joined: whether tensors may lie in others.
     """
-    again = tuple(
-        Span(course.at(move.begin), course.at(move.end))
-        for group in groups
-        for move in group.moves
-        if move.is_rematerialised
-    )
+    again = tuple(move.span for group in groups for move in group.moves if move.span is not None)
     if again:
         course = topological_order(worked_network(course.network, again), carries=True)
         table = table.of(course.network)
@@ -169,8 +166,9 @@ def _groups(
     for number, group in enumerate(groups):
         stages = [table.geometry(stage) for move in group.moves for stage in move.stages]
         streamed_input = course.at(0) if is_streamed and number == 0 else None
-        if group.is_apart:
-            yield from (WorkingGroup((stage,), None) for stage in stages)
+        if group.in_turn:
+            left = iter(stages)
+            yield from (WorkingGroup(tuple(islice(left, n)), None) for n in group.in_turn)
         else:
             yield WorkingGroup(tuple(stages), streamed_input)
 
@@ -208,7 +206,6 @@ class _Making:
         lives = {name: life for name, life in lives.items() if name in hosts or name in inside}
         sizes |= {name: table.row_bytes(name) for name in inside if name not in hosts}
         self._aliases = worth_it(inside, lives, sizes)
-        self._joint = {name for one in self._aliases.values() for name in (one.tensor, one.host)}
         self._whole = {
             name: life for name, life in joint_lives(self._aliases, lives).items() if name in hosts
         }
@@ -217,8 +214,7 @@ class _Making:
         self._kept = [self._kept_in(group, left) for group in groups]
         self._buffers = tuple(self._sized())
         self._inner = [one for one in self._buffers if one.kind is not Kind.EXTERNAL]
-        barred = table.outside | self._joint
-        leads = leads_of(course, table, groups, whole=self._whole, barred=barred)
+        leads = leads_of(course, table, groups, whole=self._whole, aliases=self._aliases)
         self._leads = list(leads) if has_leads else []
         self.least = least_arena(groups, self._inner, self._leads)
 
@@ -379,37 +375,106 @@ def leads_of(
     groups: Sequence[WorkingGroup],
     *,
     whole: Mapping[str, tuple[int, int]],
-    barred: Collection[str],
+    aliases: Mapping[str, Alias],
 ) -> Iterator[Lead]:
-    """Yield how the result of each group may lie over what it reads, and nothing reads any more.
+    """Yield how results of groups may lie over what they read, and nothing reads any more.
 
-    whole: the first group, and one past the last, of tensors that lie whole. barred: tensors in other
-    memory, or in one place with others, which nothing may lie over.
+    whole: the first group, and one past the last, of tensors that lie whole. aliases: tensors that lie
+    in these. What several groups write and read, each some rows, counts as one result and one source.
     """
-    for number, group in enumerate(groups):
-        firings = [one.firings for one in group.geometry]
-        read = {reading.tensor for one in firings for reading in one.readings}
-        for name, (_, end) in whole.items() if group.result not in barred else ():
-            is_dead = end == number + 1 and name not in course.results
-            if name in read and is_dead and name not in barred:
-                rows = table.row_bytes(name), table.row_bytes(group.result)
-                yield Lead(group.result, name, least_lead([pace_of(firings, name)], *rows))
+    hosts = {name: one.host for name, one in aliases.items()}
+    inside = {name for name in whole if name not in table.outside}
+    for name in sorted(inside - course.results, key=list(whole).index):
+        end = whole[name][1]
+        last = groups[end - 1]
+        read = {hosts.get(one, one) for each in last.geometry for one in _sources(each)}
+        result = hosts.get(last.result, last.result)
+        if name in read and result in inside and result != name:
+            span = range(whole[result][0], end)
+            lead = _lead_over(course.network, table, groups, span, (result, name), aliases)
+            if lead is not None:
+                yield Lead(result, name, lead)
+
+
+def _sources(geometry: Geometry) -> list[str]:
+    return [one.tensor for one in geometry.firings.readings]
+
+
+def _lead_over(
+    network: Network,
+    table: StageTable,
+    groups: Sequence[WorkingGroup],
+    span: range,
+    ends: tuple[str, str],
+    aliases: Mapping[str, Alias],
+) -> int | None:
+    """Bytes by which a source has to begin behind a result that is written while groups read it.
+
+    span: of the groups. None where others than results of groups write either of them.
+    """
+    result, source = ends
+    first_row = {result: 0, source: 0}  # of the tensors in either, as far as they are of whole rows
+    hosts = {name: alias.host for name, alias in aliases.items()}
+    for name, alias in aliases.items():
+        if alias.host in ends and _is_of_rows(network, alias):
+            first_row[name] = alias.row
+    row, source_row = table.row_bytes(result), table.row_bytes(source)
+    lead, later = 0, table.height(source)  # the first row that groups behind this one read
+    for number in reversed(span):
+        firings = [one.firings for one in groups[number].geometry]
+        for one in firings:
+            host, is_last = hosts.get(one.result, one.result), one is firings[-1]
+            if host == source and not _stays(network, one.result, hosts):
+                return None
+            if host == result and not (is_last and one.result in first_row):
+                return None
+        readings = [
+            one
+            for each in firings
+            for one in each.readings
+            if hosts.get(one.tensor, one.tensor) == source
+        ]
+        if any(one.tensor not in first_row for one in readings):
+            return None
+        last = firings[-1]
+        if hosts.get(last.result, last.result) == result:
+            paces = {one.tensor: pace_of(firings, one.tensor) for one in readings}
+            for firing, made in enumerate(last.made[1:]):
+                dead = [first_row[name] + one.dead[firing] for name, one in paces.items()]
+                written = (first_row[last.result] + made) * row
+                lead = max(lead, written - min(later, *dead, later) * source_row)
+        later = min(later, *(first_row[one.tensor] + one.first[0] for one in readings), later)
+    return lead
+
+
+def _is_of_rows(network: Network, alias: Alias) -> bool:
+    one, host = (network.layer(name).shape for name in alias[:2])
+    return one.row_elements == host.row_elements and one.is_map == host.is_map
+
+
+def _stays(network: Network, name: str, hosts: Mapping[str, str]) -> bool:
+    """Whether a tensor is a slice of what it lies in: it is there already."""
+    layer = network.layer(name)
+    return isinstance(layer.operator, Slice) and hosts.get(name) in {
+        hosts.get(one, one) for one in layer.inputs
+    }
 
 
 def least_arena(
     groups: Sequence[WorkingGroup], buffers: Sequence[StreamBuffer], leads: Sequence[Lead]
 ) -> int:
-    """Return bytes that no offsets go below: the neediest group, its result over what it reads."""
+    """Return bytes that no offsets go below: the neediest group, results over what they read."""
     size = {one.name: one.size for one in buffers}
     most = 0
-    for number, group in enumerate(groups):
-        alive = sum(one.size for one in buffers if one.begin <= number < one.end)
-        saved = 0
+    for number in range(len(groups)):
+        alive = {one.name for one in buffers if one.begin <= number < one.end}
+        saved: dict[str, int] = {}
         for lead in leads:
-            if lead.below == group.result:
+            if {lead.below, lead.above} <= alive:
                 both = max(size[lead.below], lead.bytes + size[lead.above])
-                saved += max(0, size[lead.below] + size[lead.above] - both)
-        most = max(most, alive - min(saved, size.get(group.result, 0)))
+                less = max(0, size[lead.below] + size[lead.above] - both)
+                saved[lead.below] = min(saved.get(lead.below, 0) + less, size[lead.below])
+        most = max(most, sum(size[name] for name in alive) - sum(saved.values()))
     return most
 
 

@@ -1,4 +1,4 @@
-"""Fast and slow memory in one plan: least bytes to and from the slow one, by labels over layers.
+"""Fast and slow memory in one plan: least slow bytes, or least time, by labels over layers.
 
 Layers work in fast memory. A tensor that lies whole between groups may lie in the slow one; its rows
 are copied into a ring of the group that reads it, or are read there once, by layers that read no byte
@@ -6,24 +6,27 @@ twice. The last stage of a group writes its rows where the result lies. So each 
 memory moves once when it is made, and once for each group that reads it.
 
 The search goes along the topological order. A label is the set of live tensors in fast memory, with
-the slow bytes so far; groups are runs of layers row by row, and the groups of stages with strips
-that planners.memory.labels finds between separators. Exact in this space as far as the live bytes of
-a group decide what fits, unless labels are left out; offsets are found behind it, and where they take
-more, the search is made again with less.
+the cost so far: slow bytes, or time where the figures of the memories are known. What a group leaves
+free takes copies of its weights, as far as that costs less. Groups are runs of layers row by row, and
+the groups of stages with strips that planners.memory.labels finds between separators. Exact in this
+space as far as the live bytes of a group decide what fits, unless labels are left out; offsets are
+found behind it, and where they take more, the search is made again with less.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, combinations, islice
+from operator import le
 from typing import NamedTuple
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
-from csdf.errors import InvalidArgument
+from cnn2csdf.platforms import BoardMemory, Platform
 from csdf.search.pareto import improving
 from csdf.status import Reason, Why, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
@@ -31,24 +34,22 @@ from planners.arena.problem import loads
 from planners.memory.answer import SlowTraffic
 from planners.memory.labels import ANY_WORK, GroupLabels, Labels, Limits
 from planners.memory.line_buffers import Keeping, kept_rows
+from planners.memory.memory_plans import Chain, Group, Names, PlacedPlan, Step
+from planners.memory.moved_weights import (
+    Costs,
+    Layout,
+    can_be_copied,
+    copies_of,
+    costs_of,
+    layout_of,
+    movable_weights,
+)
 from planners.memory.moves import LONGEST_STAGE, Moves, batches, made_by_rows
 from planners.memory.order import TopologicalOrder, topological_order
-from planners.memory.placement import GroupBytes, placed
 from planners.memory.plain_plans import whole_tensors
 from planners.memory.stages import Geometry, StageTable
 from planners.plan.accumulators import sums_over_rows
-from planners.plan.firing import firing_order, turns_of
-from planners.plan.plan import (
-    ACCUMULATOR_BYTES,
-    Kind,
-    Memory,
-    Mode,
-    PlannedGroup,
-    PlannedStage,
-    Stage,
-    StreamBuffer,
-    StreamingPlan,
-)
+from planners.plan.plan import ACCUMULATOR_BYTES, Memory, Mode, Stage, StreamingPlan
 
 FRONT = (1, 2, 4, 8, 16, 32)  # quarters of the size of the fast memory
 MOST_ORDERS = 24  # of layers, all of which are tried
@@ -57,13 +58,13 @@ MOST_LABELS = 256  # sets of tensors in fast memory at a place of the order
 MOST_WAYS = 3  # from least bytes to least work, of stages between two separators
 WIDTH = 12  # labels inside a group, as the first search of csdf fit has
 LONGEST_RUN = 32  # layers of a group that is not between separators
+ROW_BLOCKS = (2, 4, 8)  # rows a firing, besides one, where firings cost something by themselves
+PINNED = (1, 2, 3, 4)  # quarters of the fast memory that weights may have for good
 MOST_ATTEMPTS = 8  # searches with less memory where offsets take more than is counted
 READ_ONCE = (
     *(op.Elementwise, op.Activation, op.BatchNormalization, op.Identity),
     *(op.Concatenation, op.Slice, op.Conversion, op.View),
 )
-
-Names = frozenset[str]
 
 
 class MemoriesWhy(Why):
@@ -79,38 +80,16 @@ class MemoriesWhy(Why):
     SLOW = "the plan takes {needed} bytes of slow memory"
 
 
-class Group(NamedTuple):
-    """Layers of the order from begin to before end, as stages, and what they need of fast memory.
-
-    streamed: the tensor of which rows are copied into a ring. rings: rows of each. fast: bytes of
-    rings, sums and strips. read: tensors from outside with the bytes that a frame reads of each.
-    in_place: those that may be read where they lie. results: tensors that others need. fixed: those
-    of them that the group reads itself, which have to lie in fast memory.
-    """
-
-    begin: int
-    end: int
-    geometry: tuple[Geometry, ...]
-    streamed: str | None
-    rings: dict[str, int]
-    staging: int
-    fast: int
-    work: int
-    read: dict[str, int]
-    in_place: Names
-    results: tuple[str, ...]
-    fixed: Names
-
-
 class Label(NamedTuple):
-    """The least slow bytes, then work, with which a set of tensors lies in fast memory.
+    """The least cost, then work, with which a set of tensors lies in fast memory.
 
-    before: the label and group that lead here, and results of that group in fast memory.
+    before: the label and group that lead here, results of that group in fast memory, and the weights
+    that it copies there.
     """
 
-    slow: int
+    cost: int
     work: int
-    before: tuple[Names, Group, Names] | None
+    before: tuple[Names, Group, Names, tuple[str, ...]] | None
 
 
 class InMemories(NamedTuple):
@@ -122,71 +101,100 @@ class InMemories(NamedTuple):
 
 
 def planned_in_memories(
-    network: Network, memories: Sequence[Memory], element_bytes: int | None, budget: Budget
+    network: Network,
+    memories: Sequence[Memory | BoardMemory],
+    element_bytes: int | None,
+    budget: Budget,
+    platform: Platform | None = None,
 ) -> InMemories:
-    """Return the plan of a network with the least bytes moved to and from slow memory.
+    """Return the plan of a network with the least bytes moved to and from slow memory, or least time.
 
-    Inputs lie where the plan says before a frame begins; results stay where they are made. budget: a
-    stop, or seconds; then the best by then. Raises InvalidArgument for other memories than a fast and
-    a slow one, InvalidNetwork for a network that keeps a state.
+    Inputs lie where the plan says before a frame begins; results stay where they are made. platform:
+    whose time counts where the rates of slow memories are known. budget: a stop, or seconds; then the
+    best by then. Raises InvalidArgument for memories of which none is fast or none is slow,
+    InvalidNetwork for a network that keeps a state.
     """
-    if [one.is_slow for one in memories] != [False, True] or memories[0].name == memories[1].name:
-        found = ", ".join(f"{one.name}{' (slow)' * one.is_slow}" for one in memories)
-        raise InvalidArgument(
-            f"memories {found}; expected a fast one and then a slow one, such as sram=64kB and "
-            "psram=2MB:slow"
-        )
+    layout = layout_of(memories)
     course, stop = topological_order(network), stop_of(budget)
     table = StageTable(network, element_bytes=element_bytes)
+    costs = costs_of(layout, course, table, platform)
     sizes = {name: table.tensor_bytes(name) for name in (*course.layers, *course.others)}
-    fast, slow = (one.size for one in memories)
-    bound = least_slow_bytes(course, table, fast)
+    fast, trained = layout.capacity, sum(costs.sizes.values())
+    bound = least_slow_bytes(course, table, fast) + max(0, trained - fast)
     once = sum(multiply_accumulates(one, network.input_shapes(one)) for one in network.layers)
-    plan: StreamingPlan | None = None
+    best: tuple[PlacedPlan, Chain] | None = None
     reason = because(MemoriesWhy.LEAST)
-    own = course, table, fast, stop
+    own = course, table, fast, stop, costs
     spaces = [Groups(*own, longest=1), Groups(*own, longest=LONGEST_RUN)]
     for groups in chain(spaces, (Groups(*_reordered(own, order)) for order in orders(network))):
-        if plan is not None and _rank(plan) <= (bound, once):
+        if best is not None and costs.scale is None and best[0].rank <= (bound, once):
             break
-        other, reason = _planned_within(groups, memories, sizes, plan)
-        plan = other or plan
+        other, reason = _planned_within(groups, layout, sizes, best and best[0].rank)
+        best = other or best
         if stop.is_over():
             break
-    if plan is not None and (needed := plan.memories[1].size) > slow:
-        plan, reason = None, because(MemoriesWhy.SLOW, needed=needed)
-    if plan is not None and plan.slow_bytes == bound:
+    found = None if best is None else best[1].improved(best[0])
+    if best is not None and found is not None and (costs.scale or found.cost > bound):
+        found = _with_pinned(Groups(*own), layout, sizes, best, found)
+    if found is not None and found.slow_excess:
+        needed = sum(one.size for one in found.plan.memories if one.is_slow)
+        found, reason = None, because(MemoriesWhy.SLOW, needed=needed)
+    plan = None if found is None else found.plan
+    if plan is not None and costs.scale is None and plan.slow_bytes == bound:
         reason = because(MemoriesWhy.BOUND if bound else MemoriesWhy.ALL_FAST)
     traffic = SlowTraffic(
-        memories=tuple(memories),
+        memories=layout.all,
         moved=None if plan is None else plan.slow_bytes,
         lower_bound=bound,
-        all_slow=slow_bytes_of_whole_layers(course, sizes, frozenset()),
-        greedy=greedy_split(course, table, sizes, fast),
+        all_slow=slow_bytes_of_whole_layers(course, sizes, frozenset()) + trained,
+        greedy=greedy_split(course, table, sizes, fast) + trained,
+        weights=trained,
+        nanoseconds=None if found is None else costs.nanoseconds(found.cost),
     )
     return InMemories(plan, reason, traffic)
 
 
+def _with_pinned(
+    groups: Groups,
+    layout: Layout,
+    sizes: dict[str, int],
+    best: tuple[PlacedPlan, Chain],
+    found: PlacedPlan,
+) -> PlacedPlan:
+    """The best plan, where part of the fast memory is for weights that stay there.
+
+    groups: without any. best: a plan as it was searched; found: as it was improved.
+    """
+    known = set[Names]()
+    for quarters in PINNED:
+        pinned = frozenset(best[1].dearest(best[0], layout.capacity * quarters // 4))
+        if not pinned or pinned in known or groups.stop.is_over():
+            continue
+        known.add(pinned)
+        other, _ = _planned_within(groups.pinning(pinned), layout, sizes, found.rank)
+        if other is not None:
+            found = min(found, other[1].improved(other[0]), key=lambda one: one.rank)
+    return found
+
+
 def slow_front(
     network: Network,
-    memories: Sequence[Memory],
+    memories: Sequence[Memory | BoardMemory],
     element_bytes: int | None,
     stop_for: Callable[[int], Stop],
+    platform: Platform | None = None,
 ) -> list[SlowTraffic]:
-    """Return what moves with a fast memory of a quarter to eight times its size.
+    """Return what moves with a first memory of a quarter to eight times its size.
 
     stop_for: of the search for so many bytes.
     """
     found = []
     for size in [memories[0].size * times // 4 for times in FRONT]:
         some = (replace(memories[0], size=size), *memories[1:])
-        found.append(planned_in_memories(network, some, element_bytes, stop_for(size)).traffic)
+        found.append(
+            planned_in_memories(network, some, element_bytes, stop_for(size), platform).traffic
+        )
     return found
-
-
-def _rank(plan: StreamingPlan) -> tuple[int, int]:
-    """Fewer slow bytes first, then less work."""
-    return plan.slow_bytes, plan.multiply_accumulates
 
 
 def orders(network: Network) -> Iterator[Network]:
@@ -210,45 +218,46 @@ def _orders(layers: Sequence[Layer]) -> Iterator[list[Layer]]:
 
 
 def _reordered(
-    own: tuple[TopologicalOrder, StageTable, int, Stop], order: Network
-) -> tuple[TopologicalOrder, StageTable, int, Stop]:
-    _, table, fast, stop = own
-    return topological_order(order), table.of(order), fast, stop
+    own: tuple[TopologicalOrder, StageTable, int, Stop, Costs], order: Network
+) -> tuple[TopologicalOrder, StageTable, int, Stop, Costs]:
+    return topological_order(order), own[1].of(order), *own[2:]
 
 
 def _planned_within(
-    groups: Groups, memories: Sequence[Memory], sizes: dict[str, int], known: StreamingPlan | None
-) -> tuple[StreamingPlan | None, Reason]:
-    """The plan with the least slow bytes whose offsets fit, and what is known of others.
+    groups: Groups, layout: Layout, sizes: dict[str, int], most: tuple[int, int] | None
+) -> tuple[tuple[PlacedPlan, Chain] | None, Reason]:
+    """The plan with the least cost whose offsets fit, its chain, and what is known of others.
 
-    known: a plan, if there is one already; None where none is found that is better.
+    most: cost and work of a plan, if there is one already; None where none is found that is better.
     """
-    fast = capacity = memories[0].size
-    best: StreamingPlan | None = None
-    most = None if known is None else _rank(known)
+    capacity = layout.capacity - groups.costs.pinned_bytes
+    largest = max(one.size for one in layout.fast)
+    best: tuple[PlacedPlan, Chain] | None = None
     first: int | None = None
     reason = because(MemoriesWhy.LEAST)
     try:
-        for _ in range(MOST_ATTEMPTS):
-            search = Search(groups, sizes, capacity, most)
-            found = search.chain()
-            if found is None:
+        for attempt in range(MOST_ATTEMPTS):
+            search = Search(groups, sizes, capacity, most, has_slow=bool(layout.slow))
+            steps = search.chain()
+            if steps is None:
                 if first is not None:
                     reason = because(MemoriesWhy.PLACED)
-                elif known is None:
+                elif most is None:
                     reason = because(MemoriesWhy.NONE, layer=search.stuck_at, fast=capacity)
                 break
-            plan = plan_in_memories(groups.course, groups.table, memories, found)
-            first = plan.slow_bytes if first is None else first
-            taken = plan.memories[0].size
-            if taken <= fast:
-                best = plan
+            tried = Chain(groups.course, groups.table, layout, groups.costs, steps)
+            found = tried.plan()
+            first = found.cost if first is None else first
+            if not found.fast_excess:
+                best = found, tried
                 if not search.is_complete:
                     reason = because(MemoriesWhy.LABELS)
-                elif first < plan.slow_bytes:
+                elif first < found.cost:
                     reason = because(MemoriesWhy.PLACED)
                 break
-            capacity -= max(taken - fast, fast // 64)
+            capacity -= max(found.fast_excess, capacity // 64)
+            if attempt == MOST_ATTEMPTS // 2:  # of several memories the largest alone
+                capacity = min(capacity, largest)
     except ENDS as end:
         reason = because(MemoriesWhy.BY_THEN, end=reason_of(end))
     return best, reason
@@ -263,10 +272,12 @@ class Groups:
         table: StageTable,
         fast: int,
         stop: Stop,
+        costs: Costs,
         *,
         longest: int | None = None,
     ) -> None:
         """Take bytes of fast memory. longest: layers of a group, if they are limited."""
+        self.costs = costs
         self.course, self.table, self.stop, self._fast = course, table, stop, fast
         self.layers = course.layers[1:]
         self._longest = longest
@@ -289,29 +300,40 @@ class Groups:
             if self._longest is None:
                 found += [*self._single_stages(begin), *self._with_strips(begin)]
             kept: dict[tuple[int, str | None, Names], list[Group]] = {}
-            for one in sorted(found, key=lambda one: (one.fast, one.work)):
+            for one in sorted(found, key=lambda one: (one.fast, one.costs)):
                 key = one.end, one.streamed, one.in_place
-                if key not in kept or one.work < kept[key][-1].work:
-                    kept.setdefault(key, []).append(one)
+                if not any(
+                    all(map(le, other.costs, one.costs)) for other in kept.setdefault(key, [])
+                ):
+                    kept[key].append(one)
             self._found[begin] = [one for some in kept.values() for one in some]
         return self._found[begin]
 
     def _runs(self, begin: int) -> Iterator[Group]:
         """Layers row by row, each a stage: as many as fit; a single one as a whole, too."""
-        network = self.course.network
         first = self.layers[begin]
         whole = Stage(layers=(first,), rows=self.table.height(first))
         yield from self._ways(begin, begin + 1, (whole,))
+        blocks = [(1, 1)]
+        if self.costs.sizes or self.costs.scale:  # firings cost something by themselves
+            blocks += [(rows, others) for rows in ROW_BLOCKS for others in (1, rows)]
+        for rows, others in blocks:
+            yield from self._run(begin, rows, others)
+
+    def _run(self, begin: int, rows: int, others: int) -> Iterator[Group]:
+        """Layers row by row, so many rows a firing of those with weights, and of others."""
+        network = self.course.network
         stages: list[Stage] = []
-        for end in range(
-            begin + 1, min(len(self.layers), begin + (self._longest or LONGEST_RUN)) + 1
-        ):
+        last = min(len(self.layers), begin + (self._longest or LONGEST_RUN))
+        for end in range(begin + 1, last + 1):
             layer = network.layer(self.layers[end - 1])
             is_summed = sums_over_rows(network, layer) and not isinstance(
                 layer.operator, op.PlaceOrder
             )
             mode = Mode.ACCUMULATING if is_summed else Mode.ROWS
-            stages.append(Stage(layers=(layer.name,), rows=1, mode=mode))
+            each = min(rows if layer.name in self.costs.sizes else others, layer.shape.rows)
+            each = 1 if is_summed else each
+            stages.append(Stage(layers=(layer.name,), rows=each, mode=mode))
             found = list(self._ways(begin, end, stages))
             yield from found
             if not found:
@@ -404,7 +426,9 @@ class Groups:
         results: tuple[str, ...],
     ) -> Group | None:
         """The group with exact bytes of its rings, unless they are too many."""
-        table = self.table
+        table, pinned = self.table, self.costs.pinned
+        if pinned and not pinned.intersection(self.layers[begin:end]) <= can_be_copied(geometry):
+            return None
         firings = [one.firings for one in geometry]
         strips = [one.strip_bytes for one in geometry]
         if streamed is not None:
@@ -435,7 +459,15 @@ class Groups:
             in_place=frozenset(),
             results=results,
             fixed=frozenset(inside.intersection(results)),
+            busy=self.costs.of_stages(geometry)
+            + sum(map(self.costs.in_place, movable_weights(geometry, self.costs))),
+            copies=copies_of(geometry, self.costs),
         )
+
+    def pinning(self, layers: Names) -> Groups:
+        """Return the groups where the weights of some layers stay in fast memory."""
+        costs = self.costs.pinning(layers)
+        return Groups(self.course, self.table, self._fast, self.stop, costs, longest=self._longest)
 
 
 class Search:
@@ -447,18 +479,23 @@ class Search:
         sizes: dict[str, int],
         capacity: int,
         most: tuple[int, int] | None,
+        *,
+        has_slow: bool,
     ) -> None:
-        """Take bytes of fast memory. most: slow bytes and work of a plan that is to be improved on."""
+        """Take bytes of fast memory. most: cost and work of a plan that is to be improved on."""
+        self._has_slow = has_slow  # whether tensors may lie in slow memory
         self._groups, self._sizes, self._capacity, self._most = groups, sizes, capacity, most
         self._labels: list[dict[Names, Label]] = [{} for _ in range(len(groups.layers) + 1)]
         self.is_complete = True  # whether no label was left out
         self.stuck_at = groups.layers[0]
 
-    def chain(self) -> list[tuple[Group, Names]] | None:
+    def chain(self) -> list[Step] | None:
         """Return the groups, each with the tensors in fast memory while it works; None without any."""
         course = self._groups.course
-        for fast in subsets((course.at(0), *course.others)):
-            if self._bytes(fast) <= self._capacity:
+        given = (course.at(0), *course.others)
+        for fast in subsets(given):
+            is_whole = len(fast) == len(given)
+            if self._bytes(fast) <= self._capacity and (is_whole or self._has_slow):
                 self._labels[0][fast] = Label(0, 0, None)
         for place, labels in enumerate(self._labels[:-1]):
             self._groups.stop.look()
@@ -487,30 +524,37 @@ class Search:
             return
         if any(name != group.streamed and name not in group.in_place for name in away):
             return
-        slow = label.slow + sum(group.read[name] for name in away)
+        costs = self._groups.costs
+        work = label.work + group.work
+        cost = label.cost + group.busy + sum(group.read[name] for name in away) * costs.read
+        if group.streamed is not None:
+            cost += group.read[group.streamed] * costs.copied
         room = self._capacity - group.fast - self._bytes(fast)
         for chosen in subsets([one for one in group.results if one not in group.fixed]):
             here = group.fixed | chosen
-            if self._bytes(here) > room:
+            free = room - self._bytes(here)
+            if free < 0 or not (self._has_slow or len(here) == len(group.results)):
                 continue
-            total = slow + sum(self._sizes[name] for name in group.results if name not in here)
-            if self._most is not None and (total, label.work + group.work) >= self._most:
+            copies = group.copies[bisect_right(group.copies, free, key=lambda one: one.size) - 1]
+            away_bytes = sum(self._sizes[name] for name in group.results if name not in here)
+            total = cost + away_bytes * costs.written - copies.saved
+            if self._most is not None and (total, work) >= self._most:
                 continue
             live = frozenset(one for one in fast | here if self._groups.last_read[one] >= group.end)
             known = self._labels[group.end].get(live)
-            if known is None or (total, label.work + group.work) < known[:2]:
-                found = Label(total, label.work + group.work, (fast, group, here))
+            if known is None or (total, work) < known[:2]:
+                found = Label(total, work, (fast, group, here, copies.layers))
                 self._labels[group.end][live] = found
 
     def _bytes(self, names: Iterable[str]) -> int:
         return sum(self._sizes[name] for name in names)
 
-    def _traced(self, fast: Names) -> list[tuple[Group, Names]]:
-        found: list[tuple[Group, Names]] = []
+    def _traced(self, fast: Names) -> list[Step]:
+        found: list[Step] = []
         place = len(self._labels) - 1
         while (before := self._labels[place][fast].before) is not None:
-            fast, group, here = before
-            found.append((group, fast | here))
+            fast, group, here, copied = before
+            found.append(Step(group, fast | here, copied))
             place = group.begin
         return found[::-1]
 
@@ -578,107 +622,3 @@ def greedy_split(
     while max(loads([(b.start, b.end, b.size) for b in inside]).values(), default=0) > fast:
         inside.pop()
     return slow_bytes_of_whole_layers(course, sizes, frozenset(one.name for one in inside))
-
-
-def plan_in_memories(
-    course: TopologicalOrder,
-    table: StageTable,
-    memories: Sequence[Memory],
-    chain: Sequence[tuple[Group, Names]],
-) -> StreamingPlan:
-    """Return the plan of a chain of groups, each with the tensors in fast memory while it works.
-
-    Its memories have the bytes that it takes of each. The slow one lies behind the fast one.
-    """
-    buffers: list[tuple[StreamBuffer, bool]] = []
-    slow_bytes = 0
-    lives = _lives(course, [group for group, _ in chain])
-    for name, (begin, end) in lives.items():
-        whole = _buffer(name, Kind.WHOLE, name, table.tensor_bytes(name), begin, end)
-        buffers.append((replace(whole, rows=table.height(name)), name not in chain[begin][1]))
-    for number, (group, fast) in enumerate(chain):
-        slow_bytes += sum(size for name, size in group.read.items() if name not in fast)
-        slow_bytes += sum(table.tensor_bytes(one) for one in group.results if one not in fast)
-        buffers += [(one, False) for one in _inside(table, group, number)]
-    element = max(map(table.bytes_of, course.layers))
-    widest = max(ACCUMULATOR_BYTES, element)
-    offsets = dict[str, int]()
-    taken: list[int] = []
-    for is_slow in (False, True):
-        here = [one for one, lies_slow in buffers if lies_slow == is_slow]
-        pieces = [
-            GroupBytes(
-                name=one.name,
-                size=one.size,
-                begin=one.begin,
-                end=one.end,
-                alignment=table.bytes_of(one.tensor) if one.has_rows else widest,
-                is_inner=one.kind is not Kind.WHOLE,
-            )
-            for one in here
-        ]
-        live = [
-            sum(one.size for one in here if one.begin <= n < one.end) for n in range(len(chain))
-        ]
-        found = placed(pieces, [], enough=max(live))
-        begin = sum(taken)
-        offsets |= {name: begin + at for name, at in found.items()}
-        end = max((found[one.name] + one.size for one in here), default=0)
-        taken.append(end if is_slow else -(-end // element) * element)
-    return StreamingPlan(
-        network=course.network.name,
-        element_bytes=table.element_bytes,
-        groups=tuple(_planned(table, group) for group, _ in chain),
-        buffers=tuple(replace(one, offset=offsets[one.name]) for one, _ in buffers),
-        arena_bytes=sum(taken),
-        multiply_accumulates=sum(group.work for group, _ in chain),
-        memories=tuple(replace(one, size=size) for one, size in zip(memories, taken, strict=True)),
-        slow_bytes=slow_bytes,
-    )
-
-
-def _lives(course: TopologicalOrder, groups: Sequence[Group]) -> dict[str, tuple[int, int]]:
-    """The first group, and one past the last, of all tensors that lie whole."""
-    begin = dict.fromkeys((course.at(0), *course.others), 0)
-    end: dict[str, int] = {}
-    for number, group in enumerate(groups):
-        begin |= dict.fromkeys(group.results, number)
-        end |= dict.fromkeys(group.read, number + 1)
-    end |= dict.fromkeys(course.results, len(groups))
-    return {name: (first, end.get(name, first + 1)) for name, first in begin.items()}
-
-
-def _inside(table: StageTable, group: Group, number: int) -> Iterator[StreamBuffer]:
-    """Rings, sums and strips of a group."""
-    layers = [table.network.layer(name) for one in group.geometry for name in one.stage.layers]
-    for tensor, rows in group.rings.items():
-        size = rows * table.row_bytes(tensor)
-        one = _buffer(f"{tensor} ring {number + 1}", Kind.RING, tensor, size, number, number + 1)
-        readers = tuple(layer.name for layer in layers if tensor in layer.inputs)
-        yield replace(one, rows=rows, readers=readers if tensor == group.streamed else ())
-    for found in group.geometry:
-        if found.accumulator:
-            result, size = found.firings.result, found.accumulator
-            name = f"{result} {Kind.ACCUMULATORS.value}"
-            yield _buffer(name, Kind.ACCUMULATORS, result, size, number, number + 1)
-    last = group.geometry[-1].firings.result
-    name = f"{last} {Kind.STAGING.value}"
-    yield _buffer(name, Kind.STAGING, last, group.staging, number, number + 1)
-
-
-def _buffer(name: str, kind: Kind, tensor: str, size: int, begin: int, end: int) -> StreamBuffer:
-    return StreamBuffer(
-        name=name, kind=kind, tensor=tensor, rows=0, size=size, offset=0, begin=begin, end=end
-    )
-
-
-def _planned(table: StageTable, group: Group) -> PlannedGroup:
-    """The group of a plan, with the order in which demands of its last stage let it fire."""
-    firings = [one.firings for one in group.geometry]
-    if group.streamed is not None:
-        firings.insert(0, made_by_rows(group.streamed, table.height(group.streamed), 1))
-    return PlannedGroup(
-        stages=tuple(PlannedStage(stage=one.stage, strips=one.strips) for one in group.geometry),
-        streamed_input=group.streamed,
-        order=turns_of([firings[place].result for place in firing_order(firings)]),
-    )

@@ -23,7 +23,7 @@ from planners.memory.stages import StageTable
 from planners.plan.accumulators import sums_over_rows, takes_rows
 from planners.plan.aliases import most_bytes, worth_it
 from planners.plan.firing import Firings
-from planners.plan.plan import Mode, Stage
+from planners.plan.plan import Mode, Span, Stage
 
 ROWS_AT_A_TIME = (1, 2, 4, 8, 16)  # of stages of several layers
 LONGEST_STAGE = 10  # layers
@@ -41,9 +41,12 @@ class Move(NamedTuple):
     begin: int  # numbers of cuts
     end: int
     stages: tuple[Stage, ...]
-    is_rematerialised: bool = (
-        False  # whether layers that sums need work twice, as in planners.plan.rematerialisation
-    )
+    span: Span | None = None  # whose layers have copies, as in planners.plan.rematerialisation
+
+    @property
+    def is_rematerialised(self) -> bool:
+        """Whether its stages have copies of layers."""
+        return self.span is not None
 
     @property
     def rows(self) -> int:
@@ -58,7 +61,7 @@ class Section(NamedTuple):
     end: int
     layers: tuple[str, ...]
     table: StageTable
-    is_rematerialised: bool = False
+    span: Span | None = None
 
     def stage(self, layers: tuple[str, ...], rows: int) -> Stage:
         """Return the stage of some of the layers; sums add up what the section makes as it comes."""
@@ -76,7 +79,7 @@ class Section(NamedTuple):
 
     def move(self, stages: Iterable[Stage]) -> Move:
         """Return the move of some stages."""
-        return Move(self.begin, self.end, tuple(stages), self.is_rematerialised)
+        return Move(self.begin, self.end, tuple(stages), self.span)
 
 
 class MoveCost(NamedTuple):
@@ -178,13 +181,13 @@ class Moves:
         found = list(islice(self._runs(section.layers, section.table), self.most_partitions + 1))
         if len(found) > self.most_partitions:
             yield section.move(section.stage((name,), 1) for name in section.layers)
-            yield from self._around_attention(section)
+            yield from self.around_attention(section)
             return
         for runs in sorted(found, key=len):
             if len(runs) > 1:
                 yield from self._with_rows(section, runs)
 
-    def _around_attention(self, section: Section) -> Iterator[Move]:
+    def around_attention(self, section: Section) -> Iterator[Move]:
         """Yield moves in which scores, column by column, stay inside of a stage.
 
         Stages are as long as they can be: those that begin with scores alone, those that end with a
@@ -272,9 +275,9 @@ class Moves:
         return is_moving and move.stages[-1].mode is Mode.ACCUMULATING
 
     def carried_bytes(self, cut: int) -> int:
-        """Bytes of the arena of what goes around a cut."""
-        name = self.course.carried[cut]
-        return 0 if name is None else self.table.arena_bytes(name)
+        """Bytes of the arena of what goes around a cut, and of inputs that are read behind it."""
+        around = [one for one in (self.course.carried[cut],) if one is not None]
+        return sum(map(self.table.arena_bytes, (*around, *self.course.others_behind(cut))))
 
     def whole_bytes(self, cut: int) -> int:
         """Bytes of the arena that the tensor at a cut takes where it lies whole."""
@@ -304,11 +307,14 @@ class Moves:
         columns = np.array(rows, kind).reshape(-1, 8).T
         return Choices(tuple(move for _, _, move in every), keys, *columns)
 
-    def cost(self, move: Move, entry: int) -> MoveCost:
-        """Return what a move keeps: the tensor it begins with, and all up to its own result."""
+    def cost(self, move: Move, entry: int, table: StageTable | None = None) -> MoveCost:
+        """Return what a move keeps: the tensor it begins with, and all up to its own result.
+
+        table: that has its stages, if it is none of those that are known here.
+        """
+        table = table or self.table_of(move)
         if len(move.stages) == 1:
-            return self._single(move, entry)
-        table = self.table_of(move)
+            return self._single(move, entry, table)
         found = [table.geometry(stage) for stage in move.stages]
         firings = [one.firings for one in found]
         strips = [one.strip_bytes for one in found]
@@ -332,9 +338,9 @@ class Moves:
             sum(one.work for one in found),
         )
 
-    def _single(self, move: Move, entry: int) -> MoveCost:
+    def _single(self, move: Move, entry: int, table: StageTable) -> MoveCost:
         """The same for one stage, whose firings follow from the rows it needs alone."""
-        found = self.table.geometry(move.stages[0])
+        found = table.geometry(move.stages[0])
         source = self.course.at(move.begin)
         beside = found.accumulator + self._beside(move, entry)
         if entry == WHOLE or source in self.course.results:
@@ -366,11 +372,7 @@ class Moves:
         inside = {stage.result for stage in move.stages[:-1]}
         if entry != WHOLE:
             inside.add(self.course.at(move.begin))
-        names = [
-            *sorted(self.course.results & inside),
-            *(self.course.others if move.begin == 0 else ()),
-        ]
-        return sum(self.table.arena_bytes(name) for name in names)
+        return sum(map(self.table.arena_bytes, sorted(self.course.results & inside)))
 
     def apart(self, section: int) -> tuple[Move, int]:
         """Return the layers between a cut and the next one after another, each whole, and the peak."""
@@ -401,9 +403,9 @@ class Moves:
             name: one for name, one in table.aliases.items() if {name, one.host} <= set(begun)
         }
         around = course.carried[section]
-        if around is not None:
-            sizes[around] = table.arena_bytes(around)
-            lives[around] = (0, len(layers))
+        for name in (*course.others_behind(section + 1), *((around,) if around else ())):
+            sizes[name] = table.arena_bytes(name)
+            lives[name] = (0, len(layers))
         peak = most_bytes(worth_it(aliases, lives, sizes), lives, sizes)
         stages = tuple(Stage(layers=(name,), rows=table.height(name)) for name in layers)
         return Move(section, section + 1, stages), peak
@@ -454,7 +456,8 @@ class GroupWay(NamedTuple):
     """A group: its bytes, what lies whole at its ends included, its work, its cuts and moves.
 
     pool: bytes that come and go, in one piece; lines: all others inside. lead: bytes by which what the
-    group reads has to begin behind its result, to lie over it.
+    group reads has to begin behind its result, to lie over it. in_turn: where the stages of its one
+    move are of several groups of the plan, how many are of each.
     """
 
     memory: int
@@ -462,10 +465,15 @@ class GroupWay(NamedTuple):
     begin: int
     end: int
     moves: tuple[Move, ...]
-    is_apart: bool = False  # whether its layers work one after the other, each as a whole
+    in_turn: tuple[int, ...] = ()
     lines: int = 0
     pool: int = 0
     lead: int = 0
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether it is several groups of a plan, which work one after the other."""
+        return bool(self.in_turn)
 
 
 def collecting(size: int) -> GroupWay:

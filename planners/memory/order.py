@@ -19,9 +19,9 @@ class TopologicalOrder:
 
     separators: places of the layers after which only their own tensor is needed any more;
     first that of the input, last that of the last layer. Sections lie between them. results: tensors
-    that go out, which always lie whole. others: inputs besides the first; they lie whole from the start
-    and are read before the next separator. carried: for each separator a tensor before it that is read
-    behind it, too, and lies whole meanwhile, if there is one.
+    that go out, which always lie whole. others: inputs besides the first, such as a mask of tokens;
+    they lie whole from the start, until their last reader. carried: for each separator a tensor
+    before it that is read behind it, too, and lies whole meanwhile, if there is one.
     """
 
     network: Network
@@ -35,6 +35,11 @@ class TopologicalOrder:
     def sections(self) -> int:
         """How many sections there are."""
         return len(self.separators) - 1
+
+    def others_behind(self, cut: int) -> tuple[str, ...]:
+        """The inputs besides the first that some layer behind a separator reads."""
+        behind = set(self.layers[self.separators[cut] + 1 :])
+        return tuple(one for one in self.others if behind & set(self.network.consumers[one]))
 
     def at(self, cut: int) -> str:
         """The layer whose tensor is live at a separator."""
@@ -70,7 +75,7 @@ def topological_order(network: Network, *, carries: bool = False) -> Topological
         for source in layer.inputs:
             last_read[source] = max(last_read[source], place[layer.name])
     last_read |= {name: len(layers) for name in results}
-    cuts, alive = [0], max((last_read[layer.name] for layer in others), default=0)
+    cuts, alive = [0], 0
     for number, layer in enumerate(layers[:-1]):
         if number > 0 and alive <= number:
             cuts.append(number)

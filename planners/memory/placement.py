@@ -123,6 +123,7 @@ def _in_some_order(pieces: Sequence[GroupBytes], leads: Sequence[Lead]) -> dict[
         sorted(pieces, key=lambda one: (one.begin, -one.size)),
         sorted(pieces, key=lambda one: (one.is_inner, one.begin, -one.size)),
         sorted(pieces, key=lambda one: (one.is_inner, -one.end, -one.size)),
+        sorted(pieces, key=lambda one: (one.is_inner, -one.end, one.begin)),
     )
     return min((_tried(order, allowed) for order in orders), key=lambda one: _end(pieces, one))
 

@@ -126,7 +126,8 @@ def layer_by_layer(
     for cut in range(course.sections):
         layers = course.between(cut, cut + 1)
         stages = tuple(Stage(layers=(one.name,), rows=one.shape.rows) for one in layers)
-        groups.append(GroupWay(0, 0, cut, cut + 1, (Move(cut, cut + 1, stages),), is_apart=True))
+        move = Move(cut, cut + 1, stages)
+        groups.append(GroupWay(0, 0, cut, cut + 1, (move,), (1,) * len(stages)))
     plan, _ = bounded_plan(course, table, groups, is_streamed=is_streamed, offsets=arena.offsets)
     return BoundedPlan(plan, arena.lower_bound, sum(one.size for one in arena.problem.buffers))
 

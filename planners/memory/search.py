@@ -9,14 +9,18 @@ Spaces of moves: those that compute nothing twice, a few for a first answer, lay
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
+from cnn2csdf.operators import AttentionProduct
 from cnn2csdf.parameters import multiply_accumulates
 from csdf.status import Reason
 from csdf.time_limit import ENDS, Stop, reason_of
 from planners.memory.answer import (
     BY_ROWS,
+    HEADS,
     IN_PARTS,
     LINES,
     LINES_AGAIN,
@@ -26,20 +30,22 @@ from planners.memory.answer import (
     WHOLE_LAYERS,
     FitMethod,
 )
-from planners.memory.labels import ALL, ANY_WORK, front
+from planners.memory.labels import ALL, ANY_WORK, OtherGroups, front
+from planners.memory.line_buffers import least_lead, pace_of
 from planners.memory.making import smaller_plan
-from planners.memory.moves import PARTS, WHOLE, Move, Moves, PlanWay, Section
+from planners.memory.moves import PARTS, WHOLE, GroupWay, Move, Moves, PlanWay, Section
 from planners.memory.order import TopologicalOrder
 from planners.memory.placed_chains import PlacedChains
 from planners.memory.plain_plans import layer_by_layer, row_by_row
 from planners.memory.stages import StageTable
 from planners.memory.times import PlanTimes
-from planners.plan.plan import StreamingPlan
+from planners.plan.plan import Span, Stage, StreamingPlan
 from planners.plan.rematerialisation import (
     LONGEST_SPAN,
     TIMES_LONGER,
     Rematerialisation,
     done_twice,
+    heads_between,
 )
 
 ANY_BYTES = 2**62  # more than any arena has
@@ -99,7 +105,8 @@ class Finding:
             self.ended = reason_of(end)
 
     def _add(self, name: str, plan: StreamingPlan) -> None:
-        name = LINES_AGAIN if name == LINES and plan.rematerialised else name
+        if name == LINES and plan.rematerialised:
+            name = HEADS if any(span.by_heads for span in plan.rematerialised) else LINES_AGAIN
         work = Fraction(plan.multiply_accumulates, max(self._once, 1))
         nanoseconds = None if self._times is None else self._times.of(plan)
         self.methods.append(
@@ -109,6 +116,7 @@ class Finding:
     def _search(self) -> None:
         """Lines alone first, strips below what lines need; with more and more labels at a place."""
         once = OnceMoves(self._course, self._table)
+        heads = HeadGroups(once)
         most = min(way.ram_bytes for way in self.methods)
         self._take(LINES, PlainMoves(self._course, self._table), most, self._widths[0])
         for labels in self._widths:
@@ -118,6 +126,8 @@ class Finding:
             least = min(way.ram_bytes for way in self.methods if way.mac_ratio == lowest)
             if self._ram is not None and least <= self._ram:
                 return
+            if heads:
+                is_complete &= self._take(LINES, once, most, labels, heads)
             is_complete &= self._strips(least, labels)
             if is_complete:
                 return
@@ -134,9 +144,18 @@ class Finding:
                     break
         return is_complete
 
-    def _take(self, name: str, moves: Moves, limit: int, labels: int) -> bool:
+    def _take(
+        self, name: str, moves: Moves, limit: int, labels: int, others: OtherGroups | None = None
+    ) -> bool:
         """Add the plans of a front that are new; return whether none is missing."""
-        found = front(moves, limit, is_streamed=self._is_streamed, labels=labels, budget=self._stop)
+        found = front(
+            moves,
+            limit,
+            is_streamed=self._is_streamed,
+            labels=labels,
+            others=others,
+            budget=self._stop,
+        )
         gaps: list[tuple[int, int]] = []
         for way in found.plans:
             plan = self._tried(name, way)
@@ -250,7 +269,8 @@ class TwiceMoves(Moves):
             found = self._span(begin, end)
             if found is not None:
                 again, table = found
-                section = Section(begin, end, again.layers, table, is_rematerialised=True)
+                span = Span(self.course.at(begin), self.course.at(end))
+                section = Section(begin, end, again.layers, table, span)
                 yield from self.partitions(section)
 
     def _ends(self, begin: int) -> Iterator[int]:
@@ -275,9 +295,10 @@ class TwiceMoves(Moves):
 
     def _is_worth_it(self, begin: int, again: Rematerialisation) -> bool:
         """Whether what is computed twice is larger than what it is computed from, or that stays."""
-        widest = max(self.table.tensor_bytes(name) for name in again.copies.values())
+        copied = {one.layer for one in again.copies.values()}
+        widest = max(map(self.table.tensor_bytes, copied))
         readers = set(again.network.consumers[self.course.at(begin)])
-        stays = bool(readers - set(again.copies) - set(again.copies.values()))
+        stays = bool(readers - set(again.copies) - copied)
         copies = map(again.network.layer, again.copies)
         work = sum(multiply_accumulates(one, again.network.input_shapes(one)) for one in copies)
         is_wanted = not work if self.spans_are_free else work > 0
@@ -306,3 +327,109 @@ class PlainMoves(OnceMoves):
 
     longest_stage = 2
     most_partitions = 1
+
+
+class HeadGroups:
+    """Groups in which the heads of attention work one after another, each with its keys and values."""
+
+    def __init__(self, moves: Moves) -> None:
+        """Take the moves of the network, which have no such groups."""
+        self._moves, self._course, self._table = moves, moves.course, moves.table
+        course = self._course
+        self._known: dict[int, GroupWay] = {}
+        operators = (course.network.layer(name).operator for name in course.layers)
+        places = [n for n, one in enumerate(operators) if isinstance(one, AttentionProduct)]
+        for begin, place in enumerate(course.separators):
+            product = next((one for one in places if one > place), None)
+            if product is not None:
+                group = self._by_heads(begin, bisect_left(course.separators, product))
+                self._known |= {} if group is None else {begin: group}
+
+    def __bool__(self) -> bool:
+        """Whether there is an attention whose heads can work one after another."""
+        return bool(self._known)
+
+    def __call__(self, begin: int) -> dict[int, list[GroupWay]]:
+        """Return the groups behind a cut, by their end."""
+        group = self._known.get(begin)
+        return {} if group is None else {group.end: [group]}
+
+    def _by_heads(self, begin: int, end: int) -> GroupWay | None:
+        """The way between two cuts around an attention: a group for each head, and for the rest."""
+        course, moves = self._course, self._moves
+        found = heads_between(course, begin, end)
+        if found is None:
+            return None
+        span = Span(course.at(begin), course.at(end), by_heads=True)
+        table = self._table.of(found.network)
+        part, *_ = found.parts
+        first, peak = self._least(Section(begin, end, part.heads[0], table, span))
+        last, inner = (
+            self._least(Section(begin, end, part.rest, table, span)) if part.rest else ((), 0)
+        )
+        ends = self._ends_bytes(begin, end, (*part.slices, course.at(begin)), last, table)
+        peak = max(peak + (ends if found.joined else moves.whole_bytes(begin)), inner + ends)
+        stages: list[Stage] = []
+        in_turn: list[int] = []
+        for one in found.parts:
+            before = [_at_once(name, table) for name in one.slices]
+            heads = [_renamed(first, part.heads[0], head) for head in one.heads]
+            behind = [_renamed(last, part.rest, one.rest)] if last else []
+            runs = [*before, *heads, _at_once(one.joined, table), *behind]
+            stages += (stage for run in runs for stage in run)
+            in_turn += map(len, runs)
+        if found.joined:
+            stages += _at_once(found.joined, table)
+            in_turn.append(1)
+        whole = moves.carried_bytes(begin) + table.arena_bytes(part.joined)
+        work = sum(table.geometry(one).work for one in stages)
+        move = Move(begin, end, tuple(stages), span)
+        return GroupWay(whole + peak, work, begin, end, (move,), tuple(in_turn))
+
+    def _least(self, section: Section) -> tuple[tuple[Stage, ...], int]:
+        """The stages of a section with the fewest bytes inside, and those bytes."""
+        single = section.move(section.stage((name,), 1) for name in section.layers)
+        found = []
+        for move in (single, *self._moves.around_attention(section)):
+            if any(map(section.table.repeats, move.stages)):
+                continue
+            cost = self._moves.cost(move, WHOLE, section.table)
+            found.append((cost.lines + max(cost.passing, cost.last), move.stages))
+        least, stages = min(found, key=lambda one: (one[0], len(one[1])))
+        return stages, least
+
+    def _ends_bytes(
+        self,
+        begin: int,
+        end: int,
+        sources: Sequence[str],
+        stages: Sequence[Stage],
+        table: StageTable,
+    ) -> int:
+        """Bytes of the tensors at both ends, the result over the source as far as it can.
+
+        sources: names under which the stages behind the heads may read the source, or rows of it.
+        """
+        course = self._course
+        name, result = course.at(begin), course.at(end)
+        source, size = self._moves.whole_bytes(begin), self._moves.whole_bytes(end)
+        firings = [table.geometry(one).firings for one in stages]
+        read = {one.tensor for each in firings for one in each.readings} & set(sources)
+        if name in course.results or name in course.carried[begin + 1 : end + 1] or len(read) > 1:
+            return source + size
+        rows = table.row_bytes(name), table.row_bytes(result)
+        lead = max((least_lead([pace_of(firings, one)], *rows) for one in read), default=0)
+        return max(source + min(size, lead), size)
+
+
+def _at_once(name: str, table: StageTable) -> tuple[Stage, ...]:
+    """A layer that makes all its rows in one firing."""
+    return (Stage(layers=(name,), rows=table.height(name)),)
+
+
+def _renamed(
+    stages: Sequence[Stage], names: Sequence[str], others: Sequence[str]
+) -> tuple[Stage, ...]:
+    """The stages of layers that work like others."""
+    known = dict(zip(names, others, strict=True))
+    return tuple(replace(one, layers=tuple(known[name] for name in one.layers)) for one in stages)

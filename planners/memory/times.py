@@ -1,7 +1,8 @@
 """Predicted time of a frame: a platform's roofline for each firing of a stage, and each tile.
 
 Where a frame of each layer was measured, a firing or tile takes the part of it that it computes, and
-the start of a phase.
+the start of a phase. On a core a stage takes the instructions of its kernels as C, at the slow end of
+their cycles.
 """
 
 from __future__ import annotations
@@ -9,21 +10,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from math import lcm
+from math import ceil, lcm
 from operator import mul
 from typing import NamedTuple
 
 import numpy as np
 
 from cnn2csdf.geometry import Range
+from cnn2csdf.instructions import work as layer_work
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.parameters import layer_parameter_bytes, operations
 from cnn2csdf.platforms import NANOSECONDS, Platform
 from cnn2csdf.weights import Array
 from csdf.errors import InvalidNetwork
 from planners.kernels import ranges
+from planners.memory.kernel_loops import group_loops, stage_loops
 from planners.memory.stages import StageTable
-from planners.plan.plan import Stage, StreamingPlan
+from planners.plan.head_by_head import Copy
+from planners.plan.plan import Mode, Stage, StreamingPlan
 from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges
 from planners.plan.rematerialisation import worked_layers
 
@@ -75,29 +79,65 @@ class PlanTimes:
         measured: what the layers take, from `measured_work`.
         """
         self._table = table
+        self._given = platform, measured
+        self._core = None if measured is not None else platform.core
+        if self._core is not None:
+            measured = _counted_work(table, platform)
         self._measured = measured
         if measured is not None:
             platform = replace(platform, operations_per_second=FEMTO, bytes_per_second=FEMTO)
         self._platform = platform
         self._parameter_bytes = parameter_bytes
+        tiled = platform
+        if self._core is not None:  # a tile starts as a layer that is a group of its own
+            start = self._core.table["frame"]["groups"] * self._core.most / self._core.hertz
+            tiled = replace(platform, launch=platform.launch + start)
         self.tile_times = TileTimes(
-            table.network, price_of(platform), table.element_bytes, parameter_bytes, measured
+            table.network, price_of(tiled), table.element_bytes, parameter_bytes, measured
         )
 
     def of(self, plan: StreamingPlan) -> int:
         """Return the nanoseconds of a frame."""
         if plan.rematerialised:
             return self._of_worked(plan)
-        return sum(self.of_stage(one.stage) for group in plan.groups for one in group.stages)
+        groups = [[one.stage for one in group.stages] for group in plan.groups]
+        return sum(sum(map(self.of_stage, one)) + self.interleaving(one) for one in groups)
+
+    def interleaving(self, stages: Sequence[Stage]) -> int:
+        """Return the nanoseconds in which a core looks at stages that work interleaved, in turn."""
+        if self._core is None or len(stages) == 1:
+            return 0
+        alone = sum(self._of_loops(group_loops(self._table, [one])) for one in stages)
+        return self._of_loops(group_loops(self._table, stages)) - alone
+
+    def _of_loops(self, counts: Mapping[tuple[str, str], int]) -> int:
+        """Nanoseconds of loops of kernels on a core."""
+        assert self._core is not None
+        table = self._core.table
+        turns = sum(
+            (table.get(kernel, {}).get(loop, Fraction(0)) * number)
+            for (kernel, loop), number in counts.items()
+        )
+        return ceil(turns * self._core.most * NANOSECONDS / self._core.hertz)
 
     def _of_worked(self, plan: StreamingPlan) -> int:
-        """The nanoseconds where layers are computed again: a copy takes what its layer takes."""
+        """The nanoseconds where layers are computed again.
+
+        A copy takes what its layer takes, one of a head its part of it; what only joins heads or cuts
+        groups takes nothing.
+        """
         network, copies = worked_layers(self._table.network, plan.rematerialised)
-        measured = self._measured
+        platform, measured = self._given
+        given = self._table.network
         if measured is not None:
-            measured = {**measured, **{copy: measured[name] for copy, name in copies.items()}}
+            measured = dict(measured)
+            for layer in network.layers:
+                one = given.layer(copies.get(layer.name, Copy(layer.name)).layer)
+                part = measured[one.name] * layer.shape.elements // one.shape.elements
+                is_cut = layer.operator.moves and layer.operator != one.operator
+                measured[layer.name] = 0 if is_cut else part
         table = self._table.of(network)
-        times = PlanTimes(table, self._platform, self._parameter_bytes, measured)
+        times = PlanTimes(table, platform, self._parameter_bytes, measured)
         return times.of(replace(plan, rematerialised=()))
 
     def of_stage(self, stage: Stage) -> int:
@@ -108,6 +148,9 @@ class PlanTimes:
         table = self._table
         if stage.tiles is not None:
             return self.tile_times.of(TileRanges(table.network, stage))
+        if self._core is not None:
+            loops = stage_loops(table, stage, self._core.table)
+            return self._of_loops(loops + group_loops(table, [stage]))
         network, found = table.network, table.geometry(stage)
         firings = found.firings.count
         work, parameters = Fraction(0), 0
@@ -116,7 +159,7 @@ class PlanTimes:
             inputs = network.input_shapes(layer)
             parameters += layer_parameter_bytes(layer, inputs, self._parameter_bytes)
             of_layer = work_of(layer, inputs, self._measured)
-            if found.accumulator:
+            if stage.mode is Mode.ACCUMULATING:
                 work += of_layer
             else:
                 of_row = Fraction(of_layer, layer.shape.rows)
@@ -126,6 +169,16 @@ class PlanTimes:
         )
         each = self._platform.nanoseconds(work / firings, Fraction(moved, firings) + parameters)
         return each * firings
+
+
+def _counted_work(table: StageTable, platform: Platform) -> Work:
+    """Femtoseconds that the kernels of each layer take on a core in a frame."""
+    network, work = table.network, {}
+    for layer in network.layers:
+        inputs = network.input_shapes(layer)
+        turns = layer_work(platform, layer, inputs, table.bytes_of(layer.name))
+        work[layer.name] = int(turns * FEMTO / platform.operations_per_second)
+    return work
 
 
 class Price(NamedTuple):

@@ -23,7 +23,7 @@ BY_PLACES = (  # that read and write the channels of one place after another
     *(op.Convolution, op.TransposedConvolution, op.Pooling, op.GlobalPooling, op.Reduction),
     *(op.BatchNormalization, op.LocalResponseNormalization, op.Activation, op.Elementwise),
     *(op.Concatenation, op.Slice, op.ChannelShuffle, op.SpaceToDepth, op.DepthToSpace),
-    *(op.Pad, op.Resize, op.Identity, op.Conversion),
+    *(op.Pad, op.Resize, op.Identity, op.Conversion, op.AttentionProduct),
 )
 
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations, pairwise, permutations, product
+from math import prod
 
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Convolution, FullyConnected, Input, Output
@@ -25,6 +25,7 @@ from csdf.arguments import public
 from csdf.errors import ExecutionError, InvalidPlan, counted
 from planners.plan.accumulators import has_wide_sums, sums_over_rows, takes_rows, works_by_channels
 from planners.plan.aliases import channels_of, is_reached
+from planners.plan.copied_layers import require_same
 from planners.plan.executor import Machine
 from planners.plan.kept import state_bytes
 from planners.plan.plan import (
@@ -41,7 +42,6 @@ from planners.plan.regions import TileRanges, can_be_tiled
 from planners.plan.rematerialisation import worked_network
 from planners.plan.running_stage import RunningStage
 
-AGAIN = " again"  # behind the name of a layer: of its copy
 WITH_OTHERS = 2**27  # bytes of an arena that any network may have: larger ones may share it
 
 
@@ -52,17 +52,13 @@ def require_carried_out(network: Network, plan: StreamingPlan) -> None:
     Every byte that is read is checked, which for large networks takes a while: bytes of all tensors.
     """
     worked = worked_network(network, plan.rematerialised)
-    _require_same(network, worked)
+    require_same(network, worked)
     _Checked(worked, plan).require()
     require_apart([plan])
     try:
         machine = Machine(network, plan)
         machine.run()
-        if machine.arena.slow_bytes != plan.slow_bytes:
-            raise InvalidPlan(
-                f"the plan counts {plan.slow_bytes} bytes to and from slow memories; a frame moves "
-                f"{machine.arena.slow_bytes}"
-            )
+        _require_counts(plan, machine)
         for layer in network.outputs:
             machine.output(layer.inputs[0])
         if network.keeps_state:  # with what the first frame has left
@@ -71,24 +67,22 @@ def require_carried_out(network: Network, plan: StreamingPlan) -> None:
         raise InvalidPlan(f"the plan cannot be carried out: {error}") from None
 
 
-def _require_same(network: Network, worked: Network) -> None:
-    """Require that a network with copies computes what the network does.
-
-    Each layer is one of the network, or a copy of one, and reads what that reads, or copies of it.
-    """
-    known = {layer.name: layer for layer in network.layers}
-    original: dict[str, str] = {}
-    for layer in worked.layers:
-        name = layer.name
-        while name not in known and name.endswith(AGAIN):
-            name = name.removesuffix(AGAIN)
-        one = known.get(name)
-        inputs = tuple(original.get(source, "") for source in layer.inputs)
-        if one is None or one != replace(layer, name=name, inputs=inputs, stored=one.stored):
-            raise InvalidPlan(f"layer {layer.name!r} is no copy of a layer of {network.name!r}")
-        original[layer.name] = name
-    if not set(known) <= set(original):
-        raise InvalidPlan(f"layers of {network.name!r} are missing among those that work twice")
+def _require_counts(plan: StreamingPlan, machine: Machine) -> None:
+    """Require that a frame has read and written as many bytes of each slow memory as the plan says."""
+    names = [one.name for one in plan.memories if one.is_slow]
+    names += [] if plan.flash is None else [plan.flash]
+    if [one.memory for one in plan.traffic] != names:
+        raise InvalidPlan(
+            f"the plan counts bytes of {', '.join(one.memory for one in plan.traffic) or 'no memory'}"
+            f"; its slow memories are {', '.join(names) or 'none'}"
+        )
+    for one in plan.traffic:
+        counted_bytes = machine.arena.reads[one.memory], machine.arena.writes[one.memory]
+        if counted_bytes != (one.read, one.written):
+            raise InvalidPlan(
+                f"the plan counts {one.read} bytes from {one.memory!r} and {one.written} to it; a "
+                f"frame moves {counted_bytes[0]} and {counted_bytes[1]}"
+            )
 
 
 class _Checked:
@@ -138,6 +132,7 @@ class _Checked:
         self._require_kept()
         self._require_arena()
         self._require_memories()
+        self._require_weights()
         self._require_whole()
         self._require_one_each()
         self._require_filled()
@@ -421,11 +416,54 @@ class _Checked:
             found = plan.memory_of(buffer)
             if found is None:
                 raise InvalidPlan(f"buffer {buffer.name!r} lies in more than one memory")
-            if found.is_slow and buffer.kind is not Kind.WHOLE:
+            if found.is_slow and buffer.kind not in (Kind.WHOLE, Kind.RESIDENT):
                 raise InvalidPlan(
                     f"buffer {buffer.name!r} lies in {found.name!r}; a slow memory has whole "
-                    f"tensors only, and this is a {buffer.kind.value}"
+                    f"tensors and weights only, and this is a {buffer.kind.value}"
                 )
+
+    def _require_weights(self) -> None:
+        """Require weights of layers that have some, there for the group that works the layer."""
+        for one in self._plan.buffers:
+            if one.kind not in (Kind.WEIGHTS, Kind.RESIDENT):
+                continue
+            size = self._weight_bytes(one.tensor)
+            if not size or one.size != size or one.rows:
+                raise InvalidPlan(
+                    f"buffer {one.name!r} has {counted(one.size, 'byte')}; the weights of "
+                    f"{one.tensor!r} that can be moved take {size}"
+                )
+            groups = len(self._plan.groups)
+            if one.kind is Kind.RESIDENT and (one.begin, one.end) != (0, groups):
+                raise InvalidPlan(
+                    f"buffer {one.name!r} is resident, but some groups do not have it"
+                )
+            if self._plan.flash is None or not self._plan.memories:
+                raise InvalidPlan(f"buffer {one.name!r} has weights, but the plan names no flash")
+            if not one.begin <= self._group_of[one.tensor] < one.end:
+                raise InvalidPlan(f"buffer {one.name!r} is not there when {one.tensor!r} works")
+        names = [one.name for one in self._plan.memories]
+        if self._plan.flash in names:
+            raise InvalidPlan(
+                f"flash {self._plan.flash!r} is one of the memories of the arena, too"
+            )
+        if self._plan.flash is not None and not names:
+            raise InvalidPlan(f"flash {self._plan.flash!r}, but the plan names no memories")
+
+    def _weight_bytes(self, name: str) -> int:
+        """Bytes of the filters or the matrix of a layer, counted anew."""
+        layer, plan = self._worked[name], self._plan
+        inputs = self._network.input_shapes(layer)
+        match layer.operator:
+            case Convolution(filters=filters, groups=groups, window=window):
+                weights = filters * (inputs[0].channels // groups) * prod(window.kernel)
+                role = "kernel"
+            case FullyConnected(units=units):
+                weights, role = units * inputs[0].elements, "matrix"
+            case _:
+                return 0
+        each = 4 if layer.quantization is None else layer.stored_as(role).element.bytes  # float
+        return weights * (plan.element_bytes or each)
 
     def _require_whole(self) -> None:
         """Require that tensors which another group reads, and results, lie whole."""

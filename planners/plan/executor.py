@@ -52,9 +52,20 @@ from planners.plan.shadow_arena import (
     MarkedArena,
     rows_read,
 )
+from planners.plan.weights import weight_bytes
 
 SUMS = -2  # what bytes hold that are sums of the first group, one less for each further group
+WEIGHTS = -(2**41)  # what bytes hold that are weights of the first layer, one less for each further
 STATES = -(2**40)  # what bytes hold that the first layer keeps, one less for each further layer
+
+
+class Weights(NamedTuple):
+    """Weights of a layer: what their bytes hold, how many there are, and the buffers that have them."""
+
+    mark: int
+    size: int
+    copied: StreamBuffer | None
+    resident: StreamBuffer | None
 
 
 class Machine:
@@ -81,6 +92,7 @@ class Machine:
         self._whole: dict[str, HeldTensor] = {}
         self._rings = rings_of(self.network)
         self._begin_states()
+        self._begin_weights()
         self.group = self.firings = 0  # where it stands; firings that have begun
 
     def _begin_states(self) -> None:
@@ -95,6 +107,47 @@ class Machine:
                     self.put(tensor, row, found)
             elif state_bytes(self.network, layer):
                 self.keep(layer, first.get(layer.name))
+
+    def _begin_weights(self) -> None:
+        """Find the weights of layers, and put resident ones into their buffers."""
+        self._weights: dict[str, Weights] = {}
+        for number, layer in enumerate(self.network.layers if self.plan.memories else ()):
+            if size := weight_bytes(self.network, layer, self.plan.element_bytes):
+                found = {one.kind: one for one in self.plan.buffers if one.tensor == layer.name}
+                copied, resident = found.get(Kind.WEIGHTS), found.get(Kind.RESIDENT)
+                self._weights[layer.name] = Weights(WEIGHTS - number, size, copied, resident)
+                if resident is not None:
+                    self._put_weights(resident)
+
+    def _copy_weights(self, group: int) -> None:
+        """Copy the weights that a group copies as it begins, from where they lie before."""
+        for one in self.plan.buffers:
+            if one.kind is Kind.WEIGHTS and one.begin == group:
+                self._read_weights(one.tensor, self._weights[one.tensor].resident)
+                self._put_weights(one)
+                self.arena.count(self.arena.writes, one.offset, one.size)
+
+    def _put_weights(self, buffer: StreamBuffer) -> None:
+        place = slice(buffer.offset, buffer.offset + buffer.size)
+        self.arena.held[place] = self._weights[buffer.tensor].mark
+        self.arena.most = max(self.arena.most, place.stop)
+
+    def read_weights(self, layers: Sequence[str]) -> None:
+        """Count the weights that a firing of some layers reads, and require that they are there."""
+        for name in layers:
+            if found := self._weights.get(name):
+                self._read_weights(name, found.copied or found.resident)
+
+    def _read_weights(self, name: str, buffer: StreamBuffer | None) -> None:
+        """Count the weights that are read from a buffer, or from the flash where there is none."""
+        found = self._weights[name]
+        if buffer is not None:
+            place = slice(buffer.offset, buffer.offset + buffer.size)
+            if not np.all(self.arena.held[place] == found.mark):
+                raise ExecutionError(f"the weights of {name!r} are overwritten")
+            self.arena.count(self.arena.reads, buffer.offset, buffer.size)
+        elif self.plan.flash is not None:
+            self.arena.reads[self.plan.flash] += found.size
 
     def keep(self, layer: Layer, states: dict[str, Array] | None) -> None:
         """Write what a layer keeps for the next frame."""
@@ -124,7 +177,7 @@ class Machine:
         self.computing = computing
         stays = np.zeros(self.plan.all_bytes, bool)
         for one in self.plan.buffers:
-            if one.stays:
+            if one.stays or one.kind is Kind.RESIDENT:
                 stays[one.offset : one.offset + one.size] = True
         self.arena.held[~stays[: len(self.arena.held)]] = NOTHING
         self.arena.memory[: len(stays)][~stays] = POISON
@@ -144,7 +197,8 @@ class Machine:
             for row in range(layer.shape.rows):
                 self.put(tensor, row, self._frame_row(layer.name, row))
             tensor.made = layer.shape.rows
-        self.arena.slow_bytes = 0
+        self.arena.reads.clear()
+        self.arena.writes.clear()
         for previous, _ in self.network.variables:
             tensor = self.held(previous.name, self._buffer(previous.name, Kind.KEPT, 0))
             tensor.made = previous.shape.rows
@@ -152,6 +206,7 @@ class Machine:
         taken = take_overs(self.network, self.plan)
         for number, group in enumerate(self.plan.groups):
             self.group = number
+            self._copy_weights(number)
             self._whole |= transfer(self, group.transfers, number, self._whole)
             self._join()
             _GroupRun(self, group, number).run()
@@ -400,6 +455,7 @@ class _GroupRun:
                 machine.put(tensor, row, self._streamed_row(stage, row))
             return
         if stage.planned.stage.mode is Mode.TILES:
+            machine.read_weights(stage.planned.stage.layers)
             TileWork(
                 machine,
                 self.tensors,
@@ -408,6 +464,7 @@ class _GroupRun:
                 self.number,
             ).run()
             return
+        machine.read_weights([one.name for one in stage.layers])
         for one in stage.layers:
             machine.spoil_scratch(one.name, self.number)
         if stage.planned.stage.mode is Mode.ACCUMULATING:
@@ -562,7 +619,7 @@ def require_intact(
     """
     if stage.is_streamed_input or stage.planned.stage.mode is Mode.ACCUMULATING:
         return
-    moved = machine.arena.slow_bytes
+    reads = machine.arena.reads.copy()
     result = tensors[stage.result]
     inside = {layer.name for layer in stage.layers}
     for layer in stage.layers:
@@ -572,7 +629,7 @@ def require_intact(
             if not _is_in_place(layer, stage, result, tensors[source], made):
                 span = stage.ranges[stage.fired][source]
                 rows_read(machine.arena, tensors[source], span, layer.name)
-    machine.arena.slow_bytes = moved  # nothing of a frame reads here
+    machine.arena.reads = reads  # nothing of a frame reads here
 
 
 def _may_meet(result: HeldTensor, source: HeldTensor) -> bool:

@@ -35,10 +35,15 @@ LAYOUTS = ("CHW", "HWC")  # channel by channel; pixel by pixel
 
 
 class Span(NamedTuple):
-    """The layers between two separators that work twice, by the tensors before and after them."""
+    """The layers between two separators that work twice, by the tensors before and after them.
+
+    by_heads: the heads of attention work one after another, with copies of what their queries, keys and
+    values are computed from.
+    """
 
     source: str
     result: str
+    by_heads: bool = False
 
 
 class Alias(NamedTuple):
@@ -139,6 +144,8 @@ class Kind(Enum):
     SCRATCH = "scratch"  # what a layer may write while it computes
     KEPT = "kept"  # all rows of a variable, from frame to frame
     STATE = "state"  # what a layer itself keeps from frame to frame
+    WEIGHTS = "weights"  # of a layer, copied here in each frame as the first group begins
+    RESIDENT = "resident weights"  # of a layer, copied here once, before the first frame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,16 +277,28 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryTraffic:
+    """Bytes of a frame that are read from a slow memory and written to it."""
+
+    memory: str
+    read: int
+    written: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamingPlan:
     """A network in an arena.
 
     element_bytes: of all tensors; None where each has its own. multiply_accumulates: of a frame,
-    recomputation included. External buffers begin behind the arena. rematerialised: where layers that
-    sums need are there twice; stages and buffers name the copies. aliases: tensors that lie inside the
-    buffer of another. layers: the first and one past the last of those that are worked, counted without
-    inputs and outputs, where they are not all. memories: in which the arena lies, one behind the other;
-    none where it lies in a single one. slow_bytes: that a frame reads from slow memories and writes to
-    them: what a firing reads or writes there, and copies.
+    recomputation included. External buffers begin behind the arena. rematerialised: where layers
+    that sums need are there twice, or heads each have layers; stages and buffers name the copies.
+    aliases: tensors that lie inside the buffer of another. layers: the first and one past the last
+    of those that are worked, counted without inputs and outputs, where they are not all. memories:
+    in which the arena lies, one behind the other; none where it lies in a single one. traffic:
+    that a frame reads from slow memories and writes to them: what a firing reads or writes there,
+    and copies. flash: the memory outside the arena where the weights of layers lie, slow as well;
+    None where nobody counts what is read of them. A layer reads its weights with each firing: those
+    copied in the frame, else the resident ones, else those in the flash.
     """
 
     network: str
@@ -292,7 +311,8 @@ class StreamingPlan:
     aliases: tuple[Alias, ...] = ()
     layers: tuple[int, int] | None = None
     memories: tuple[Memory, ...] = ()
-    slow_bytes: int = 0
+    flash: str | None = None
+    traffic: tuple[MemoryTraffic, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.groups:
@@ -304,6 +324,11 @@ class StreamingPlan:
     def collects_input(self) -> bool:
         """Whether the input comes row by row, and lies whole before the first layer works."""
         return not self.groups[0].stages
+
+    @property
+    def slow_bytes(self) -> int:
+        """Bytes of a frame from and to slow memories and the flash."""
+        return sum(one.read + one.written for one in self.traffic)
 
     @property
     def kept_bytes(self) -> int:

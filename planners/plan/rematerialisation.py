@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cnn2csdf.dtypes import Stored
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import AttentionProduct
 from cnn2csdf.parameters import parameter_shapes
@@ -20,6 +19,14 @@ from csdf.errors import InvalidPlan
 from csdf.names import longer_name
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.plan.accumulators import sums_over_rows
+from planners.plan.head_by_head import (
+    Copy,
+    HeadByHead,
+    arrays_of,
+    head_by_head,
+    needed_for,
+    sharing,
+)
 from planners.plan.plan import Span
 
 MOST_AGAIN = 6  # layers in front of the sums
@@ -37,7 +44,7 @@ class Rematerialisation:
 
     network: Network
     layers: tuple[str, ...]
-    copies: Mapping[str, str]
+    copies: Mapping[str, Copy]
 
 
 def done_twice(course: TopologicalOrder, begin: int, end: int) -> Rematerialisation | None:
@@ -54,8 +61,8 @@ def done_twice(course: TopologicalOrder, begin: int, end: int) -> Rematerialisat
         return None
     groups = _sums(network, inside)
     sums = set().union(*groups)
-    before = _needed(network, inside, sums) - sums
-    after = _needed(network, inside, {inside[-1]})
+    before = needed_for(network, inside, sums) - sums
+    after = needed_for(network, inside, {inside[-1]})
     if not 0 < len(before) <= times * MOST_AGAIN or not before <= after or inside[-1] in sums:
         return None
     if any(sums & set(network.layer(name).inputs) for name in before):
@@ -64,20 +71,29 @@ def done_twice(course: TopologicalOrder, begin: int, end: int) -> Rematerialisat
         return None
     taken = {layer.name for layer in network.layers}
     early: list[Layer] = []
-    copies: dict[str, str] = {}
+    copies: dict[str, Copy] = {}
     for group in groups:
-        needed, names = _needed(network, inside, group), dict[str, str]()
+        needed, names = needed_for(network, inside, group), dict[str, str]()
         for name in (one for one in inside if one in needed):
             if name in before:
                 names[name] = longer_name(f"{name} again", {*taken, *copies}, by=" again")
-                copies[names[name]] = name
+                copies[names[name]] = Copy(name)
             inputs = tuple(names.get(source, source) for source in network.layer(name).inputs)
-            one = _sharing(network, network.layer(name))
+            one = sharing(network, network.layer(name))
             early.append(replace(one, name=names.get(name, name), inputs=inputs))
     order = (*(one.name for one in early), *(name for name in inside if name not in sums))
     return Rematerialisation(
         network=_written(network, inside, early, copies), layers=order, copies=copies
     )
+
+
+def heads_between(course: TopologicalOrder, begin: int, end: int) -> HeadByHead | None:
+    """Return the network where the heads of the attention between two cuts have their own layers."""
+    inside = course.layers[course.separators[begin] + 1 : course.separators[end] + 1]
+    known = {layer.name for layer in course.network.layers}
+    if course.results & set(inside[:-1]) or not known.issuperset(inside):
+        return None
+    return head_by_head(course.network, inside)
 
 
 def worked_network(network: Network, spans: tuple[Span, ...]) -> Network:
@@ -93,33 +109,38 @@ def worked_model(model: Model, spans: tuple[Span, ...]) -> Model:
     network, copies = worked_layers(model.network, spans)
     weights = model.weights
     if weights is not None:
-        weights = {
-            **weights,
-            **{copy: weights[name] for copy, name in copies.items() if name in weights},
-        }
+        some = {}
+        for layer in (network.layer(name) for name, one in copies.items() if one.layer in weights):
+            copy = copies[layer.name]
+            shapes = parameter_shapes(layer, network.input_shapes(layer))
+            some[layer.name] = arrays_of(copy, weights[copy.layer], shapes)
+        weights = {**weights, **some}
     return Model(network=network, weights=weights)
 
 
-def worked_layers(network: Network, spans: tuple[Span, ...]) -> tuple[Network, Mapping[str, str]]:
+def worked_layers(network: Network, spans: tuple[Span, ...]) -> tuple[Network, Mapping[str, Copy]]:
     """Return the network that a plan works on, and of each copy in it the layer that it repeats.
 
     Raises InvalidPlan where there is no such span.
     """
-    copies: dict[str, str] = {}
+    copies: dict[str, Copy] = {}
     if not spans:
         return network, copies
     course = topological_order(network, carries=True)
     cuts = {course.at(cut): cut for cut in range(len(course.separators))}
     for span in spans:
-        found = None
+        found: Rematerialisation | HeadByHead | None = None
         if span.source in cuts and cuts[span.source] < cuts.get(span.result, 0):
             # The spans of a plan follow one another, so none changes the cuts of the next.
-            part = replace(course, network=network)
-            found = done_twice(part, cuts[span.source], cuts[span.result])
+            part, ends = replace(course, network=network), (cuts[span.source], cuts[span.result])
+            found = (heads_between if span.by_heads else done_twice)(part, *ends)
         if found is None:
+            what, deed = ("sums of a map", "be computed twice")
+            if span.by_heads:
+                what, deed = ("heads of attention", "work one after another")
             raise InvalidPlan(
-                f"network {network.name!r} has no sums of a map between {span.source!r} and "
-                f"{span.result!r} that could be computed twice"
+                f"network {network.name!r} has no {what} between {span.source!r} and "
+                f"{span.result!r} that could {deed}"
             )
         network = found.network
         copies |= found.copies
@@ -144,34 +165,15 @@ def _sums(network: Network, inside: tuple[str, ...]) -> list[set[str]]:
     return [one for one in (made, *({name} for name in kept if name not in made)) if one]
 
 
-def _needed(network: Network, inside: tuple[str, ...], wanted: set[str]) -> set[str]:
-    """Layers of the span from which others are computed, these included."""
-    needed = set(wanted)
-    for name in reversed(inside):
-        if name in needed:
-            needed |= set(network.layer(name).inputs) & set(inside)
-    return needed
-
-
 def _written(
-    network: Network, inside: tuple[str, ...], early: Sequence[Layer], copies: Mapping[str, str]
+    network: Network, inside: tuple[str, ...], early: Sequence[Layer], copies: Mapping[str, Copy]
 ) -> Network:
     """The network with copies and sums in front of the span, whose sums read the copies."""
     layers: list[Layer] = []
-    moved, copied = {one.name for one in early}, set(copies.values())
+    moved, copied = {one.name for one in early}, {one.layer for one in copies.values()}
     for layer in network.layers:
         if layer.name == inside[0]:
             layers += early
         if layer.name not in moved:
-            layers.append(_sharing(network, layer) if layer.name in copied else layer)
+            layers.append(sharing(network, layer) if layer.name in copied else layer)
     return replace(network, layers=tuple(layers))
-
-
-def _sharing(network: Network, layer: Layer) -> Layer:
-    """The layer whose arrays have names, so that they are stored once for it and its copy."""
-    roles = parameter_shapes(layer, network.input_shapes(layer))
-    return replace(layer, stored=tuple(_named(layer.stored_as(role), layer) for role in roles))
-
-
-def _named(stored: Stored, layer: Layer) -> Stored:
-    return replace(stored, name=stored.name or f"{layer.name} {stored.role}")

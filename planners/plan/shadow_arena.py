@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
@@ -43,10 +44,13 @@ class MarkedArena:
             if one.kind is Kind.EXTERNAL
         }
         self._inside = 0, plan.arena_bytes
-        self._slow = [
-            range(begin, begin + one.size) for one, begin in plan.placed_memories if one.is_slow
-        ]
-        self.slow_bytes = 0  # read from slow memories and written to them
+        self._slow = {
+            one.name: range(begin, begin + one.size)
+            for one, begin in plan.placed_memories
+            if one.is_slow
+        }
+        self.reads: Counter[str] = Counter()  # bytes read from each slow memory, and the flash
+        self.writes: Counter[str] = Counter()  # bytes written to each slow memory
         self._network = network
         self._layers = {layer.name: layer for layer in network.layers}
         self._element_bytes = plan.element_bytes
@@ -69,7 +73,7 @@ class MarkedArena:
     def write(self, offset: int, tensor: str, first: int, values: Array | None, count: int) -> None:
         """Write elements of a tensor, in its order from `first` on, at an offset in bytes."""
         place, numbers = self._span(offset, tensor, first, count)
-        self._count(offset, tensor, count)
+        self.count(self.writes, offset, count * self.element_bytes(tensor))
         self.held[place] = self._marks(tensor, numbers)
         if values is not None:
             flat = np.ascontiguousarray(values, self._layers[tensor].array_type).reshape(-1)
@@ -83,7 +87,7 @@ class MarkedArena:
     def read(self, offset: int, tensor: str, first: int, count: int) -> Array:
         """Return elements of a tensor. Raises ExecutionError where something else lies there."""
         place, numbers = self._span(offset, tensor, first, count)
-        self._count(offset, tensor, count)
+        self.count(self.reads, offset, count * self.element_bytes(tensor))
         if not np.array_equal(self.held[place], self._marks(tensor, numbers)):
             raise ExecutionError(
                 f"the bytes from {offset} on do not hold elements {first} to {first + count} of "
@@ -102,10 +106,16 @@ class MarkedArena:
         self.memory[offset : offset + size] = POISON
         self.most = max(self.most, offset + size)
 
-    def _count(self, offset: int, tensor: str, count: int) -> None:
-        """Count the bytes of elements that lie in a slow memory."""
-        if any(offset in memory for memory in self._slow):
-            self.slow_bytes += count * self.element_bytes(tensor)
+    def count(self, kind: Counter[str], offset: int, size: int) -> None:
+        """Count bytes from an offset on, where they lie in a slow memory."""
+        for name, memory in self._slow.items():
+            if offset in memory:
+                kind[name] += size
+
+    @property
+    def slow_bytes(self) -> int:
+        """Bytes read from slow memories and written to them."""
+        return self.reads.total() + self.writes.total()
 
     def _fits(self, tensor: str) -> bool:
         """Whether elements are counted with the bytes that they are computed in."""

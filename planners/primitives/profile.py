@@ -35,7 +35,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from csdf.arguments import public
 from csdf.errors import InvalidPlan, UnreadableFile
@@ -74,7 +74,9 @@ class LayerProfile(Shown):
     this primitive keeps them, bias and fused ones included.
     """
 
-    JSON = (*WAY, "nanoseconds", "workspace_bytes", "weight_bytes=parameter_bytes")
+    JSON: ClassVar[tuple[str, ...]] = (
+        *WAY, "nanoseconds", "workspace_bytes", "weight_bytes=parameter_bytes",
+    )  # fmt: skip
 
     layer: str
     primitive: str
@@ -97,10 +99,10 @@ class TransformProfile(Shown):
     workspace: it takes the bytes of the producer's output.
     """
 
-    JSON = (
-        *("producer", "consumer", "index", "source_layout", "target_layout"),
-        *("nanoseconds", "workspace_bytes"),
-    )
+    JSON: ClassVar[tuple[str, ...]] = (
+        *("producer", "consumer", "index", "source_layout", "target_layout"), *("nanoseconds",
+        "workspace_bytes"),
+    )  # fmt: skip
 
     producer: str
     consumer: str
@@ -135,7 +137,7 @@ class Machine(Shown):
     "numpy 2.1.0, openblas 0.3.27". element_type: of maps and weights.
     """
 
-    JSON = ("processor", "cores", "threads", "library")
+    JSON: ClassVar[tuple[str, ...]] = ("processor", "cores", "threads", "library")
 
     processor: str
     cores: int

@@ -91,7 +91,7 @@ class NetworkFindings:
 
 
 def headline(findings: NetworkFindings) -> str:
-    """Return the one sentence to read first: RAM and flash of the method with the least RAM."""
+    """Return what to read first: RAM and flash of the method with the least RAM, and MACs."""
     least, whole = findings.least, findings.least_whole
     if least is None or whole is None:
         return f"{findings.name}: the memory was not found within the time limit."
@@ -100,7 +100,9 @@ def headline(findings: NetworkFindings) -> str:
         times = rounded_to(Fraction(whole.buffers, least.buffers), 3)
         saved = f"{whole.title} takes {bytes_in_words(whole.buffers)} of RAM, {times} times as much"
     ends = "" if least.is_whole else ", its input by rows and its output outside"
-    return f"{findings.name} needs {_needs(findings, least)} ({least.title}{ends}); {saved}."
+    macs = sum(one.multiply_accumulates for one in findings.layers)
+    work = f"A frame has {macs:,} multiply-accumulates without recomputation."
+    return f"{findings.name} needs {_needs(findings, least)} ({least.title}{ends}); {saved}. {work}"
 
 
 def _needs(findings: NetworkFindings, method: Method) -> str:

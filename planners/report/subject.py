@@ -427,6 +427,8 @@ def _platform(options: argparse.Namespace) -> str:
     chosen = shared.platform_of(options)
     replaced = (options.operations, options.bandwidth, options.launch)
     name = options.platform if replaced == (None, None, None) else f"{options.platform}, changed"
+    if chosen.core is not None:
+        return f"{name}, not calibrated: {chosen.core.in_words()}, the slow end"
     return (
         f"{name}: {rate_in_words(chosen.operations_per_second, 4)} operations/s, "
         f"{rate_in_words(chosen.bytes_per_second, 4)} bytes/s, "

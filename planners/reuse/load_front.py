@@ -191,8 +191,8 @@ def segments(model: PartitionModel, genes: Sequence[Gene], *, floor: int, stop: 
     """Return the segments of a partition for the genes given; the whole is always one of them.
 
     floor: elements that are live somewhere in any case. Some separators within a segment may be able to
-    work as whole layers without more elements than the floor. Such a segment is left out: with whole
-    layers there the partition is faster and needs no more memory. Where a segment has more than
+    work as whole layers without more elements than the floor. Such a segment is left out where it
+    cannot be faster, even with each of its layers as fast as it can be. Where a segment has more than
     MOST_CHOICES genes to try, only choices with one gene for all its layers are tried.
     """
     layers = len(model.heights)
@@ -207,7 +207,11 @@ def segments(model: PartitionModel, genes: Sequence[Gene], *, floor: int, stop: 
         for layer, some in enumerate(different)
     ]
     places = [-1, *(one for one in model.separators if one), layers]
-    least: dict[tuple[int, int], int] = {}
+    quickest = [
+        min((model.nanoseconds(layer, _rows(model, layer, one)) for one in some), default=0)
+        for layer, some in enumerate(inner)
+    ]
+    fastest: dict[tuple[int, int], int] = {}  # of those that need no more than the floor
     ending: dict[int, list[Segment]] = {place: [] for place in places}
     is_complete = True
     for width in range(1, len(places)):
@@ -215,10 +219,17 @@ def segments(model: PartitionModel, genes: Sequence[Gene], *, floor: int, stop: 
             begin, end = places[low], places[low + width]
             stop.look()
             between = places[low + 1 : low + width]
-            apart = min((max(least[begin, one], least[one, end]) for one in between), default=None)
-            if apart is not None and apart <= floor:
-                least[begin, end] = apart
-                continue
+            halves = [((begin, one), (one, end)) for one in between]
+            apart = [
+                fastest[left] + fastest[right]
+                for left, right in halves
+                if left in fastest and right in fastest
+            ]
+            if apart:
+                fastest[begin, end] = min(apart)
+                last = 0 if end == layers else model.nanoseconds(end, _rows(model, end, None))
+                if min(apart) <= sum(quickest[begin + 1 : end]) + last:
+                    continue
             choices = inner[begin + 1 : end]
             is_all = prod(map(len, choices)) <= MOST_CHOICES
             is_complete &= is_all
@@ -226,9 +237,15 @@ def segments(model: PartitionModel, genes: Sequence[Gene], *, floor: int, stop: 
             segments = (_segment(model, begin, end, one) for one in tried)
             found = improving(segments, _load_and_time)
             ending[end] += found
-            loads = [one.load for one in found] + ([] if apart is None else [apart])
-            least[begin, end] = min(loads)
+            times = [one.nanoseconds for one in found if one.load <= floor] + apart
+            if times:
+                fastest[begin, end] = min(times)
     return Segments(ending, is_complete)
+
+
+def _rows(model: PartitionModel, layer: int, gene: Gene) -> int:
+    """The rows of a part of a layer."""
+    return model.heights[layer] if gene is None else model.table.part_rows(layer, gene)
 
 
 def _segment(model: PartitionModel, begin: int, end: int, genes: tuple[Gene, ...]) -> Segment:

@@ -24,7 +24,7 @@ from tests.reference import slow_simulation
 from tests.shared_data import each, shared_graph
 
 PHASED = [shape for shape in SHAPES.values() if shape.max_phases > 1]
-GRAPHS = 500
+GRAPHS = 250
 FEW = 60
 SMALL = GraphShape(actors=3, extra_channels=1, max_phases=3, max_repetitions=3, max_rate=3)
 
@@ -221,7 +221,7 @@ def test_a_phase_that_gives_no_token_may_go_on_when_the_cycle_does():
 
 
 @pytest.mark.parametrize(
-    "some", [range(100), pytest.param(range(100, 4000), marks=pytest.mark.slow)]
+    "some", [range(100), pytest.param(range(100, 2000), marks=pytest.mark.slow)]
 )
 def test_phases_without_tokens_or_time_put_no_graph_on_the_wrong_side(some):
     overlaps = 0

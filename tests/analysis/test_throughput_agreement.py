@@ -29,9 +29,9 @@ def without_tokens_of_one_channel(graph, seed):
 
 
 @pytest.mark.slow
-def test_both_methods_agree_on_2000_graphs():
+def test_both_methods_agree_on_1000_graphs():
     shapes = (*SHAPES.values(), *LARGER)
-    cases = islice(product(range(2000), shapes), 2000)
+    cases = islice(product(range(1000), shapes), 1000)
     for seed, shape in cases:
         graph = random_graph(seed, shape)
         periods = {method: throughput(graph, method=method).period for method in METHODS}

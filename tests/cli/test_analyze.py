@@ -99,18 +99,19 @@ def test_an_inconsistent_graph_exits_with_1_and_names_the_channel(answer):
 
 
 def test_the_table_shows_what_limits_the_graph(run):
-    code, output, remarks = run("analyze", GRAPHS / "h263decoder.xml")
+    code, output, remarks = run("analyze", "--explain", GRAPHS / "h263decoder.xml")
     assert (code, remarks) == (0, "")
-    assert re.sub(r"[\d.]+ (us|ms|s)$", "0 ms", output, flags=re.MULTILINE).splitlines() == [
-        "h263decoder: sdf, 4 actors, 6 channels",
-        "  consistent      yes, 1190 firings per iteration",
-        "  deadlock        no",
-        "  period          332046",
-        "  throughput      1/332046 (3.01163e-06) iterations per time unit",
+    answer, terms = output.split("\n\nterms\n")
+    assert "  critical cycle  the actors and channels that fix the period;" in terms
+    assert run("analyze", GRAPHS / "h263decoder.xml")[1] == answer.partition("  graph ")[0]
+    assert re.sub(r"[\d.]+ (us|ms|s)$", "0 ms", answer, flags=re.MULTILINE).splitlines() == [
+        "h263decoder: period 332046 time units, throughput 1/332046 "
+        "(3.01163e-06) iterations per time unit",
         "  critical cycle  iq",
         "                  over iq_state: 332046 time units in 1 iteration",
-        "  method          periodic, 0 ms",
         "  repetitions     vld 1, iq 594, idct 594, mc 1",
+        "  graph           sdf, 4 actors, 6 channels, 1190 firings per iteration",
+        "  method          periodic, 0 ms",
     ]
 
 
@@ -189,8 +190,8 @@ def test_giving_up_exits_with_3_and_the_bounds(answer, monkeypatch):
 def test_giving_up_says_so_in_the_table(run, monkeypatch):
     monkeypatch.setattr(analyze, "throughput", impatient)
     one = run("analyze", GRAPHS / "csdf_example.xml")[1]
-    assert "  unknown         the time limit of 0.5 s is reached" in one.splitlines()
-    assert "  period          lower bound 3, upper bound 7" in one.splitlines()
+    assert "  reason          the time limit of 0.5 s is reached" in one.splitlines()
+    assert "csdf_example: period unknown: lower bound 3, upper bound 7" in one.splitlines()
     code, output, _ = run("analyze", *[GRAPHS / "csdf_example.xml"] * 2)
     assert code == 3
     assert output.splitlines()[1].endswith("unknown: lower bound 3, upper bound 7")
@@ -211,7 +212,7 @@ def test_a_budget_ends_the_search_with_the_bounds_proved_by_then(answer, run, tm
     # a fires 29 times in an iteration and b, one firing after the other, 31 times.
     assert (code, found["period"], found["period_bounds"]) == (3, None, [str(31 * 5), None])
     assert (
-        "  period          lower bound 155\n" in run("analyze", path, "--time-limit", "0.001ms")[1]
+        ": period unknown: lower bound 155\n" in run("analyze", path, "--time-limit", "0.001ms")[1]
     )
 
 
@@ -225,7 +226,7 @@ def test_a_huge_answer_is_printed_in_full(run, tmp_path):
     # The last actor fires 10^(6 * 999) times; one unit each.
     period = "1" + 6 * 999 * "0"
     code, output, _ = run("analyze", path)
-    assert (code, f"  period          {period}\n" in output) == (0, True)
+    assert (code, f": period {period} time units, " in output) == (0, True)
     code, output, _ = run("analyze", path, "--json")
     assert (code, f'"period": "{period}",' in output) == (0, True)
 
@@ -236,7 +237,7 @@ def test_names_that_the_terminal_cannot_show_are_escaped(run, tmp_path):
     path.write_text(path.read_text().replace('"name": "deadlocked"', '"name": "\\ud800"', 1))
     code, output, _ = run("analyze", path)
     assert code == 1
-    assert output.startswith("\\ud800: sdf")
+    assert output.startswith("\\ud800: deadlock")
 
 
 def test_reading_options_are_obeyed(answer, tmp_path):

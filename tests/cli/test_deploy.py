@@ -16,8 +16,7 @@ NETWORK = "keyword_spotting:rows=25"
 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("gcc") or not shutil.which("make"), reason="needs gcc, make")
-@pytest.mark.parametrize("result", OUTPUT_MEMORIES)
-@pytest.mark.parametrize("input_", INPUTS)
+@pytest.mark.parametrize(("input_", "result"), [*zip(INPUTS, OUTPUT_MEMORIES * 2, strict=False)])
 def test_what_is_written_compiles_and_gives_the_outputs_of_the_network(
     run, tmp_path, input_, result
 ):

@@ -68,6 +68,6 @@ def test_a_schedule_is_drawn_with_a_row_for_each_actor(run, tmp_path):
     path = tmp_path / "schedule.svg"
     code, output, remarks = run("schedule", EXAMPLE, "--iterations", "2", "--plot", path)
     assert (code, f"wrote {path}" in remarks) == (0, True)
-    assert output.startswith("         start")
+    assert output.startswith("csdf_example: self-timed schedule, period 12")
     labels = [f"<!-- {name} -->" for name in "abc"]
     assert all(label in path.read_text() for label in labels)

@@ -22,7 +22,8 @@ def test_the_answer_says_what_moves_beside_other_plans(run):
 def test_the_plan_is_written_checked_and_run_with_the_bytes_it_counts(run, tmp_path):
     plan = tmp_path / "plan.json"
     assert run("fit", *SMALL, *TWO, "-o", plan)[0] == 0
-    counted = json.loads(plan.read_text())["slow_bytes"]
+    traffic = json.loads(plan.read_text())["traffic"]
+    counted = sum(one["read"] + one["written"] for one in traffic)
     code, out, _ = run("fit", SMALL[0], "--plan", plan, "--verify", "--plot", tmp_path / "time.svg")
     assert code == 0
     assert f"{counted} slow bytes counted" in out
@@ -42,8 +43,8 @@ def test_slow_bytes_are_drawn_over_sizes_of_fast_memory(run, tmp_path):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (("--memory", "tcm=3kB"), "expected a fast one and then a slow one"),
-        ((*TWO, "--memory", "flash=1MB:slow"), "expected a fast one and then a slow one"),
+        (("--memory", "tcm=3kB"), "expected fast ones, the nearest first"),
+        ((*TWO, "--memory", "more=1MB"), "expected fast ones, the nearest first"),
         ((*TWO, "--ram", "3kB"), "--ram is for a single memory"),
         ((*TWO, "--input", "rows"), "--input is for a single memory"),
         ((*TWO, "--fps", "9"), "--fps is for a single memory"),

@@ -48,7 +48,7 @@ def test_after_ctrl_c_the_best_so_far_is_shown_and_the_exit_code_is_3(
 @pytest.mark.parametrize("interrupted", [1], indirect=True)
 def test_ctrl_c_before_any_answer_is_3_too(run, interrupted):
     code, output, _ = run("analyze", GRAPHS / "modem.xml")
-    assert (code, "unknown         interrupted" in output) == (3, True)
+    assert (code, "reason          interrupted" in output) == (3, True)
 
 
 def test_the_handler_of_ctrl_c_is_put_back(run):

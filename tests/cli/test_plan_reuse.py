@@ -55,7 +55,7 @@ def test_demands_that_no_plan_found_meets(run):
         "plan", "reuse", APPLICATION, *QUICK, "--throughput", "samos_example=1000000000"
     )
     assert code == 3
-    assert "chosen none: no plan that was looked at meets the constraints" in output
+    assert "no plan: no plan that was looked at meets the constraints" in output
 
 
 def test_memory_below_the_bound_is_a_proved_no(run, answer, tmp_path):
@@ -63,7 +63,7 @@ def test_memory_below_the_bound_is_a_proved_no(run, answer, tmp_path):
     words = ("plan", "reuse", APPLICATION, *QUICK, "--total-memory", bound - 1)
     code, output, remarks = run(*words, "-o", tmp_path / "plan.h")
     assert code == 1
-    assert "chosen none: proved" in output
+    assert "no plan: proved" in output
     assert "plan.h is not written: there is no plan" in remarks
     assert not list(tmp_path.iterdir())
 
@@ -168,7 +168,7 @@ def test_ram_is_for_buffers_flash_for_parameters_memory_for_both(answer, run, li
     assert found["weight_bytes"] == 77_706
     if code:
         output = run(*words, *limits)[1]
-        assert "chosen none: the parameters alone are 77.71 kB" in output or "1 kB of RAM" in output
+        assert "no plan: the parameters alone are 77.71 kB" in output or "1 kB of RAM" in output
     elif len(limits) == 4 or limits[0] == "--total-memory":
         assert found["arena_bytes"] == 49_152  # the fastest that fits: whole layers
         assert found["chosen"]["rows"] == []
@@ -178,10 +178,10 @@ def test_ram_is_for_buffers_flash_for_parameters_memory_for_both(answer, run, li
 
 def test_a_no_says_of_which_plans_and_names_the_smallest_found(run):
     words = ("plan", "reuse", "resnet8", "--element-bytes", 1, *QUICK, "--ram", "1kB")
-    code, output, _ = run(*words)
+    code, output, _ = run(*words, "--explain")
     assert code == 1
     assert "each layer whole or by 1 row; by rows each edge" in output
-    assert "chosen none: proved, no plan of this kind fits 1 kB of RAM for buffers" in output
+    assert "no plan: proved, no plan of this kind fits 1 kB of RAM for buffers" in output
     assert "the smallest found has 17.18 kB of buffers in one arena" in output
 
 

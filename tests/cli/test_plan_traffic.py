@@ -48,7 +48,7 @@ def test_the_pair_of_the_slides(move):
     assert code == 0
     # Input, weights and output once: 2 * 802,816 + 2 * 64 * 64 * 9 * 4.
     assert "(1900544 bytes)" in output
-    assert "524288 bytes (512 KiB)" in output
+    assert "in a buffer of 512 KiB; " in output
     assert "1x5 tiles, halo cached" in output
     assert "from each map of the input in turn, makes 64x56x12" in output
 
@@ -121,7 +121,6 @@ def test_the_text_says_what_layers_move_one_by_one(move):
     assert "chain" not in output
     assert "layer by layer" in output
     assert "lower bound" in output
-    assert "time" in output
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "html"])
@@ -141,7 +140,7 @@ def test_a_buffer_too_small_for_a_layer_is_a_no(move):
 def test_a_budget_ends_the_search_with_an_answer(move):
     code, output, remarks = move("resnet18", "--buffer", "256KiB", "--time-limit", "1ms")
     assert code == 0
-    assert "resnet18: feasible" in output
+    assert " KiB; feasible\n" in output
     assert remarks.count("the time limit of 0.001 s is reached") == 1
 
 

@@ -145,7 +145,7 @@ def test_an_output_has_the_format_that_is_asked_for(run, tmp_path, style):
     printed = run("buffers", EXAMPLE, "--format", style)[1]
     code, output, remarks = run("buffers", EXAMPLE, "--format", style, "-o", target)
     assert (code, target.read_text()) == (0, printed)
-    assert output.startswith("csdf_example: optimal")
+    assert output.startswith("csdf_example: storage ")
     assert remarks.startswith(f"csdf buffers: wrote {target}: FIFO depths as ")
     assert run("buffers", EXAMPLE, "--check", target)[1].startswith("csdf_example: 2 depths, 11 ")
 
@@ -253,7 +253,7 @@ def test_buffers_in_bits_weigh_the_widths_of_a_table(run, tmp_path):
 def test_buffers_in_bits_have_eight_in_a_byte(run):
     _, output, _ = run("buffers", GRAPHS / "h263decoder.xml", "--unit", "bits")
     _, octets, _ = run("buffers", GRAPHS / "h263decoder.xml", "--unit", "bytes")
-    size = [int(text.split("size")[1].split()[0]) for text in (output, octets)]
+    size = [int(text.split("storage")[1].split()[0]) for text in (output, octets)]
     assert size[0] == 8 * size[1]
 
 

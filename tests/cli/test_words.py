@@ -37,9 +37,10 @@ def test_the_help_of_simplify_says_what_happens_without_it(run, command, default
 
 def test_one_network_one_group_one_point(run):
     _, fused, _ = run("plan", "fusion", "samos_example", "--ram", "1MB")
-    assert "optimal: 1 group\n" in fused
-    _, shared, _ = run("plan", "reuse", "samos_example", "--rows", "0", "--generations", "1")
-    assert "samos_example: 1 network, " in shared
+    assert "group        layers" in fused
+    words = ("plan", "reuse", "samos_example", "--rows", "0", "--generations", "1", "--explain")
+    _, shared, _ = run(*words)
+    assert " 1 network, " in shared
     assert "  front  1 point after " in shared
 
 

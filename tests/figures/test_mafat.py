@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from figures import mafat_sweep, mafat_table2_1, mafat_table4_1
+from figures.mafat_measure import TERMS
 from figures.published.mafat import manual_sweep
 from planners.fusion.planning import fusion_plan
 
@@ -37,7 +38,7 @@ def test_the_pictures_can_be_drawn_and_are_kept():
 def test_what_was_planned_was_touched_to_the_byte():
     chain, rows = mafat_sweep.yolo(), mafat_sweep.measured()
     for name, groups in manual_sweep(chain).items():
-        planned = fusion_plan(chain, groups, mafat_sweep.TERMS).memory
+        planned = fusion_plan(chain, groups, TERMS).memory
         assert rows[name].arena == rows[name].touched == planned
 
 

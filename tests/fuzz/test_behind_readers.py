@@ -22,7 +22,7 @@ COMMANDS = {
     "arena glow": (("plan", "arena", "--time-limit", "100ms"),),
     "arena json": (("plan", "arena", "--time-limit", "100ms"),),
 }
-CASES = 250  # mutants of each reader; about a tenth of them are let through
+CASES = 150  # mutants of each reader; about a tenth of them are let through
 
 
 def accepted(name, folder):

@@ -195,8 +195,8 @@ def test_mutants_are_read_alike_or_left_to_the_careful_reader(seed):
     seeds += [format_sdf3(chain(3)).encode()]
     seeds = [one for one in seeds if len(one) < 20_000]
     read = 0
-    for _ in range(1500):
+    for _ in range(700):
         content, other = random.choice(seeds), random.choice(seeds)
         read += require_alike(mutant(content, other, random)) is not None
     # Some changes are in names, types and numbers, and leave a regular file.
-    assert 30 < read < 1400
+    assert 15 < read < 650

@@ -150,9 +150,8 @@ def test_no_mapping_is_better_than_the_best(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(2))
-def test_no_mapping_is_better_than_the_best_of_many(block):
-    proved = [compare(seed) for seed in range(1000 + 25 * block, 1025 + 25 * block)]
+def test_no_mapping_is_better_than_the_best_of_many():
+    proved = [compare(seed) for seed in range(1000, 1025)]
     assert all(proved)
 
 

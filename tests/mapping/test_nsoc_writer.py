@@ -141,8 +141,8 @@ def test_random_mappings_mean_the_same_when_read_again(seed, tmp_path):
 
 
 @pytest.mark.slow
-def test_500_random_mappings_mean_the_same_when_read_again(tmp_path):
-    for seed in range(1000, 1500):
+def test_250_random_mappings_mean_the_same_when_read_again(tmp_path):
+    for seed in range(1000, 1250):
         test_random_mappings_mean_the_same_when_read_again(seed, tmp_path)
 
 

@@ -160,7 +160,7 @@ def test_what_is_installed_runs(installed, tmp_path):
         text=True,
         check=True,
     )
-    assert "period          12\n" in ran.stdout
+    assert "csdf_example: period 12 time units, " in ran.stdout
     where = subprocess.run(
         [sys.executable, "-P", "-c", "import csdf; print(csdf.__file__)"],
         cwd=tmp_path,

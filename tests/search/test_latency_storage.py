@@ -140,7 +140,7 @@ def test_latency_asks_for_more_storage_than_the_period_in_some_graphs():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", range(5))
 def test_no_smaller_storage_answers_in_time_in_many_graphs(block):
     for seed in range(1000 + 50 * block, 1050 + 50 * block):
         compare(seed)

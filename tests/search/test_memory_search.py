@@ -184,4 +184,4 @@ def test_buffers_prints_block_rams(capsys, tmp_path):
     table.write_text(FRAMES)
     assert main(["buffers", str(table), "--objective", "bram"]) == 0
     # 1024 words of 8 bits fit one block RAM (9 x 2048), of 16 bits one (18 x 1024).
-    assert "size            2 block RAMs, minimum (proved)" in capsys.readouterr().out
+    assert "storage 2 block RAMs, minimum (proved)" in capsys.readouterr().out

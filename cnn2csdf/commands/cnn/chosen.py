@@ -6,7 +6,8 @@ Parameters for commands that run networks; those without any get random ones.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 
 from cnn2csdf.commands.cnn.options import platform_of
 from cnn2csdf.dtypes import Element
@@ -75,14 +76,15 @@ def read_source(
             repair=options.repair,
         )
         if options.state:
-            names = [given for given, _ in options.state]
-            for given in names:
-                if names.count(given) > 1:
-                    raise CsdfError(
-                        f"--state {given}=...: input {given!r} has two outputs; give one"
-                    )
             try:
-                model = with_states(model, dict(options.state))
+                pairs = _paired_names(model.network, options.state)
+                names = [given for given, _ in pairs]
+                for given in names:
+                    if names.count(given) > 1:
+                        raise CsdfError(
+                            f"--state {given}=...: input {given!r} has two outputs; give one"
+                        )
+                model = with_states(model, dict(pairs))
             except InvalidNetwork as error:
                 raise InvalidNetwork(f"{source}: {error}") from None
         if model.network.keeps_state and not knows_state:
@@ -92,6 +94,24 @@ def read_source(
                 "csdf cnn verify and csdf cnn convert do"
             )
         return simplified(model, options.simplify)
+
+
+def _paired_names(network: Network, pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the names of inputs and outputs; a star in both of a pair stands for any characters."""
+    found = []
+    for given, taken in pairs:
+        before, star, behind = given.partition("*")
+        if not star or "*" not in taken:
+            found.append((given, taken))
+            continue
+        pattern = re.compile(f"{re.escape(before)}(.*){re.escape(behind)}")
+        matches = [pattern.fullmatch(one.name) for one in network.inputs]
+        some = [(one[0], taken.replace("*", one[1], 1)) for one in matches if one]
+        if not some:
+            listed = ", ".join(repr(one.name) for one in network.inputs)
+            raise InvalidNetwork(f"state {given!r}: no input has such a name, only {listed}")
+        found += some
+    return found
 
 
 def granularity_of(options: argparse.Namespace) -> Granularity:

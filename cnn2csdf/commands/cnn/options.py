@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from cnn2csdf.catalogue.networks import CATALOGUE
-from cnn2csdf.platforms import PLATFORMS, USUAL_PLATFORM, Platform
+from cnn2csdf.platforms import USUAL_PLATFORM, Platform, PlatformNames, platform_named
 from cnn2csdf.rewrites import STEPS
 from csdf.cli import answers, parsers
 from csdf.cli.frame.output import remark
@@ -68,7 +69,8 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         type=_paired,
         metavar="IN=OUT",
         default=[],
-        help="an input that is what an output gave in the frame before, zeros in the first",
+        help="an input that is what an output gave in the frame before, zeros in the first; a star in "
+        "both stands for the same characters: 'past.*=present.*'",
     )
     parser.add_argument(
         "--repair", action="store_true", help="recompute shapes of a JSON network that do not fit"
@@ -165,10 +167,11 @@ def add_platform_option(parser: argparse._ActionsContainer) -> None:
     """Add the processor whose times are predicted, the same by default in all commands."""
     parser.add_argument(
         "--platform",
-        choices=PLATFORMS,
+        choices=PlatformNames(),
         action=_GivenPlatform,
         default=USUAL_PLATFORM,
-        help=f"whose times are predicted; default: {USUAL_PLATFORM}, and a remark says so",
+        help=f"whose times are predicted: a name, or FILE.json with a core; default: {USUAL_PLATFORM}, "
+        "and a remark says so",
     )
 
 
@@ -197,11 +200,13 @@ def add_time_limit(parser: argparse.ArgumentParser) -> None:
 
 def platform_of(options: argparse.Namespace) -> Platform:
     """Return the platform that the options describe."""
-    chosen = PLATFORMS[options.platform]
-    return Platform(
+    chosen = platform_named(options.platform)
+    return replace(
+        chosen,
         operations_per_second=options.operations or chosen.operations_per_second,
         bytes_per_second=options.bandwidth or chosen.bytes_per_second,
         launch=chosen.launch if options.launch is None else options.launch,
+        core=chosen.core if options.operations is None else None,
     )
 
 

@@ -69,11 +69,18 @@ class Assembly:
         InvalidNetwork where the last shape is not what the onnx package says.
         """
         inputs = (self.dynamic(node, 0),) if inputs is None else inputs
-        if quantization is None and inputs and all(one in self._raised for one in inputs):
+        if inputs and all(one in self._raised for one in inputs):
             lines = [on_lines(step) for step in steps]
             found = [step for step in lines if step is not None]
             if len(found) == len(steps):
-                self.add_raised(node, *found, inputs=inputs, output=output, name=name)
+                self.add_raised(
+                    node,
+                    *found,
+                    inputs=inputs,
+                    output=output,
+                    name=name,
+                    quantization=quantization,
+                )
                 return
         tensor = output or node.outputs[0]
         dims = self.values.dims(tensor)
@@ -107,12 +114,13 @@ class Assembly:
         inputs: Sequence[str],
         output: str | None = None,
         name: str | None = None,
+        quantization: Quantization | None = None,
     ) -> None:
         """Add layers that read and write lines as maps of one column."""
         tensor = output or node.outputs[0]
         theirs = self.values.dims(tensor)
         sources = [self.raised(source) for source in inputs]
-        layer = self._chain(node, steps, sources, tensor, name)
+        layer = self._chain(node, steps, sources, tensor, name, quantization)
         ours = self.builder.shape(layer)
         if (*theirs, 1) != (1, *ours.dims):
             raise InvalidNetwork(f"layer {layer!r}: a shape of {ours}, but lines of {theirs}")
@@ -138,8 +146,20 @@ class Assembly:
         return self._layers[tensor]
 
     def _reshaped(self, tensor: str, layer: str, dims: Dims, what: str) -> str:
-        element, name = self.values.element(tensor), f"{layer} {what}"
-        return self.builder.add(op.Reshape(dims=dims), layer, name=name, element=element)
+        """The layer that gives a tensor other dims; of one that is made real the integers, before."""
+        known, element = self.builder.layer(layer), self.values.element(tensor)
+        is_made_real = isinstance(known.operator, op.Conversion) and known.quantization is None
+        given = self.builder.layer(known.inputs[0]) if is_made_real else known
+        moved = self.builder.add(
+            op.Reshape(dims=dims),
+            given.name,
+            name=f"{given.name} {what}",
+            element=given.element if is_made_real else element,
+            quantization=given.quantization,
+        )
+        if not is_made_real:
+            return moved
+        return self.builder.add(op.Conversion(), moved, name=f"{layer} {what}", element=element)
 
     def _chain(
         self,
@@ -188,7 +208,7 @@ class Assembly:
 
     def quantize(self, tensor: str, quantization: Quantization) -> Quantization:
         """Return how a tensor of integers is quantised: so, if nothing before it has said how."""
-        layer = self._plain(tensor)
+        layer = self._raised.get(tensor) or self._plain(tensor)
         known = self.builder.layer(layer).quantization
         if known is None:
             self.builder.quantize(layer, quantization)
@@ -343,7 +363,7 @@ def on_lines(step: Step) -> Weighted | None:
     """Return the step on maps of one column; None where it is no function of single elements."""
     found = step if isinstance(step, Weighted) else Weighted(step, {})
     match found.operator:
-        case op.Activation() | op.BatchNormalization() | op.Identity():
+        case op.Activation() | op.BatchNormalization() | op.Conversion() | op.Identity():
             return found
         case op.Elementwise(constant=None):
             return found

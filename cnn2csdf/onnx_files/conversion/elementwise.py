@@ -9,6 +9,7 @@ import onnx
 
 from cnn2csdf import operators as op
 from cnn2csdf.onnx_files.conversion.assembly import Assembly, Weighted
+from cnn2csdf.onnx_files.conversion.moves import expanded
 from cnn2csdf.onnx_files.input_dims import FLOATS
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from csdf.errors import UnreadableFile
@@ -55,6 +56,7 @@ PLAIN = {  # op type: function and its attributes with the values they have when
     "Ceil": ("ceil", ()),
     "Sign": ("sign", ()),
     "Not": ("not", ()),
+    "ZeroForNan": ("zero for nan", ()),  # made from Where and IsNaN, no operator of ONNX
 }
 GELUS = {"none": "gelu", "tanh": "gelu tanh"}
 FUNCTIONS = {
@@ -138,6 +140,9 @@ def elementwise(node: Node, assembly: Assembly) -> None:
         is_one = len(tensors) == 1
         step = op.Identity() if is_one else op.Elementwise(function=function)
         assembly.add(node, step, inputs=tensors)
+        return
+    if function == "and" and len(tensors) == 1 and assembly.values.value(constants[0]).all():
+        expanded(node, assembly, tensors[0])  # a mask of tokens that no other mask changes
         return
     dims = assembly.frame_dims(node, constants[0])
     operator = op.Elementwise(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import prod
+
+import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Shape
-from cnn2csdf.onnx_files.conversion.assembly import Assembly, Weighted
+from cnn2csdf.onnx_files.conversion.assembly import Assembly, Step, Weighted
 from cnn2csdf.onnx_files.nodes import Node, unsupported
 from csdf.errors import UnreadableFile
 
@@ -177,9 +180,10 @@ Dims = tuple[int, ...]
 
 
 def gather(node: Node, assembly: Assembly) -> None:
-    """Add a slice or a list of places; constant indices, no embedding."""
+    """Add a slice or a list of places that are constant, or an embedding: rows of a constant table."""
     if assembly.is_static(node.required(0)):
-        raise unsupported(node, "a table that the frame looks up (an embedding) is not supported")
+        _embedding(node, assembly)
+        return
     tensor = assembly.dynamic(node, 0)
     indices = assembly.integers(node, 1, "the indices") or ()
     wanted, dims = node.integer("axis", 0), assembly.values.dims(node.outputs[0])
@@ -199,6 +203,44 @@ def gather(node: Node, assembly: Assembly) -> None:
     assembly.add(node, *steps)
 
 
+def _embedding(node: Node, assembly: Assembly) -> None:
+    """Add the look-up of rows of a table, for each number of the frame one."""
+    table, dims = assembly.trained(node, 0, "the table")
+    numbers = assembly.dynamic(node, 1)
+    if len(dims) != 2 or node.integer("axis", 0) not in (0, -2):
+        listed = "x".join(map(str, dims))
+        raise unsupported(node, f"a table of {listed} that the frame looks up is not supported")
+    places = assembly.shape(numbers).elements
+    entries, width = dims
+    steps: list[Step] = [
+        op.Reshape(dims=(1, places, 1)),
+        Weighted(op.Embedding(entries=entries, width=width), {"table": assembly.numbers(table)}),
+        op.Transpose(permutation=(1, 2, 0)),
+        op.Reshape(dims=frame_of(assembly.values.dims(node.outputs[0])).dims),
+    ]
+    assembly.add(node, *steps, inputs=[numbers])
+
+
+def gather_nd(node: Node, assembly: Assembly) -> None:
+    """Add a list of elements at constant indices."""
+    tensor = assembly.dynamic(node, 0)
+    indices = assembly.integers(node, 1, "the indices") or ()
+    dims, out = assembly.values.dims(tensor), assembly.values.dims(node.outputs[0])
+    depth = assembly.values.dims(node.required(1))[-1]
+    if node.integer("batch_dims", 0):
+        raise unsupported(node, "batch_dims is not supported")
+    numbers = np.array(indices).reshape(-1, depth)
+    sizes = np.array(dims[:depth])
+    if (numbers < -sizes).any() or (numbers >= sizes).any():
+        raise UnreadableFile(f"{node}: indices beyond the places of {'x'.join(map(str, dims))}")
+    rows = np.ravel_multi_index(tuple((numbers % sizes).T), tuple(dims[:depth]))
+    behind, pieces = prod(dims[depth:]), prod(dims[:depth])
+    steps: list[Step] = [op.Reshape(dims=(pieces, behind))]
+    if rows.tolist() != list(range(pieces)):
+        steps.append(picked(0, tuple(rows.tolist())))
+    assembly.add(node, *steps, op.Reshape(dims=frame_of(out).dims))
+
+
 def picked(axis: int, places: Dims) -> op.Operator:
     """Return the operator that takes these places along an axis."""
     steps = {behind - before for before, behind in pairwise(places)} or {1}
@@ -210,7 +252,11 @@ def picked(axis: int, places: Dims) -> op.Operator:
 
 def expand(node: Node, assembly: Assembly) -> None:
     """Add a repetition for each axis that grows; nothing where the shape stays."""
-    tensor = assembly.dynamic(node, 0)
+    expanded(node, assembly, assembly.dynamic(node, 0))
+
+
+def expanded(node: Node, assembly: Assembly, tensor: str) -> None:
+    """Add a repetition of a tensor for each axis along which the result of the node is longer."""
     source, target = assembly.values.dims(tensor), assembly.values.dims(node.outputs[0])
     aligned = (1,) * (len(target) - len(source)) + source
     times = tuple(wide // size for wide, size in zip(target, aligned, strict=True))

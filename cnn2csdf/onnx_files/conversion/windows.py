@@ -17,6 +17,7 @@ import onnx
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Quantization
+from cnn2csdf.fixed_point.single_precision import columns_at_once
 from cnn2csdf.geometry import ceil_overhang, same_padding
 from cnn2csdf.network import Shape
 from cnn2csdf.onnx_files.conversion.assembly import Assembly, Dims, Numbers, Step, Weighted
@@ -36,6 +37,9 @@ def convolution(node: Node, assembly: Assembly) -> None:
         weights["bias"] = assembly.vector(node, 2, "the bias", dims[0])
     has_bias = "bias" in weights
     operator = op.Convolution(filters=dims[0], window=window, groups=groups, has_bias=has_bias)
+    if isinstance(assembly, LineAssembly) and groups == 1 and window == op.Window(kernel=(1, 1)):
+        block = columns_at_once(shape.channels, shape.rows)
+        operator = replace(operator, block=block)
     assembly.add(node, Weighted(operator, weights))
 
 

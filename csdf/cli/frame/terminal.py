@@ -23,11 +23,11 @@ CLEAR = "\r\x1b[K"  # back to the begin of the line, which becomes empty
 PLAIN = "\x1b[0m"
 GREEN, YELLOW, RED = "\x1b[32m", "\x1b[33m", "\x1b[31m"
 VERDICTS = (  # what an answer says, and its colour; the first that a line has
-    (re.compile(r"(\bDEADLOCK\b)|^  deadlock +(yes)\b|^  consistent +(no)\b"), RED),
-    (re.compile(r": (infeasible|does not fit|different)\b"), RED),
+    (re.compile(r"(\bDEADLOCK\b)"), RED),
+    (re.compile(r": (deadlock|inconsistent|infeasible|does not fit|different)\b"), RED),
+    (re.compile(r": (no plan|no depths)\b"), RED),
     (re.compile(r"(\bINCOMPLETE\b)|: (feasible|unknown)\b"), YELLOW),
-    (re.compile(r": (optimal|fits|equal)\b|, (complete)\b"), GREEN),
-    (re.compile(r"^  deadlock +(no)\b|^  consistent +(yes)\b"), GREEN),
+    (re.compile(r"[:,;] (optimal|fits|equal|complete|minimum \(proved\))(?!\w)"), GREEN),
 )
 
 

@@ -115,7 +115,7 @@ def overlap_rows(
     if actor is None:
         return []
     free = counted(len(unlimited_actors(graph)), "actor")
-    return [("overlap", f"{free} without a self-loop: firings of {actor} overlap"), ("hint", HINT)]
+    return [("overlap", f"{free} without a self-loop: firings of {actor} overlap"), ("next", HINT)]
 
 
 def refuse(options: argparse.Namespace) -> None:

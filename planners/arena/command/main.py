@@ -15,12 +15,13 @@ from typing import Any
 from cnn2csdf.catalogue.networks import CATALOGUE
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
-from csdf.cli.frame import output
+from csdf.cli.frame import output, terminal
 from csdf.cli.frame.long_work import stop_after
 from csdf.cli.loading import drawing, suffix_of
 from csdf.errors import CsdfError, InvalidPlan, UnreadableFile, UnwritableFile
 from csdf.io.files import read_bytes
 from csdf.status import Ended, Status
+from csdf.units import bytes_in_words, time_in_words
 from planners.arena.allocation import bytes_so_far, plan_arena
 from planners.arena.banks import BankWhy, plan_banks
 from planners.arena.checker import check_plan
@@ -83,7 +84,7 @@ def work(options: argparse.Namespace) -> int:
         beside = {} if network is None else {"fit": None if fit is None else fit[1]}
         print(answers.json_text(document | beside))
     else:
-        print(_as_text(plans))
+        print(answers.in_words(_lines(plans), options))
         if file is not None and "interpreter" in document:
             print(file.in_words(plans[0][0]))
         if fit is not None:
@@ -280,33 +281,40 @@ def _write(path: str, plans: list[Timed], document: str, file: Any) -> None:
         raise UnwritableFile(f"{path}: {error}") from None
 
 
-def _as_text(plans: list[Timed]) -> str:
-    width = max((len(plan.problem.name) for plan, _ in plans), default=0)
-    width = max(width, len("problem"))
-    head = f"{'problem':<{width}} {'buffers':>7} {'arena':>12} {'lower bound':>12} {'gap':>7}  "
-    lines = [f"{head}{'status':<10} time"]
-    for plan, seconds in plans:
-        taken = f"{seconds * 1000:.0f}" if seconds >= 1 else f"{seconds * 1000:.3g}"
-        peak = str(plan.peak) if plan.has_offsets else "-"
-        gap = f"{float(plan.gap):.2%}" if plan.has_offsets else "-"
-        lines.append(
-            f"{plan.problem.name:<{width}} {len(plan.problem.buffers):>7} {peak:>12} "
-            f"{plan.lower_bound:>12} {gap:>7}  {plan.status:<10} {taken} ms"
-        )
-    for plan, _ in plans[:1] if len(plans) > 1 and plans[0][0].reason.has(BankWhy.COST) else ():
-        lines.append(f"  bound      {plan.reason}")
+def _lines(plans: list[Timed]) -> list[str]:
+    """Return the answer; of one problem with the offsets, of several a row each."""
     if len(plans) == 1:
-        plan, _ = plans[0]
-        lines.append(f"  bound      {plan.reason}")
-        width = max((len(name) for name in plan.offsets), default=0)
-        for position, buffer in enumerate(plan.problem.buffers if plan.has_offsets else ()):
-            head = "offsets" if position == 0 else ""
-            offset = plan.offsets[buffer.name]
-            place = f"bytes [{offset}, {offset + buffer.size})"
-            lines.append(
-                f"  {head:<10} {buffer.name:<{width}} {place:<26} live [{buffer.start}, {buffer.end})"
-            )
-    return answers.one_text(lines)
+        (plan, seconds), lines = plans[0], []
+        buffers, bound = answers.counted(len(plan.problem.buffers), "buffer"), plan.lower_bound
+        verdict = f"{plan.status}: {plan.reason}"
+        if plan.has_offsets:
+            size = f"arena {bytes_in_words(plan.peak)} ({answers.counted(plan.peak, 'byte')})"
+            gap = "" if plan.peak == bound else f", {answers.gap_above(plan.peak, bound)}"
+            verdict = f"{size} for {buffers}, {plan.status}{gap}"
+            rows = [
+                (
+                    one.name,
+                    f"[{plan.offsets[one.name]}, {plan.offsets[one.name] + one.size})",
+                    f"[{one.start}, {one.end})",
+                )
+                for one in plan.problem.buffers
+            ]
+            head = ("buffer", "bytes", "live")
+            lines = [
+                *terminal.aligned([head, *rows], texts=(0, 1, 2), indent="  "),
+                f"  lower bound: {plan.reason}",
+            ]
+        taken = answers.Detail(f"  time: {time_in_words(seconds)}")
+        return [f"{plan.problem.name}: {verdict}", *lines, taken]
+    table = [("problem", "buffers", "arena", "lower bound", "gap", "status", "time")]
+    for plan, seconds in plans:
+        peak, gap = (str(plan.peak), f"{float(plan.gap):.2%}") if plan.has_offsets else ("-", "-")
+        counts = (str(len(plan.problem.buffers)), peak, str(plan.lower_bound), gap)
+        table.append((plan.problem.name, *counts, str(plan.status), time_in_words(seconds)))
+    lines = terminal.aligned(table, texts=(0, 5))
+    if plans and plans[0][0].reason.has(BankWhy.COST):
+        lines.append(f"  bound      {plans[0][0].reason}")
+    return lines
 
 
 def _is_network(source: str) -> bool:

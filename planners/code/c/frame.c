@@ -102,6 +102,18 @@ typedef struct {
     const slot *numbers;
 } beginning;
 
+/* Weights of a layer that are copied as group `begin` begins; as the library does, below zero. of: the
+   layer that reads them here, if any. from: where they lie in flash, or NULL: at `home` in the arena.
+   place: in the arena. size: of the numbers of the layer, field: of the address among them. group: of
+   the layer. */
+typedef struct {
+    const layer *of;
+    const void *from;
+    int32_t home, place, bytes;
+    size_t size, field;
+    int32_t begin, group;
+} weights_copy;
+
 /* Firings that follow one another, so many times: stages from a place of the order on. */
 typedef struct {
     int32_t first, length, times;
@@ -273,7 +285,7 @@ static void as_tile(const run *r, const layer *l, view *v)
     if (r->stage->course == BY_TILES) {
         const tile_run *at = (const tile_run *)(const void *)r;
         int32_t number = (int32_t)(l - r->stage->layers);
-        v->base = (element *)(void *)(r->arena + l->strip_offset);
+        v->base = (element *)(void *)AT(r, l->strip_offset);
         lay_out(v, rows_held(at, number), columns_held(at, number));
     }
 }
@@ -282,7 +294,7 @@ static void as_tile(const run *r, const layer *l, view *v)
 static view strip_view(const run *r, const layer *l)
 {
     view found;
-    found.base = (element *)(void *)(r->arena + r->strips + l->strip_offset);
+    found.base = (element *)(void *)(AT(r, r->strips) + l->strip_offset);
     found.staged = NULL;
     found.staged_from = 0;
     found.origin = r->ranges[l - r->stage->layers].first;

@@ -308,7 +308,7 @@ static void sum_fully(const run *r, const layer *l, range rows, range columns)
 {
     const matrix *m = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);
-    element *kept = r->arena + r->stage->sums, *place = row_at(&out, 0);
+    element *kept = AT(r, r->stage->sums), *place = row_at(&out, 0);
     const element *row = row_at(&in, rows.first);
     int32_t done, block, i, count = row_elements(&in), is_last = r->firing + 1 == r->stage->firings;
     const trained *weights = m->weights + rows.first * count * m->units;
@@ -365,7 +365,7 @@ static void sum_row(const run *r, const layer *l, range rows, range columns)
 {
     const summing *s = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);
-    element *sums = r->arena + r->stage->sums;
+    element *sums = AT(r, r->stage->sums);
     const element *row = row_at(&in, rows.first);
     int32_t i, x;
     (void)columns;

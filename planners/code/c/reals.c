@@ -322,7 +322,7 @@ static void sum_fully(const run *r, const layer *l, range rows, range columns)
 {
     const matrix *m = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);
-    element *sums = (element *)(void *)(r->arena + r->stage->sums);
+    element *sums = (element *)(void *)AT(r, r->stage->sums);
     int32_t i;
     (void)columns;
     for (i = 0; r->firing == 0 && i < m->units; i++) {
@@ -358,7 +358,7 @@ static void sum_row(const run *r, const layer *l, range rows, range columns)
 {
     const summing *s = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);
-    element *sums = (element *)(void *)(r->arena + r->stage->sums);
+    element *sums = (element *)(void *)AT(r, r->stage->sums);
     const element *row = row_at(&in, rows.first);
     int32_t i, x;
     (void)columns;

@@ -184,6 +184,46 @@ static void work(const run *r, const element *row)
     }
 }
 
+/* Copy the weights that come as a group begins; of those that a later group reads, only begin to. */
+static void copy_weights(instance *state, int32_t begin)
+{
+    int32_t number;
+    for (number = 0; number < MOVED; number++) {
+        const weights_copy *m = &weights_copies[number];
+        if (m->begin == begin) {
+            const void *from = m->from ? m->from : AT(state, m->home);
+            if (begin >= 0 && begin < m->group) {
+                COPY_AHEAD(AT(state, m->place), from, m->bytes);
+            } else {
+                COPY_BYTES(AT(state, m->place), from, m->bytes);
+            }
+        }
+    }
+}
+
+/* A stage whose layers read their weights where they were copied to, where some were. */
+static const stage *with_copies(const instance *state, const stage *s, stage *own, layer *of,
+                                movable *numbers)
+{
+    int32_t number, found = 0;
+    for (number = 0; number < MOVED; number++) {
+        const weights_copy *m = &weights_copies[number];
+        if (m->of && m->of >= s->layers && m->of < s->layers + s->layer_count) {
+            const void *place = AT(state, m->place);
+            if (!found) {
+                *own = *s;
+                memcpy(of, s->layers, (size_t)s->layer_count * sizeof *of);
+                own->layers = of;
+            }
+            memcpy(&numbers[found], m->of->parameters, m->size);
+            memcpy((char *)&numbers[found] + m->field, &place, sizeof place);
+            of[m->of - s->layers].parameters = &numbers[found];
+            found++;
+        }
+    }
+    return found ? own : s;
+}
+
 static void set_staged(instance *state, const run *r, int32_t bottom)
 {
     forget_staged(state);
@@ -221,6 +261,7 @@ INLINED static void fire(instance *state, int32_t number, const element *row)
     int32_t bottom, own_bottom = 0, staged;
     range before;
     run r;
+    FIND_COPIES(state, s);
     if (state->staged >= 0 && !is_read(s, tensor_at(state->staged))) {
         settle_staged(state);
     }
@@ -362,6 +403,9 @@ static int advance(instance *state, const element *row)
 /* Work as advance does, in the order of the plan. */
 static int advance_in_order(instance *state, const element *row)
 {
+    if (!state->turn && !state->place && !state->round) {
+        COPY_WEIGHTS(state, 0);
+    }
     while (state->turn < TURNS) {
         const turns *t = &all_turns[state->turn];
         int32_t number = order[t->first + state->place];
@@ -371,6 +415,7 @@ static int advance_in_order(instance *state, const element *row)
         while (number >= groups[state->group].first_stage + groups[state->group].stages) {
             TAKE_OVER(state);
             state->group++;
+            COPY_WEIGHTS(state, state->group);
             memset(state->fired, 0, sizeof state->fired);
         }
         fire(state, number, row);

@@ -4,7 +4,7 @@ static void sum_part(const run *r, const convolution *c, const footprint *under,
                      element *to)
 {
     const trained *weights = c->weights;
-    element *kept = r->arena + (r->strips + r->stage->sums + 3) / 4 * 4;
+    element *kept = AT(r, (r->strips + r->stage->sums + 3) / 4 * 4);
     int32_t i, first, block;
     total sums[BLOCK];
     for (first = 0; first < c->group_filters; first += block) {

@@ -4,7 +4,7 @@ static void sum_part(const run *r, const convolution *c, const footprint *under,
                      element *to)
 {
     const element *weights = c->weights;
-    element *sums = (element *)(void *)(r->arena + r->strips + r->stage->sums) + at;
+    element *sums = (element *)(void *)AT(r, r->strips + r->stage->sums) + at;
     int32_t first, block;
     for (first = 0; first < c->group_filters; first += block) {
         block = smaller(BLOCK, c->group_filters - first);

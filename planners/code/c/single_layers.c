@@ -259,3 +259,20 @@ static void join_by_tables(const run *r, const layer *l, range rows, range colum
     }
     finish_region(l, &out, rows, columns);
 }
+
+/* Rows of a table of integers by their numbers, which are real; else as look_up_rows. */
+static void look_up_integers(const run *r, const layer *l, range rows, range columns)
+{
+    const embedding *e = l->parameters;
+    view in = input_view(r, l, 0), out = output_view(r, l);
+    int32_t y, x;
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            int32_t place = (int32_t)real_at(row_at(&in, y) + column_at(&in, x), 0);
+            place = smaller(larger(place < 0 ? place + e->entries : place, 0), e->entries - 1);
+            copy_elements(row_at(&out, y) + column_at(&out, x), e->table + place * out.channels,
+                          out.channels);
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}

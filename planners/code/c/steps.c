@@ -147,6 +147,7 @@ EACH_ELEMENT(step_truncate, truncf(x))
 EACH_ELEMENT(step_sign, (element)((x > 0) - (x < 0)))
 EACH_ELEMENT(step_not, x == 0 ? 1.0f : 0.0f)
 EACH_ELEMENT(step_is_not_zero, x != 0 ? 1.0f : 0.0f)
+EACH_ELEMENT(step_zero_for_nan, x == x ? x : 0.0f)
 
 /* Define a step that puts `value` in the place of each element x, which meets the constant k. */
 #define EACH_WITH_CONSTANT(name, value) \

@@ -65,7 +65,7 @@ static void copy_kept(const tile_run *at, int32_t number, const kept_places *as,
 {
     view tile = strip_view(&at->now, &at->now.stage->layers[number]), kept = tile;
     int32_t y, count = (columns.end - columns.first) * tile.place;
-    kept.base = (element *)(void *)(at->now.arena + as->offset);
+    kept.base = (element *)(void *)AT(&at->now, as->offset);
     lay_out(&kept, as->rows, as->columns);
     for (y = as->rows.first; y < as->rows.end && count > 0; y++) {
         element *here = row_at(&tile, y) + column_at(&tile, columns.first);

@@ -94,6 +94,9 @@ def integer_call(one: Described, packed: Array | None = None) -> Call:
         return _convolution(one, operator, packed)
     if isinstance(operator, op.Conversion):
         return (single_conversion if _is_single(one) else _conversion)(one, operator)
+    if isinstance(operator, op.Embedding) and one.given == (None,) and _is_single(one):
+        table = one.symbol("table", one.weights["table"])
+        return one.call("look_up_integers", "embedding", operator.entries, table)
     if operator.moves or (isinstance(operator, op.Resize) and operator.function == "nearest"):
         result_types(one)
         if _is_single(one) and isinstance(operator, op.Concatenation):

@@ -138,6 +138,11 @@ def _gather(one: Described, operator: op.Gather) -> Call:
     return _picked(one, operator.axis, len(operator.places), places)
 
 
+def _embedding(one: Described, operator: op.Embedding) -> Call:
+    table = one.symbol("table", one.weights["table"])
+    return one.call("look_up_rows", "embedding", operator.entries, table)
+
+
 def _picked(one: Described, axis: int, listed: int, places: str | None) -> Call:
     dims = one.inputs[0].dims
     if dims[axis] > 2**16:
@@ -155,6 +160,7 @@ MOVES: dict[type, Callable[[Described, Any], Call]] = {
     op.DepthToSpace: lambda one, operator: one.call(
         "depth_to_space", "blocks", operator.block, operator.order == "block first"
     ),
+    op.Embedding: _embedding,
     op.Gather: _gather,
     op.PlaceOrder: _place_order,
     op.Pad: lambda one, operator: pad_call(one, operator, float(operator.value)),

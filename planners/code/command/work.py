@@ -9,15 +9,16 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, NamedTuple
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn.chosen import with_weights
+from cnn2csdf.dtypes import Element
 from cnn2csdf.granularity import require_few_parts
-from cnn2csdf.platforms import PLATFORMS, USUAL_PLATFORM
-from cnn2csdf.quantized_layers import stores_integers
+from cnn2csdf.platforms import platform_named
+from cnn2csdf.quantized_layers import stored_at_run_time, stores_integers
 from cnn2csdf.streams import as_stream
 from cnn2csdf.weights import Model
 from csdf.cli import answers
@@ -41,7 +42,7 @@ from planners.code.sources import Written
 from planners.code.vectors import Frame, shared_test
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
 from planners.memory.command.answer import alternatives, taken
-from planners.memory.command.main import require_one_memory_or_two
+from planners.memory.command.main import take_memories
 from planners.memory.fit import fit, fit_of, with_alternatives
 from planners.memory.several import with_states_apart
 from planners.plan.plan import StreamingPlan
@@ -62,7 +63,7 @@ def work(options: argparse.Namespace) -> int:
     """Write the library; return the exit code: 1 where no plan fits, 3 if unknown."""
     if options.bench:
         return _bench(options)
-    require_one_memory_or_two(options)
+    take_memories(options)
     plans = _plans(options)
     planned: list[Planned] = []
     for number, chosen_model in enumerate(options.models):
@@ -108,7 +109,11 @@ def work(options: argparse.Namespace) -> int:
         except _FlashTooSmall as error:
             print(f"csdf deploy: {Status.INFEASIBLE}: {error}", file=sys.stderr)
             return answers.NO
-    print(json.dumps(told.as_json, indent=2) if options.json else answers.one_text(told.lines))
+    print(
+        json.dumps(told.as_json, indent=2)
+        if options.json
+        else answers.in_words(told.lines, options)
+    )
     return answers.ANSWERED
 
 
@@ -131,10 +136,10 @@ def _bench(options: argparse.Namespace) -> int:
         f"{model.network.name}: {found.ways} ways to compute {found.layers} layers, to be timed in "
         f"{bytes_in_words(found.arena_bytes)} of RAM, {bytes_in_words(found.weight_bytes)} of flash "
         "for parameters",
-        f"  wrote    {', '.join(found.files)} in {options.output}",
+        *answers.written(list(found.files), options.output),
         f"  next     make -C {options.output} profile",
     ]
-    print(answers.one_text(lines))
+    print(answers.in_words(lines, options))
     return answers.ANSWERED
 
 
@@ -165,7 +170,22 @@ def _model(source: str, options: argparse.Namespace) -> Model:
     ):
         raise CsdfError(f"{source}: a quantised network without weights cannot be deployed")
     require_few_parts(model.network)
-    return with_weights("csdf deploy", model, options.seed)
+    return with_weights("csdf deploy", _as_computed(model), options.seed)
+
+
+def _as_computed(model: Model) -> Model:
+    """The model whose tensors beside integers are all in single precision, as C computes them."""
+    network = model.network
+    if not stores_integers(network):
+        return model
+    others = stored_at_run_time(network)
+    layers = tuple(
+        one
+        if one.quantization is not None or one.name in others
+        else replace(one, element=Element.FLOAT32)
+        for one in network.layers
+    )
+    return replace(model, network=replace(network, layers=layers))
 
 
 def _plans(options: argparse.Namespace) -> tuple[StreamingPlan, ...]:
@@ -197,7 +217,7 @@ def _fitted(model: Model, options: argparse.Namespace, ram: int | None) -> Fit:
         input=options.input or RESIDENT,
         output=options.output_memory or RESIDENT,
         searched=SEARCHED,
-        platform=PLATFORMS[USUAL_PLATFORM],  # so that it takes what csdf fit shows
+        platform=platform_named(options.platform),
         memories=options.memories,
         budget=stop,
     )
@@ -271,7 +291,7 @@ def _planned_json(one: Planned, written: Written) -> dict[str, Any]:
 
 
 def _ends(files: Iterable[str], folder: str) -> list[str]:
-    return [f"  wrote    {', '.join(files)} in {folder}", f"  next     make -C {folder} test"]
+    return [*answers.written(list(files), folder), f"  next     make -C {folder} test"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,41 +34,41 @@ def as_text(
     all_layers: bool = False,
     builder: str = "FINN",
     objective: str = "bits",
-) -> str:
-    """Return the answer: the rate, depths to compare, the smallest depths, the layers.
+) -> list[str]:
+    """Return the answer in lines: the smallest depths, depths to compare, the layers.
 
     builder: whose design it is; cores and their costs are those of FINN. objective: what was to be
     small: bits, elements, block RAMs or LUTs.
     """
-    facts = _facts(found, megahertz, builder, objective)
-    lines = [_head(found.design), *(f"  {name:<10} {text}" for name, text in facts)]
-    if found.sizing.depths:
+    design, depths = found.design, found.sizing.depths
+    lines = [f"{design.name}: {_verdict(found, megahertz, objective)}"]
+    if depths:
         rows = [("FIFO", "depth", "width", "impl_style")]
-        for fifo, depth, row in zip(
-            found.design.fifos, found.sizing.depths, found.cores, strict=True
-        ):
+        for fifo, depth, row in zip(design.fifos, depths, found.cores, strict=True):
             if depth > LEAST_DEPTH:
                 cores = " + ".join(f"{core.depth} {core.style}" for core in row)
                 rows.append((fifo.name, str(depth), f"{fifo.bits} bits", cores))
-        others = len(found.sizing.depths) - len(rows) + 1
+        others = len(depths) - len(rows) + 1
         if len(rows) > 1:
-            lines += ["", *table([row if builder == "FINN" else row[:3] for row in rows])]
+            lines += table([row if builder == "FINN" else row[:3] for row in rows])
         if others:
             lines.append(f"  {answers.counted(others, 'other FIFO')}: depth 2")
+    size = [("design", _size(design))]
+    lines += answers.table("", _facts(found, megahertz, builder), size)[0 if depths else 1 :]
     order = sorted(range(len(found.periods)), key=lambda one: -found.periods[one])
     listed = order if all_layers else order[:SHOWN_LAYERS]
     layers = [("layer", "cycles", "estimate", "slack", "folding")]
     for one in listed:
-        layer, period = found.design.layers[one], found.periods[one]
+        layer, period = design.layers[one], found.periods[one]
         estimate = "" if layer.estimate is None else str(layer.estimate)
         slack = f"{float(1 - period / found.least_period):.0%}"
         layers.append((layer.name, str(period), estimate, slack, layer.folding))
     lines += ["", *table(layers)]
     if len(order) > len(listed):
         lines.append(f"  {answers.counted(len(order) - len(listed), 'faster layer')}")
-    lines += [f"  remark     {one}" for one in found.design.remarks]
+    lines += [f"  remark     {one}" for one in design.remarks]
     groups: dict[str, list[str]] = {}
-    for layer in found.design.layers:
+    for layer in design.layers:
         for remark in layer.cluster.assumed:
             groups.setdefault(remark, []).append(layer.name)
     if groups:
@@ -76,19 +76,40 @@ def as_text(
         lines += [f"  {what}: {', '.join(groups[what])}" for what in sorted(groups, key=by_number)]
     else:
         lines.append("  assumed    nothing: every layer is timed from its RTL")
-    return answers.one_text(lines)
+    return lines
 
 
-def _head(design: Design) -> str:
+def _size(design: Design) -> str:
     return (
-        f"{design.name}: {answers.counted(len(design.layers), 'layer')}, "
+        f"{answers.counted(len(design.layers), 'layer')}, "
         f"{answers.counted(len(design.fifos), 'FIFO')}, {design.events} events/frame"
     )
 
 
-def _facts(
-    found: Study, megahertz: Fraction, builder: str, objective: str
-) -> Iterator[tuple[str, str]]:
+def _verdict(found: Study, megahertz: Fraction, objective: str) -> str:
+    """The smallest depths, for which rate, and what is proved of them; or why there are none."""
+    design, sizing = found.design, found.sizing
+    goal = "no deadlock" if sizing.period is None else _rate(sizing.period, megahertz)
+    if not sizing.depths:
+        is_refused = sizing.status is Status.INFEASIBLE
+        why = _why_not(found) if is_refused else sizing.reason
+        return f"no depths{'' if is_refused else ' found'} for {goal}: {why}"
+    bits = design.bits(sizing.depths)
+    size = f"{bits} bits"
+    if objective != "bits":
+        # Other depths of the same cost could have fewer bits.
+        ties = "" if sizing.least_bits is None else f", at least {sizing.least_bits}"
+        ties = ", no fewer" if sizing.least_bits == bits else ties
+        unit = {"elements": "element", "bram": "BRAM_18K", "lut": "LUT"}[objective]
+        cost = f"{sizing.bits} {unit}" if unit == "BRAM_18K" else answers.counted(sizing.bits, unit)
+        size = f"{cost} ({size}{ties})"
+    cycle = found.shallow.cycle
+    is_stuck = cycle is not None and cycle.period is None and not cycle.is_bound
+    dead = "; depth 2 would deadlock" if is_stuck else ""
+    return f"FIFOs of {size} for {goal}: {in_proof(sizing, objective)}{dead}"
+
+
+def _facts(found: Study, megahertz: Fraction, builder: str) -> Iterator[tuple[str, str]]:
     design, sizing = found.design, found.sizing
     yield "max rate", _rate(found.least_period, megahertz)
     yield "bottleneck", _layer(design, found.bottleneck)
@@ -116,23 +137,10 @@ def _facts(
         proof = "" if found.fix.status is Status.OPTIMAL else "; less may do"
         extra = design.bits(found.fix.depths) - start.bits
         yield "min fix", f"{', '.join(more)}: {extra} bits more{proof}"
-    goal = "no deadlock" if sizing.period is None else _rate(sizing.period, megahertz)
-    if not sizing.depths:
-        is_refused = sizing.status is Status.INFEASIBLE
-        why = _why_not(found) if is_refused else sizing.reason
-        yield "depths", f"none{'' if is_refused else ' found'} for {goal}: {why}"
-        return
-    bits = design.bits(sizing.depths)
-    size = f"{bits} bits"
-    if objective != "bits":
-        # Other depths of the same cost could have fewer bits.
-        ties = "" if sizing.least_bits is None else f", at least {sizing.least_bits}"
-        ties = ", no fewer" if sizing.least_bits == bits else ties
-        unit = {"elements": "element", "bram": "BRAM_18K", "lut": "LUT"}[objective]
-        cost = f"{sizing.bits} {unit}" if unit == "BRAM_18K" else answers.counted(sizing.bits, unit)
-        size = f"{cost} ({size}{ties})"
-    yield "depths", f"{size} for {goal}: {in_proof(sizing, objective)}"
-    if builder == "FINN":
+    if sizing.status is Status.INFEASIBLE and sizing.period is not None:
+        slowest = design.layers[found.bottleneck].name
+        yield "next", f"more parallelism in {slowest}, or --period {found.least_period}"
+    if sizing.depths and builder == "FINN":
         total = found.cost
         yield (
             "cores",
@@ -206,7 +214,7 @@ def by_number(remark: str) -> list[tuple[bool, int, str]]:
 
 def front_text(
     design: Design, points: Sequence[Sizing], megahertz: Fraction, objective: str = "bits"
-) -> str:
+) -> list[str]:
     """Return the trade-off between the objective and the rate as a table, with the bits."""
     costs = () if objective == "bits" else (HEADS.get(objective, objective),)
     rows = [(*costs, "bits", "cycles/frame", "frames/s", "proved")]
@@ -216,7 +224,9 @@ def front_text(
         own = (str(point.bits),) if costs else ()
         bits = str(design.bits(point.depths))
         rows.append((*own, bits, answers.number(period), speed, in_proof(point, objective)))
-    return answers.one_text([_head(design), *table(rows)])
+    ends = dict.fromkeys(f"{row[-4]} bits at {row[-2]} frames/s" for row in (rows[1], rows[-1]))
+    title = f"{design.name}: {answers.counted(len(points), 'Pareto point')}; {' to '.join(ends)}"
+    return [title, *table(rows), answers.Detail(f"  design     {_size(design)}")]
 
 
 def front_json(design: Design, points: Sequence[Sizing], objective: str = "bits") -> Any:
@@ -312,17 +322,15 @@ def _sizing_json(design: Design, sizing: Sizing) -> dict[str, Any]:
     }
 
 
-def config_text(path: str, folding: Folding) -> str:
+def config_text(path: str, folding: Folding) -> list[str]:
     """Return what a folding file alone says about its FIFOs."""
     nodes = fifo_depths(folding)
     operators = Counter(name.rpartition("_")[0] for name in folding if name != "Defaults")
     listed = ", ".join(f"{count} {name}" for name, count in sorted(operators.items()))
     total, largest = sum(nodes.values()), max(nodes.values(), default=0)
-    lines = [
-        f"{path}: a folding file, no model",
-        f"  FIFO nodes  {len(nodes)}, total depth {total}, max. depth {largest}",
+    return [
+        f"{path}: {len(nodes)} FIFOs, total depth {total}, max. depth {largest}; no model",
         f"  layers      {listed}",
         "  not known   shapes, streams and widths: they are in the ONNX model. So neither bits nor "
         "smallest depths follow from this file; give the model, and this file as --folding",
     ]
-    return answers.one_text(lines)

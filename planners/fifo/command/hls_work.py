@@ -185,6 +185,11 @@ class _Told:
         self._model = found.model
         self._unit = UNITS[question.objective]
 
+    @property
+    def _inferred(self) -> tuple[str, ...]:
+        """Assumptions about every run, from simulations."""
+        return () if self._trace is None else INFERRED
+
     def _assumptions(self) -> list[str]:
         """Assumptions of the answer besides source and report."""
         found = self._found
@@ -203,7 +208,6 @@ class _Told:
         if self._trace is not None:
             said += self._trace.remarks
             said.append("control is that of this run: where it depends on data, --runs takes more")
-            said += INFERRED
         return list(dict.fromkeys(said))
 
     def _places(self, places: Sequence[int]) -> list[str]:
@@ -335,7 +339,7 @@ class _Told:
                 {"name": one.name, "line": one.line, "module": one.module, "loops": list(one.loops)}
                 for one in model.design.processes
             ],
-            "assumptions": self._assumptions(),
+            "assumptions": [*self._assumptions(), *self._inferred],
         }
         return answer
 
@@ -344,10 +348,16 @@ class _Told:
         found, model = self._found, self._model
         fifos = len(model.design.fifos)
         arrays = "" if len(model.members) == fifos else f" in {len(model.members)} arrays"
-        yield (
-            f"{model.design.name}: {len(model.design.processes)} processes, "
-            f"{answers.counted(fifos, 'FIFO')}{arrays}, {model.events} stages with accesses"
-        )
+        verdict = f"as given {self._compared(found.given)}"
+        if found.sizing is not None:
+            stuck = "" if found.given.outcome.cycles is not None else "; as given it deadlocks"
+            verdict = f"FIFOs of {self._in_words(found.sizing)}{stuck}"
+        if self._question.has_front and found.points:
+            ends = [found.points[place] for place in (0, -1)]
+            shown = dict.fromkeys(f"{one.cost} {self._unit} at {one.cycles} cycles" for one in ends)
+            points = answers.counted(len(found.points), "Pareto point")
+            verdict = f"{points}; {' to '.join(shown)}"
+        yield f"{model.design.name}: {verdict}"
         facts = [
             ("as given", self._compared(found.given)),
             ("depth 2", self._compared(found.shallow)),
@@ -391,12 +401,14 @@ class _Told:
                     f"depth 2 does, by itself: {answers.some(self._places(found.unneeded), SHOWN)}",
                 )
             )
-        if found.sizing is not None:
-            facts.append(("depths", self._in_words(found.sizing)))
         if found.plain is not None and found.plain.depths:
             facts.append(("skew 0", self._in_words(found.plain)))
         width = max(len(name) for name, _ in facts)
         yield from (f"  {name:<{width}} {text}" for name, text in facts)
+        yield answers.Detail(
+            f"  {'design':<{width}} {len(model.design.processes)} processes, "
+            f"{answers.counted(fifos, 'FIFO')}{arrays}, {model.events} stages with accesses"
+        )
         if found.sizing is not None and found.sizing.depths:
             yield ""
             yield from self._table(found.sizing)
@@ -406,6 +418,7 @@ class _Told:
         yield ""
         yield "assumed:"
         yield from (f"  {one}" for one in self._assumptions())
+        yield from (answers.Detail(f"  {one}") for one in self._inferred)
 
     def _cycles(self, cycles: int) -> str:
         text = f"{answers.counted(cycles, 'cycle')}"

@@ -51,8 +51,8 @@ def work(options: argparse.Namespace) -> int:
     return _finn(options)
 
 
-def _print(value: dict[str, Any], text: str, options: argparse.Namespace) -> None:
-    print(json.dumps(value, indent=2) if options.json else text)
+def _print(value: dict[str, Any], lines: list[str], options: argparse.Namespace) -> None:
+    print(json.dumps(value, indent=2) if options.json else answers.in_words(lines, options))
 
 
 def _hls4ml(options: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.chosen import with_weights
 from cnn2csdf.fixed_point.flash import and_in_flash, flash_bytes
 from cnn2csdf.parameters import parameter_bytes
-from cnn2csdf.platforms import PLATFORMS
+from cnn2csdf.platforms import platform_named
 from cnn2csdf.weights import Model
 from csdf.cli import answers, loading
 from csdf.cli.frame import output
@@ -82,7 +82,7 @@ def work(options: argparse.Namespace) -> int:
     chain = chain_of(model.network)
     sides = range(1, options.tiles + 1)
     usual = Scratch.IM2COL if is_chosen(options) else Scratch.NONE  # as MAFAT counts; as all others
-    platform = PLATFORMS[options.platform]
+    platform = platform_named(options.platform)
     terms = Terms(
         platform=platform,
         measured=None
@@ -139,7 +139,9 @@ def work(options: argparse.Namespace) -> int:
         print(json.dumps(as_json(answer, beside, check, seconds, options), indent=2))
     else:
         shows_plan = limit is not None or is_chosen(options)
-        print(as_text(model, answer, beside, check, seconds, options, shows_plan=shows_plan))
+        lines = as_lines(model, answer, beside, check, options, shows_plan=shows_plan)
+        lines.append(answers.Detail(f"  time                {time_in_words(seconds)}"))
+        print(answers.in_words(lines, options))
     if options.output:
         first, end = options.layers
         ends = len(whole.inputs) + len(whole.outputs)
@@ -151,7 +153,7 @@ def work(options: argparse.Namespace) -> int:
         _plot(options.plot, answer, options.model, limit)
     if check is not None and not check.is_equal:
         return answers.NO
-    if answer.plan is None or answer.status == Status.FEASIBLE:
+    if answer.status == Status.FEASIBLE or (options.json and answer.plan is None):
         print(f"csdf plan fusion: {answer.status}: {answer.reason}", file=sys.stderr)
     if answer.plan is None:
         return answers.UNKNOWN if answer.status == Status.UNKNOWN else answers.NO
@@ -220,28 +222,29 @@ def _plot(path: str, answer: FusionAnswer, name: str, limit: int | None) -> None
     output.write("csdf plan fusion", path, picture)
 
 
-def as_text(
+def as_lines(
     model: Model,
     answer: FusionAnswer,
     beside: Together | None,
     check: Check | None,
-    seconds: float,
     options: argparse.Namespace,
     *,
     shows_plan: bool,
-) -> str:
-    """Return the front and the plan, as they were asked for, and what a run showed.
+) -> list[str]:
+    """Return the plan and the front, as they were asked for, and what a run showed.
 
     beside: what csdf fit finds.
     """
     lines = []
+    if answer.plan is None:
+        lines.append(f"{model.network.name}: {answer.status}: {answer.reason}")
+    elif shows_plan:
+        lines += _plan_lines(answer.plan, answer.status)
     for point in answer.to_records() if options.front else ():
         time_ = nanoseconds_in_words(point["nanoseconds"], 4)
         lines.append(
             f"  {point['arena_bytes']:>12} bytes  {time_:>9}  {', '.join(point['groups'])}"
         )
-    if answer.plan is not None and shows_plan:
-        lines += _plan_lines(answer.plan, answer.status)
     if beside is not None:
         lines += [f"  csdf fit            {in_words(beside)}"]
     if check is not None:
@@ -252,9 +255,9 @@ def as_text(
             f"{check.difference.relative:.3g} of the largest output",
             f"  high water mark     {bytes_in_words(check.high_water_bytes)} of the arena; each "
             "access inside its buffer",
-            f"  time of the run     {time_in_words(check.seconds)}",
+            answers.Detail(f"  time of the run     {time_in_words(check.seconds)}"),
         ]
-    return answers.one_text([*lines, f"  time                {time_in_words(seconds)}"])
+    return lines
 
 
 def _plan_lines(plan: FusionPlan, status: str) -> list[str]:
@@ -266,18 +269,20 @@ def _plan_lines(plan: FusionPlan, status: str) -> list[str]:
     network, scratch = plan.chain.network, plan.terms.scratch
     necessary, stored = necessary_work(network), flash_bytes(network, plan.terms.element_bytes)
     counted = "" if scratch is Scratch.NONE else f", scratch of convolutions: {scratch.value}"
+    extra = plan.redundant / max(1, necessary)
+    work = f"{extra:.2%} redundant MACs" if plan.redundant else "no recomputation"
     return [
+        f"{network.name}: arena {bytes_in_words(plan.memory)} ({plan.memory} bytes), {work}, predicted "
+        f"{nanoseconds_in_words(plan.cost.nanoseconds, 4)}; {status}",
+        f"  {'group':<{width}}  {'layers':>9}  tiles (rows x columns) and halo",
         *(
-            f"  {name:<{width}}  {answers.counted(one['layers'], 'layer'):>10}  {one['mode']}"
+            f"  {name:<{width}}  {one['layers']:>9}  {one['mode']}"
             for name, one in zip(names, groups, strict=True)
         ),
-        f"{network.name}: {status}: {answers.counted(len(groups), 'group')}",
-        f"  arena               {bytes_in_words(plan.memory)} ({plan.memory} bytes)",
         f"  parameters          {bytes_in_words(plan.parameter_bytes)}, outside the arena"
         f"{and_in_flash(plan.parameter_bytes, stored)}",
-        f"  predicted time      {nanoseconds_in_words(plan.cost.nanoseconds, 4)}",
-        f"  redundant MACs      {plan.redundant / max(1, necessary):.2%} of {necessary}",
-        f"  counted             input and tensors between groups whole{counted}",
+        answers.Detail(f"  necessary MACs      {necessary}"),
+        answers.Detail(f"  counted             input and tensors between groups whole{counted}"),
     ]
 
 

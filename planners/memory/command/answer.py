@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from cnn2csdf.execution.compare import Difference, difference, random_frames, worst_of
 from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
 from cnn2csdf.network import Network
+from cnn2csdf.platforms import Core
 from cnn2csdf.quantized_layers import stores_integers
 from cnn2csdf.weights import Model
 from csdf.cli import answers
@@ -18,7 +19,7 @@ from csdf.units import bytes_in_words, nanoseconds_in_words, time_in_words
 from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, Fit, FitMethod, Hop
 from planners.memory.fit import GIVEN
 from planners.memory.several import Together, run_frames
-from planners.plan.plan import StreamingPlan
+from planners.plan.plan import Kind, StreamingPlan
 
 HEADER = ("method", "RAM", "MACs", "predicted")
 REAL_BYTES = 4  # of an element of a network of real numbers, in C
@@ -95,7 +96,7 @@ def verified(model: Model, plan: StreamingPlan, seed: int) -> Check:
     return Check(worst_of(found), runs[-1].high_water_bytes, seconds, slow_bytes)
 
 
-def as_text(all_of: Together, checks: Sequence[Check], seconds: float) -> str:
+def as_lines(all_of: Together, checks: Sequence[Check], seconds: float) -> list[str]:
     """Return the answer in one line, then the methods, for each network; then what runs showed."""
     lines: list[str] = []
     fits = all_of.fits
@@ -104,6 +105,8 @@ def as_text(all_of: Together, checks: Sequence[Check], seconds: float) -> str:
             lines += [*_in_memories(one), f"  reason   {one.reason}"]
             continue
         lines += [_headline(one), *_table(one), f"  reason   {one.reason}", _counted(one)]
+        if one.core is not None:
+            lines.append(f"  timing   {_timing(one.core, one.uncounted)}")
         if one.hop is not None:
             lines.append(_hop(one.hop))
         lines += alternatives(one)
@@ -117,7 +120,16 @@ def as_text(all_of: Together, checks: Sequence[Check], seconds: float) -> str:
             f"largest difference {check.difference.relative:.3g} of the largest output"
             + ("" if check.slow_bytes is None else f", {check.slow_bytes} slow bytes counted")
         )
-    return answers.one_text([*lines, f"  time     {time_in_words(seconds)}"])
+    return [*lines, answers.Detail(f"  time     {time_in_words(seconds)}")]
+
+
+def _timing(core: Core, uncounted: Sequence[str]) -> str:
+    """Return what predicted times are worth."""
+    guessed = f"; a guess for {', '.join(uncounted)}" if uncounted else ""
+    return (
+        f"not calibrated: {core.in_words()}, the slow end is shown, the fast end is "
+        f"{float(core.least / core.most):.4g}x{guessed}"
+    )
 
 
 def alternatives(one: Fit) -> list[str]:
@@ -156,7 +168,7 @@ def _in_memories(one: Fit) -> Iterator[str]:
     """Yield what a plan takes of each memory, and its slow bytes beside those of others."""
     assert one.slow is not None
     way, found = one.best or one.least, one.slow
-    slow = found.memories[-1].name
+    slow = " and ".join(one.name for one in found.memories if one.is_slow)
     if way.plan.memories:
         verdict = "fits" if one.best else str(one.status)
         yield (
@@ -168,10 +180,41 @@ def _in_memories(one: Fit) -> Iterator[str]:
     sizes = (f"{memory.name} {bytes_in_words(memory.size)}" for memory in found.memories)
     yield f"  memories {', '.join(sizes)}; bytes of a frame to and from {slow}:"
     if found.moved is not None:
-        yield f"    this plan      {bytes_in_words(found.moved)}"
+        yield f"    this plan      {bytes_in_words(found.moved)}{_by_memory(way.plan)}"
     yield f"    any schedule   {bytes_in_words(found.lower_bound)} at least"
-    yield f"    greedy split   {bytes_in_words(found.greedy)}, largest tensors out, layer by layer"
-    yield f"    all in {slow:7s} {bytes_in_words(found.all_slow)}, layer by layer"
+    for first in [one.name for one in found.memories if one.is_slow and not one.is_flash][:1]:
+        yield f"    greedy split   {bytes_in_words(found.greedy)}, largest tensors out, layer by layer"
+        yield f"    all in {first:7s} {bytes_in_words(found.all_slow)}, layer by layer"
+    if found.weights and found.moved is not None:
+        yield _of_weights(way.plan, found.weights)
+    if way.nanoseconds is not None:
+        yield f"  frame    {nanoseconds_in_words(way.nanoseconds)} as predicted, the least found"
+
+
+def _by_memory(plan: StreamingPlan) -> str:
+    """Return the bytes from and to each slow memory, where there are several."""
+    if len(plan.traffic) < 2:
+        return ""
+    parts = [
+        f"{bytes_in_words(size)} {word} {one.memory}"
+        for one in plan.traffic
+        for word, size in (("from", one.read), ("to", one.written))
+        if size
+    ]
+    return f": {', '.join(parts)}" if parts else ""
+
+
+def _of_weights(plan: StreamingPlan, weights: int) -> str:
+    """Return where the weights lie that can be moved, and how many a frame copies."""
+    copied = sum(one.size for one in plan.buffers if one.kind is Kind.WEIGHTS)
+    homes: dict[str, int] = {}
+    for one in plan.buffers:
+        if one.kind is Kind.RESIDENT and (memory := plan.memory_of(one)):
+            homes[memory.name] = homes.get(memory.name, 0) + one.size
+    homes[plan.flash or "flash"] = weights - sum(homes.values())
+    parts = [f"{bytes_in_words(size)} in {name}" for name, size in homes.items() if size]
+    more = f"; a frame copies {bytes_in_words(copied)} to fast memory" if copied else ""
+    return f"  weights  {', '.join(parts)}{more}"
 
 
 def taken(plan: StreamingPlan) -> str:

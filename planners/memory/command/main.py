@@ -6,13 +6,16 @@ Options of a plan that `csdf fit` and `csdf deploy` share.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from cnn2csdf.commands.cnn import options as shared
+from cnn2csdf.platforms import HOLDS, BoardMemory, platform_named
 from csdf.cli import answers, parsers
 from csdf.cli.parsers import add_limit_options
 from csdf.errors import CsdfError
 from planners.memory.answer import EXTERNAL, INPUTS, OUTPUT_MEMORIES, RESIDENT, ROWS
-from planners.plan.plan import Memory
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -27,6 +30,7 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf fit person_detection --element-bytes 1 --ram 16kB --input rows",
         "csdf fit keyword_spotting --plot front.svg -o plan.json",
         "csdf fit mobilenet_v2 --element-bytes 1 --memory sram=64kB --memory psram=2MB:slow",
+        "csdf fit mobilenet_v2 --element-bytes 1 --platform esp32-s3 --memory sram=200kB",
         work="planners.memory.command.work",
         notes="1x MACs is the network computed once. Strips recompute rows of the layers inside them, "
         "line buffers recompute nothing. The bytes are those of the arena: all tensors, accumulators "
@@ -53,7 +57,6 @@ def command_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="frames per second at least, as the platform predicts or --durations says",
     )
-    shared.add_platform_option(parser)
     parser.add_argument(
         "--durations",
         metavar="FILE",
@@ -77,8 +80,8 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_json_option(parser)
     parsers.add_plot_option(
         parser,
-        "RAM against MACs; with --memory slow bytes against fast memory, in the time limit for each "
-        "size; of --plan, offsets over time",
+        "RAM against MACs; with --memory slow bytes, or time, against the first memory, in the time "
+        "limit for each size; of --plan, offsets over time",
     )
     parsers.add_output_option(parser, "the plan, in JSON", "json")
     return parser
@@ -92,17 +95,23 @@ WHERE_INPUTS_ARE = {
 
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
-    """Add --ram, --flash, --memory, --hop, --input and --output-memory."""
+    """Add --ram, --flash, --platform, --memory, --hop, --input and --output-memory."""
     add_limit_options(parser)
+    shared.add_platform_option(parser)
     parser.add_argument(
         "--memory",
         type=memory,
         action="append",
         dest="memories",
         default=[],
-        metavar="NAME=SIZE[:slow]",
-        help="instead of --ram: a fast memory and then a slow one, such as sram=64kB and "
-        "psram=2MB:slow; the plan moves the fewest bytes to and from the slow one",
+        metavar="NAME=SIZE[:slow][:read=N][:write=N][:holds=WHAT][:dma]",
+        help="instead of --ram: fast memories, the nearest first, then slow ones, such as sram=64kB "
+        "and psram=2MB:slow; read and write: bytes a cycle; holds: of tensors, weights and scratch, "
+        "with + between, by default all; dma: copied from while the core computes. With "
+        "flash=4MB:slow:holds=weights what is read of weights counts, and they are copied where that "
+        "is less. The plan takes the least time where "
+        "the rates of all slow memories are given, or else moves the fewest bytes to and from them. "
+        "With a --platform that is a board: changes to its memory of that name",
     )
     parser.add_argument(
         "--hop",
@@ -124,25 +133,69 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def memory(text: str) -> Memory:
-    """Parse a memory such as psram=2MB:slow; for argparse."""
+class GivenMemory(NamedTuple):
+    """A memory as an option gives it: fields of BoardMemory."""
+
+    name: str
+    fields: Mapping[str, Any]
+
+
+def memory(text: str) -> GivenMemory:
+    """Parse a memory such as psram=2MB:slow:read=0.5; for argparse."""
     name, is_given, size = text.partition("=")
     size, *words = size.split(":")
-    if not (name.strip() and is_given and words in ([], ["slow"])):
-        raise answers.unfit(text, "a name and a size, such as sram=64kB or psram=2MB:slow")
-    return Memory(name=name.strip(), size=answers.size(size), is_slow=bool(words))
+    if not (name.strip() and is_given):
+        raise answers.unfit(text, MEMORY)
+    fields: dict[str, Any] = {"size": answers.size(size)}
+    for word in words:
+        key, has_value, value = word.partition("=")
+        if word in ("slow", "dma"):
+            fields[{"slow": "is_slow", "dma": "has_dma"}[word]] = True
+        elif key in ("read", "write") and has_value:
+            fields[key] = answers.above_zero(value)
+        elif key == "holds" and has_value and set(value.split("+")) <= set(HOLDS):
+            fields["holds"] = tuple(one for one in HOLDS if one in value.split("+"))
+        else:
+            raise answers.unfit(text, MEMORY)
+    return GivenMemory(name.strip(), fields)
 
 
-def require_one_memory_or_two(options: argparse.Namespace) -> None:
-    """Raise CsdfError for options that say something else about the memory than --memory does."""
+MEMORY = (
+    "a name and a size, and behind colons slow, read=N, write=N, dma, or holds= of "
+    f"{'+'.join(HOLDS)}, such as sram=64kB or psram=2MB:slow:read=0.5:write=0.5"
+)
+
+
+def take_memories(options: argparse.Namespace) -> None:
+    """Make the memories of the options those of their platform, with the changes that they give.
+
+    Raises CsdfError for a name that the platform has not, and for options that say something else
+    about the memory than --memory does.
+    """
+    changes, platform = {one.name: one.fields for one in options.memories}, options.platform
+    if len(changes) < len(options.memories):
+        raise CsdfError("--memory: memories of one name; give each a name of its own")
+    known = platform_named(platform).memories if "is_platform_given" in options else ()
+    names = {one.name for one in known}
+    if known and not changes.keys() <= names:
+        raise CsdfError(
+            f"--memory: platform {platform} has no {min(changes.keys() - names)!r}; it has "
+            f"{', '.join(one.name for one in known)}. Leave out --platform to give all memories"
+        )
+    if known and (changes or options.ram is None) and options.plan is None:
+        options.memories = [replace(one, **changes.get(one.name, {})) for one in known]
+    else:
+        options.memories = [BoardMemory(name=name, **fields) for name, fields in changes.items()]
     given = {
         "--ram": options.ram,
         "--hop": options.hop,
         "--fps": getattr(options, "fps", None),  # times are predicted for a single memory
+        "--durations": getattr(options, "durations", None),
         "--plan": options.plan,
         "--input": options.input,
         "--output-memory": options.output_memory,
     }
     for name, value in given.items() if options.memories else ():
         if value is not None:
-            raise CsdfError(f"{name} is for a single memory; leave out {name} or --memory")
+            instead = "--memory" if changes else f"--platform {platform}, or give --ram"
+            raise CsdfError(f"{name} is for a single memory; leave out {name} or {instead}")

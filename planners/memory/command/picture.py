@@ -74,32 +74,43 @@ def memories_picture(network: Network, plan: StreamingPlan, suffix: str) -> str 
 
 
 def traffic_picture(fronts: Mapping[str, Sequence[SlowTraffic]], suffix: str) -> str | bytes:
-    """Return slow bytes over the size of fast memory, by network; beside greedy splits and bounds."""
+    """Return slow bytes over the size of the first memory, by network; beside greedy splits and bounds.
+
+    Where times are known: time over that size.
+    """
+    is_timed = any(one.nanoseconds is not None for front in fronts.values() for one in front)
+    unit = 10**6 if is_timed else 1000  # milliseconds, or kB
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     axes = figure.add_subplot()
     for number, (name, front) in enumerate(fronts.items()):
         colour = COLOURS[number % len(COLOURS)]
-        for word, style, values in (
-            ("plan", "o-", [one.moved for one in front]),
+        lines: list[tuple[str, str, list[int | None]]] = [
+            ("plan", "o-", [one.nanoseconds if is_timed else one.moved for one in front]),
             ("greedy split", "s:", [one.greedy for one in front]),
             ("at least", "_--", [one.lower_bound for one in front]),
-        ):
+        ]
+        for word, style, values in lines[:1] if is_timed else lines:
             points = [
-                (one.memories[0].size / 1000, value / 1000)
+                (one.memories[0].size / 1000, value / unit)
                 for one, value in zip(front, values, strict=True)
                 if value is not None
             ]
-            axes.plot(*zip(*points, strict=True), style, color=colour, markersize=4, linewidth=1.1)
+            across, up = [size for size, _ in points], [value for _, value in points]
+            axes.plot(across, up, style, color=colour, markersize=4, linewidth=1.1)
             axes.lines[-1].set_label(f"{name}: {word}")
     _mark_sizes(axes)
-    axes.set_yscale("symlog", linthresh=1)
+    if not is_timed:
+        axes.set_yscale("symlog", linthresh=1)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_ylim(bottom=0)
     axes.set_xlabel("fast memory (kB = 1,000 bytes, log scale)")
-    axes.set_ylabel("to and from slow memory in a frame (kB)")
+    axes.set_ylabel(
+        "time of a frame (ms)" if is_timed else "to and from slow memory in a frame (kB)"
+    )
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8)
-    return rendered(figure, "slow bytes over fast memory", suffix)
+    title = "time of a frame" if is_timed else "slow bytes"
+    return rendered(figure, f"{title} over fast memory", suffix)
 
 
 def _draw_ways(axes: Axes, found: Fit, colour: str) -> None:

@@ -16,7 +16,7 @@ from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.chosen import durations_table, with_weights
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import multiply_accumulates
-from cnn2csdf.platforms import NANOSECONDS, PLATFORMS
+from cnn2csdf.platforms import NANOSECONDS, platform_named
 from cnn2csdf.streams import as_stream, first_result
 from csdf.cli import answers, loading
 from csdf.cli.frame import output
@@ -28,8 +28,8 @@ from csdf.time_limit import Stop
 from planners.arena.allocation import plan_arena
 from planners.formats.tflite_micro_arena import InterpreterArena, interpreter_arena
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, Hop
-from planners.memory.command.answer import Check, as_json, as_text, remark_on_elements, verified
-from planners.memory.command.main import require_one_memory_or_two
+from planners.memory.command.answer import Check, as_json, as_lines, remark_on_elements, verified
+from planners.memory.command.main import take_memories
 from planners.memory.fit import fit, fit_of, with_alternatives
 from planners.memory.memories import slow_front
 from planners.memory.several import Together, with_states_apart
@@ -49,7 +49,7 @@ class Fitted(NamedTuple):
 
 def work(options: argparse.Namespace) -> int:
     """Print the answer; return the exit code: 0 fits, 1 does not, 3 unknown."""
-    require_one_memory_or_two(options)
+    take_memories(options)
     begin = time.perf_counter()
     found = [
         _fitted(*one, options) for one in zip(options.models, _given_plans(options), strict=True)
@@ -75,7 +75,7 @@ def work(options: argparse.Namespace) -> int:
             value |= {} if arena is None else {"interpreter": arena[0].to_json(arena[1])}
         print(json.dumps(document, indent=2))
     else:
-        print(as_text(all_of, checks, seconds))
+        print(answers.in_words(as_lines(all_of, checks, seconds), options))
         for arena in arenas:
             if arena is not None:
                 print(f"  TFLM     {arena[0].in_words(arena[1])}")
@@ -129,7 +129,11 @@ def _draw(options: argparse.Namespace, found: Sequence[Fitted]) -> None:
                 return stop_after(options.time_limit, f"{name}: {fast} bytes of fast memory")
 
             fronts[name] = slow_front(
-                one.network, options.memories, options.element_bytes, stop_for
+                one.network,
+                options.memories,
+                options.element_bytes,
+                stop_for,
+                platform_named(options.platform),
             )
         text = draw.traffic_picture(fronts, suffix)
     elif options.plan is None:
@@ -198,7 +202,7 @@ def _searched(network: Network, options: argparse.Namespace, ram: int | None) ->
         input=options.input or RESIDENT,
         output=options.output_memory or RESIDENT,
         searched=SEARCHED,
-        platform=PLATFORMS[options.platform],
+        platform=platform_named(options.platform),
         durations=None if options.durations is None else durations_table(options.durations),
         memories=options.memories,
         budget=stop,

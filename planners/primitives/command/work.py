@@ -132,7 +132,11 @@ def work(options: argparse.Namespace) -> int:
         shows_front=options.front,
         seconds=seconds,
     )
-    print(answers.json_text(_as_json(report)) if options.json else _as_text(report))
+    print(
+        answers.json_text(_as_json(report))
+        if options.json
+        else answers.in_words(_lines(report), options)
+    )
     if options.output and selection is None:
         output.remark(PROGRAM, f"{options.output} is not written: there is no plan")
     elif options.output and selection is not None:
@@ -142,7 +146,7 @@ def work(options: argparse.Namespace) -> int:
         _plot(options.plot, report, front)
     if run is not None and not run.is_equal:
         return answers.NO
-    if selection is None or answer.status == Status.FEASIBLE:
+    if answer.status == Status.FEASIBLE or (options.json and selection is None):
         output.remark(PROGRAM, f"{answer.status}: {answer.reason}")
     if selection is not None:
         return answers.ANSWERED
@@ -269,23 +273,33 @@ def _measured_run(model: Model, selection: Selection, options: argparse.Namespac
     )
 
 
-def _as_text(report: Report) -> str:
-    """Return the front as far as it was asked for, the choice per layer, and the totals."""
-    lines: list[str] = []
-    if report.shows_front:
-        pairs, count = report.pairs, min(len(report.pairs), MOST_LINES)
-        more = f", {count} of them above; --json has all" if count < len(pairs) else ""
-        for step in range(count):
-            one = pairs[step * (len(pairs) - 1) // max(1, count - 1)]
-            lines.append(f"  {one.memory:>12} bytes  {_milliseconds(one.nanoseconds):>11}")
-        lines.append(f"front: {answers.counted(len(pairs), 'point')}{more}")
-    selection = report.answer.selection
-    if selection is not None:
-        lines += _layer_lines(selection)
+def _lines(report: Report) -> list[str]:
+    """Return the totals, the choice per layer, and the front as far as it was asked for."""
+    selection, answer = report.answer.selection, report.answer
+    if selection is None:
+        lines = [f"{report.network.name}: {answer.status}: {answer.reason}"]
+    else:
+        lines = [_headline(report, selection), *_layer_lines(selection)]
         lines += _total_lines(report, selection)
         lines += _baseline_lines(report, selection)
         lines += _run_lines(report.run, selection)
-    return answers.one_text([*lines, f"  search              {time_in_words(report.seconds)}"])
+    if report.shows_front:
+        pairs, count = report.pairs, min(len(report.pairs), MOST_LINES)
+        more = f", {count} of them below; --json has all" if count < len(pairs) else ""
+        lines.append(f"  front: {answers.counted(len(pairs), 'point')}{more}")
+        for step in range(count):
+            one = pairs[step * (len(pairs) - 1) // max(1, count - 1)]
+            lines.append(f"  {one.memory:>12} bytes  {_milliseconds(one.nanoseconds):>11}")
+    return [*lines, answers.Detail(f"  search              {time_in_words(report.seconds)}")]
+
+
+def _headline(report: Report, selection: Selection) -> str:
+    memory = selection.memory(report.constraint.objective)
+    return (
+        f"{report.network.name}: {_milliseconds(selection.nanoseconds)}, "
+        f"{bytes_in_words(memory)} ({memory} bytes) of {report.constraint.objective.value} memory; "
+        f"{report.answer.status}: {report.answer.reason}"
+    )
 
 
 def _layer_lines(selection: Selection) -> list[str]:
@@ -319,29 +333,25 @@ def _layer_lines(selection: Selection) -> list[str]:
 
 
 def _total_lines(report: Report, selection: Selection) -> list[str]:
-    objective = report.constraint.objective
-    memory = selection.memory(objective)
     convolutions = sum(one.primitive != LAYER for one in selection.chosen)
-    computed = answers.counted(convolutions, "convolution")
-    changed = answers.counted(len(list(selection.changes)), "layout transformation")
+    transformations = answers.counted(len(list(selection.changes)), "layout transformation")
     return [
-        f"{report.network.name}: {report.answer.status}: {computed}, {changed}; "
-        f"{report.answer.reason}",
-        f"  time                {_milliseconds(selection.nanoseconds)}, of it "
-        f"{_milliseconds(selection.changing_nanoseconds)} in layout transformations",
-        f"  memory ({objective.value + ')':<10}  {bytes_in_words(memory)} ({memory} bytes)",
+        f"  chosen              {answers.counted(convolutions, 'convolution')}, {transformations}, "
+        f"which take {_milliseconds(selection.changing_nanoseconds)}",
         f"  workspaces          {bytes_in_words(sum(selection.workspaces))} one for each, "
         f"{bytes_in_words(max(selection.workspaces))} the largest",
         f"  weights             {bytes_in_words(selection.parameter_bytes)}",
         f"  transformed tensors {bytes_in_words(selection.transformed_tensor_bytes)}",
-        f"  feature maps        {bytes_in_words(alive_map_bytes(report.network))} at once, the same "
-        "for every selection and not counted",
+        answers.Detail(
+            f"  feature maps        {bytes_in_words(alive_map_bytes(report.network))} at once, the "
+            "same for every selection and not counted"
+        ),
     ]
 
 
 def _baseline_lines(report: Report, selection: Selection) -> list[str]:
     """The selections of others, and how many times as much they take of what is minimised."""
-    constraint, lines = report.constraint, ["  what others choose"]
+    constraint, lines = report.constraint, ["  other selections"]
     width = max((len(one.name) for one in report.baselines), default=0)
     what = "time" if constraint.nanoseconds is None else "memory"
     for one in report.baselines:

@@ -84,15 +84,11 @@ class ReusePlans(NamedTuple):
         return self.memory is not None and self.memory < self.bound
 
 
-def as_text(answer: ReusePlans, seconds: float) -> str:
-    """Return the methods, the front and the chosen plan in lines."""
+def as_lines(answer: ReusePlans, seconds: float) -> list[str]:
+    """Return the chosen plan, and other methods beside it, in lines."""
     weights = answer.evaluator.weights
-    lines = [
-        f"{answer.application.name}: {answers.counted(len(answer.application.members), 'network')}, "
-        f"{answers.counted(len(answer.application.layers), 'layer')}, "
-        f"weights {bytes_in_words(weights)}{and_in_flash(weights, answer.evaluator.flash_bytes)}",
-        "  memory with weights",
-    ]
+    first, *chosen = _chosen_lines(answer)
+    lines = [f"{answer.application.name}: {first}", *chosen, "  memory with weights"]
     for field, label in METHODS.items():
         total = weights + getattr(answer.methods, field)
         lines.append(f"    {label:<32} {bytes_in_words(total):>10}")
@@ -105,14 +101,17 @@ def as_text(answer: ReusePlans, seconds: float) -> str:
         f"    {'smallest of the front':<32} {bytes_in_words(points[0].memory):>10}",
         _arena_line("smallest, offsets in one arena", answer.smallest),
         f"    {'lower bound of this kind':<32} {bytes_in_words(answer.bound):>10}",
-        f"  kind   {answer.kind}",
         f"  front  {answers.counted(len(points), 'point')}{after}; {reason}",
     ]
-    lines += _chosen_lines(answer)
     if answer.fit is not None:
         lines.append(f"  fit    csdf fit, without parameters: {in_words(answer.fit)}")
-    lines += [f"  time   {time_in_words(seconds)}"]
-    return answers.one_text(lines)
+    sizes = (
+        f"{answers.counted(len(answer.application.members), 'network')}, "
+        f"{answers.counted(len(answer.application.layers), 'layer')}, "
+        f"weights {bytes_in_words(weights)}{and_in_flash(weights, answer.evaluator.flash_bytes)}"
+    )
+    details = (f"size   {sizes}", f"kind   {answer.kind}", f"time   {time_in_words(seconds)}")
+    return [*lines, *(answers.Detail(f"  {one}") for one in details)]
 
 
 def _arena_line(label: str, plan: Deployment) -> str:
@@ -128,7 +127,7 @@ def _chosen_lines(answer: ReusePlans) -> list[str]:
     if answer.chosen is None and (answer.memory or 0) < weights and answer.is_below_bound:
         stored = and_in_flash(weights, answer.evaluator.flash_bytes)
         return [
-            f"  chosen none: the parameters alone are {bytes_in_words(weights)}{stored}; the limit is "
+            f"no plan: the parameters alone are {bytes_in_words(weights)}{stored}; the limit is "
             f"{answer.limits}"
         ]
     if answer.chosen is None:
@@ -137,10 +136,10 @@ def _chosen_lines(answer: ReusePlans) -> list[str]:
             why = f"proved, no plan of this kind fits {answer.limits}"
         arena = answer.smallest.arena_bytes
         found = (
-            f"         the smallest found has {bytes_in_words(arena)} of buffers in one arena + "
+            f"  the smallest found has {bytes_in_words(arena)} of buffers in one arena + "
             f"{bytes_in_words(weights)} of parameters = {bytes_in_words(weights + arena)}"
         )
-        return [f"  chosen none: {why}", *([found] if answer.limits.is_given else [])]
+        return [f"no plan: {why}", *([found] if answer.limits.is_given else [])]
     memory, *periods = answer.chosen.score.objectives
     by_parts = [gene for gene in answer.chosen.chromosome if gene]
     speeds = ", ".join(
@@ -149,21 +148,23 @@ def _chosen_lines(answer: ReusePlans) -> list[str]:
     )
     only = " (the limit is met by offsets only)" if memory > (answer.memory or memory) else ""
     only = only if answer.is_within_limit else " (more than the limit)"
-    lines = [
-        f"  chosen {bytes_in_words(int(memory))} in whole buffers{only}, {speeds}",
-        f"         {len(by_parts)} of {len(answer.application.layers)} layers by parts",
-    ]
+    separate = f"{bytes_in_words(int(memory))} in whole buffers{only}"
+    parts = f"{len(by_parts)} of {len(answer.application.layers)} layers row by row"
+    lines = [f"{separate}, {speeds}", f"  {parts}"]
     if answer.deployment is not None:
-        total = answer.evaluator.weights + answer.deployment.arena_bytes
-        buffers = answers.counted(len(answer.deployment.buffers), "buffer")
-        lines.append(
-            f"         {bytes_in_words(total)} with {buffers} in one "
-            f"arena of {bytes_in_words(answer.deployment.arena_bytes)}, {answer.deployment.status}"
-        )
+        placed = answer.deployment
+        whole = bytes_in_words(answer.evaluator.weights + placed.arena_bytes)
+        placing = f"{bytes_in_words(placed.arena_bytes)} of RAM in one arena, {placed.status}"
+        number = answers.counted(len(placed.buffers), "buffer")
+        fits = "fits: " if answer.limits.is_given and answer.is_within_limit else ""
+        lines = [
+            f"{fits}{whole} with weights, {placing}; {speeds}",
+            f"  {parts}; {number}; {separate}",
+        ]
     if answer.difference is not None:
         verdict = "equal" if answer.is_equal else "DIFFERENT"
         lines.append(
-            f"         run in this arena: {verdict}, largest difference "
+            f"  run in this arena: {verdict}, largest difference "
             f"{answer.difference:.3g} of the largest output"
         )
     return lines

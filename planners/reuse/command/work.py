@@ -19,7 +19,7 @@ from cnn2csdf.commands.cnn.chosen import durations_table
 from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import difference, random_frames
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
-from cnn2csdf.platforms import PLATFORMS
+from cnn2csdf.platforms import platform_named
 from cnn2csdf.rewrites import STEPS
 from cnn2csdf.weights import Model
 from csdf.cli import answers
@@ -55,7 +55,7 @@ from planners.reuse.application import (
 )
 from planners.reuse.bounds import memory_bound
 from planners.reuse.c_tables import format_tables
-from planners.reuse.command.answer import ReusePlans, as_json, as_text, plot
+from planners.reuse.command.answer import ReusePlans, as_json, as_lines, plot
 from planners.reuse.command.main import LOCAL, NSGA2, PUBLISHED, PUBLISHED_STRIDE
 from planners.reuse.deployment import Deployment, deployment, streaming_plans
 from planners.reuse.edge_buffers import best_shared, shared_buffers
@@ -90,7 +90,7 @@ def work(options: argparse.Namespace) -> int:
     costs = Costs(
         element_bytes=size,
         parameter_bytes=options.parameter_bytes or (size if options.is_element_given else None),
-        platform=PLATFORMS[options.platform],
+        platform=platform_named(options.platform),
         measured=measured_times(application, options.durations),
     )
     is_ours = options.method == LOCAL and options.selection != PUBLISHED
@@ -114,9 +114,10 @@ def work(options: argparse.Namespace) -> int:
         print(
             f"csdf plan reuse: {options.output} is not written: there is no plan", file=sys.stderr
         )
-    print(
-        json.dumps(as_json(answer, seconds), indent=2) if options.json else as_text(answer, seconds)
-    )
+    if options.json:
+        print(json.dumps(as_json(answer, seconds), indent=2))
+    else:
+        print(answers.in_words(as_lines(answer, seconds), options))
     if options.plot:
         plot(options.plot, answer)
     if answer.chosen is None:

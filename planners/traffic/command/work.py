@@ -87,7 +87,8 @@ def _print(
         lines += as_text(found, alone, shows_nest=options.nest)
     if options.sweep:
         lines += sweep_as_text(points)
-    print(answers.one_text([*lines, f"  time                {time_in_words(seconds)}"]))
+    lines.append(answers.Detail(f"  time                {time_in_words(seconds)}"))
+    print(answers.in_words(lines, options))
 
 
 def _remark(points: Sequence[Point]) -> None:
@@ -183,22 +184,26 @@ def as_text(found: NetworkTraffic, alone: NetworkTraffic | None, *, shows_nest: 
     names = [group_name(one) for one in found.groups]
     width = max(map(len, (*names, "kB")))
     head = "  ".join(f"{word:>9}" for word in COLUMNS)
-    lines = [f"  {'kB':<{width}}  {head}"]
+    fused = sum(len(one.stages) > 1 for one in found.groups)
+    lines = [
+        f"{found.name}: {bytes_in_words(found.total_bytes)} of DRAM traffic, "
+        f"{_ratio(found.total_bytes, found.bound_bytes)} of the lower bound, in a buffer of "
+        f"{found.buffer_bytes / 1024:g} KiB; {_status(found)}",
+        f"  {'kB':<{width}}  {head}  tiling",
+    ]
     for name, one in zip(names, found.groups, strict=True):
         lines.append(f"  {name:<{width}}  {_row(one)}  {one.in_short()}")
         if shows_nest:
             lines += [f"      {line}" for line in one.listing().splitlines()]
-    fused = sum(len(one.stages) > 1 for one in found.groups)
     lines += [
-        f"{found.name}: {_status(found)}: {answers.counted(len(found.groups), 'group')}, "
-        f"{fused} of several layers",
-        f"  buffer              {found.buffer_bytes} bytes ({found.buffer_bytes / 1024:g} KiB), "
-        f"{_element_bytes(found)}",
         f"  traffic             {bytes_in_words(found.total_bytes)} ({found.total_bytes} bytes): "
         + ", ".join(f"{bytes_in_words(found.parts[part])} {word}" for part, word in PARTS.items()),
         f"  lower bound         {bytes_in_words(found.bound_bytes)}: inputs, weights and outputs "
-        "of the network once, in any schedule; "
-        f"traffic is {_ratio(found.total_bytes, found.bound_bytes)} of it",
+        "of the network once, in any schedule",
+        answers.Detail(f"  groups              {len(found.groups)}, {fused} of several layers"),
+        answers.Detail(
+            f"  buffer              {found.buffer_bytes} bytes, {_element_bytes(found)}"
+        ),
     ]
     if alone is not None and alone is not found:
         lines.append(

@@ -33,6 +33,7 @@ _ALL_OF_ALL = (  # the whole of the output depends on the whole of each input
     op.DynamicQuantization,
     op.DynamicRange,
     op.Elementwise,
+    op.Embedding,
     op.ExtremePlace,
     op.GlobalPooling,
     op.InstanceNormalization,

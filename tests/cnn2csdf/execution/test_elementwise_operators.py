@@ -54,6 +54,7 @@ BY_HAND = {  # of halves from -2 to 2: 0 is in it, and halves go to the even num
     "round": [-2, -2, -1, 0, 0, 0, 1, 2, 2],
     "not": [0, 0, 0, 0, 1, 0, 0, 0, 0],
     "is not zero": [1, 1, 1, 1, 0, 1, 1, 1, 1],
+    "zero for nan": [-2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2],
 }
 PARAMETERS = (0.3, 0.7)
 

@@ -205,16 +205,6 @@ UNSUPPORTED = {
         one_node("Resize", None, None, np.array([1, 3, 9, 9]), mode="cubic", antialias=1, opset=19),
         "antialias is not supported",
     ),
-    "an embedding": (
-        graph_model(
-            [
-                helper.make_node("Cast", ["x"], ["i"], to=TensorProto.INT64),
-                helper.make_node("Gather", ["table", "i"], ["y"], name="the node"),
-            ],
-            constants={"table": numbers((9, 4))},
-        ),
-        "a table that the frame looks up (an embedding) is not supported",
-    ),
     "dots in an equation": (
         one_node("Einsum", inputs={"x": (1, 3, 4), "z": (1, 4, 3)}, equation="...ij,...jk->...ik"),
         "an ellipsis in equation '...ij,...jk->...ik' is not supported",

@@ -383,3 +383,24 @@ def test_functions_of_one_element_in_a_row_are_one_layer_between_integers(tmp_pa
     assert len(network.layers) == 3
     assert np.abs(found.astype(int) - expected).max() <= 1  # both approximate the function
     assert (found != expected).mean() < 0.02
+
+
+@pytest.mark.parametrize("groups", [1, 40])
+def test_windows_over_lines_are_layers_between_integers(groups, tmp_path):
+    generator = np.random.default_rng(4)
+    taps = 1 if groups == 1 else 15
+    kernel = generator.integers(-127, 128, (80, 80 // groups, taps)).astype(S)
+    conv = {"group": groups, "pads": [taps // 2] * 2}
+    nodes = [
+        helper.make_node("DequantizeLinear", ["m", "ms", "mz"], ["real"]),
+        helper.make_node("Conv", ["r", "real"], ["s"], name="c", **conv),
+    ]
+    network, found, expected = between_integers(
+        nodes, (80, 150), (80, 150), tmp_path, m=kernel, ms=F(0.01), mz=S(0)
+    )
+    assert {one.element for one in network.layers} == {Element.INT8}
+    if groups == 1:  # a product of matrices: rounded as the runtime rounds
+        assert np.array_equal(found, expected)
+    assert np.abs(found.astype(int) - expected).max() <= 1
+    # One sum in 60 is a half, as 0.05 * 0.01 / 0.03 is 1/60; reals are a little off from some.
+    assert (found != expected).mean() < 0.005

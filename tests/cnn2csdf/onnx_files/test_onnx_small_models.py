@@ -23,7 +23,6 @@ pytest.importorskip("onnxruntime")
 FOLDER = SHARED / "networks" / "onnx-small"
 REFUSED = {
     "conv3d": "works on 1 x channels x height x width only, found 1x1x8x16x16",
-    "embed": "a table that the frame looks up (an embedding) is not supported",
     "gridsample": "operator 'GridSample' of domain 'ai.onnx', opset 17, is not supported",
 }
 FILES = sorted(FOLDER.glob("*.onnx"))

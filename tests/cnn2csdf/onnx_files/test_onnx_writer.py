@@ -97,6 +97,8 @@ COMPOSED = {  # written as several nodes, read as several layers
     "is not zero": (op.Activation(function="is not zero"), MAP),
     "not": (op.Activation(function="not"), MAP),
     "erf": (op.Activation(function="erf"), MAP),
+    "zero for nan": (op.Activation(function="zero for nan"), MAP),
+    "embedding": (op.Embedding(entries=9, width=3), (1, 6, 7)),
     "greater": (op.Elementwise(function="greater", constant=(8, 1, 1)), MAP),
     "less first": (op.Elementwise(function="less", constant=(1,), constant_first=True), MAP),
     "where": (op.Choice(constants=((1, (1,)), (2, (8, 1, 1)))), MAP),

@@ -102,7 +102,7 @@ ATTENTION = SHARED / "networks" / "attention"
 
 @each("name", sorted(path.stem for path in ATTENTION.glob("*.tflite")))
 @pytest.mark.parametrize(
-    "count", [2, pytest.param(24, marks=pytest.mark.slow)], ids="{} frames".format
+    "count", [2, pytest.param(12, marks=pytest.mark.slow)], ids="{} frames".format
 )
 def test_an_encoder_gives_the_bytes_of_tensorflow_lite_micro(name, count):
     path = ATTENTION / f"{name}.tflite"

@@ -106,7 +106,7 @@ def _stored(layer, source):
 @needs_compiler
 def test_random_cells_give_the_bytes_of_the_whole_network(tmp_path):
     made = []
-    for seed in range(12):
+    for seed in range(8):
         model = quantised(network(seed), seed)
         frames = [random_frame(model.network, one) for one in range(3)]
         plan = random_plan(model.network, seed, is_streamed=False, element_bytes=1)

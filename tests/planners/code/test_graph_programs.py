@@ -184,7 +184,7 @@ def run_all(programs, folder):
 def test_values_pass_through_a_program_as_through_queues(order, tmp_path):
     programs = [
         graph_program(planned_graph(graph, order=order), name=f"g{number}")
-        for number, graph in enumerate(graphs(4))
+        for number, graph in enumerate(graphs(2))
     ]
     assert run_all(programs, tmp_path) == []
 

@@ -85,25 +85,25 @@ def in_parts(model, seed, **options):
 @needs_compiler
 def test_parts_of_channels_give_what_the_whole_network_gives(tmp_path):
     cases = []
-    for seed in range(14):
+    for seed in range(9):
         model = expanded(seed)
         model = simplified(model) if seed % 3 == 0 else model
         plan = in_parts(model, seed, is_streamed=seed % 2 == 0, is_outside=seed % 5 == 0)
         cases += [(model, plan)] if plan is not None else []
-    assert len(cases) >= 9
+    assert len(cases) >= 6
     assert run_all(libraries(cases), tmp_path) == []
 
 
 @needs_compiler
 def test_parts_of_channels_of_integers_give_the_bytes_of_the_whole_network(tmp_path):
     cases = []
-    for seed in range(14):
+    for seed in range(9):
         model = quantised(expanded(seed).network, seed)
         model = simplified(model, ("fuse-activation",)) if seed % 3 == 0 else model
         ends = {"is_streamed": seed % 2 == 0, "is_outside": seed % 5 == 0}
         plan = in_parts(model, seed, element_bytes=1, **ends)
         cases += [(model, plan)] if plan is not None else []
-    assert len(cases) >= 9
+    assert len(cases) >= 6
     assert run_all(libraries(cases), tmp_path) == []
 
 
@@ -159,7 +159,7 @@ def test_what_lies_outside_is_read_and_written_there(tmp_path):
 @needs_compiler
 def test_rows_come_in_and_results_go_out_to_the_caller(tmp_path):
     cases = []
-    for seed in range(4):
+    for seed in range(2):
         model = expanded(seed)
         cases += [
             (model, way.plan)

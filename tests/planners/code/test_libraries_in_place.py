@@ -18,7 +18,7 @@ from tests.planners.memory.test_inlays import eager_alone, whole_layers
 
 pytestmark = pytest.mark.slow
 
-REALS, INTEGERS = range(10), range(100, 108)
+REALS, INTEGERS = range(7), range(100, 105)
 
 
 @pytest.fixture(autouse=True)

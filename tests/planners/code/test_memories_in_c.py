@@ -1,18 +1,21 @@
 """Libraries with a pointer for each memory: equal outputs, sanitized, on a board, copies counted."""
 
 import subprocess
+from dataclasses import replace
 
 import pytest
 
 from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.platforms import PLATFORMS
 from csdf.errors import InvalidPlan
 from planners.code.command.work import Member, together
 from planners.code.library import library, write_library
 from planners.memory.fit import fit
-from planners.plan.plan import Memory
+from planners.plan.plan import Kind, Memory
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.code.compiling import COMPILER, libraries, needs_compiler, run_all
 from tests.planners.code.test_library_on_target import make, needs_target, printed
+from tests.planners.memory.test_weights_in_memories import products
 
 
 def memories(fast):
@@ -112,3 +115,74 @@ def test_networks_in_turn_have_one_arena():
     model, plan = planned(integers("keyword_spotting:rows=25"), 2_000)
     with pytest.raises(InvalidPlan, match="several memories"):
         together([Member(model=model, plan=plan)] * 2)
+
+
+def on_board(model, name, *sizes):
+    """A plan for a board with less of its fast memories, which moves weights."""
+    board = PLATFORMS[name]
+    given = [replace(one, size=size) for one, size in zip(board.memories, sizes, strict=False)]
+    given += board.memories[len(given) :]
+    found = fit(model, memories=given, platform=board, budget=1).best
+    assert found is not None
+    assert {Kind.WEIGHTS, Kind.RESIDENT} & {one.kind for one in found.plan.buffers}
+    return model, found.plan
+
+
+def copied_ahead(plan):
+    """Weights that come as the group before begins."""
+    return [one for one in plan.buffers if one.kind is Kind.WEIGHTS and one.end - one.begin > 1]
+
+
+@pytest.fixture(scope="module")
+def weighed(tmp_path_factory):
+    """A library in three memories, to which weights are copied ahead."""
+    model, plan = on_board(real_model(products()), "stm32h7", 5_000, 5_000)
+    assert copied_ahead(plan)
+    folder = tmp_path_factory.mktemp("weighed")
+    return write_library(model, plan, folder, name="net"), plan, folder
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_copied_weights_compute_the_same_under_sanitizers(tmp_path):
+    cases = [
+        on_board(integers("keyword_spotting:rows=25"), "esp32-s3", 4_000),
+        on_board(real_model(from_catalogue("keyword_spotting:rows=25")), "esp32-s3", 16_000),
+    ]
+    assert run_all(libraries(cases), tmp_path) == []
+
+
+@pytest.mark.slow
+@needs_target
+def test_three_regions_of_a_board_hold_tensors_and_weights(weighed):
+    written, plan, folder = weighed
+    ran = make(folder, "qemu")
+    said = ran.stdout + ran.stderr
+    assert ran.returncode == 0, said
+    assert "net: outputs equal" in said
+    assert [one.size > 0 for one in plan.memories] == [True, True, False]
+    assert printed(said, "stack") <= written.written.stack_bytes
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_copies_ahead_are_there_only_when_they_were_waited_for(weighed):
+    _, plan, folder = weighed
+    (folder / "ahead.c").write_text(
+        '#include <stdio.h>\n#include <string.h>\n#include "net.h"\n'
+        "static struct { void *to; const void *from; uint32_t bytes; } begun[99];\n"
+        "static unsigned count, most, moved;\n"
+        "void net_begin_copy(void *to, const void *from, uint32_t bytes)\n"
+        "{ begun[count].to = to; begun[count].from = from; begun[count++].bytes = bytes; }\n"
+        "void net_end_copies(void)\n"
+        "{ most = count > most ? count : most;\n"
+        "  while (count) { count--; moved += begun[count].bytes;\n"
+        "    memcpy(begun[count].to, begun[count].from, begun[count].bytes); } }\n"
+        '__attribute__((destructor)) static void tell(void) { printf("ahead %u\\n", moved); }\n'
+    )
+    names = ("src/net.c", "src/net_weights.c", "test/main.c", "ahead.c")
+    flags = ["-DNET_COPY_AHEAD", f"-I{folder / 'include'}", "-lm", "-o", str(folder / "ahead")]
+    command = [COMPILER, "-std=c99", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run([*command, *(str(folder / name) for name in names), *flags], check=True)
+    said = subprocess.run([folder / "ahead"], capture_output=True, text=True, check=True).stdout
+    assert f"ahead {sum(one.size for one in copied_ahead(plan))}" in said

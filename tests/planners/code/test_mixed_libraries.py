@@ -30,7 +30,7 @@ from tests.planners.code.mixed_networks import Mixing
 from tests.planners.code.test_library_on_target import STACK, make, needs_target, printed
 from tests.planners.memory.streamed import random_plan
 
-RANDOM_NETWORKS = 14
+RANDOM_NETWORKS = 10
 WINDOW = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
 
 
@@ -109,7 +109,7 @@ def test_every_way_of_a_float_head_runs_in_the_planned_arena(arithmetic, tmp_pat
     made = {}
     for input_ in INPUTS:
         found = fit(model.network, input=input_)
-        for number, way in enumerate(found.methods):
+        for number, way in enumerate(found.methods[::2]):
             name = f"net{number}_{input_}"
             made[name] = library(model, way.plan, name=name, frames=frames)
             written = made[name].written

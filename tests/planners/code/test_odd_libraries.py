@@ -91,15 +91,15 @@ def gives_back(network, plan):
 @needs_compiler
 def test_any_network_with_ends_of_any_kind_gives_what_it_gives_as_a_whole(tmp_path):
     cases = []
-    for model, plan in drawn(20):
+    for model, plan in drawn(14):
         if gives_back(model.network, plan):
             with pytest.raises(InvalidPlan, match="does not stay"):
                 library(model, plan)
         else:
             cases.append((model, plan))
-    assert len(cases) >= 14
-    assert sum(len(model.network.inputs) > 1 for model, _ in cases) >= 5
-    assert sum(len(model.network.outputs) > 1 for model, _ in cases) >= 5
+    assert len(cases) >= 9
+    assert sum(len(model.network.inputs) > 1 for model, _ in cases) >= 3
+    assert sum(len(model.network.outputs) > 1 for model, _ in cases) >= 3
     assert run_all(libraries(cases), tmp_path) == []
 
 

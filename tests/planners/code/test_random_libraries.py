@@ -43,7 +43,7 @@ def test_any_plan_in_c_gives_what_the_whole_network_gives(tmp_path):
     assert run_all(libraries(cases), tmp_path) == []
 
 
-CATALOGUE = ("resnet8:resolution=16", "keyword_spotting:rows=25", "person_detection:resolution=32")
+CATALOGUE = ("resnet8:resolution=16", "keyword_spotting:rows=25")
 
 
 @needs_compiler
@@ -54,6 +54,6 @@ def test_ways_that_fit_prints_are_libraries(tmp_path):
         model = Model(network=network, weights=random_weights(network, 0))
         for input_ in INPUTS:
             ways = {way.name: way for way in fit(network, element_bytes=4, input=input_).methods}
-            cases += [(model, way.plan) for way in ways.values()][::3]
-    assert len(cases) >= 9
+            cases += [(model, way.plan) for way in ways.values()][::4]
+    assert len(cases) >= 6
     assert run_all(libraries(cases), tmp_path) == []

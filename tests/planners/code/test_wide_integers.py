@@ -102,7 +102,7 @@ def _stored(layer, source):
 @pytest.mark.parametrize("model_of", [filters, widths])
 def test_integers_of_several_widths_give_the_bytes_of_the_whole_network(model_of, tmp_path):
     made = []
-    for seed in range(8):
+    for seed in range(2, 7):
         model = model_of(seed)
         frames = [random_frame(model.network, one) for one in range(3)]
         plan = random_plan(model.network, seed, is_streamed=seed > 4, element_bytes=None)

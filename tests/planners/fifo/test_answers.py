@@ -32,7 +32,7 @@ def test_bits_are_bits_whatever_was_to_be_small(objective, capsys):
     assert main(["fifo", "finn", str(RESIDUAL), "--objective", objective, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     held = sum(one["width"] * one["depth"] for one in found["fifos"])
-    assert f"{held} bits" in line_of(text, "depths")
+    assert f"{held} bits" in line_of(text, "residual:")
     assert found["smallest"]["bits"] == held
 
 
@@ -42,10 +42,10 @@ def test_an_objective_other_than_bits_says_its_own_cost(capsys):
     elements = sum(one["depth"] for one in found["fifos"])
     assert found["smallest"]["cost"] == elements >= found["smallest"]["lower_bound"]
     main(["fifo", "finn", str(RESIDUAL), "--objective", "elements"])
-    line = line_of(capsys.readouterr().out, "depths")
+    line = line_of(capsys.readouterr().out, "residual:")
     bits = found["smallest"]["bits"]
     assert f"{elements} elements ({bits} bits) for" in line
-    assert line.endswith("proved the fewest elements")
+    assert "proved the fewest elements" in line
 
 
 @pytest.mark.parametrize("objective", ["bram", "lut"])
@@ -66,7 +66,7 @@ def test_equal_memories_have_the_fewest_bits_or_say_how_many_there_could_be(caps
     main(["fifo", "finn", str(RESIDUAL), "--json"])
     fewest = json.loads(capsys.readouterr().out)["smallest"]["bits"]
     main(["fifo", "finn", str(RESIDUAL), "--objective", "bram"])
-    assert f"({fewest} bits, no fewer) for" in line_of(capsys.readouterr().out, "depths")
+    assert f"({fewest} bits, no fewer) for" in line_of(capsys.readouterr().out, "residual:")
     graph = EventGraph(read_design(str(RESIDUAL), TimingOptions(), {}))
     asked, _ = max_rate(graph)
     found = cheapest_depths(graph, asked, OBJECTIVES["bram"], stop=Stop(steps=3))

@@ -62,7 +62,7 @@ def test_tiles_give_what_the_whole_network_gives(drawn):
 
 @pytest.mark.slow
 def test_the_layers_of_the_paper_in_its_smallest_configuration():
-    chain = yolo_chain()
+    chain = yolo_chain(320)
     model = model_of(chain.network)
     (frame,) = random_frames(chain.network, 1, seed=0)
     plan = fusion_plan(chain, paper_configuration(chain, 5, 8), TERMS)
@@ -88,11 +88,11 @@ def test_the_paper_s_layers_whatever_happens_to_overlaps(way):
 @pytest.mark.slow
 @pytest.mark.parametrize(("cut", "top"), [(None, 1), (4, 3), (8, 2), (12, 4)])
 def test_the_arena_of_the_manual_sweep_is_the_planned_one_to_the_byte(cut, top):
-    # At a quarter of the resolution, so that it is quick; the figures hold the full one.
-    chain = yolo_chain(160)
+    # At a sixth of the resolution, so that it is quick; the figures hold the full one.
+    chain = yolo_chain(96)
     model = model_of(chain.network)
     (frame,) = random_frames(chain.network, 1, seed=0)
-    for bottom in range(1, 4) if cut else (1,):
+    for bottom in (1, 3) if cut else (1,):
         plan = fusion_plan(chain, paper_configuration(chain, top, cut, bottom), TERMS)
         assert ran(model, plan, frame).touched == plan.memory
 

@@ -17,18 +17,26 @@ from planners.plan.plan import Mode, Stage
 ONCE = (op.Elementwise, op.Activation, op.Identity, op.Concatenation, op.Slice)
 
 
-def least_of_any_split(network, fast):
-    """The least slow bytes within so many bytes of fast memory; None where nothing fits."""
+def least_of_any_split(network, fast, weights=None):
+    """The least slow bytes within so many bytes of fast memory; None where nothing fits.
+
+    weights: bytes of those of each layer, which lie in flash: a frame reads them there with each
+    firing, or once to copy them for a group, or never, where they stay in fast memory.
+    """
     table = StageTable(network, element_bytes=1)
     inputs = [layer.name for layer in network.inputs]
     results = {source for layer in network.outputs for source in layer.inputs}
     works = [one.name for one in network.layers if one.inputs and one not in network.outputs]
-    found = [
-        _least(table, order, set(inputs) - away, away, results, fast)
-        for order in _orders(network, works, ())
-        for away in subsets(inputs)
-        if sum(map(table.tensor_bytes, set(inputs) - away)) <= fast
-    ]
+    found = []
+    for pinned in subsets(weights or {}):
+        free = fast - sum(weights[name] for name in pinned)
+        moved = {name: size for name, size in (weights or {}).items() if name not in pinned}
+        found += [
+            _least(table, order, set(inputs) - away, away, results, free, moved)
+            for order in _orders(network, works, ())
+            for away in subsets(inputs)
+            if sum(map(table.tensor_bytes, set(inputs) - away)) <= free
+        ]
     return min((one for one in found if one is not None), default=None)
 
 
@@ -44,7 +52,7 @@ def _orders(network, left, done):
             yield from _orders(network, [one for one in left if one != name], (*done, name))
 
 
-def _least(table, order, here, away, results, fast):
+def _least(table, order, here, away, results, fast, weights):
     """The least from here on. here, away: tensors that lie in fast and in slow memory."""
     if not order:
         return 0
@@ -57,11 +65,11 @@ def _least(table, order, here, away, results, fast):
             if not {stage.result for stage in stages} >= set(leaving):
                 continue
             for out in subsets(leaving):
-                moved = _moved(table, run, stages, away, here, leaving, out, fast)
+                moved = _moved(table, run, stages, away, here, leaving, out, fast, weights)
                 if moved is None:
                     continue
                 kept = (here | set(leaving) - out) & wanted
-                left = _least(table, rest, kept, (away | out) & wanted, results, fast)
+                left = _least(table, rest, kept, (away | out) & wanted, results, fast, weights)
                 if left is not None and (best is None or moved + left < best):
                     best = moved + left
     return best
@@ -84,7 +92,7 @@ def _partitions(table, run):
             yield (stage, *rest)
 
 
-def _moved(table, run, stages, away, here, leaving, out, fast):
+def _moved(table, run, stages, away, here, leaving, out, fast, weights):
     """Slow bytes of a group; None where it does not fit, or reads what it may not."""
     network, needs = table.network, {}
     for stage in stages:
@@ -108,18 +116,32 @@ def _moved(table, run, stages, away, here, leaving, out, fast):
     for copied in (None, *needs):
         if any(not all(one for one, _ in reads) for name, reads in needs.items() if name != copied):
             continue
-        if (
-            _bytes(table, stages, copied, leaving)
-            + sum(table.tensor_bytes(name) for name in (here | set(leaving)) - out)
-            > fast
-        ):
+        taken = _bytes(table, stages, copied, leaving)
+        taken += sum(table.tensor_bytes(name) for name in (here | set(leaving)) - out)
+        if taken > fast:
             continue
         moved = sum(table.tensor_bytes(name) for name in out)
+        moved += _of_weights(table, stages, weights, fast - taken)
         for name, reads in needs.items():
             read = sum(size for _, size in reads)
             moved += table.tensor_bytes(name) if name == copied else read
         best = moved if best is None else min(best, moved)
     return best
+
+
+def _of_weights(table, stages, weights, room):
+    """The least bytes that a group reads of weights, with copies of some in so much room."""
+    firings = {
+        name: table.geometry(stage).firings.count
+        for stage in stages
+        for name in stage.layers
+        if name in weights
+    }
+    return min(
+        sum(weights[name] * (1 if name in copied else firings[name]) for name in firings)
+        for copied in subsets(firings)
+        if sum(weights[name] for name in copied) <= room
+    )
 
 
 def _bytes(table, stages, copied, leaving):

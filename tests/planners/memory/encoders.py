@@ -23,6 +23,13 @@ class Sizes:
         row = max(2 * self.width + self.tokens, self.width + self.hidden)
         return 3 * self.tokens * self.width + row
 
+    @property
+    def head_by_head(self):
+        """Elements of a block: tokens, results, keys and values of a head, and of a token its row."""
+        head = self.width // self.heads
+        row = self.width + head + self.tokens
+        return 2 * self.tokens * (self.width + head) + row
+
 
 def attention(build, normal, dims, heads, *, is_fused=False):
     """The heads of attention over the tokens of a tensor, side by side again."""
@@ -44,6 +51,7 @@ def attention(build, normal, dims, heads, *, is_fused=False):
     if is_fused:  # the matrices of queries, keys and values are one, as in timm
         product = build.add(op.MatrixProduct(units=3 * width), normal)
         every = build.add(op.Elementwise(function="add", constant=(3 * width,)), product)
+        every = build.add(op.Conversion(), every)  # in place of those around moves of integers
         cut = build.add(op.Reshape(dims=(tokens, 3, *split[1:])), every)
         every = build.add(op.Transpose(permutation=(1, 2, 0, 3)), cut)
         parts = (build.add(op.Slice(axis=0, start=one, stop=one + 1), every) for one in range(3))

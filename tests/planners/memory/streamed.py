@@ -36,7 +36,8 @@ def random_groups(moves, source: Random, *, is_streamed):
         end = source.randint(cut + 1, last)
         streams = cut == 0 and is_streamed
         if end == cut + 1 and not streams and source.random() < 0.3:
-            groups.append(GroupWay(0, 0, cut, end, (moves.apart(cut)[0],), is_apart=True))
+            move, _ = moves.apart(cut)
+            groups.append(GroupWay(0, 0, cut, end, (move,), (1,) * len(move.stages)))
         else:
             chosen = random_moves(moves, source, cut, end, 1 if streams else WHOLE)
             groups.append(GroupWay(0, 0, cut, end, chosen))

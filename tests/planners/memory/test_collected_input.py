@@ -117,11 +117,11 @@ def _line(text, begin):
 @pytest.mark.slow
 def test_code_that_collects_its_input_gives_what_the_network_gives(tmp_path):
     cases = []
-    for network in (gated_block(2, 8, 16), *map(gated_network, range(2))):
+    for network in (gated_block(2, 8, 16), *map(gated_network, range(1))):
         model = Model(network=network, weights=random_weights(network, 0))
         ways = fit(network, input=ROWS, searched=SEARCHED).methods
         cases += [(model, way.plan) for way in ways if way.plan.collects_input]
-    assert len(cases) >= 4
+    assert len(cases) >= 3
     made = libraries(cases)
     assert all("_push_row" in one.files[f"include/{one.name}.h"] for one in made)
     assert run_all(made, tmp_path) == []

@@ -163,8 +163,9 @@ def whole_layers(network, element_bytes=4):
     """A plan of layers one after the other, each whole."""
     moves = space(network, element_bytes=element_bytes)
     groups = [
-        GroupWay(0, 0, cut, cut + 1, (moves.apart(cut)[0],), is_apart=True)
+        GroupWay(0, 0, cut, cut + 1, (move,), (1,) * len(move.stages))
         for cut in range(len(moves.course.separators) - 1)
+        for move, _ in [moves.apart(cut)]
     ]
     return plan_of(moves.course, moves.table, groups, is_streamed=False)
 
@@ -185,14 +186,14 @@ def test_whole_layers_in_place_compute_what_the_network_computes(seed):
 @pytest.mark.usefixtures("everywhere")
 def test_any_plan_in_place_computes_what_the_network_computes():
     count = 0
-    for seed in range(150):
+    for seed in range(90):
         model = joined_model(seed)
         frame = random_frame(model.network, seed)
         is_streamed = Random(seed).random() < 0.3
         plan = random_plan(model.network, seed, is_streamed=is_streamed, parts=(2, 3))
         require_equal(outputs(model, plan, frame), run_layer_by_layer(model, frame))
         count += bool(plan.aliases)
-    assert count > 30
+    assert count > 18
 
 
 @pytest.mark.usefixtures("everywhere")

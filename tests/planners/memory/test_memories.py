@@ -139,12 +139,15 @@ def test_a_plan_in_memories_reads_back_as_the_same_plan():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda plan: {"slow_bytes": plan.slow_bytes - 1}, "a frame moves 1536"),
+        (
+            lambda plan: {"traffic": (replace(plan.traffic[0], read=plan.traffic[0].read - 1),)},
+            "and 768 to it; a frame moves 768 and 768",
+        ),
         (lambda plan: {"memories": plan.memories[:1]}, "do not add up"),
         (lambda plan: {"memories": plan.memories[:1] * 2}, "expected different names"),
         (
             lambda plan: {"memories": tuple(replace(one, is_slow=True) for one in plan.memories)},
-            "a slow memory has whole tensors only",
+            "a slow memory has whole tensors",
         ),
         (
             lambda plan: {

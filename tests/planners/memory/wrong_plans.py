@@ -373,7 +373,8 @@ def change_the_plan(plan, random):
             one[random.choice(("row", "column", "channel"))] += random.choice((-1, 1))
         case 5:
             source, result = random.sample(names(plan), 2)
-            plan["rematerialised"].append({"source": source, "result": result})
+            heads = {"by_heads": random.random() < 0.5}
+            plan["rematerialised"].append({"source": source, "result": result, **heads})
         case _:
             plan["network"] = "another"
 

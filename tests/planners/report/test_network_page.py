@@ -56,6 +56,7 @@ def test_a_network_has_its_memory_and_its_layers():
     assert page.problems == []
     summary = page.texts["summary"]
     assert f"net needs 80 B of RAM and 300 B of flash ({ROWS_ARENA}, its input by rows" in summary
+    assert f"A frame has {LAYER.multiply_accumulates:,} multiply-accumulates" in summary
     assert f"{WHOLE_SEPARATE} takes 600 B of RAM, 7.5 times as much" in summary  # 600 / 80
     assert "at most 25.00% above the smallest arena" in page.texts["memory"]  # 80 against 64
     assert "conv 3x3" in page.texts["layers"]

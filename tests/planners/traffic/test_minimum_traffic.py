@@ -60,7 +60,7 @@ def test_no_nest_with_one_level_of_tiles_moves_less(halo, dims, sizes):
         least[held] = min(total, least.get(held, total))
     smallest = sum(sizes)
     rooms = sorted({smallest, *least, *(held - 1 for held in least if held > smallest)})
-    for room in rooms[:: max(1, len(rooms) // 30)]:
+    for room in rooms[:: max(1, len(rooms) // 15)]:
         expected = min(total for held, total in least.items() if held <= room)
         search = nest_search(layer, halo, sizes)
         *_, nest = search.better(room, search.most(room), one_level, Stop())

@@ -107,7 +107,7 @@ def test_no_nest_with_two_levels_of_tiles_moves_less(sizes):
         held = sum(found.held)
         least[held] = min(found.total, least.get(held, found.total))
     rooms = sorted({*least, *(held - 1 for held in least if held - 1 >= min(least))})
-    for room in rooms[:: max(1, len(rooms) // 25)]:
+    for room in rooms[:: max(1, len(rooms) // 12)]:
         expected = min((total for held, total in least.items() if held <= room), default=None)
         answer = best_nested(layer, room, 10**9)
         assert transfers(layer, answer).total == expected, room

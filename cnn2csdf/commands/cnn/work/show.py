@@ -149,11 +149,11 @@ def _lines(total: dict[str, Any], sizes: str) -> list[str]:
     again, trained = total["shared_parameters"], total["parameter_bytes"]
     stored = bytes_in_words(trained) + and_in_flash(trained, total["flash_bytes"])
     return [
-        *lines,
         f"{total['network']}: {answers.counted(len(rows), 'layer')}, "
         f"{total['parameters']:,} parameters ({stored}), "
         f"{total['multiply_accumulates']:,} multiply-accumulates, "
         f"largest output {bytes_in_words(total['largest_output_bytes'])}",
+        *lines,
         *([_kept(total)] if "kept_bytes" in total else []),
         f"sizes: {sizes}" + (f"; {again:,} more uses of shared parameters" if again else ""),
     ]

@@ -62,7 +62,7 @@ def work(options: argparse.Namespace) -> int:
                 )
             )
         else:
-            print(_as_text(planned, written, options.output))
+            print(answers.in_words(_lines(planned, written, options.output), options))
         return answers.ANSWERED
 
 
@@ -91,19 +91,18 @@ def _mapped(graph: Graph, options: argparse.Namespace, stop: Stop) -> int:
         print(answers.json_text(found, options))
         return answers.ANSWERED
     lines = [
-        f"{graph.name}: {answers.counted(len(planned.cores), 'processor')}, "
-        f"{answers.counted(planned.iterations, 'iteration')} a block, "
-        f"{planned.arena_bytes} B for all channels",
+        f"{graph.name}: {planned.arena_bytes} B of RAM for channels, at most {written.state_bytes} B "
+        f"of state; {answers.counted(len(planned.cores), 'processor')}, "
+        f"{answers.counted(planned.iterations, 'iteration')} a block",
         *(
             f"  {core.name}: {written.name}_run_{written.functions[core.name]}, "
             f"{answers.counted(core.firings, 'firing')} a block"
             for core in planned.cores
         ),
-        f"  state    at most {written.state_bytes} B outside the arena",
-        f"  wrote    {', '.join(written.files)} in {options.output}",
+        *answers.written(list(written.files), options.output),
         f"  next     make -C {options.output} test",
     ]
-    print(answers.one_text(lines))
+    print(answers.in_words(lines, options))
     return answers.ANSWERED
 
 
@@ -127,18 +126,16 @@ def _so_far(progress: Progress) -> str:
     return f"smallest buffers: at least {progress.lower_bound} tokens"
 
 
-def _as_text(planned: PlannedGraph, written: WrittenGraph, folder: str) -> str:
+def _lines(planned: PlannedGraph, written: WrittenGraph, folder: str) -> list[str]:
     words = in_words(planned.schedule)
     short = words if len(words) <= SHOWN else f"{words[:SHOWN]} ..."
     apart = sum(ring.size for ring in planned.rings)
     way = "fixed" if planned.is_static else "in part decided at run time"
-    return answers.one_text(
-        [
-            f"{planned.graph.name}: {answers.counted(planned.firings, 'firing')} per iteration, "
-            f"{planned.arena_bytes} B for all channels ({apart} B without sharing)",
-            f"  order    {way}: {short}",
-            f"  state    at most {written.state_bytes} B outside the arena",
-            f"  wrote    {', '.join(written.files)} in {folder}",
-            f"  next     make -C {folder} test",
-        ]
-    )
+    return [
+        f"{planned.graph.name}: {planned.arena_bytes} B of RAM for channels ({apart} B without "
+        f"sharing), at most {written.state_bytes} B of state; "
+        f"{answers.counted(planned.firings, 'firing')} per iteration",
+        f"  order    {way}: {short}",
+        *answers.written(list(written.files), folder),
+        f"  next     make -C {folder} test",
+    ]

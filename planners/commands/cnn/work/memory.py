@@ -166,7 +166,7 @@ def work(options: argparse.Namespace) -> int:
             table.append((row.name, *row.sizes, *(f"{float(rate):.6g}" for rate in row.rates)))
         print(csv_text(table).rstrip("\n"))
     else:
-        print(_as_text(rows))
+        print(answers.in_words(_lines(rows), options))
     if options.output:
         plans = [row.comparison.plan() for row in rows]
         output.write("csdf cnn memory", options.output, format_plans(plans))
@@ -223,10 +223,15 @@ def _timed(
     return network, lambda cut: whole if cut == WHOLE else durations(cut)
 
 
-def _as_text(rows: Sequence[AnsweredNetwork]) -> str:
+def _lines(rows: Sequence[AnsweredNetwork]) -> list[str]:
     table: list[tuple[str, ...]] = [tuple(COLUMNS.values())]
-    notes = [f"{row.name}: csdf fit: {in_words(row.fit)}" for row in rows if row.fit is not None]
+    verdicts, notes = [], []
     for row in rows:
+        _, _, whole_arena, _, row_arena, _ = map(bytes_in_words, row.sizes)
+        best = "" if row.fit is None else f"; csdf fit: {in_words(row.fit)}"
+        verdicts.append(
+            f"{row.name}: {row_arena} of RAM row by row, {whole_arena} layer by layer{best}"
+        )
         reduction, whole, by_rows, loss, pipelined = map(float, row.rates)
         table.append(
             (
@@ -249,7 +254,8 @@ def _as_text(rows: Sequence[AnsweredNetwork]) -> str:
             parameters = bytes_in_words(found.parameters)
             in_flash = and_in_flash(found.parameters, stored)
             notes.append(f"{row.name}: {parameters} of parameters{in_flash}")
-    return answers.one_text([*terminal.aligned(table), *notes, MIN_TOTAL, ROW_WISE])
+    details = map(answers.Detail, (MIN_TOTAL, ROW_WISE))
+    return [*verdicts, *terminal.aligned(table), *notes, *details]
 
 
 def _as_json(row: AnsweredNetwork) -> dict[str, Any]:
@@ -277,7 +283,7 @@ def _as_published(options: argparse.Namespace) -> int:
     else:
         table = [tuple(PUBLISHED_COLUMNS.values()), *(pair.cells() for pair in found)]
         gaps = [f"{pair.name}: buffers not proved the smallest" for pair in found if pair.has_gap]
-        print(answers.one_text([*terminal.aligned(table), *gaps, PUBLISHED_KIND]))
+        print(answers.in_words([*terminal.aligned(table), *gaps, PUBLISHED_KIND], options))
     if options.plot:
         bars = [
             (pair.name, title, one.parameters, one.total - one.parameters)

@@ -110,7 +110,7 @@ def _stateful(model: Model, options: argparse.Namespace, begin: float) -> int:
         f"{network.name}: {verdict}: {counted}, one after the other, in {plan.arena_bytes} bytes, of "
         f"which {plan.kept_bytes} stay",
         f"  largest difference  {worst.largest:.3g}, {worst.relative:.3g} of the largest output",
-        f"  time                {time_in_words(seconds)}",
+        answers.Detail(f"  time                {time_in_words(seconds)}"),
     ]
     answers.show(found, lines, options)
     return answers.ANSWERED if is_equal else answers.NO
@@ -198,17 +198,18 @@ def _as_text(
         ]
     )
     verdict = "equal" if is_equal else "DIFFERENT"
-    return answers.one_text(
+    return answers.in_words(
         [
-            *listed,
             f"{network.name}: {verdict}: {answers.counted(options.frames, 'frame')} row by row, "
             f"{answers.counted(result.run.firings, 'firing')}",
             f"  largest difference  {worst.largest:.3g}, {worst.relative:.3g} of the largest output",
             *beside,
             f"  buffers             {len(buffers)}, {bytes_in_words(memory.buffers)} in all, "
             f"{memory.status}; each access inside its buffer",
-            f"  time                {time_in_words(seconds)}",
-        ]
+            *listed,
+            answers.Detail(f"  time                {time_in_words(seconds)}"),
+        ],
+        options,
     )
 
 

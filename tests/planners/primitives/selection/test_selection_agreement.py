@@ -113,7 +113,7 @@ def test_a_solver_that_says_infeasible_of_what_can_be_is_asked_in_other_digits(m
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["vgg19", "squeezenet1_0", "resnet18", "googlenet"])
+@pytest.mark.parametrize("name", ["vgg19", "resnet18", "googlenet"])
 @pytest.mark.parametrize("objective", Objective)
 def test_both_agree_on_networks_with_57_primitives_and_more(name, objective):
     network = network_of(name)

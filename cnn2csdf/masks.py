@@ -1,0 +1,53 @@
+"""Masks of tokens: layers that work on nothing else are copied for each layer that reads them.
+
+Then nothing but the mask itself lies in memory from one block of attention to the next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cnn2csdf import operators as op
+from cnn2csdf.network import Layer
+from cnn2csdf.weights import Model
+from csdf.names import longer_name
+
+SMALL = (op.Activation, op.Choice, op.Identity, op.Repeat, op.Reshape, op.Slice, op.View)
+
+
+def with_masks_of_readers(model: Model) -> Model:
+    """Return the model with copies of the layers of masks, each in front of its reader.
+
+    A mask is an input besides the first; its layers read no other tensor and multiply nothing.
+    """
+    network = model.network
+    known = {layer.name: layer for layer in network.layers}
+    inputs = {layer.name for layer in network.inputs[1:]}
+    masks: set[str] = set()
+    for layer in network.layers:
+        is_small = isinstance(layer.operator, SMALL) or (
+            isinstance(layer.operator, op.Elementwise) and len(layer.inputs) == 1
+        )
+        if is_small and (masks | inputs).issuperset(layer.inputs):
+            masks.add(layer.name)
+    found: list[Layer] = []
+    origins: dict[str, str] = {}
+
+    def copied(name: str) -> str:
+        """The tensor for a reader, behind copies of all that it is made from."""
+        if name not in masks:
+            return name
+        sources = tuple(map(copied, known[name].inputs))
+        made = longer_name(f"{name} of a reader", {*known, *origins}, by=" ")
+        origins[made] = name
+        found.append(replace(known[name], name=made, inputs=sources))
+        return made
+
+    for layer in network.layers:
+        if layer.name not in masks:
+            found.append(replace(layer, inputs=tuple(map(copied, layer.inputs))))
+    weights = None
+    if model.weights is not None:
+        names = {layer.name: origins.get(layer.name, layer.name) for layer in found}
+        weights = {name: model.weights[one] for name, one in names.items() if one in model.weights}
+    return Model(network=replace(network, layers=tuple(found)), weights=weights)

@@ -1,0 +1,51 @@
+"""Meanings of the terms of answers, as --explain prints them; the long form of each is on a page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+PAGE = "more: docs/glossary.md"
+MEANINGS = {
+    "iteration": "every actor fires as often as the repetition vector says; channels are as before",
+    "firing": "one execution of an actor, in one of its phases",
+    "period": "time of one iteration in the long run; its inverse is the throughput",
+    "critical cycle": "the actors and channels that fix the period; nothing else makes it shorter",
+    "repetitions": "repetition vector: firings of each actor in one iteration",
+    "deadlock": "each of these actors waits for tokens or space that only the next of them gives",
+    "(space)": "free places of a channel; a larger capacity gives more",
+    "size": "sum of all capacities",
+    "capacity": "most tokens that a channel may hold",
+    "capacities": "most tokens that each channel may hold",
+    "Pareto point": "no other capacities are both smaller and faster",
+    "minimum (proved)": "nothing smaller exists: a search and a bound agree",
+    "lower bound": "no answer can be smaller",
+    "optimal": "proved: no better answer exists",
+    "slack": "so much longer may a firing last before the period grows",
+    "dependency latency": "from a start of the source to the first end at the sink that needs it",
+    "jitter": "largest less smallest distance of the ends from an even rhythm",
+    "arena": "one block of memory in which all buffers have their offsets",
+    "RAM": "buffers of one inference at their peak; parameters are in flash",
+    "flash": "parameters as generated C stores them",
+    "MACs": "multiply-accumulates; 1x: no layer is computed twice",
+    "row by row": "a layer computes rows as soon as its input has them",
+    "layer by layer": "each tensor is whole in memory while it is needed",
+    "line buffers": "a tensor keeps only the rows that the next layer still needs",
+    "strips": "the width is cut too, and what neighbouring strips share is computed again",
+    "max rate": "the rate with FIFOs of any depth",
+    "depth 2": "all FIFOs with the least depth",
+    "automatic": "the depths of FINN's own strategy largefifo_rtlsim",
+    "min fix": "the fewest bits added to these depths that end the deadlock",
+    "impl_style": "how FINN builds a FIFO: rtl (shift register) or vivado (block RAM)",
+    "skew": "how much later than in the model a lane of an array of streams may be read",
+    "halo": "rows and columns that neighbouring tiles both need",
+    "workspace": "scratch bytes of a convolution besides its input, output and weights",
+}
+
+
+def meanings_in(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the terms that lines use, and their meanings."""
+    text = "\n".join(lines)
+    for term, meaning in MEANINGS.items():
+        if re.search(rf"(?<!\w){re.escape(term)}(?!\w)", text):
+            yield term, meaning

@@ -1,0 +1,99 @@
+"""The table of weights that a library copies into its memories: from where, when, and who reads them.
+
+A kernel finds its weights by an address among its numbers, which are constant. As a stage fires, its
+layers get numbers of their own with the address of the copy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from csdf.errors import InvalidPlan
+from planners.code.c_text import NULL, Tables, comment
+from planners.code.layer_descriptor import as_real
+from planners.plan.plan import Kind, StreamBuffer, StreamingPlan
+
+STAGE_BYTES, LAYER_BYTES, NUMBERS_BYTES = 48, 44, 120
+FIELDS = {  # of the address, in what begins a structure of that kind
+    "convolution": "convolution",
+    "matrix": "matrix",
+    **{as_real(kind): as_real(kind) for kind in ("convolution", "matrix")},
+    "product_convolution": "convolution",
+}
+
+
+class PlacedLayer(NamedTuple):
+    """A layer of a library: its place in the table, the address of its numbers, its group and stage."""
+
+    number: int
+    parameters: str
+    group: int
+    stage: int
+
+
+class MovedWeights:
+    """Lines of the table, kinds of structures that have weights, and the most that a stage has."""
+
+    def __init__(
+        self, plan: StreamingPlan, layers: Mapping[str, PlacedLayer], tables: Tables, unit: int
+    ) -> None:
+        """Take a plan and the layers that are written. unit: bytes of an element of the arena."""
+        self.lines: list[str] = []
+        self.kinds: set[str] = set()
+        self.is_resident = self.is_ahead = False
+        kinds = (Kind.RESIDENT, Kind.WEIGHTS)
+        moved = [one for one in plan.buffers if one.kind in kinds]
+        stages: dict[int, int] = {}
+        homes = {one.tensor: one for one in moved if one.kind is Kind.RESIDENT}
+        copied = {one.tensor for one in moved if one.kind is Kind.WEIGHTS}
+        for one in sorted(moved, key=lambda one: kinds.index(one.kind)):
+            layer = layers[one.tensor]
+            kind, symbol = _found(one, layer, tables)
+            self.kinds.add(kind)
+            is_resident = one.kind is Kind.RESIDENT
+            home = None if is_resident else homes.get(one.tensor)
+            is_read = not is_resident or one.tensor not in copied
+            if is_read:
+                stages[layer.stage] = stages.get(layer.stage, 0) + 1
+            self.is_resident |= is_resident
+            self.is_ahead |= not is_resident and one.begin < layer.group
+            fields = (
+                f"layers + {layer.number}" if is_read else NULL,
+                *(symbol if home is None else NULL, 0 if home is None else home.offset // unit),
+                *(one.offset // unit, one.size, f"sizeof({kind})"),
+                f"offsetof({FIELDS[kind]}, weights)",
+                *(-1 if is_resident else one.begin, layer.group),
+            )
+            self.lines.append(f"{{{', '.join(map(str, fields))}}}, /* {comment(one.name)} */")
+        self.most = max(stages.values(), default=0)
+
+    def stack_bytes(self, layers: int) -> int:
+        """Return the bytes that a firing has on the stack of a core of 32 bits, at most.
+
+        layers: of a stage, at most. They are those of the structures in frame.c and the kernels.
+        """
+        return STAGE_BYTES + layers * LAYER_BYTES + self.most * NUMBERS_BYTES if self.lines else 0
+
+    def definitions(self) -> list[str]:
+        """Return the C type that has room for the numbers of any layer whose weights are moved."""
+        if not self.lines:
+            return []
+        fields = "".join(f"    {kind} of_{kind};\n" for kind in sorted(self.kinds))
+        return [f"typedef union {{\n{fields}}} movable;"]
+
+
+def _found(buffer: StreamBuffer, layer: PlacedLayer, tables: Tables) -> tuple[str, str]:
+    """The kind of a layer's numbers, and the symbol of its weights in flash."""
+    kind, text = tables.structures.get(layer.parameters, ("", ""))
+    symbols = [one for one in re.findall(r"\w+", text) if one in tables.arrays]
+    if kind not in FIELDS or not symbols:
+        raise InvalidPlan(f"no C code for {buffer.tensor!r} with weights that are moved")
+    size = tables.arrays[symbols[0]].nbytes
+    if size != buffer.size:
+        raise InvalidPlan(
+            f"the plan counts {buffer.size} bytes for the weights of {buffer.tensor!r}, which take "
+            f"{size} in C; plan with the bytes that its elements have"
+        )
+    return kind, symbols[0]

@@ -1,0 +1,431 @@
+"""The plan of a chain of groups in several memories: offsets, weights, counts and cost.
+
+Behind the search, which knows fast and slow memory, each buffer goes into the nearest memory of its
+kind that has room, those that are touched most often a byte first. Fast memory that is free in all
+groups takes weights for good; where a DMA controller copies, weights come while the group before
+computes, if both fit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import NamedTuple
+
+from cnn2csdf.platforms import SCRATCH, TENSORS, WEIGHTS, BoardMemory
+from planners.arena.problem import loads
+from planners.memory.moved_weights import (
+    Copies,
+    Costs,
+    Layout,
+    MovableWeights,
+    can_be_copied,
+    movable_weights,
+)
+from planners.memory.moves import made_by_rows
+from planners.memory.order import TopologicalOrder
+from planners.memory.placement import GroupBytes, placed
+from planners.memory.stages import Geometry, StageTable
+from planners.plan.firing import firing_order, turns_of
+from planners.plan.plan import (
+    ACCUMULATOR_BYTES,
+    Kind,
+    Memory,
+    MemoryTraffic,
+    PlannedGroup,
+    PlannedStage,
+    StreamBuffer,
+    StreamingPlan,
+)
+
+Names = frozenset[str]
+
+
+class Group(NamedTuple):
+    """Layers of the order from begin to before end, as stages, and what they need of fast memory.
+
+    streamed: the tensor of which rows are copied into a ring. rings: rows of each. fast: bytes of
+    rings, sums and strips. read: tensors from outside with the bytes that a frame reads of each.
+    in_place: those that may be read where they lie. results: tensors that others need. fixed: those
+    of them that the group reads itself, which have to lie in fast memory. busy: what the stages cost by
+    themselves, with weights where they lie; copies: sets of weights that are worth copying.
+    """
+
+    begin: int
+    end: int
+    geometry: tuple[Geometry, ...]
+    streamed: str | None
+    rings: dict[str, int]
+    staging: int
+    fast: int
+    work: int
+    read: dict[str, int]
+    in_place: Names
+    results: tuple[str, ...]
+    fixed: Names
+    busy: int
+    copies: tuple[Copies, ...]
+
+    @property
+    def costs(self) -> tuple[int, int, int]:
+        """Costs with weights where they lie, and with copies that are worth it; then work."""
+        return self.busy, self.busy - self.copies[-1].saved, self.work
+
+
+class Step(NamedTuple):
+    """A group of the chain, the tensors in fast memory while it works, and weights it copies there."""
+
+    group: Group
+    fast: Names
+    copied: tuple[str, ...] = ()
+
+
+class PlacedPlan(NamedTuple):
+    """A plan, its cost, the bytes by which it takes too much of its memories, and where weights are.
+
+    begins: the group in which weights are copied into fast memory; None where they stay there.
+    """
+
+    plan: StreamingPlan
+    cost: int
+    fast_excess: int
+    slow_excess: int
+    begins: Mapping[str, int | None]
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Less cost first, then less work."""
+        return self.cost, self.plan.multiply_accumulates
+
+
+class Chain:
+    """A chain of groups in the memories of a board."""
+
+    def __init__(
+        self,
+        order: TopologicalOrder,
+        table: StageTable,
+        layout: Layout,
+        costs: Costs,
+        steps: Sequence[Step],
+    ) -> None:
+        """Take the groups of a network, one behind the other."""
+        self._order, self._table, self._layout, self._costs = order, table, layout, costs
+        self._steps = steps
+        self._weights = {
+            one.layer: (number, one)
+            for number, step in enumerate(steps)
+            for one in movable_weights(step.group.geometry, costs)
+        }
+        self._lives = _lives(order, [step.group for step in steps])
+
+    def plan(self) -> PlacedPlan:
+        """Return the plan with weights as the groups say."""
+        begins: dict[str, int | None] = dict.fromkeys(self._costs.pinned)
+        for number, step in enumerate(self._steps):
+            begins |= dict.fromkeys(step.copied, number)
+        return self._placed(begins)
+
+    def improved(self, found: PlacedPlan) -> PlacedPlan:
+        """Return a plan with weights in fast memory that is free, and copied ahead by DMA."""
+        ways = [self._copied_ahead(one) for one in (self._resident(found), found)]
+        return min(ways, key=lambda one: one.rank)
+
+    def dearest(self, found: PlacedPlan, room: int) -> list[str]:
+        """Return layers whose weights cost most a byte where they are, as many as have room."""
+        costs, allowed = self._costs, self._allowed()
+
+        def now(one: MovableWeights) -> int:
+            return costs.of_copy(one) if one.layer in found.begins else costs.in_place(one)
+
+        chosen = []
+        every = [one for _, one in self._weights.values() if one.layer in allowed]
+        for one in sorted(every, key=lambda one: (-Fraction(now(one), one.size), one.layer)):
+            if now(one) and one.size <= room:
+                chosen.append(one.layer)
+                room -= one.size
+        return chosen
+
+    def _resident(self, found: PlacedPlan) -> PlacedPlan:
+        """The plan with weights that stay in fast memory which is free in all groups."""
+        free = self._layout.capacity
+        free -= sum(one.size for one in found.plan.memories if not one.is_slow)
+        for room in (free, free // 2):
+            begins = {**found.begins, **dict.fromkeys(self.dearest(found, room))}
+            if begins != found.begins:
+                other = self._placed(begins)
+                if not (other.fast_excess or other.slow_excess) and other.cost < found.cost:
+                    return other
+        return found
+
+    def _copied_ahead(self, found: PlacedPlan) -> PlacedPlan:
+        """The plan with weights that come while the group before computes."""
+        live = [
+            sum(one.size for one in found.plan.buffers if one.begin <= number < one.end)
+            - sum(
+                one.size
+                for one in found.plan.buffers
+                if one.begin <= number < one.end and _is_in_slow(found.plan, one)
+            )
+            for number in range(len(self._steps))
+        ]
+        begins, more, allowed = dict(found.begins), [], self._allowed()
+        for name, (number, one) in sorted(self._weights.items(), key=lambda one: -one[1][1].size):
+            is_there = begins.get(name, number + 1) in (None, number - 1)
+            if not number or is_there or not self._costs.homes[name][1] or name not in allowed:
+                continue
+            groups = (number - 1,) if name in begins else (number - 1, number)
+            trial = {**begins, name: number - 1}
+            has_room = all(live[each] + one.size <= self._layout.capacity for each in groups)
+            if has_room and self.cost(trial) < self.cost(begins):
+                begins = trial
+                more.append(name)
+                for each in groups:
+                    live[each] += one.size
+        while more:
+            trial = {**found.begins, **{name: begins[name] for name in more}}
+            other = self._placed(trial)
+            if not (other.fast_excess or other.slow_excess) and other.cost < found.cost:
+                return other
+            more = more[: len(more) // 2]
+        return found
+
+    def _allowed(self) -> Names:
+        """Layers whose weights may lie in fast memory."""
+        return can_be_copied([one for step in self._steps for one in step.group.geometry])
+
+    def cost(self, begins: Mapping[str, int | None]) -> int:
+        """Return the cost of a frame: of each group its work, or the copies made meanwhile."""
+        costs = self._costs
+        works = [
+            step.group.busy + cost_of_tensors(step.group, step.fast, self._table, costs)
+            for step in self._steps
+        ]
+        meanwhile = [0] * len(works)
+        for name, (number, one) in self._weights.items():
+            if name not in begins:
+                continue
+            works[number] -= costs.in_place(one)
+            begin = begins[name]
+            if begin == number:
+                works[number] += costs.of_copy(one)
+            elif begin is not None:
+                meanwhile[begin] += costs.of_copy(one)
+        return sum(map(max, works, meanwhile))
+
+    def _placed(self, begins: Mapping[str, int | None]) -> PlacedPlan:
+        """The plan with weights copied into fast memory in some groups."""
+        table, steps, layout = self._table, self._steps, self._layout
+        fast, slow = self._buffers(begins)
+        layers = self._order.layers
+        element = max(map(table.bytes_of, layers))
+        places: dict[str, int] = {}
+        taken: list[Memory] = []
+        excess = []
+        for memories, buffers in ((layout.fast, fast), (layout.slow, slow)):
+            rest = sorted(buffers, key=lambda one: -self._touches(one))
+            over = 0
+            for number, memory in enumerate(memories):
+                is_last = number + 1 == len(memories)
+                here, offsets = self._in_memory(memory, rest, buffers, is_last=is_last)
+                begin = sum(one.size for one in taken)
+                places |= {one.name: begin + offsets[one.name] for one in here}
+                end = max((offsets[one.name] + one.size for one in here), default=0)
+                is_exact = memories is layout.slow and is_last and layout.flash is None
+                size = end if is_exact else -(-end // element) * element
+                taken.append(Memory(name=memory.name, size=size, is_slow=memory.is_slow))
+                over += max(0, size - memory.size)
+                rest = [one for one in rest if one.name not in offsets]
+            excess.append(over + sum(one.size for one in rest))
+            for one in rest:  # which no memory may hold
+                places[one.name] = sum(each.size for each in taken)
+        plan = StreamingPlan(
+            network=self._order.network.name,
+            element_bytes=table.element_bytes,
+            groups=tuple(_planned(table, step.group) for step in steps),
+            buffers=tuple(replace(one, offset=places[one.name]) for one in (*fast, *slow)),
+            arena_bytes=sum(one.size for one in taken),
+            multiply_accumulates=sum(step.group.work for step in steps),
+            memories=tuple(taken),
+            flash=None if layout.flash is None else layout.flash.name,
+        )
+        plan = replace(plan, traffic=self._traffic(plan, begins))
+        return PlacedPlan(plan, self.cost(begins), excess[0], excess[1], begins)
+
+    def _buffers(
+        self, begins: Mapping[str, int | None]
+    ) -> tuple[list[StreamBuffer], list[StreamBuffer]]:
+        """All buffers in fast and in slow memory."""
+        table, steps = self._table, self._steps
+        fast: list[StreamBuffer] = []
+        slow: list[StreamBuffer] = []
+        for name, (begin, end) in self._lives.items():
+            whole = _buffer(name, Kind.WHOLE, name, table.tensor_bytes(name), begin, end)
+            (fast if name in steps[begin].fast else slow).append(
+                replace(whole, rows=table.height(name))
+            )
+        for number, step in enumerate(steps):
+            fast += _inside(table, step.group, number)
+        for name, (number, one) in self._weights.items():
+            named = f"{name} {Kind.WEIGHTS.value}"
+            copied_in = begins.get(name)
+            if copied_in is not None:
+                fast.append(_buffer(named, Kind.WEIGHTS, name, one.size, copied_in, number + 1))
+            elif name in begins:
+                fast.append(_buffer(named, Kind.RESIDENT, name, one.size, 0, len(steps)))
+            if name in self._costs.resident and (name not in begins or copied_in is not None):
+                named = f"{name} {Kind.RESIDENT.value}"
+                slow.append(_buffer(named, Kind.RESIDENT, name, one.size, 0, len(steps)))
+        return fast, slow
+
+    def _touches(self, buffer: StreamBuffer) -> Fraction:
+        """About how often a frame touches each byte of a buffer; the more, the nearer it lies."""
+        if buffer.kind in (Kind.WEIGHTS, Kind.RESIDENT):
+            return Fraction(self._weights[buffer.tensor][1].firings)
+        if buffer.has_rows:
+            readers = len(self._order.network.consumers[buffer.tensor])
+            return Fraction((1 + readers) * self._table.height(buffer.tensor), max(buffer.rows, 1))
+        return Fraction(self._table.height(buffer.tensor) + 1)
+
+    def _in_memory(
+        self,
+        memory: BoardMemory,
+        buffers: Sequence[StreamBuffer],
+        in_order: Sequence[StreamBuffer],
+        *,
+        is_last: bool,
+    ) -> tuple[list[StreamBuffer], dict[str, int]]:
+        """The first buffers that have room in a memory; the last memory takes all. in_order: all."""
+        here = [one for one in buffers if _kind(one) in memory.holds]
+        if not is_last:
+            chosen: list[StreamBuffer] = []
+            for one in here:
+                if _live([*chosen, one]) <= memory.size:
+                    chosen.append(one)
+            here = chosen
+        while True:
+            offsets = self._offsets([one for one in in_order if one in here])
+            end = max((offsets[one.name] + one.size for one in here), default=0)
+            if is_last or end <= memory.size:
+                return here, offsets
+            here = here[:-1]
+
+    def _offsets(self, buffers: Sequence[StreamBuffer]) -> dict[str, int]:
+        table = self._table
+        widest = max(ACCUMULATOR_BYTES, *map(table.bytes_of, self._order.layers))
+        pieces = [
+            GroupBytes(
+                name=one.name,
+                size=one.size,
+                begin=one.begin,
+                end=one.end,
+                alignment=table.bytes_of(one.tensor) if one.has_rows else widest,
+                is_inner=one.kind is not Kind.WHOLE,
+            )
+            for one in buffers
+        ]
+        return placed(pieces, [], enough=_live(buffers)) if pieces else {}
+
+    def _traffic(
+        self, plan: StreamingPlan, begins: Mapping[str, int | None]
+    ) -> tuple[MemoryTraffic, ...]:
+        """Bytes that a frame reads from each slow memory and the flash, and writes to it."""
+        reads, writes = Counter[str](), Counter[str]()
+        named = {
+            (one.tensor, one.kind): memory.name
+            for one in plan.buffers
+            if (memory := plan.memory_of(one)) is not None and memory.is_slow
+        }
+        for step in self._steps:
+            for name, size in step.group.read.items():
+                if name not in step.fast:
+                    reads[named.get((name, Kind.WHOLE), "")] += size
+            for name in step.group.results:
+                if name not in step.fast:
+                    writes[named.get((name, Kind.WHOLE), "")] += self._table.tensor_bytes(name)
+        for name, (_, one) in self._weights.items():
+            if name in begins and begins[name] is None:
+                continue
+            home = named.get((name, Kind.RESIDENT), plan.flash or "")
+            reads[home] += one.size * (1 if name in begins else one.firings)
+        names = [one.name for one in plan.memories if one.is_slow]
+        names += [] if plan.flash is None else [plan.flash]
+        return tuple(
+            MemoryTraffic(memory=one, read=reads[one], written=writes[one]) for one in names
+        )
+
+
+def cost_of_tensors(group: Group, fast: Names, table: StageTable, costs: Costs) -> int:
+    """Return the cost of the rows of a group that come from slow memory, and of those that go there."""
+    found = 0
+    for name, size in group.read.items():
+        if name not in fast:
+            found += size * (costs.read + (costs.copied if name == group.streamed else 0))
+    away = (table.tensor_bytes(name) for name in group.results if name not in fast)
+    return found + sum(away) * costs.written
+
+
+def _kind(buffer: StreamBuffer) -> str:
+    """Return the word of HOLDS for a buffer."""
+    if buffer.kind in (Kind.WEIGHTS, Kind.RESIDENT):
+        return WEIGHTS
+    return TENSORS if buffer.kind is Kind.WHOLE else SCRATCH
+
+
+def _live(buffers: Sequence[StreamBuffer]) -> int:
+    """The most bytes that are needed at one time."""
+    return max(loads([(one.begin, one.end, one.size) for one in buffers]).values(), default=0)
+
+
+def _is_in_slow(plan: StreamingPlan, buffer: StreamBuffer) -> bool:
+    memory = plan.memory_of(buffer)
+    return memory is not None and memory.is_slow
+
+
+def _lives(course: TopologicalOrder, groups: Sequence[Group]) -> dict[str, tuple[int, int]]:
+    """The first group, and one past the last, of all tensors that lie whole."""
+    begin = dict.fromkeys((course.at(0), *course.others), 0)
+    end: dict[str, int] = {}
+    for number, group in enumerate(groups):
+        begin |= dict.fromkeys(group.results, number)
+        end |= dict.fromkeys(group.read, number + 1)
+    end |= dict.fromkeys(course.results, len(groups))
+    return {name: (first, end.get(name, first + 1)) for name, first in begin.items()}
+
+
+def _inside(table: StageTable, group: Group, number: int) -> Iterator[StreamBuffer]:
+    """Rings, sums and strips of a group."""
+    layers = [table.network.layer(name) for one in group.geometry for name in one.stage.layers]
+    for tensor, rows in group.rings.items():
+        size = rows * table.row_bytes(tensor)
+        one = _buffer(f"{tensor} ring {number + 1}", Kind.RING, tensor, size, number, number + 1)
+        readers = tuple(layer.name for layer in layers if tensor in layer.inputs)
+        yield replace(one, rows=rows, readers=readers if tensor == group.streamed else ())
+    for found in group.geometry:
+        if found.accumulator:
+            result, size = found.firings.result, found.accumulator
+            name = f"{result} {Kind.ACCUMULATORS.value}"
+            yield _buffer(name, Kind.ACCUMULATORS, result, size, number, number + 1)
+    last = group.geometry[-1].firings.result
+    name = f"{last} {Kind.STAGING.value}"
+    yield _buffer(name, Kind.STAGING, last, group.staging, number, number + 1)
+
+
+def _buffer(name: str, kind: Kind, tensor: str, size: int, begin: int, end: int) -> StreamBuffer:
+    return StreamBuffer(
+        name=name, kind=kind, tensor=tensor, rows=0, size=size, offset=0, begin=begin, end=end
+    )
+
+
+def _planned(table: StageTable, group: Group) -> PlannedGroup:
+    """The group of a plan, with the order in which demands of its last stage let it fire."""
+    firings = [one.firings for one in group.geometry]
+    if group.streamed is not None:
+        firings.insert(0, made_by_rows(group.streamed, table.height(group.streamed), 1))
+    return PlannedGroup(
+        stages=tuple(PlannedStage(stage=one.stage, strips=one.strips) for one in group.geometry),
+        streamed_input=group.streamed,
+        order=turns_of([firings[place].result for place in firing_order(firings)]),
+    )

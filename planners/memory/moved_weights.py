@@ -1,0 +1,244 @@
+"""Weights of layers in flash, in slow memory or in fast memory, by what moving them costs.
+
+Costs are bytes to and from slow memory, or times where the figures of a board are known. A layer reads
+its weights with each firing of its stage where they lie: in flash, or in a slow memory that gives them
+faster, to which they are copied once. Or they are copied into fast memory as their group begins, in
+each frame, or with a DMA controller as the group before begins, while that one computes. Or they stay
+in fast memory that the plan leaves free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache
+from math import lcm
+from typing import NamedTuple
+
+from cnn2csdf.platforms import NANOSECONDS, SCRATCH, TENSORS, WEIGHTS, BoardMemory, Platform
+from csdf.errors import InvalidArgument
+from csdf.search.pareto import improving
+from planners.arena.problem import loads
+from planners.memory.order import TopologicalOrder
+from planners.memory.plain_plans import whole_tensors
+from planners.memory.stages import Geometry, StageTable
+from planners.memory.times import PlanTimes
+from planners.plan.plan import Memory, Stage
+from planners.plan.weights import weight_bytes
+
+MOST_CHOICES = 16  # of the weights that a group copies; more differ little
+
+
+class Layout(NamedTuple):
+    """The memories of a board by what they are for: fast ones, the nearest first; slow ones; flash."""
+
+    fast: tuple[BoardMemory, ...]
+    slow: tuple[BoardMemory, ...]
+    flash: BoardMemory | None
+
+    @property
+    def all(self) -> tuple[BoardMemory, ...]:
+        """All memories, in that order."""
+        return (*self.fast, *self.slow, *(() if self.flash is None else (self.flash,)))
+
+    @property
+    def capacity(self) -> int:
+        """Bytes of all fast memories."""
+        return sum(one.size for one in self.fast)
+
+
+def layout_of(memories: Sequence[Memory | BoardMemory]) -> Layout:
+    """Return memories by what they are for. Raises InvalidArgument where some are missing."""
+    given = [_of_board(one) for one in memories]
+    inside = [one for one in given if not one.is_flash]
+    flash = [one for one in given if one.is_flash]
+    fast = tuple(one for one in inside if not one.is_slow)
+    slow = tuple(one for one in inside if one.is_slow)
+    is_ordered = fast + slow == tuple(inside)
+    names = {one.name for one in given}
+    is_known = len(names) == len(given) and is_ordered and len(flash) <= 1
+    if not (is_known and fast and (slow or flash)):
+        found = ", ".join(f"{one.name}{' (slow)' * one.is_slow}" for one in given)
+        raise InvalidArgument(
+            f"memories {found}; expected fast ones, the nearest first, then slow ones, such as "
+            "sram=64kB and psram=2MB:slow, and one at most that holds weights only, of different names"
+        )
+    if not any({TENSORS, SCRATCH} <= set(one.holds) for one in fast):
+        raise InvalidArgument("memories: expected a fast one that holds tensors and scratch")
+    return Layout(fast, slow, flash[0] if flash else None)
+
+
+def _of_board(one: Memory | BoardMemory) -> BoardMemory:
+    if isinstance(one, BoardMemory):
+        return one
+    return BoardMemory(name=one.name, size=one.size, is_slow=one.is_slow)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """Costs of bytes that move, and of stages: so many to a nanosecond, or slow bytes.
+
+    scale: of a nanosecond; None where costs are slow bytes. read, written: of a byte of slow memory.
+    copied: of a byte that is written to fast memory. homes: of each layer with weights the cost of a
+    byte where they lie before a frame, and whether DMA copies them; resident: those of them that do
+    not lie in flash. sizes: bytes of the weights of each layer. time_of: nanoseconds of a stage.
+    pinned: layers whose weights stay in fast memory.
+    """
+
+    scale: int | None
+    read: int
+    written: int
+    copied: int
+    homes: Mapping[str, tuple[int, bool]]
+    resident: tuple[str, ...]
+    sizes: Mapping[str, int]
+    time_of: Callable[[Stage], int] | None
+    pinned: frozenset[str] = frozenset()
+
+    @property
+    def pinned_bytes(self) -> int:
+        """Bytes of the weights that are pinned."""
+        return sum(self.sizes[name] for name in self.pinned)
+
+    def pinning(self, layers: Iterable[str]) -> Costs:
+        """Return the costs where the weights of some layers stay in fast memory: they cost nothing."""
+        pinned = frozenset(layers)
+        return replace(
+            self,
+            homes={**self.homes, **dict.fromkeys(pinned, (0, False))},
+            resident=tuple(one for one in self.resident if one not in pinned),
+            pinned=pinned,
+        )
+
+    def of_stages(self, stages: Iterable[Geometry]) -> int:
+        """Return what stages cost by themselves: their times; no bytes."""
+        if self.time_of is None or self.scale is None:
+            return 0
+        return sum(self.time_of(one.stage) for one in stages) * self.scale
+
+    def in_place(self, one: MovableWeights) -> int:
+        """Return what it costs to read weights where they lie before a frame, in all firings."""
+        return one.size * one.firings * self.homes[one.layer][0]
+
+    def of_copy(self, one: MovableWeights) -> int:
+        """Return what it costs to copy weights into fast memory."""
+        return one.size * (self.homes[one.layer][0] + self.copied)
+
+    def nanoseconds(self, cost: int) -> int | None:
+        """Return a cost as a time, rounded up; None where it is in bytes."""
+        return None if self.scale is None else -(-cost // self.scale)
+
+
+def costs_of(
+    layout: Layout, order: TopologicalOrder, table: StageTable, platform: Platform | None
+) -> Costs:
+    """Return costs in time where the rates of all slow memories are known, otherwise in slow bytes."""
+    network, flash = table.network, layout.flash
+    sizes = {
+        layer.name: size
+        for layer in network.layers
+        if flash and (size := weight_bytes(network, layer, table.element_bytes))
+    }
+    known = all(one.read and one.write for one in layout.slow) and not (flash and not flash.read)
+    hertz = None if platform is None else platform.hertz
+    if not known or hertz is None:
+        homes = dict.fromkeys(sizes, (1, False))
+        return Costs(
+            scale=None,
+            read=1,
+            written=1,
+            copied=0,
+            homes=homes,
+            resident=(),
+            sizes=sizes,
+            time_of=None,
+        )
+    assert platform is not None
+
+    def price(rate: Fraction | None) -> Fraction:
+        return Fraction(0) if rate is None else Fraction(NANOSECONDS) / (hertz * rate)
+
+    slow = layout.slow[0] if layout.slow else None
+    prices = [
+        price(None if slow is None else slow.read),
+        price(None if slow is None else slow.write),
+        price(layout.fast[0].write),
+    ]
+    of_flash = price(None if flash is None else flash.read)
+    scale = lcm(*(one.denominator for one in (*prices, of_flash)))
+    read, written, copied = (int(one * scale) for one in prices)
+    homes = {name: (int(of_flash * scale), bool(flash and flash.has_dma)) for name in sizes}
+    resident = []
+    if slow is not None and WEIGHTS in slow.holds and prices[0] < of_flash:
+        # Of tensors, those at the begin and at the end of a group; and bytes between them.
+        whole = whole_tensors(network, element_bytes=table.element_bytes).buffers
+        most = max(loads([(one.start, one.end, one.size) for one in whole]).values(), default=0)
+        everything = sum(map(table.tensor_bytes, (*order.layers, *order.others)))
+        room = slow.size - min(everything, 2 * most + most // 4)
+        for name in sorted(sizes, key=lambda one: -sizes[one]):
+            if sizes[name] <= room:
+                room -= sizes[name]
+                homes[name] = read, slow.has_dma
+                resident.append(name)
+    return Costs(
+        scale=scale,
+        read=read,
+        written=written,
+        copied=copied,
+        homes=homes,
+        resident=tuple(resident),
+        sizes=sizes,
+        time_of=cache(PlanTimes(table, platform).of_stage),
+    )
+
+
+class MovableWeights(NamedTuple):
+    """Weights of a layer, and how often a frame reads them."""
+
+    layer: str
+    size: int
+    firings: int
+
+
+def movable_weights(stages: Iterable[Geometry], costs: Costs) -> tuple[MovableWeights, ...]:
+    """Return the weights of the layers of some stages, as often as the stages fire."""
+    return tuple(
+        MovableWeights(name, costs.sizes[name], one.firings.count)
+        for one in stages
+        for name in one.stage.layers
+        if name in costs.sizes
+    )
+
+
+def can_be_copied(stages: Iterable[Geometry]) -> frozenset[str]:
+    """Return layers whose kernels read weights from one address; those in channel blocks do not."""
+    return frozenset(
+        name for one in stages if one.stage.accumulating_layer is None for name in one.stage.layers
+    )
+
+
+class Copies(NamedTuple):
+    """Weights that a group copies into fast memory: their bytes, what that saves, and the layers."""
+
+    size: int
+    saved: int
+    layers: tuple[str, ...]
+
+
+def copies_of(stages: Sequence[Geometry], costs: Costs) -> tuple[Copies, ...]:
+    """Return sets of weights worth copying, by growing bytes and savings; first that of none."""
+    found = [Copies(0, 0, ())]
+    allowed = can_be_copied(stages)
+    for one in movable_weights(stages, costs):
+        saved = costs.in_place(one) - costs.of_copy(one)
+        if saved > 0 and one.layer in allowed:
+            more = [
+                Copies(each.size + one.size, each.saved + saved, (*each.layers, one.layer))
+                for each in found
+            ]
+            every = [(each.size, -each.saved, each) for each in (*found, *more)]
+            found = [each for _, _, each in improving(every, lambda each: each[:2])]
+            if len(found) > MOST_CHOICES:
+                found = found[:: -(-len(found) // MOST_CHOICES)]
+    return tuple(found)

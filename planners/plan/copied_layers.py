@@ -1,0 +1,179 @@
+"""Checker of a network with copies of layers, whole or by heads: whether it computes the same.
+
+Every layer is one of the network, a copy of one, some rows of it that need no others, or one head of
+it: some channels of a convolution, or the columns of attention, and what works on these alone. Shares
+no code with what makes such networks.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from cnn2csdf import operators as op
+from cnn2csdf.network import Layer, Network
+from csdf.errors import InvalidPlan
+
+COPY = re.compile(
+    r"(.*)(?: again(?: \d+)?|, (?P<part>head|group) (?P<number>\d+)(?: \d+)?)", re.DOTALL
+)
+OF_PLACES = (op.Activation, op.Conversion, op.Elementwise, op.Identity)
+OF_COLUMNS = (*OF_PLACES, op.Softmax, op.LayerNormalization, op.AttentionProduct)
+
+
+class _Origin(NamedTuple):
+    """The layer that another is a copy of. group, head: numbers from 1 on; 0 for all of the layer."""
+
+    layer: str
+    group: int = 0
+    head: int = 0
+
+
+def require_same(network: Network, worked: Network) -> None:
+    """Raise InvalidPlan unless a network with copies of layers computes what the network does."""
+    known = {layer.name: layer for layer in network.layers}
+    origins: dict[str, _Origin] = {}
+    for layer in worked.layers:
+        origin = _origin(layer.name, known)
+        sources = [origins.get(source, _Origin("")) for source in layer.inputs]
+        one = known.get(origin.layer)
+        if one is None or not (
+            layer == _alike(one, layer, operator=layer.operator, epilogue=layer.epilogue)
+            and _is_right(_Pair(network, worked, one, layer), origin, sources)
+        ):
+            raise InvalidPlan(f"layer {layer.name!r} is no copy of a layer of {network.name!r}")
+        origins[layer.name] = origin
+    if not set(known) <= {one.layer for one in origins.values()}:
+        raise InvalidPlan(f"layers of {network.name!r} are missing among those that work twice")
+
+
+def _origin(name: str, known: dict[str, Layer]) -> _Origin:
+    numbers = {"group": 0, "head": 0}
+    while name not in known and (found := COPY.fullmatch(name)):
+        name = found[1]
+        if found["part"]:
+            numbers[found["part"]] = int(found["number"])
+    return _Origin(name, **numbers)
+
+
+class _Pair(NamedTuple):
+    """A layer of a network, and one that stands for it or a part of it in another network."""
+
+    network: Network
+    worked: Network
+    one: Layer
+    layer: Layer
+
+    def rows(self, group: int) -> range | None:
+        """Return the rows of a group of the layer that is a part; None where they are no part."""
+        height, rows = self.one.shape.rows, self.layer.shape.rows
+        is_part = self.one.shape.is_map and self.layer.shape.is_map and height % rows == 0
+        return (
+            range((group - 1) * rows, group * rows) if is_part and group * rows <= height else None
+        )
+
+
+def _alike(one: Layer, layer: Layer, **parts: Any) -> Layer:
+    """A layer with the name, inputs, arrays and shape of another."""
+    named = replace(one, name=layer.name, inputs=layer.inputs, stored=layer.stored)
+    return replace(named, shape=layer.shape, **parts)
+
+
+def _is_right(pair: _Pair, origin: _Origin, sources: list[_Origin]) -> bool:
+    """Whether a layer computes its part of another from the same parts of what that reads."""
+    one, layer = pair.one, pair.layer
+    if _joins(pair, origin, sources, axis=2) or _joins(pair, origin, sources, axis=1):
+        return True
+    if origin.group and sources == [_Origin(one.name)]:
+        rows = pair.rows(origin.group)
+        return rows is not None and layer == _alike(
+            one, layer, operator=op.Slice(axis=1, start=rows.start, stop=rows.stop), epilogue=()
+        )
+    of_group = [_Origin(name, origin.group) for name in one.inputs]
+    if origin.group and not _needs_own_rows(pair, origin.group):
+        return False
+    if not origin.head:
+        alone = _of_group(one.operator) if origin.group else one.operator
+        width = layer.shape.dims == one.shape.dims or bool(origin.group)
+        return width and sources == of_group and layer == _alike(one, layer, operator=alone)
+    return _is_of_head(pair, origin, sources)
+
+
+def _joins(pair: _Pair, origin: _Origin, sources: list[_Origin], *, axis: int) -> bool:
+    """Whether a layer has all heads, or groups, of another side by side."""
+    one, layer = pair.one, pair.layer
+    joined = _alike(one, layer, operator=op.Concatenation(axis=axis), epilogue=())
+    if layer != joined or origin.head or not layer.inputs:
+        return False
+    shape, shapes = layer.shape.dims, [pair.worked.layer(name).shape.dims for name in layer.inputs]
+    count = len(shapes)
+    part = (*shape[:axis], shape[axis] // count, *shape[axis + 1 :])
+    if axis == 1:
+        wanted = [_Origin(one.name, number + 1) for number in range(count)]
+        is_all = shape == one.shape.dims and not origin.group
+    else:
+        wanted = [origin._replace(head=number + 1) for number in range(count)]
+        is_all = count == one.shape.width
+    return (
+        is_all and shape[axis] == part[axis] * count and set(shapes) == {part} and sources == wanted
+    )
+
+
+def _needs_own_rows(pair: _Pair, group: int) -> bool:
+    """Whether the rows of a group need only rows of the same group of what a layer reads."""
+    one, shapes, rows = pair.one, pair.network.input_shapes(pair.one), pair.rows(group)
+    constants = [
+        each.constant for each in (one.operator, *one.epilogue) if isinstance(each, op.Elementwise)
+    ]
+    if rows is None or any(dims and len(dims) == 3 and dims[1] > 1 for dims in constants):
+        return False
+    groups = one.shape.rows // len(rows)
+    for index, shape in enumerate(shapes):
+        needed = one.operator.rows_needed(index, shapes, one.shape)
+        size = shape.rows // groups
+        if needed is None or shape.rows % groups:
+            return False
+        spans = [needed(row) for row in rows]
+        if min(spans)[0] < (group - 1) * size or max(end for _, end in spans) > group * size:
+            return False
+    return True
+
+
+def _of_group(operator: op.Operator) -> op.Operator:
+    return replace(operator, groups=1) if isinstance(operator, op.AttentionProduct) else operator
+
+
+def _is_of_head(pair: _Pair, origin: _Origin, sources: list[_Origin]) -> bool:
+    """Whether a layer computes the channels or columns of one head of another."""
+    one, layer, head = pair.one, pair.layer, origin.head
+    whole, part = one.shape.dims, layer.shape.dims
+    axes = [axis for axis in (0, 2) if len(part) == 3 and part[axis] != whole[axis]]
+    if len(axes) != 1 or whole[axes[0]] % part[axes[0]]:
+        return False
+    (axis,) = axes
+    heads = whole[axis] // part[axis]
+    operators = (one.operator, *one.epilogue), (layer.operator, *layer.epilogue)
+    if head > heads or len(operators[0]) != len(operators[1]):
+        return False
+    if not all(_does_a_head(*each, axis, heads) for each in zip(*operators, strict=True)):
+        return False
+    if isinstance(one.operator, op.Convolution):
+        return sources == [_Origin(name, origin.group) for name in one.inputs]
+    is_attention = isinstance(one.operator, op.AttentionProduct)
+    is_even = all(shape.dims == whole for shape in pair.network.input_shapes(one))
+    of_head = [_Origin(name, origin.group, head) for name in one.inputs]
+    return sources == of_head and (is_attention or is_even)
+
+
+def _does_a_head(one: op.Operator, part: op.Operator, axis: int, heads: int) -> bool:
+    """Whether an operator does for one head what another does for all of an axis."""
+    match one:
+        case op.Convolution(groups=1, filters=filters) if axis == 0:
+            return part == replace(one, filters=filters // heads)
+        case op.AttentionProduct(heads=all_heads) if axis == 2:
+            return all_heads == heads and part == replace(one, heads=1, groups=1)
+        case op.Elementwise(constant=tuple(dims)) if len(dims) == 3 and dims[axis] > 1:
+            some = (*dims[:axis], dims[axis] // heads, *dims[axis + 1 :])
+            return part == replace(one, constant=some)
+    return part == one and isinstance(one, OF_COLUMNS if axis == 2 else OF_PLACES)

@@ -1,0 +1,371 @@
+"""Heads of attention one after another: a network in which each head has layers of its own.
+
+A head reads some filters of the products that make queries, keys and values, so these are there once
+for each head, each with its filters: no number is stored twice, none multiplied twice. What the
+products read (a normalisation) is there once for each of them. The results of the heads are the
+columns of one tensor, which is their concatenation. So only one head has keys and values at a time.
+
+Where tokens are of groups that meet none but their own, the groups work one after another, too, each
+on its rows of the tensors before and behind the attention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from cnn2csdf import operators as op
+from cnn2csdf.dtypes import Stored
+from cnn2csdf.network import Layer, Network
+from cnn2csdf.parameters import multiply_accumulates, parameter_bytes, parameter_shapes
+from cnn2csdf.shape import Shape
+from cnn2csdf.weights import Array
+from csdf.names import free_name
+
+CHANNELS, ROWS, COLUMNS = range(3)  # axes
+ANYWHERE = (op.Activation, op.Conversion, op.Elementwise, op.Identity)
+IN_COLUMNS = (*ANYWHERE, op.Softmax, op.LayerNormalization, op.AttentionProduct)
+
+
+class Copy(NamedTuple):
+    """The layer that a copy repeats, and the head of it that it computes, if not all."""
+
+    layer: str
+    head: int = 0
+
+
+class Part(NamedTuple):
+    """The layers of one group of tokens, in their order: of each head, and those behind all heads.
+
+    slices: its rows of the tensors before it, where there are several groups. joined: the layer whose
+    columns are the results of the heads.
+    """
+
+    slices: tuple[str, ...]
+    heads: tuple[tuple[str, ...], ...]
+    joined: str
+    rest: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadByHead:
+    """A network with layers for each head of one attention, and for each group of its tokens.
+
+    joined: the layer whose rows are the results of several groups. copies: of each layer that is there
+    several times, or for a head or group alone.
+    """
+
+    network: Network
+    parts: tuple[Part, ...]
+    joined: str | None
+    copies: Mapping[str, Copy]
+
+
+class _Whole(Exception):
+    """The heads of a tensor do not come apart."""
+
+
+def head_by_head(network: Network, inside: Sequence[str]) -> HeadByHead | None:
+    """Return the network where the heads of the attention among some layers have their own.
+
+    inside: layers that follow one another, of which only the last is read behind them. None where
+    there is no attention, more than one, or one whose heads cannot be computed apart without storing
+    weights twice: those that another layer reads whole.
+    """
+    attention = [
+        one.operator
+        for one in map(network.layer, inside)
+        if isinstance(one.operator, op.AttentionProduct) and one.operator.heads > 1
+    ]
+    if [one.gives for one in attention] != ["scores", "values"]:
+        return None
+    groups, stored = attention[0].groups, parameter_bytes(network)
+    if groups > 1 and isinstance(network.layer(inside[-1]).operator, op.AttentionProduct):
+        return None  # its rows would lie in a tensor of columns in one of rows
+    copies: dict[str, Copy] = {}
+    spans: list[tuple[tuple[str, ...], tuple[str, ...]]] = [((), tuple(inside))]
+    parts: list[Part] = []
+    try:
+        if groups > 1:
+            network, spans = _Groups(network, inside, groups, copies).apart()
+        for slices, layers in spans:
+            found = _Heads(network, layers, copies)
+            network = found.apart()
+            parts.append(Part(slices, found.heads, found.joined, found.rest))
+    except _Whole:
+        return None
+    if parameter_bytes(network) > stored:
+        return None
+    names = {layer.name for layer in network.layers}
+    copies = {name: one for name, one in copies.items() if name in names}
+    joined = inside[-1] if groups > 1 else None
+    return HeadByHead(network=network, parts=tuple(parts), joined=joined, copies=copies)
+
+
+def needed_for(network: Network, inside: Collection[str], wanted: Collection[str]) -> set[str]:
+    """Return the layers of a span from which others are computed, these included."""
+    needed = set(wanted)
+    for name in reversed(list(inside)):
+        if name in needed:
+            needed |= set(network.layer(name).inputs) & set(inside)
+    return needed
+
+
+def sharing(network: Network, layer: Layer) -> Layer:
+    """Return the layer whose arrays have names, so that they are stored once for it and its copy."""
+    roles = parameter_shapes(layer, network.input_shapes(layer))
+    return replace(layer, stored=tuple(_named(layer.stored_as(role), layer) for role in roles))
+
+
+def _named(stored: Stored, layer: Layer) -> Stored:
+    return replace(stored, name=stored.name or f"{layer.name} {stored.role}")
+
+
+def arrays_of(
+    copy: Copy, arrays: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, Array]:
+    """Return the arrays of a copy, of which its head has a part along each axis that is shorter.
+
+    arrays: of the layer. shapes: of the arrays of the copy, by their roles.
+    """
+    found = {}
+    for role, dims in shapes.items():
+        array = arrays[role]
+        part = tuple(
+            slice(None) if size == all_of_it else slice(copy.head * size, (copy.head + 1) * size)
+            for size, all_of_it in zip(dims, array.shape, strict=True)
+        )
+        found[role] = array[part]
+    return found
+
+
+def _side_by_side(layer: Layer, parts: Sequence[str], axis: int) -> Layer:
+    """The layer that has parts of the result of another side by side."""
+    operator = op.Concatenation(axis=axis)
+    return replace(layer, operator=operator, inputs=tuple(parts), epilogue=(), stored=())
+
+
+class _Groups:
+    """A span of layers whose rows are of groups, each of which gets layers of its own."""
+
+    def __init__(
+        self, network: Network, inside: Sequence[str], groups: int, copies: dict[str, Copy]
+    ) -> None:
+        self._network, self._inside, self._groups, self._copies = network, inside, groups, copies
+        self._taken = {layer.name for layer in network.layers}
+        self._made: dict[str, Layer] = {}
+        for name in inside:
+            self._require_rows(network.layer(name))
+
+    def _require_rows(self, layer: Layer) -> None:
+        """Require that a group of rows of a layer needs no others of what it reads."""
+        shapes = self._network.input_shapes(layer)
+        operators = (layer.operator, *layer.epilogue)
+        constants = [one.constant for one in operators if isinstance(one, op.Elementwise)]
+        if any(dims is not None and len(dims) == 3 and dims[1] > 1 for dims in constants):
+            raise _Whole
+        for index, shape in enumerate(shapes):
+            rows = layer.shape.rows // self._groups
+            needed = layer.operator.rows_needed(index, shapes, layer.shape)
+            read = shape.rows // self._groups
+            if needed is None or layer.shape.rows % self._groups or shape.rows % self._groups:
+                raise _Whole
+            for row in range(layer.shape.rows):
+                first, end = needed(row)
+                if first < row // rows * read or end > (row // rows + 1) * read:
+                    raise _Whole
+
+    def apart(self) -> tuple[Network, list[tuple[tuple[str, ...], tuple[str, ...]]]]:
+        """Return the network, and of each group the slices in front of it and its layers."""
+        spans, results = [], []
+        for group in range(self._groups):
+            names: dict[str, str] = {}
+            slices: list[str] = []
+            for name in self._inside:
+                layer = self._network.layer(name)
+                for source in layer.inputs:
+                    if source not in self._inside and source not in names:
+                        names[source] = self._slice(source, group)
+                        slices.append(names[source])
+                inputs = tuple(names[source] for source in layer.inputs)
+                made = replace(
+                    sharing(self._network, layer), operator=_alone(layer.operator), inputs=inputs
+                )
+                names[name] = self._add(made, name, group)
+            results.append(names[self._inside[-1]])
+            spans.append((tuple(slices), tuple(names[name] for name in self._inside)))
+        joined = _side_by_side(self._network.layer(self._inside[-1]), results, ROWS)
+        layers: list[Layer] = []
+        for layer in self._network.layers:
+            if layer.name == self._inside[0]:
+                layers += [*self._made.values(), joined]
+            if layer.name not in self._inside:
+                layers.append(layer)
+        return replace(self._network, layers=tuple(layers)), spans
+
+    def _slice(self, source: str, group: int) -> str:
+        layer = self._network.layer(source)
+        rows = layer.shape.rows // self._groups
+        operator = op.Slice(axis=ROWS, start=group * rows, stop=(group + 1) * rows)
+        made = replace(layer, operator=operator, inputs=(source,), epilogue=(), stored=())
+        return self._add(made, source, group)
+
+    def _add(self, made: Layer, name: str, group: int) -> str:
+        """Add a layer of a group, which is a copy of another; return its name."""
+        found = free_name(f"{name}, group {group + 1}", self._taken)
+        self._taken.add(found)
+        shapes = [(self._made.get(one) or self._network.layer(one)).shape for one in made.inputs]
+        shape = made.operator.output_shape(shapes)
+        self._made[found] = replace(made, name=found, shape=shape)
+        self._copies[found] = Copy(name)
+        return found
+
+
+def _alone(operator: op.Operator) -> op.Operator:
+    """The operator of a single group."""
+    if isinstance(operator, op.AttentionProduct):
+        return replace(operator, groups=1)
+    return operator
+
+
+class _Heads:
+    """An attention whose heads get layers of their own."""
+
+    def __init__(self, network: Network, inside: Sequence[str], copies: dict[str, Copy]) -> None:
+        """Take the layers around it, and copies that are there; its own are added."""
+        self._network, self._inside, self._copies = network, inside, copies
+        self._products = [
+            one
+            for one in map(network.layer, inside)
+            if isinstance(one.operator, op.AttentionProduct)
+        ]
+        self._values = values = self._products[-1]
+        assert isinstance(values.operator, op.AttentionProduct)
+        self._count = values.operator.heads
+        self._axes: dict[str, int] = {}  # of the layers whose heads come apart
+        self._front: set[str] = set()
+        self._come_apart(values.name)
+        readers = network.consumers
+        if any(set(readers[name]) - set(self._axes) for name in self._axes if name != values.name):
+            raise _Whole
+        front = self._front = needed_for(network, inside, self._front & set(inside))
+        works = map(network.layer, front)
+        if front & set(self._axes) or any(
+            multiply_accumulates(one, network.input_shapes(one)) for one in works
+        ):
+            raise _Whole
+        self._taken = {layer.name for layer in network.layers}
+        self._made: list[Layer] = []
+        self._shapes: dict[str, Shape] = {}
+
+    def _come_apart(self, name: str) -> None:
+        """Require that the heads of a tensor come apart, and those of all that it is computed from."""
+        if name in self._axes:
+            return
+        layer = self._network.layer(name)
+        operator, shape = layer.operator, layer.shape
+        is_there = name in self._inside and shape.is_map
+        if not is_there or len(getattr(layer.quantization, "scales", (1,))) > 1:
+            raise _Whole
+        axis = COLUMNS if shape.width == self._count else CHANNELS
+        kinds = IN_COLUMNS if axis == COLUMNS else ANYWHERE
+        is_product = isinstance(operator, op.Convolution) and operator.groups == 1
+        if shape.dims[axis] % self._count or (axis == CHANNELS and shape.width > 1):
+            raise _Whole
+        if not all(isinstance(one, kinds) for one in (operator, *layer.epilogue)[is_product:]):
+            raise _Whole
+        self._axes[name] = axis
+        if is_product and axis == CHANNELS:
+            self._front |= set(layer.inputs)
+            return
+        if isinstance(operator, op.AttentionProduct):
+            if (operator.heads, operator.groups) != (self._count, 1):
+                raise _Whole
+        elif any(one.dims != shape.dims for one in self._network.input_shapes(layer)):
+            raise _Whole
+        for source in layer.inputs:
+            self._come_apart(source)
+
+    def apart(self) -> Network:
+        """Return the network, in which each head has layers: heads, joined and rest say which."""
+        self.heads = tuple(tuple(self._head(head)) for head in range(self._count))
+        self.joined = self._values.name
+        joined = _side_by_side(self._values, [one[-1] for one in self.heads], COLUMNS)
+        left = [name for name in self._inside if name not in self._axes]
+        behind = needed_for(self._network, left, {self._inside[-1]} & set(left))
+        self.rest = tuple(name for name in left if name in behind)
+        gone = set(self._axes) | (set(left) - behind)
+        layers: list[Layer] = []
+        for layer in self._network.layers:
+            if layer.name == self._inside[0]:
+                layers += [*self._made, joined]
+            if layer.name not in gone:
+                is_copied = layer.name in self._front
+                layers.append(sharing(self._network, layer) if is_copied else layer)
+        return replace(self._network, layers=tuple(layers))
+
+    def _head(self, head: int) -> list[str]:
+        """The layers of a head: those of its keys, those of its values, and all others."""
+        begin, names = len(self._made), dict[str, str]()
+        kept = [source for layer in self._products for source in layer.inputs[1:]]
+        for wanted in (*kept, self._values.name):
+            for name in self._front:
+                names.pop(name, None)
+            left = [one for one in self._inside if one not in names]
+            needed = needed_for(self._network, left, {wanted})
+            for name in (one for one in left if one in needed):
+                names[name] = self._copied(name, names, head)
+        return [one.name for one in self._made[begin:]]
+
+    def _copied(self, name: str, names: Mapping[str, str], head: int) -> str:
+        """Add a layer as a head has it; return its name."""
+        layer = self._network.layer(name)
+        is_front = name in self._front
+        wanted = f"{name} again" if is_front else f"{name}, head {head + 1}"
+        found = free_name(wanted, self._taken)
+        self._taken.add(found)
+        inputs = tuple(names.get(source, source) for source in layer.inputs)
+        if is_front:
+            made = replace(sharing(self._network, layer), name=found, inputs=inputs)
+        else:
+            made = self._part(replace(layer, name=found, inputs=inputs), layer, head)
+        origin = self._copies.get(name, Copy(name)).layer
+        self._copies[found] = Copy(origin, 0 if is_front else head)
+        self._shapes[found] = made.shape
+        self._made.append(made)
+        return found
+
+    def _part(self, made: Layer, layer: Layer, head: int) -> Layer:
+        """A layer of a head alone, beside the layer of all heads."""
+        axis = self._axes[layer.name]
+        operators = [self._of_head(one, axis) for one in (layer.operator, *layer.epilogue)]
+        inputs = [self._shapes.get(one) or self._network.layer(one).shape for one in made.inputs]
+        shape = operators[0].output_shape(inputs)
+        made = replace(
+            made, operator=operators[0], epilogue=tuple(operators[1:]), shape=shape, stored=()
+        )
+        dims = parameter_shapes(layer, self._network.input_shapes(layer))
+        stored = []
+        for role, size in parameter_shapes(made, inputs).items():
+            one = _named(layer.stored_as(role), layer)
+            if size != dims[role]:
+                one = replace(one, name=f"{one.name}, head {head + 1} of {self._count}")
+                types = one.quantization
+                if types is not None and len(types.scales) > 1:
+                    some = types.scales[head * size[0] : (head + 1) * size[0]]
+                    one = replace(one, quantization=replace(types, scales=some))
+            stored.append(one)
+        return replace(made, stored=tuple(stored))
+
+    def _of_head(self, operator: op.Operator, axis: int) -> Any:
+        """The operator of one head, of the heads along an axis."""
+        match operator:
+            case op.Convolution(filters=filters):
+                return replace(operator, filters=filters // self._count)
+            case op.AttentionProduct():
+                return replace(operator, heads=1)
+            case op.Elementwise(constant=tuple(dims)) if len(dims) == 3 and dims[axis] > 1:
+                some = (*dims[:axis], dims[axis] // self._count, *dims[axis + 1 :])
+                return replace(operator, constant=some)
+        return operator

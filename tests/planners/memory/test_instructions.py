@@ -1,0 +1,147 @@
+"""Predicted instructions of emitted C, beside what QEMU counts of models that nothing was fitted to."""
+
+import re
+from fractions import Fraction
+
+import pytest
+
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.instructions import loops
+from cnn2csdf.platforms import NANOSECONDS, PLATFORMS, platform_named
+from cnn2csdf.readers.model_files import read_model
+from cnn2csdf.simplify import simplified
+from csdf.errors import CsdfError
+from planners.memory.fit import fit
+from tests.docs.pages import ROOT
+from tests.shared_data import SHARED
+
+CORES = ("cortex-m4", "cortex-m55")
+FILES = ("ad01_int8", "micro_speech_int8")
+LARGE = ("kws_int8", "person_detect_int8", "ic_resnet8_int8", "mcunet_vww1_int8")
+
+
+def counted():
+    """Thousand instructions by network, plan and core: the table of the page, which QEMU counted."""
+    text = (ROOT / "docs/firmware.md").read_text()
+    rows = re.findall(
+        r"^\| (\w+) \| (whole layers|least) \| ([\d,]+) \| [\d.-]+ \| ([\d,]+) ", text, re.MULTILINE
+    )
+    return {
+        (name, plan, core): 1000 * int(number.replace(",", ""))
+        for name, plan, *numbers in rows
+        for core, number in zip(CORES, numbers, strict=True)
+    }
+
+
+def instructions(found, method, core):
+    return Fraction(method.nanoseconds * core.hertz, NANOSECONDS) / core.most
+
+
+@pytest.mark.parametrize(
+    "name", [*FILES, *(pytest.param(one, marks=pytest.mark.slow) for one in LARGE)]
+)
+def test_instructions_of_models_that_were_not_fitted_are_within_ten_percent(name):
+    path = SHARED / "networks" / "tflite" / f"{name}.tflite"
+    if not path.exists():
+        pytest.skip("no shared models")
+    network, known = simplified(read_model(path)).network, counted()
+    for platform in CORES:
+        found, core = fit(network, platform=platform), PLATFORMS[platform].core
+        whole = next(one for one in found.methods if one.name == "layer by layer")
+        for plan, method in (("whole layers", whole), ("least", found.least)):
+            ratio = instructions(found, method, core) / known[name, plan, platform]
+            assert abs(ratio - 1) < Fraction(1, 10), (platform, plan, float(ratio))
+
+
+def convolution(height, width):
+    builder = NetworkBuilder()
+    last = builder.input((2, height, width))
+    window = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
+    builder.output(builder.add(op.Convolution(filters=5, window=window), last, name="c"))
+    return builder.network()
+
+
+def test_taps_beside_the_tensor_are_no_products_of_single_filters():
+    network = convolution(2, 2)
+    layer = network.layer("c")
+    kernel, counts = loops(layer, network.input_shapes(layer), 1)
+    # Each of the four windows has 2 x 2 taps of 2 channels on the map; filter 5 is beside a block.
+    assert kernel == "Convolution"
+    assert counts["single products"] == 4 * 2 * 2 * 2
+    # The others meet windows of 3 x 3 x 2 values, gathered with zero points around.
+    assert counts["words"] == 4 * (18 // 4)
+    assert counts["tails"] == 4 * (18 % 4)
+
+
+def test_windows_that_bend_around_a_ring_cost_more_than_those_of_whole_rows():
+    network = convolution(6, 6)
+    layer = network.layer("c")
+    inputs = network.input_shapes(layer)
+    assert "gathered rows" in loops(layer, inputs, 1, 3)[1]
+    rings = [loops(layer, inputs, 1, ring)[1]["gathered rows"] for ring in (0, 3)]
+    assert rings[0] < rings[1] <= 2 * rings[0]
+
+
+def test_a_least_memory_plan_is_slower_than_its_macs_tell():
+    network = convolution(16, 16)
+    found = fit(network, element_bytes=1, platform="cortex-m4")
+    whole = next(one for one in found.methods if one.name == "layer by layer")
+    rows = next(one for one in found.methods if one.name == "row by row")
+    assert rows.mac_ratio == whole.mac_ratio
+    assert rows.nanoseconds > whole.nanoseconds
+
+
+def test_times_are_the_slow_end_and_measured_ones_take_their_place():
+    network = convolution(8, 8)
+    found = fit(network, element_bytes=1, platform="cortex-m7")
+    value = found.to_json()
+    assert value["not_calibrated"]["cycles_per_instruction"] == ["1/2", "2"]
+    method = value["methods"][0]
+    ratio = method["predicted_nanoseconds"] / method["predicted_nanoseconds_at_best"]
+    assert ratio == pytest.approx(4, rel=1e-4)
+    measured = fit(network, platform="cortex-m7", durations={"c": (5_000_000,)})
+    assert "not_calibrated" not in measured.to_json()
+    assert 5_000_000 <= min(one.nanoseconds for one in measured.methods) < 6_000_000
+
+
+def test_a_file_describes_a_core(tmp_path):
+    path = tmp_path / "board.json"
+    path.write_text('{"kernels": "m4", "hertz": 84000000, "least": "1", "most": "2"}')
+    network = convolution(8, 8)
+    slower, faster = (
+        fit(network, element_bytes=1, platform=one).least.nanoseconds
+        for one in (str(path), "cortex-m4")
+    )
+    assert slower == pytest.approx(2 * faster, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"kernels": "m9", "hertz": 1, "least": "1", "most": "2"}', "'m9'; expected one of m4"),
+        ('{"kernels": "m4", "hertz": 1, "least": "3", "most": "2"}', "3 to 2 cycles"),
+        ('{"kernels": "m4", "least": "3", "most": "2"}', "'hertz' is missing"),
+    ],
+)
+def test_a_file_that_describes_no_core_is_refused(tmp_path, text, message):
+    path = tmp_path / "board.json"
+    path.write_text(text)
+    with pytest.raises(CsdfError, match=message):
+        platform_named(str(path))
+
+
+def test_a_name_that_is_no_platform_is_refused_with_those_that_are():
+    with pytest.raises(CsdfError, match=r"no platform 'm4'; expected one of .*cortex-m4"):
+        platform_named("m4")
+
+
+def test_windows_beside_the_tensor_take_no_products():
+    builder = NetworkBuilder()
+    last = builder.input((4, 2, 2))
+    window = op.Window(kernel=(1, 1), padding=(3, 3, 3, 3))
+    builder.output(builder.add(op.Convolution(filters=4, window=window), last, name="c"))
+    network = builder.network()
+    layer = network.layer("c")
+    _, counts = loops(layer, network.input_shapes(layer), 1)
+    assert counts["products"] == 2 * 2 * 4 * 4  # of 64 windows 60 see padding only

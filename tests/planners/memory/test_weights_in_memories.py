@@ -1,0 +1,219 @@
+"""Weights in flash, slow and fast memory: bytes and times counted by hand, and refused where wrong."""
+
+from dataclasses import replace
+from fractions import Fraction
+from random import Random
+
+import pytest
+
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
+from cnn2csdf.platforms import PLATFORMS, BoardMemory
+from csdf.errors import InvalidArgument, InvalidPlan
+from planners.memory.fit import fit
+from planners.memory.memories import planned_in_memories
+from planners.memory.several import run_plan
+from planners.memory.stages import StageTable
+from planners.memory.times import PlanTimes
+from planners.plan.checker import require_carried_out
+from planners.plan.plan import Kind
+from planners.plan.text import format_plans, parse_plans
+from planners.plan.weights import weight_bytes
+from tests.planners.code.calibrated import real_model
+from tests.planners.memory.any_split import least_of_any_split
+from tests.planners.memory.streamed import random_frame
+from tests.planners.memory.test_memories import small_case
+from tests.planners.memory.test_streamed_runs import require_equal
+
+CORE = PLATFORMS["cortex-m7"]  # 216 MHz
+
+
+def memories(*sizes, rate=None, flash=None, dma=False):
+    """Fast memories of some sizes, a slow one, and flash."""
+    fast = [BoardMemory(name=f"fast{n}", size=size, write=rate) for n, size in enumerate(sizes)]
+    slow = BoardMemory(
+        name="slow", size=10**6, is_slow=True, read=rate, write=rate, holds=("tensors",)
+    )
+    weights = BoardMemory(
+        name="flash", size=10**6, is_slow=True, read=flash, holds=("weights",), has_dma=dma
+    )
+    return (*fast, slow, weights)
+
+
+def chain(layers, height=16, channels=4):
+    """Convolutions of 3 x 3 by 4 maps: 144 bytes of weights each, tensors of 16 x 4 x 4 = 256."""
+    builder = NetworkBuilder("chain")
+    source = builder.input((channels, height, 4))
+    for _ in range(layers):
+        window = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
+        source = builder.add(op.Convolution(filters=channels, window=window), source)
+    builder.output(source)
+    return builder.network()
+
+
+def products():
+    """Six matrices of 1024 weights, each read once in a frame."""
+    builder = NetworkBuilder("products")
+    source = builder.input((32,))
+    for _ in range(6):
+        source = builder.add(op.FullyConnected(units=32), source)
+    builder.output(source)
+    return builder.network()
+
+
+def kinds(plan):
+    return [(one.tensor, one.kind) for one in plan.buffers if one.kind in WEIGHTS]
+
+
+WEIGHTS = (Kind.WEIGHTS, Kind.RESIDENT)
+
+
+def test_weights_that_fit_stay_and_nothing_moves():
+    # Two tensors of 256 bytes, and 144 of weights.
+    found = planned_in_memories(chain(1), memories(656), 1, None)
+    assert kinds(found.plan) == [("convolution", Kind.RESIDENT)]
+    assert found.plan.slow_bytes == found.traffic.lower_bound == 0
+    require_carried_out(chain(1), found.plan)
+
+
+def test_a_whole_layer_reads_its_weights_once_where_they_lie():
+    found = planned_in_memories(chain(1), memories(655), 1, None)
+    assert kinds(found.plan) == []
+    assert [(one.memory, one.read) for one in found.plan.traffic] == [("slow", 0), ("flash", 144)]
+
+
+def test_rows_read_weights_again_unless_a_copy_fits():
+    # Rows of 16 bytes: 3 of the input for one of the result, and 4 for two, which halves the firings.
+    network, tensors = chain(1), 2 * 256
+    by_row = planned_in_memories(network, memories(3 * 16), 1, None).plan
+    assert by_row.slow_bytes == tensors + 16 * 144
+    without = planned_in_memories(network, memories(4 * 16), 1, None).plan
+    assert without.slow_bytes == tensors + 8 * 144
+    copied = planned_in_memories(network, memories(4 * 16 + 144), 1, None).plan
+    assert copied.slow_bytes <= tensors + 144  # or weights that stay
+    for plan in (by_row, without, copied):
+        require_carried_out(network, plan)
+        assert parse_plans(format_plans([plan]), "plan.json") == (plan,)
+
+
+def nanoseconds_by_hand(network, plan, rate, flash):
+    """Times of stages, and bytes over rates: what is read and written, and copies into fast memory."""
+    times = PlanTimes(StageTable(network, element_bytes=1), CORE)
+    stages = sum(times.of_stage(one.stage) for group in plan.groups for one in group.stages)
+    slow, weights = plan.traffic
+    rings = [one.streamed_input for one in plan.groups if one.streamed_input]
+    copied = sum(network.layer(name).shape.elements for name in rings)
+    copied += sum(one.size for one in plan.buffers if one.kind is Kind.WEIGHTS)
+    cycles = (slow.read + slow.written + copied) / rate + weights.read / flash
+    return stages + cycles * 10**9 / CORE.hertz
+
+
+def test_times_are_those_of_stages_and_of_bytes_over_rates():
+    rate, flash, moving = Fraction(2, 3), Fraction(1, 8), 0
+    for seed in range(12):
+        network, fast = small_case(Random(seed))
+        found = planned_in_memories(network, memories(fast, rate=rate, flash=flash), 1, None, CORE)
+        if found.plan is None:
+            continue
+        require_carried_out(network, found.plan)
+        moving += bool(found.plan.slow_bytes)
+        by_hand = nanoseconds_by_hand(network, found.plan, rate, flash)
+        assert found.traffic.nanoseconds == -(-by_hand // 1), seed
+    assert moving > 4
+
+
+def test_dma_copies_weights_while_the_group_before_computes():
+    network, rate, flash = products(), Fraction(4), Fraction(1)  # and room for two matrices
+    alone, ahead = (
+        planned_in_memories(network, memories(2300, rate=rate, flash=flash, dma=dma), 1, None, CORE)
+        for dma in (False, True)
+    )
+    early = [
+        one for one in ahead.plan.buffers if one.kind is Kind.WEIGHTS and one.begin + 1 < one.end
+    ]
+    assert early
+    assert ahead.traffic.nanoseconds < alone.traffic.nanoseconds
+    require_carried_out(network, ahead.plan)
+    # As long as each group, or the copies that begin with it.
+    assert ahead.traffic.nanoseconds >= nanoseconds_by_hand(network, ahead.plan, rate, flash) - sum(
+        (one.size / flash + one.size / rate) * 10**9 / CORE.hertz for one in early
+    )
+
+
+@pytest.mark.slow
+def test_small_plans_move_as_little_as_any_split_with_weights():
+    told = equal = 0
+    for seed in range(30):
+        network, fast = small_case(Random(seed))
+        found = planned_in_memories(network, memories(fast), 1, None)
+        weights = {
+            layer.name: weight_bytes(network, layer, 1)
+            for layer in network.layers
+            if isinstance(layer.operator, op.Convolution)
+        }
+        least = least_of_any_split(network, fast, weights)
+        assert (found.plan is None) == (least is None), seed
+        if least is not None:
+            assert found.plan.slow_bytes >= least, seed
+            equal += found.plan.slow_bytes == least
+            told += 1
+    assert equal == told > 25
+
+
+def test_three_memories_are_filled_from_the_nearest_on():
+    network = chain(3)
+    found = planned_in_memories(network, memories(300, 700), 1, None)
+    near, next_one, slow = found.plan.memories
+    assert 0 < near.size <= 300
+    assert 0 < next_one.size <= 700
+    assert slow.size == 0
+    require_carried_out(network, found.plan)
+
+
+def test_a_run_computes_the_same_with_copied_weights():
+    model = real_model(chain(3))
+    plan = fit(model, memories=memories(2000)).best.plan
+    assert kinds(plan)
+    frame = random_frame(model.network, 1)
+    run = run_plan(model, plan, frame)
+    require_equal(run.outputs, run_layer_by_layer(model, frame))
+    assert run.slow_bytes == plan.slow_bytes
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda plan: {"flash": None}, "names no flash"),
+        (
+            lambda plan: {"traffic": (plan.traffic[0], replace(plan.traffic[1], read=1))},
+            "counts 1 bytes from 'flash'",
+        ),
+        (lambda plan: {"buffers": weights_changed(plan, size=143)}, "can be moved take 144"),
+        (lambda plan: {"buffers": weights_changed(plan, tensor="input")}, "can be moved take 0"),
+        (lambda plan: {"buffers": weights_changed(plan, offset=32)}, "overwritten|do not hold"),
+    ],
+)
+def test_a_plan_with_wrong_weights_is_refused(change, words):
+    plan = planned_in_memories(chain(1), memories(4 * 16 + 144), 1, None).plan
+    with pytest.raises(InvalidPlan, match=words):
+        require_carried_out(chain(1), replace(plan, **change(plan)))
+
+
+def weights_changed(plan, **change):
+    return tuple(replace(one, **change) if one.kind in WEIGHTS else one for one in plan.buffers)
+
+
+def test_known_boards_have_figures_and_memories_in_order():
+    for name in ("esp32-s3", "stm32h7", "imxrt1170"):
+        board = PLATFORMS[name]
+        found = fit(chain(1), platform=name, element_bytes=1).best
+        assert found.nanoseconds
+        assert [one.name for one in found.plan.memories] == [
+            one.name for one in board.memories if not one.is_flash
+        ]
+
+
+def test_memories_that_hold_what_is_not_known_are_refused():
+    with pytest.raises(InvalidArgument, match="expected some of tensors, weights, scratch"):
+        BoardMemory(name="itcm", size=1, holds=("code",))
