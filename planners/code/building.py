@@ -15,6 +15,7 @@ from planners.code.sources import Written
 from planners.plan.plan import Kind, StreamingPlan
 
 MAIN, BENCH, EXAMPLE = "test/main.c", "test/bench.c", "examples/classify.c"
+PROOF = "test/prove.c"  # which only Frama-C reads
 VERSION = "1.0.0"  # of a library, where a build system asks for one
 
 
@@ -57,7 +58,7 @@ QUARTERS ?= $(QUARTERS_$(TARGET))
 QEMU ?= qemu-system-arm -M $(MACHINE_$(TARGET)) $(ICOUNT)
 RUN ?= $(QEMU) -nographic -monitor none -serial none -semihosting-config enable=on,target=native -kernel
 
-.PHONY: test qemu qemu-m55 instructions size bench bench-here example example-qemu clean
+.PHONY: test qemu qemu-m55 instructions size bench bench-here example example-qemu prove clean
 
 test: build/test
 	./build/test
@@ -99,7 +100,7 @@ clean:
 
 
 def _bench(flags: str) -> str:
-    """Targets that measure layers: on a board or in QEMU, and here."""
+    """Targets that measure layers, on a board or in QEMU, and here; the example; the proof."""
     return f"""BENCHED = TESTS={BENCH} WARNINGS="$(WARNINGS) {flags}"
 
 # On a board that a debugger serves through semihosting: make bench HERTZ=216000000 QUARTERS=4
@@ -125,6 +126,16 @@ example: $(SOURCES) {EXAMPLE} $(HEADERS)
 # The same on an emulated core, from frames.txt
 example-qemu:
 	$(MAKE) -s BUILD=build/$(TARGET)-example TESTS={EXAMPLE} qemu
+
+# Frama-C's Eva over one call with any input: each access, shift and sum, each value that is read.
+# It follows every turn of every loop, which takes long where a network has many operations.
+FRAMA_C ?= frama-c -machdep gcc_x86_32 -cpp-extra-args="-Iinclude"
+EVA ?= -eva-slevel 100000000 -eva-auto-loop-unroll 100000
+prove: $(SOURCES) {PROOF} $(HEADERS)
+	mkdir -p build
+	$(FRAMA_C) -eva $(EVA) $(SOURCES) {PROOF} > build/prove.txt
+	@sed -n '/ANALYSIS SUMMARY/,$$p' build/prove.txt
+	@grep -q ' 0 alarms generated' build/prove.txt
 
 """
 
@@ -329,6 +340,8 @@ def _measuring(written: Written) -> str:
 - `make -s bench > times.csv` writes what each layer takes, as `csdf fit --durations` reads it: on an
   emulated core, where an instruction is a cycle of `HERTZ=...`, or on your board (`Makefile` says
   how); `make -s bench-here` on this machine.
+- `make prove` takes any input through one call by Frama-C's Eva (Debian's `frama-c-base`), in plain C
+  for 32 bits, and ends with 0 when no access, shift, sum or read raises an alarm.
 """
 
 

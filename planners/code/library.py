@@ -17,6 +17,7 @@ from planners.code.building import (
     BENCH,
     EXAMPLE,
     MAIN,
+    PROOF,
     makefile,
     package_files,
     readme,
@@ -24,7 +25,7 @@ from planners.code.building import (
 )
 from planners.code.c_text import comment
 from planners.code.primitives.program import is_selection, selection_sources
-from planners.code.programs import bench_program, example_program
+from planners.code.programs import bench_program, example_program, proof_program
 from planners.code.sources import Written, library_sources
 from planners.code.vectors import (
     Frame,
@@ -81,7 +82,11 @@ def library(
             **files,
             MAIN: test_program(written, vectors),
             **(
-                {BENCH: bench_program(written), EXAMPLE: example_program(written)}
+                {
+                    BENCH: bench_program(written),
+                    EXAMPLE: example_program(written),
+                    PROOF: proof_program(written),
+                }
                 if has_stages
                 else {}
             ),

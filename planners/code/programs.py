@@ -92,6 +92,40 @@ int main(void)
 """
 
 
+def proof_program(written: Written) -> str:
+    """Return the driver for Frama-C's Eva: one frame of any input, from the state that init leaves.
+
+    Real numbers of inputs are finite, up to PROVED_TO.
+    """
+    name = written.name
+    unknown = "\n".join(
+        f"    Frama_C_make_unknown((char *){one.parameter}, sizeof {one.parameter});"
+        if one.kind != "float"
+        else f"    for (i = 0; i < {one.elements}; i++) {{\n"
+        f"        {one.parameter}[i] = Frama_C_float_interval(-PROVED_TO, PROVED_TO);\n    }}"
+        for one in written.inputs
+    )
+    has_reals = any(one.kind == "float" for one in written.inputs)
+    return f"""/* Read by Frama-C's Eva (make prove), which works {name} with any input. */
+#include "__fc_builtin.h"
+
+#include "{name}.h"
+
+#ifndef PROVED_TO
+#define PROVED_TO 1000.0f /* the largest real number of an input */
+#endif
+
+{_memory(written)}
+int main(void)
+{{
+{"    int i;" + chr(10) if has_reals else ""}    {name}_init(&state, {", ".join(written.memories)});
+{unknown}
+    {_call(written)}
+    return 0;
+}}
+"""
+
+
 def example_program(written: Written) -> str:
     """Return the example: raw numbers of a sensor come in, the class of the largest output goes out."""
     name, output = written.name, written.outputs[0]

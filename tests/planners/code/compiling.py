@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from planners.code.building import BENCH, EXAMPLE, MAIN
+from planners.code.building import BENCH, EXAMPLE, MAIN, PROOF
 from planners.code.library import library
 
 COMPILER = shutil.which("gcc") or shutil.which("cc")
@@ -33,7 +33,7 @@ needs_compiler = pytest.mark.skipif(
 
 def program(files):
     """Words for a compiler that build the program of a written folder, without a target's."""
-    others = (BENCH, EXAMPLE, "target/target.c")
+    others = (BENCH, EXAMPLE, PROOF, "target/target.c")
     return ["-Iinclude", *(name for name in files if name.endswith(".c") and name not in others)]
 
 
