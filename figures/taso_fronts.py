@@ -272,7 +272,6 @@ def picture(objective: Objective, folder: Path = PROFILES) -> str | bytes:
     return primitives_picture(
         f"Time over memory: {TITLES[objective]}",
         panels,
-        across="memory (MB = 1,000,000 bytes)",
         suffix="svg",
     )
 

@@ -128,7 +128,6 @@ def fronts() -> str:
         primitives_picture(
             "GoogLeNet: time over memory (figure 6)",
             panels,
-            across="memory (MB = 1,000,000 bytes)",
             suffix="svg",
         )
     )

@@ -15,7 +15,9 @@ from csdf.units import bytes_in_words, percent
 from planners.memory.command.beside import in_words as fit_in_words
 from planners.memory.command.lifetimes import firings_and_lives
 from planners.memory.plain_plans import ROWS_ARENA, WHOLE_ARENA, MemoryComparison
+from planners.memory.several import Together
 from planners.memory.stateful import BoundedPlan
+from planners.report.findings import FIT
 from planners.report.subject import NetworkSubject
 
 
@@ -27,11 +29,16 @@ def contribution(subject: Subject, stop: Stop) -> Contribution | None:  # noqa: 
     if subject.comparison is None:
         content = left_out(subject.reason)
         return Contribution(sections=(Section("arena", "Arena over time", content),), facts=facts)
-    return arena_contribution(subject.comparison, facts)
+    return arena_contribution(subject.comparison, subject.fit, facts)
 
 
-def arena_contribution(found: MemoryComparison, facts: tuple[str, ...] = ()) -> Contribution:
-    """Return what the two arenas of a comparison add to a page. facts: further sentences."""
+def arena_contribution(
+    found: MemoryComparison, fit: Together | None = None, facts: tuple[str, ...] = ()
+) -> Contribution:
+    """Return what the two arenas of a comparison add to a page, and the one that csdf fit finds.
+
+    facts: further sentences.
+    """
     content = joined(
         [
             element(
@@ -46,6 +53,10 @@ def arena_contribution(found: MemoryComparison, facts: tuple[str, ...] = ()) -> 
     )
     plans = {WHOLE_ARENA: found.whole, ROWS_ARENA: found.rows}
     said = tuple(f"{title.capitalize()}: {in_words(one)}" for title, one in plans.items())
+    if fit is not None:  # shown first, for it is the one to deploy
+        (answer,) = fit.fits
+        way = answer.best or answer.least
+        plans[FIT] = BoundedPlan(way.plan, answer.lower_bound, 0)
     return Contribution(
         sections=(Section("arena", "Arena over time", content),),
         facts=(*said, *facts),

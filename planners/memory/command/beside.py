@@ -18,11 +18,11 @@ from csdf.status import Status
 from csdf.time_limit import Stop
 from csdf.units import bytes_in_words, nanoseconds_in_words
 from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, SEARCHED
+from planners.memory.command.main import SECONDS
 from planners.memory.fit import fit
 from planners.memory.search import WIDTHS
 from planners.memory.several import Together
 
-SECONDS = 9.0  # for all networks, as csdf fit has by default for one
 PLACES = {RESIDENT: "input in the arena", ROWS: "--input rows"}
 ENDS = {RESIDENT: "", EXTERNAL: " --output-memory external"}
 

@@ -17,7 +17,7 @@ from csdf.cli.parsers import add_limit_options
 from csdf.errors import CsdfError
 from planners.memory.answer import EXTERNAL, INPUTS, OUTPUT_MEMORIES, RESIDENT, ROWS
 
-SECONDS = 9.0  # for the plan of a network, unless told otherwise
+SECONDS = 9.0  # for the plan of a network, or of all that are planned beside another answer
 
 
 def command_parser() -> argparse.ArgumentParser:

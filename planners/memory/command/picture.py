@@ -105,7 +105,9 @@ def traffic_picture(fronts: Mapping[str, Sequence[SlowTraffic]], suffix: str) ->
     axes.set_ylim(bottom=0)
     axes.set_xlabel("fast memory (kB = 1,000 bytes, log scale)")
     axes.set_ylabel(
-        "time of a frame (ms)" if is_timed else "to and from slow memory in a frame (kB)"
+        "time of a frame (ms)"
+        if is_timed
+        else "to and from slow memory in a frame (kB, log scale from 1 on)"
     )
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8)

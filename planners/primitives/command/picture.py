@@ -36,14 +36,12 @@ def primitives_picture(
     title: str,
     panels: Sequence[Panel],
     *,
-    across: str,
-    up: str = "time of a frame (ms)",
     suffix: str,
 ) -> str | bytes:
     """Return the panels, two in a row, in the format of that suffix.
 
-    Both axes are logarithmic; memory from LINEAR_PART of the largest on. A front steps down: at a
-    budget, its last step before it is what fits. Raises UnwritableFile for another format.
+    Both axes are logarithmic and say so; memory from LINEAR_PART of the largest on. A front steps
+    down: at a budget, its last step before it is what fits. Raises UnwritableFile for another format.
     """
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
@@ -55,8 +53,8 @@ def primitives_picture(
         axes.set_visible(False)
     for axes, panel in zip(grid.flat, panels, strict=False):
         _draw(axes, panel, names)
-        axes.set_xlabel(across, fontsize=8)
-        axes.set_ylabel(up, fontsize=8)
+        axes.set_xlabel("memory (MB = 1,000,000 bytes), log scale", fontsize=8)
+        axes.set_ylabel("time of a frame (ms), log scale", fontsize=8)
     shown: dict[str, Artist] = {}
     for axes in grid.flat:
         shown |= dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))

@@ -435,8 +435,6 @@ def _plot(path: str, report: Report, front: TradeOff) -> None:
     picture = draw.primitives_picture(
         f"{report.network.name}: time over memory",
         [panel],
-        across="memory (MB = 1,000,000 bytes), log scale",
-        up="time of a frame (ms), log scale",
         suffix=loading.suffix_of(path),
     )
     output.write(PROGRAM, path, picture)

@@ -48,11 +48,13 @@ if (data.arenas.length) {
     pen.clip();
     arena.boxes.forEach((box, number) => rectangle(pen, box, number, colour));
     pen.restore();
-    pen.fillStyle = colour.critical;
-    pen.fillRect(LEFT, Math.round(up(arena.bound)), width - LEFT, 2);
-    pen.textAlign = "right";
-    const text = arena.bound === arena.peak ? `peak ${bytes(arena.peak)}, the lower bound` : `lower bound ${bytes(arena.bound)}`;
-    pen.fillText(text, width - 8, up(arena.bound) - 9);
+    if (arena.bound) {
+      pen.fillStyle = colour.critical;
+      pen.fillRect(LEFT, Math.round(up(arena.bound)), width - LEFT, 2);
+      pen.textAlign = "right";
+      const text = arena.bound === arena.peak ? `peak ${bytes(arena.peak)}, the lower bound` : `lower bound ${bytes(arena.bound)}`;
+      pen.fillText(text, width - 8, up(arena.bound) - 9);
+    }
     pen.textAlign = "center";
     for (const tick of ticks(low, high, Math.max(2, Math.floor(width / 110)))) {
       if (!Number.isInteger(tick) || tick < 0) continue;
