@@ -12,7 +12,7 @@ import pytest
 from cnn2csdf.catalogue.networks import CATALOGUE
 from tests.shared_data import SHARED, each
 
-SHARES = (30, 60, 105)  # percent of the RAM that whole layers need
+SHARES = (45, 105)  # percent of the RAM that whole layers need
 QUICK = ("samos_example",)
 SMALL = ("keyword_spotting", "resnet8")
 ALL = [name for name in CATALOGUE if name not in QUICK]

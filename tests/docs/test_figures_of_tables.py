@@ -71,7 +71,7 @@ def test_the_arenas_beside_others_are_those_of_the_other_tables():
         assert here == f"{arenas[name, 'rows']} / {arenas[name, 'resident']}"
 
 
-SEARCHED = [row for row in RANDOM if not row[0].startswith("mobilenet_v2")]  # 6 s each
+SEARCHED = [row for row in RANDOM if not row[0].startswith("mobilenet_v2")][::2]  # 6 s each
 
 
 @pytest.mark.slow

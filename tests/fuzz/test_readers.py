@@ -15,7 +15,7 @@ import pytest
 from tests.fuzz.readers import readers
 
 ROOT = Path(__file__).parents[2]
-CASES = int(os.environ.get("CSDF_MUTANTS", "500"))  # 10,000 and more before a release
+CASES = int(os.environ.get("CSDF_MUTANTS", "350"))  # 10,000 and more before a release
 SLOW = {"application yaml": 300}  # each of its cases takes milliseconds
 NAMES = tuple(readers(Path()))
 

@@ -293,7 +293,7 @@ def test_real_designs_have_depths_without_deadlock_that_are_proved_the_smallest(
     assert period_of(graph, found.depths).period is not None
 
 
-LONG = "cnv_"  # a proof that takes minutes or more
+LONG = ("cnv_", "resnet_small_unf")  # a proof that takes minutes, or some seconds
 
 
 @pytest.mark.slow
