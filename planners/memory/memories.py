@@ -16,7 +16,7 @@ found behind it, and where they take more, the search is made again with less.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, combinations, islice
@@ -44,11 +44,14 @@ from planners.memory.moved_weights import (
     layout_of,
     movable_weights,
 )
+from planners.memory.making import rings_of
 from planners.memory.moves import LONGEST_STAGE, Moves, batches, made_by_rows
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.plain_plans import whole_tensors
 from planners.memory.stages import Geometry, StageTable
 from planners.plan.accumulators import sums_over_rows
+from planners.plan.column_tiles import InColumns, in_columns, stages_of_tile
+from planners.plan.firing import NOTHING, in_step
 from planners.plan.plan import ACCUMULATOR_BYTES, Memory, Mode, Stage, StreamingPlan
 
 FRONT = (1, 2, 4, 8, 16, 32)  # quarters of the size of the fast memory
@@ -60,6 +63,9 @@ WIDTH = 12  # labels inside a group, as the first search of csdf fit has
 LONGEST_RUN = 32  # layers of a group that is not between separators
 ROW_BLOCKS = (2, 4, 8)  # rows a firing, besides one, where firings cost something by themselves
 PINNED = (1, 2, 3, 4)  # quarters of the fast memory that weights may have for good
+MOST_TILES = 12  # of columns
+MORE_TILES = 2  # than the bytes of rows say, since tiles share columns
+LONGEST_SPAN = 48  # layers that work in tiles
 MOST_ATTEMPTS = 8  # searches with less memory where offsets take more than is counted
 READ_ONCE = (
     *(op.Elementwise, op.Activation, op.BatchNormalization, op.Identity),
@@ -198,12 +204,35 @@ def slow_front(
 
 
 def orders(network: Network) -> Iterator[Network]:
-    """Yield a network with its layers in all topological orders, where they are few; its own first."""
+    """Yield a network with its layers in all topological orders, where they are few; its own first.
+
+    Where they are many, result by result, from the first or from the last.
+    """
     ends = network.inputs, network.outputs
     layers = [one for one in network.layers if one not in ends[0] and one not in ends[1]]
     found = list(islice(_orders(layers), MOST_ORDERS + 1))
-    for order in found if len(found) <= MOST_ORDERS else [layers]:
+    if len(found) > MOST_ORDERS:
+        found = [layers, _result_by_result(network), _result_by_result(network, -1)]
+    for order in found:
         yield replace(network, layers=(*ends[0], *order, *ends[1]))
+
+
+def _result_by_result(network: Network, step: int = 1) -> list[Layer]:
+    """The layers of one result of the network after the other, the first first; -1: the last first."""
+    inputs = {one.name for one in network.inputs}
+    found: dict[str, Layer] = {}
+    waiting = [network.layer(name) for one in network.outputs for name in one.inputs][::-step]
+    waiting = [one for one in network.layers[::-1] if one not in network.outputs] + waiting
+    while waiting:
+        one = waiting[-1]
+        missing = [name for name in one.inputs if name not in found and name not in inputs]
+        if missing:
+            waiting.append(network.layer(missing[0]))
+            continue
+        waiting.pop()
+        if one.name not in inputs:
+            found[one.name] = one
+    return list(found.values())
 
 
 def _orders(layers: Sequence[Layer]) -> Iterator[list[Layer]]:
@@ -299,11 +328,14 @@ class Groups:
             found = list(self._runs(begin))
             if self._longest is None:
                 found += [*self._single_stages(begin), *self._with_strips(begin)]
+                found += self._in_tiles(begin)
             kept: dict[tuple[int, str | None, Names], list[Group]] = {}
             for one in sorted(found, key=lambda one: (one.fast, one.costs)):
                 key = one.end, one.streamed, one.in_place
                 if not any(
-                    all(map(le, other.costs, one.costs)) for other in kept.setdefault(key, [])
+                    all(map(le, other.costs, one.costs))
+                    and all(other.read[name] <= size for name, size in one.read.items())
+                    for other in kept.setdefault(key, [])
                 ):
                     kept[key].append(one)
             self._found[begin] = [one for some in kept.values() for one in some]
@@ -351,11 +383,18 @@ class Groups:
 
     def _with_strips(self, begin: int) -> Iterator[Group]:
         """The groups of stages of several layers between separators."""
+        for end, stages in self._stages_between(begin, self._fast, (True, False)):
+            yield from self._ways(begin, end, stages)
+
+    def _stages_between(
+        self, begin: int, most: int, streamed: Sequence[bool]
+    ) -> Iterator[tuple[int, list[Stage]]]:
+        """Ends, and the stages up to there from a separator on that take some bytes at most."""
         cut = self._cut_at.get(begin)
         if cut is None or begin == len(self.layers):
             return
-        limits = Limits(self._fast, ANY_WORK, WIDTH)
-        for is_streamed in (True, False):
+        limits = Limits(most, ANY_WORK, WIDTH)
+        for is_streamed in streamed:
             search = GroupLabels(self._moves, cut, limits, is_streamed=is_streamed)
             found = defaultdict[int, list[tuple[int, int, Labels, int]]](list)
             for end, labels in search.ends():
@@ -367,7 +406,94 @@ class Groups:
                 for _, _, labels, number in best[:: -(-len(best) // MOST_WAYS)]:
                     moves = search.moves_of(labels, number)
                     stages = [stage for move in moves for stage in move.stages]
-                    yield from self._ways(begin, self.course.separators[end], stages)
+                    yield self.course.separators[end], stages
+
+    def _in_tiles(self, begin: int) -> Iterator[Group]:
+        """Layers in tiles of columns, where their rows are too long; slices are read where they lie."""
+        if self.costs.sizes or self.costs.time_of is not None:
+            return  # copies of layers have neither weights nor times of their own here
+        ends = set(self._narrow_ends(begin))
+        rows = [(end, [Stage(layers=(one,)) for one in self.layers[begin:end]]) for end in ends]
+        most = MOST_TILES // 2 * self._fast
+        tried: set[tuple[Stage, ...]] = set()
+        for end, stages in chain(self._stages_between(begin, most, (True,)), rows) if ends else ():
+            if end in ends and tuple(stages) not in tried:
+                self.stop.look()
+                tried.add(tuple(stages))
+                yield from self._of_tiles(begin, end, stages)
+
+    def _narrow_ends(self, begin: int) -> Iterator[int]:
+        """Ends of runs that leave no more bytes than shorter runs that begin here."""
+        least = None
+        for end in range(begin + 1, min(len(self.layers), begin + LONGEST_SPAN) + 1):
+            size = sum(map(self.table.tensor_bytes, self._results(begin, end)))
+            if least is None or size <= least:
+                least = size
+                yield end
+
+    def _results(self, begin: int, end: int) -> tuple[str, ...]:
+        """The tensors that layers leave: those that others need, and the last."""
+        return tuple(
+            name
+            for name in self.layers[begin:end]
+            if self.last_read[name] >= end or name == self.layers[end - 1]
+        )
+
+    def _of_tiles(self, begin: int, end: int, stages: Sequence[Stage]) -> Iterator[Group]:
+        """Groups with as many tiles as they need to fit, and with more that need less."""
+        inside, results = self.layers[begin:end], self._results(begin, end)
+        if not {stage.result for stage in stages}.issuperset(results):
+            return
+        read = {name for one in inside for name in self.course.network.layer(one).inputs}
+        read -= set(inside)
+        source = read.pop() if len(read) == 1 else None
+        geometry = tuple(map(self.table.geometry, stages))
+        whole = self._group(begin, end, geometry, source, results, is_limited=False)
+        if whole is None or 2 * whole.fast <= self._fast:
+            return
+        fewest = max(2, -(-whole.fast // self._fast))
+        least = self._fast + 1
+        for tiles in range(fewest, min(2 * fewest + MORE_TILES, MOST_TILES) + 1):
+            found = in_columns(self.course.network, inside, tiles)
+            parts = None if found is None else self._tiles_of(begin, end, found, stages)
+            if parts is None:
+                return
+            fast = max(one.fast for one in parts)
+            if len(parts) == tiles and fast < least:
+                least = fast
+                total = sum((Counter(one.read) for one in parts), Counter[str]())
+                yield whole._replace(
+                    streamed=None,
+                    fast=fast,
+                    work=sum(one.work for one in parts),
+                    read=dict(total),
+                    in_place=frozenset(total),
+                    fixed=frozenset(),
+                    tiles=parts,
+                )
+
+    def _tiles_of(
+        self, begin: int, end: int, found: InColumns, stages: Sequence[Stage]
+    ) -> tuple[Group, ...] | None:
+        """The groups of the tiles, the first that does not fit the last; None where they are none."""
+        inside, network = self.layers[begin:end], found.network
+        table, groups = self.table.of(network), list[Group]()
+        for tile in found.tiles:
+            worked = stages_of_tile(network, tile, inside, stages)
+            if worked is None:
+                return None
+            geometry = tuple(map(table.geometry, worked))
+            one = self._group(
+                begin, end, geometry, None, tile.results, table=table, is_limited=False
+            )
+            assert one is not None
+            read = Counter[str]()
+            for name in tile.slices:
+                read[network.layer(name).inputs[0]] += table.tensor_bytes(name)
+            groups.append(one._replace(read=dict(read)))
+            if one.fast > self._fast:
+                break
+        return tuple(groups)
 
     def _ways(self, begin: int, end: int, stages: Sequence[Stage]) -> Iterator[Group]:
         """Stages with nothing copied, and with rows of each tensor that has to be, where they fit."""
@@ -383,11 +509,7 @@ class Groups:
                         rows = self._rows_read_once(one, name, index)
                         read[source] += (rows or 0) * table.row_bytes(source)
                         in_place -= {source} if rows is None else set()
-        results = tuple(
-            name
-            for name in self.layers[begin:end]
-            if self.last_read[name] >= end or name == self.layers[end - 1]
-        )
+        results = self._results(begin, end)
         made = {one.stage.result: one.stage for one in geometry}
         if not made.keys() >= set(results) or any(
             stage.mode is Mode.ACCUMULATING
@@ -424,9 +546,15 @@ class Groups:
         geometry: tuple[Geometry, ...],
         streamed: str | None,
         results: tuple[str, ...],
+        *,
+        table: StageTable | None = None,
+        is_limited: bool = True,
     ) -> Group | None:
-        """The group with exact bytes of its rings, unless they are too many."""
-        table, pinned = self.table, self.costs.pinned
+        """The group with exact bytes of its rings, unless they are too many.
+
+        table: of the stages, if they are not those of the network.
+        """
+        table, pinned = table or self.table, self.costs.pinned
         if pinned and not pinned.intersection(self.layers[begin:end]) <= can_be_copied(geometry):
             return None
         firings = [one.firings for one in geometry]
@@ -438,12 +566,22 @@ class Groups:
             results, Keeping.WHOLE
         )
         sizes = {one.result: table.row_bytes(one.result) for one in firings}
-        kept = kept_rows(firings, sizes, strips, keeping)
-        pieces = [rows * sizes[name] for name, rows in kept.rows.items()]
+        together = in_step(firings)
+        if len(together) > len(firings):
+            strips.append(0)
+            sizes[NOTHING], keeping[NOTHING] = 0, Keeping.WHOLE
+        kept = kept_rows(together, sizes, strips, keeping)
+        inlays = [one for one in table.aliases.values() if streamed not in (one.tensor, one.host)]
+        joint = rings_of(table.network, together, inlays, kept.rows, sizes)
+        within = tuple(alias for ring in joint.values() for alias in ring.aliases)
+        rings = {**kept.rows, **{name: ring.rows for name, ring in joint.items()}}
+        for alias in within:
+            del rings[alias.tensor]
+        pieces = [rows * sizes[name] for name, rows in rings.items()]
         pieces += [one.accumulator for one in geometry]
         staging = -(-max(kept.passing) // ACCUMULATOR_BYTES) * ACCUMULATOR_BYTES
         fast = sum(pieces) + staging
-        if fast > self._fast:
+        if is_limited and fast > self._fast:
             return None
         inside = {reading.tensor for one in firings for reading in one.readings}
         return Group(
@@ -451,7 +589,8 @@ class Groups:
             end=end,
             geometry=geometry,
             streamed=streamed,
-            rings=dict(kept.rows),
+            rings=rings,
+            within=within,
             staging=staging,
             fast=fast,
             work=sum(one.work for one in geometry),
