@@ -19,14 +19,18 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, combinations, islice
+from itertools import accumulate, chain, combinations, islice
 from operator import le
 from typing import NamedTuple
 
+import numpy as np
+
 from cnn2csdf import operators as op
+from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.platforms import BoardMemory, Platform
+from cnn2csdf.weights import Array
 from csdf.search.pareto import improving
 from csdf.status import Reason, Why, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
@@ -50,9 +54,16 @@ from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.plain_plans import whole_tensors
 from planners.memory.stages import Geometry, StageTable
 from planners.plan.accumulators import sums_over_rows
-from planners.plan.column_tiles import InColumns, in_columns, stages_of_tile
+from planners.plan.column_tiles import (
+    InColumns,
+    in_columns,
+    part_of,
+    stages_of_tile,
+    works_by_columns,
+)
 from planners.plan.firing import NOTHING, in_step
 from planners.plan.plan import ACCUMULATOR_BYTES, Memory, Mode, Stage, StreamingPlan
+from planners.plan.regions import COLUMNS, Needs, can_be_tiled
 
 FRONT = (1, 2, 4, 8, 16, 32)  # quarters of the size of the fast memory
 MOST_ORDERS = 24  # of layers, all of which are tried
@@ -64,7 +75,7 @@ LONGEST_RUN = 32  # layers of a group that is not between separators
 ROW_BLOCKS = (2, 4, 8)  # rows a firing, besides one, where firings cost something by themselves
 PINNED = (1, 2, 3, 4)  # quarters of the fast memory that weights may have for good
 MOST_TILES = 12  # of columns
-MORE_TILES = 2  # than the bytes of rows say, since tiles share columns
+ENOUGH_TILES = 2  # numbers of tiles with which a group fits
 LONGEST_SPAN = 48  # layers that work in tiles
 MOST_ATTEMPTS = 8  # searches with less memory where offsets take more than is counted
 READ_ONCE = (
@@ -318,6 +329,7 @@ class Groups:
         outside = frozenset(course.at(cut) for cut in range(len(course.separators)))
         inner = StageTable(course.network, element_bytes=table.element_bytes, outside=outside)
         self._moves = Moves(course, inner)
+        self._narrow = self._narrow_places()
         self._cut_at = {place: cut for cut, place in enumerate(course.separators)}
         self._found: dict[int, list[Group]] = {}
 
@@ -409,27 +421,40 @@ class Groups:
                     yield self.course.separators[end], stages
 
     def _in_tiles(self, begin: int) -> Iterator[Group]:
-        """Layers in tiles of columns, where their rows are too long; slices are read where they lie."""
+        """Layers in tiles of columns, where their rows are too long; slices are read where they lie.
+
+        A single tile, where there are several tensors to be read or results that it reads itself.
+        """
         if self.costs.sizes or self.costs.time_of is not None:
             return  # copies of layers have neither weights nor times of their own here
-        ends = set(self._narrow_ends(begin))
+        ends = {begin + 1}
+        if not begin or begin in self._narrow:
+            ends |= {one for one in self._narrow if begin < one <= begin + LONGEST_SPAN}
         rows = [(end, [Stage(layers=(one,)) for one in self.layers[begin:end]]) for end in ends]
         most = MOST_TILES // 2 * self._fast
         tried: set[tuple[Stage, ...]] = set()
-        for end, stages in chain(self._stages_between(begin, most, (True,)), rows) if ends else ():
+        for end, stages in chain(self._stages_between(begin, most, (True,)), sorted(rows)):
             if end in ends and tuple(stages) not in tried:
                 self.stop.look()
                 tried.add(tuple(stages))
                 yield from self._of_tiles(begin, end, stages)
 
-    def _narrow_ends(self, begin: int) -> Iterator[int]:
-        """Ends of runs that leave no more bytes than shorter runs that begin here."""
-        least = None
-        for end in range(begin + 1, min(len(self.layers), begin + LONGEST_SPAN) + 1):
-            size = sum(map(self.table.tensor_bytes, self._results(begin, end)))
-            if least is None or size <= least:
-                least = size
-                yield end
+    def _narrow_places(self) -> set[int]:
+        """Places of the order across which no more bytes are live than across their neighbours.
+
+        All of a small network.
+        """
+        change = [0] * (len(self.layers) + 2)
+        for name, last in self.last_read.items():
+            made = self.layers.index(name) + 1 if name in self.layers else 0
+            change[made] += self.table.tensor_bytes(name)
+            change[max(last, made) + 1] -= self.table.tensor_bytes(name)
+        live = list(accumulate(change))[: len(self.layers) + 1]
+        inner = range(1, len(self.layers))
+        if len(self.layers) <= MOST_CHOSEN:
+            return {*inner, len(self.layers)}
+        found = {one for one in inner if live[one] <= min(live[one - 1], live[one + 1])}
+        return found | {len(self.layers)}
 
     def _results(self, begin: int, end: int) -> tuple[str, ...]:
         """The tensors that layers leave: those that others need, and the last."""
@@ -444,23 +469,24 @@ class Groups:
         inside, results = self.layers[begin:end], self._results(begin, end)
         if not {stage.result for stage in stages}.issuperset(results):
             return
-        read = {name for one in inside for name in self.course.network.layer(one).inputs}
-        read -= set(inside)
-        source = read.pop() if len(read) == 1 else None
+        part = part_of(self.course.network, inside)
         geometry = tuple(map(self.table.geometry, stages))
-        whole = self._group(begin, end, geometry, source, results, is_limited=False)
-        if whole is None or 2 * whole.fast <= self._fast:
-            return
-        fewest = max(2, -(-whole.fast // self._fast))
-        least = self._fast + 1
-        for tiles in range(fewest, min(2 * fewest + MORE_TILES, MOST_TILES) + 1):
-            found = in_columns(self.course.network, inside, tiles)
+        whole = self._group(begin, end, geometry, None, results, is_limited=False)
+        assert whole is not None
+        fewest = 1 if len(part.inputs) > 1 or whole.fixed else 2
+        tiles, enough = max(fewest, whole.fast // (2 * self._fast)), ENOUGH_TILES
+        if len(self.layers) <= MOST_CHOSEN:
+            tiles, enough = 1, MOST_TILES
+        least, fits = self._fast + 1, 0
+        while tiles <= MOST_TILES and fits < enough:
+            found = in_columns(part, inside, tiles)
             parts = None if found is None else self._tiles_of(begin, end, found, stages)
             if parts is None:
                 return
             fast = max(one.fast for one in parts)
             if len(parts) == tiles and fast < least:
                 least = fast
+                fits += 1
                 total = sum((Counter(one.read) for one in parts), Counter[str]())
                 yield whole._replace(
                     streamed=None,
@@ -471,6 +497,7 @@ class Groups:
                     fixed=frozenset(),
                     tiles=parts,
                 )
+            tiles += 1 if fits else max(1, tiles * fast // self._fast - tiles - 1)
 
     def _tiles_of(
         self, begin: int, end: int, found: InColumns, stages: Sequence[Stage]
@@ -536,6 +563,9 @@ class Groups:
             return needs[-1][1] - needs[0][0] if is_once else None
         if len(one.stage.layers) > 1 or not isinstance(layer.operator, READ_ONCE):
             return None
+        alike = (one for one, name in enumerate(layer.inputs) if name == layer.inputs[index])
+        if len({self.table.row_needs(layer, one) for one in alike}) > 1:
+            return None  # a tensor read twice, of which other rows are read each time
         height = self.table.height(layer.inputs[index])
         return height if sum(end - first for first, end in needs) == height else None
 
@@ -708,7 +738,7 @@ def subsets(names: Sequence[str]) -> Iterator[Names]:
 
 
 def least_slow_bytes(course: TopologicalOrder, table: StageTable, fast: int) -> int:
-    """Return slow bytes of any schedule that moves rows and computes no row that nothing needs.
+    """Return slow bytes of any schedule that moves rows or parts of them, and all that is needed.
 
     They are those of inputs and results that cannot lie whole in fast memory. Inputs are there
     together before the first layer works, results behind the last.
@@ -728,16 +758,37 @@ def least_slow_bytes(course: TopologicalOrder, table: StageTable, fast: int) -> 
 
 
 def _needed_bytes(course: TopologicalOrder, table: StageTable) -> dict[str, int]:
-    """Bytes of the rows of each tensor that the results of the network need."""
-    rows: dict[str, set[int]] = {name: set() for name in (*course.layers, *course.others)}
+    """Bytes of the places of each tensor that the results of the network need.
+
+    A row of a result needs all rows of what it is made of from the first to the last, and so does a
+    column, as far as layers work by columns.
+    """
+    network, needs = course.network, Needs(course.network)
+    shapes = {name: network.layer(name).shape for name in (*course.layers, *course.others)}
+    found = {name: np.zeros((one.rows, one.width), bool) for name, one in shapes.items()}
     for name in course.results:
-        rows[name].update(range(table.height(name)))
+        found[name][:] = True
     for name in reversed(course.layers):
-        layer = course.network.layer(name)
+        layer = network.layer(name)
+        is_by_columns = can_be_tiled(network, layer) and works_by_columns(network, layer)
+        across = needs.of(layer, COLUMNS) if is_by_columns else ()
         for index, source in enumerate(layer.inputs):
-            needs = table.row_needs(layer, index)
-            rows[source].update(*(range(*needs[row]) for row in rows[name]))
-    return {name: len(some) * table.row_bytes(name) for name, some in rows.items()}
+            height, width = found[source].shape
+            rows = _spans(table.row_needs(layer, index), height)
+            every = [(0, width)] * shapes[name].width
+            if across:
+                every = [across[index].clipped((at, at + 1)) for at in range(shapes[name].width)]
+            found[source] |= rows.T @ found[name] @ _spans(every, width)
+    return {
+        name: int(some.sum()) * (table.row_bytes(name) // shapes[name].width)
+        for name, some in found.items()
+    }
+
+
+def _spans(spans: Sequence[Range], limit: int) -> Array:
+    """A row for each span, true where it is."""
+    places = np.arange(limit)
+    return np.array([(first <= places) & (places < end) for first, end in spans], bool)
 
 
 def slow_bytes_of_whole_layers(course: TopologicalOrder, sizes: dict[str, int], fast: Names) -> int:

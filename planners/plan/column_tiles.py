@@ -4,6 +4,9 @@ A tile is some columns of the result of a span of layers, of all rows. Its layer
 it needs of their tensors, so that what neighbouring tiles share is computed for each. A tile begins
 with slices of what the span reads; the results of the tiles are the columns of one tensor, which is
 their concatenation. So the rows that a tile keeps are shorter than those of the network.
+
+A single tile has all columns. Even so, it reads each row of several tensors once, where they lie, and
+hands on a result that it reads itself row by row.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ class ColumnTile(NamedTuple):
 
     slices: columns of what the span reads. layers: the copies of the layers of the span; in front of
     each, cuts: columns of a tensor of the tile, of which the copy needs fewer than there are. results:
-    of the tile; those that are columns of a copy stand behind it in own.
+    of the tile; those of which there is more, or that the tile reads itself, are slices of copies, own.
     """
 
     slices: tuple[str, ...]
@@ -64,13 +67,29 @@ def in_columns(network: Network, inside: Sequence[str], tiles: int) -> InColumns
         return None
     layers = [network.layer(name) for name in inside]
     for number, layer in enumerate(layers):
-        if set(layer.inputs) & set(inside[number:]) or not _has_columns(network, layer):
+        if set(layer.inputs) & set(inside[number:]) or not works_by_columns(network, layer):
             return None
     readers = network.consumers
     results = [one for one in layers if not readers[one.name] or set(readers[one.name]) - set(inside)]
-    if not 2 <= tiles <= min(one.shape.width for one in results):
+    if not 1 <= tiles <= min(one.shape.width for one in results):
         return None
     return _Tiling(network, layers, results, tiles).found()
+
+
+def part_of(network: Network, inside: Sequence[str]) -> Network:
+    """Return some layers as a network, whose inputs are the tensors that they read."""
+    layers = [network.layer(name) for name in inside]
+    sources = dict.fromkeys(name for one in layers for name in one.inputs if name not in inside)
+    given = [
+        replace(one, operator=op.Input(dims=one.shape.dims), inputs=(), epilogue=(), stored=())
+        for one in map(network.layer, sources)
+    ]
+    readers, results = network.consumers, list[Layer]()
+    for one in layers:
+        if set(readers[one.name]) - set(inside):
+            out = replace(one, name=f"{one.name}, result", operator=op.Output(), inputs=(one.name,))
+            results.append(replace(out, epilogue=(), stored=()))
+    return replace(network, layers=(*given, *layers, *results))
 
 
 def _in_order(layers: Sequence[Layer]) -> tuple[Layer, ...]:
@@ -85,8 +104,8 @@ def _in_order(layers: Sequence[Layer]) -> tuple[Layer, ...]:
     return (*found.values(), *outputs)
 
 
-def _has_columns(network: Network, layer: Layer) -> bool:
-    """Whether columns of a layer need no more than columns of what it reads."""
+def works_by_columns(network: Network, layer: Layer) -> bool:
+    """Return whether columns of a layer need no more than columns of what it reads."""
     shapes = network.input_shapes(layer)
     if not layer.inputs or not isinstance(layer.operator, BY_COLUMNS):
         return False
@@ -122,6 +141,9 @@ class _Tiling:
     ) -> None:
         self._network, self._layers, self._results = network, layers, results
         self._tiles = tiles
+        readers = network.consumers
+        inside = {layer.name for layer in layers}
+        self._is_read_inside = {one.name: bool(inside & set(readers[one.name])) for one in results}
         self._inside = {layer.name for layer in layers}
         self._needs = Needs(network)
         self._taken = {layer.name for layer in network.layers}
@@ -198,7 +220,7 @@ class _Tiling:
         results, own = [], dict[str, str]()
         for name, span in wanted.items():
             copy = names[name, made[name]]
-            if span != made[name]:
+            if span != made[name] or self._is_read_inside[name]:
                 start = made[name][0]
                 own[copy] = self._slice(copy, (span[0] - start, span[1] - start), name, number)
             results.append(own.get(copy, copy))
