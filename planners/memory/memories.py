@@ -19,25 +19,21 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate, chain, combinations, islice
+from itertools import accumulate, chain, islice
 from operator import le
 from typing import NamedTuple
 
-import numpy as np
-
 from cnn2csdf import operators as op
-from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.platforms import BoardMemory, Platform
-from cnn2csdf.weights import Array
 from csdf.search.pareto import improving
 from csdf.status import Reason, Why, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
-from planners.arena.problem import loads
 from planners.memory.answer import SlowTraffic
 from planners.memory.labels import ANY_WORK, GroupLabels, Labels, Limits
 from planners.memory.line_buffers import Keeping, kept_rows
+from planners.memory.making import rings_of
 from planners.memory.memory_plans import Chain, Group, Names, PlacedPlan, Step
 from planners.memory.moved_weights import (
     Costs,
@@ -48,10 +44,15 @@ from planners.memory.moved_weights import (
     layout_of,
     movable_weights,
 )
-from planners.memory.making import rings_of
 from planners.memory.moves import LONGEST_STAGE, Moves, batches, made_by_rows
 from planners.memory.order import TopologicalOrder, topological_order
-from planners.memory.plain_plans import whole_tensors
+from planners.memory.slow_bytes import (
+    MOST_CHOSEN,
+    greedy_split,
+    least_slow_bytes,
+    slow_bytes_of_whole_layers,
+    subsets,
+)
 from planners.memory.stages import Geometry, StageTable
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.column_tiles import (
@@ -59,15 +60,12 @@ from planners.plan.column_tiles import (
     in_columns,
     part_of,
     stages_of_tile,
-    works_by_columns,
 )
 from planners.plan.firing import NOTHING, in_step
 from planners.plan.plan import ACCUMULATOR_BYTES, Memory, Mode, Stage, StreamingPlan
-from planners.plan.regions import COLUMNS, Needs, can_be_tiled
 
 FRONT = (1, 2, 4, 8, 16, 32)  # quarters of the size of the fast memory
 MOST_ORDERS = 24  # of layers, all of which are tried
-MOST_CHOSEN = 8  # tensors of which all sets are tried in fast memory
 MOST_LABELS = 256  # sets of tensors in fast memory at a place of the order
 MOST_WAYS = 3  # from least bytes to least work, of stages between two separators
 WIDTH = 12  # labels inside a group, as the first search of csdf fit has
@@ -726,89 +724,3 @@ class Search:
             found.append(Step(group, fast | here, copied))
             place = group.begin
         return found[::-1]
-
-
-def subsets(names: Sequence[str]) -> Iterator[Names]:
-    """Yield all sets of some names, the largest first; of too many the first ones, up to each."""
-    if len(names) > MOST_CHOSEN:
-        yield from (frozenset(names[:count]) for count in range(len(names), -1, -1))
-        return
-    for count in range(len(names), -1, -1):
-        yield from map(frozenset, combinations(names, count))
-
-
-def least_slow_bytes(course: TopologicalOrder, table: StageTable, fast: int) -> int:
-    """Return slow bytes of any schedule that moves rows or parts of them, and all that is needed.
-
-    They are those of inputs and results that cannot lie whole in fast memory. Inputs are there
-    together before the first layer works, results behind the last.
-    """
-    found = 0
-    needed = _needed_bytes(course, table)
-    for names in ((course.at(0), *course.others), tuple(course.results)):
-        if len(names) > MOST_CHOSEN:
-            found += max(0, sum(needed[name] for name in names) - fast)
-            continue
-        found += min(
-            sum(needed[name] for name in names if name not in staying)
-            for staying in subsets(names)
-            if sum(map(table.tensor_bytes, staying)) <= fast
-        )
-    return found
-
-
-def _needed_bytes(course: TopologicalOrder, table: StageTable) -> dict[str, int]:
-    """Bytes of the places of each tensor that the results of the network need.
-
-    A row of a result needs all rows of what it is made of from the first to the last, and so does a
-    column, as far as layers work by columns.
-    """
-    network, needs = course.network, Needs(course.network)
-    shapes = {name: network.layer(name).shape for name in (*course.layers, *course.others)}
-    found = {name: np.zeros((one.rows, one.width), bool) for name, one in shapes.items()}
-    for name in course.results:
-        found[name][:] = True
-    for name in reversed(course.layers):
-        layer = network.layer(name)
-        is_by_columns = can_be_tiled(network, layer) and works_by_columns(network, layer)
-        across = needs.of(layer, COLUMNS) if is_by_columns else ()
-        for index, source in enumerate(layer.inputs):
-            height, width = found[source].shape
-            rows = _spans(table.row_needs(layer, index), height)
-            every = [(0, width)] * shapes[name].width
-            if across:
-                every = [across[index].clipped((at, at + 1)) for at in range(shapes[name].width)]
-            found[source] |= rows.T @ found[name] @ _spans(every, width)
-    return {
-        name: int(some.sum()) * (table.row_bytes(name) // shapes[name].width)
-        for name, some in found.items()
-    }
-
-
-def _spans(spans: Sequence[Range], limit: int) -> Array:
-    """A row for each span, true where it is."""
-    places = np.arange(limit)
-    return np.array([(first <= places) & (places < end) for first, end in spans], bool)
-
-
-def slow_bytes_of_whole_layers(course: TopologicalOrder, sizes: dict[str, int], fast: Names) -> int:
-    """Return slow bytes where each layer works whole: once for its result, once for each input."""
-    found = 0
-    for name in course.layers[1:]:
-        for one in (name, *course.network.layer(name).inputs):
-            found += 0 if one in fast else sizes[one]
-    return found
-
-
-def greedy_split(
-    course: TopologicalOrder, table: StageTable, sizes: dict[str, int], fast: int
-) -> int:
-    """Return slow bytes of whole layers with the largest tensors in slow memory until the others fit.
-
-    They fit where those that live at one time do, which is generous: offsets may take more.
-    """
-    whole = whole_tensors(course.network, element_bytes=table.element_bytes)
-    inside = sorted(whole.buffers, key=lambda one: one.size)
-    while max(loads([(b.start, b.end, b.size) for b in inside]).values(), default=0) > fast:
-        inside.pop()
-    return slow_bytes_of_whole_layers(course, sizes, frozenset(one.name for one in inside))

@@ -51,12 +51,13 @@ Names = frozenset[str]
 class Group(NamedTuple):
     """Layers of the order from begin to before end, as stages, and what they need of fast memory.
 
-    streamed: the tensor of which rows are copied into a ring. rings: rows of each; within: tensors that lie in the rings of others. fast: bytes of
-    rings, sums and strips. read: tensors from outside with the bytes that a frame reads of each.
-    in_place: those that may be read where they lie. results: tensors that others need. fixed: those
-    of them that the group reads itself, which have to lie in fast memory. busy: what the stages cost by
-    themselves, with weights where they lie; copies: sets of weights that are worth copying. tiles: of
-    columns, in which the layers work one after another; their stages are those of copies of the layers.
+    streamed: the tensor of which rows are copied into a ring. rings: rows of each; within: tensors
+    that lie in the rings of others. fast: bytes of rings, sums and strips. read: tensors from outside
+    with the bytes that a frame reads of each. in_place: those that may be read where they lie.
+    results: tensors that others need. fixed: those of them that the group reads itself, which have to
+    lie in fast memory. busy: what the stages cost by themselves, with weights where they lie; copies:
+    sets of weights that are worth copying. tiles: of columns, in which the layers work one after
+    another; their stages are those of copies of the layers.
     """
 
     begin: int
@@ -146,7 +147,7 @@ class Chain:
         self._lives = self._lives_of_tensors()
 
     def _lives_of_tensors(self) -> dict[str, tuple[int, int]]:
-        """The first group, and one past the last, of all tensors that lie whole in buffers of their own."""
+        """The first group, and one past the last, of all tensors that have a buffer, whole."""
         order, aliases = self._order, self._aliases
         begin = dict.fromkeys((order.at(0), *order.others), 0)
         end: dict[str, int] = {}

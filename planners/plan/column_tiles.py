@@ -21,7 +21,6 @@ from cnn2csdf import operators as op
 from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
 from csdf.names import free_name
-from planners.plan.aliases import is_reached
 from planners.plan.head_by_head import COLUMNS as WIDTH
 from planners.plan.head_by_head import Copy, sharing, side_by_side
 from planners.plan.plan import Mode, Stage
@@ -70,7 +69,9 @@ def in_columns(network: Network, inside: Sequence[str], tiles: int) -> InColumns
         if set(layer.inputs) & set(inside[number:]) or not works_by_columns(network, layer):
             return None
     readers = network.consumers
-    results = [one for one in layers if not readers[one.name] or set(readers[one.name]) - set(inside)]
+    results = [
+        one for one in layers if not readers[one.name] or set(readers[one.name]) - set(inside)
+    ]
     if not 1 <= tiles <= min(one.shape.width for one in results):
         return None
     return _Tiling(network, layers, results, tiles).found()
@@ -125,7 +126,8 @@ def _enlargement(network: Network, layer: Layer) -> int:
     if not isinstance(operator, op.Resize) or operator.function != "nearest":
         return 0
     factor = 0
-    for length, size, axis in zip(shape.dims[1:], layer.shape.dims[1:], operator.axes(shape), strict=True):
+    sizes = shape.dims[1:], layer.shape.dims[1:]
+    for length, size, axis in zip(*sizes, operator.axes(shape), strict=True):
         factor, rest = divmod(size, length)
         places = np.arange(size)
         if rest or not np.array_equal(axis.nearest(places), places // factor):
@@ -155,7 +157,7 @@ class _Tiling:
         found = []
         ends = {one.name: (0, *even_ends(one.shape.width, self._tiles)) for one in self._results}
         for number in range(self._tiles):
-            wanted = {name: some[number : number + 2] for name, some in ends.items()}
+            wanted = {name: (some[number], some[number + 1]) for name, some in ends.items()}
             tile = self._tile(number + 1, wanted)
             if tile is None:
                 return None
@@ -201,7 +203,7 @@ class _Tiling:
         names: dict[tuple[str, Range], str] = {}
         slices, layers, cuts = list[str](), list[str](), dict[str, tuple[str, ...]]()
         for layer in self._layers:
-            sources, before = [], []
+            sources, before = list[str](), list[str]()
             for source in layer.inputs:
                 span = asked[layer.name, source]
                 if (source, span) not in names:
@@ -234,8 +236,8 @@ class _Tiling:
         layer = self._shape_of(base)
         operator = op.Slice(axis=WIDTH, start=span[0], stop=span[1])
         one = replace(layer, operator=operator, inputs=(base,), epilogue=(), stored=())
-        span = f"{source} for {self._layers[-1].name}"
-        return self._add(one, f"{span}, columns {number}", source)
+        wanted = f"{source} for {self._layers[-1].name}, columns {number}"
+        return self._add(one, wanted, source)
 
     def _copy(
         self, layer: Layer, columns: Range, sources: Sequence[str], number: int

@@ -43,7 +43,7 @@ def require_same(network: Network, worked: Network) -> None:
     origins: dict[str, _Origin] = {}
     for layer in worked.layers:
         sources = [origins.get(source, _Origin("")) for source in layer.inputs]
-        part = _columns_of(network, worked, layer, sources)
+        part = _columns_of(network, layer, sources)
         if part is not None:
             origins[layer.name] = part
             continue
@@ -65,7 +65,7 @@ def _origin(name: str, known: dict[str, Layer]) -> _Origin:
         name = found[1]
         if found["part"] and found["part"] in numbers:
             numbers[found["part"]] = int(found["number"])
-    return _Origin(name, **numbers)
+    return _Origin(name, numbers["group"], numbers["head"])
 
 
 class _Pair(NamedTuple):
@@ -151,9 +151,7 @@ def _needs_own_rows(pair: _Pair, group: int) -> bool:
     return True
 
 
-def _columns_of(
-    network: Network, worked: Network, layer: Layer, sources: list[_Origin]
-) -> _Origin | None:
+def _columns_of(network: Network, layer: Layer, sources: list[_Origin]) -> _Origin | None:
     """The columns of a layer of the network that another makes, or joins; None where it does not."""
     known = {one.name: one for one in network.layers}
     if not sources or any(one.layer not in known or one.group or one.head for one in sources):
@@ -167,9 +165,11 @@ def _columns_of(
             cut = _alike(one, layer, operator=layer.operator, epilogue=())
             is_there = 0 <= start < stop <= spans[0][1] - begin
             is_there &= layer.shape.dims == (*one.shape.dims[:2], stop - start)
-            return sources[0]._replace(columns=(begin + start, begin + stop)) if (
-                layer == cut and is_there
-            ) else None
+            return (
+                sources[0]._replace(columns=(begin + start, begin + stop))
+                if (layer == cut and is_there)
+                else None
+            )
         case op.Concatenation(axis=2) if all(source.columns for source in sources):
             ends = [0, *(end for _, end in spans)]
             is_all = [first for first, _ in spans] == ends[:-1] and ends[-1] == widths[0]
@@ -221,6 +221,7 @@ def _begins_at(
             room = end - begin + left + other.padding[3] - extent
             if rest or min(padding) < 0 or any(window.overhang) or width != room // stride + 1:
                 return 0, None
+            assert isinstance(one.operator, op.Convolution | op.Pooling)
             return first, replace(one.operator, window=replace(window, padding=padding))
         case op.Resize(function="nearest"), op.Resize():
             times = one.shape.width // shapes[0].width

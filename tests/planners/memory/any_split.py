@@ -34,8 +34,18 @@ def least_of_any_split(network, fast, weights=None, *, in_tiles=False):
     for pinned in subsets(weights or {}):
         free = fast - sum(weights[name] for name in pinned)
         moved = {name: size for name, size in (weights or {}).items() if name not in pinned}
+        known = {} if in_tiles else None
         found += [
-            _least(table, order, set(inputs) - away, away, results, free, moved, {} if in_tiles else None)
+            _least(
+                table,
+                order,
+                set(inputs) - away,
+                away,
+                results,
+                free,
+                moved,
+                known,
+            )
             for order in _orders(network, works, ())
             for away in subsets(inputs)
             if sum(map(table.tensor_bytes, set(inputs) - away)) <= free
@@ -78,7 +88,9 @@ def _least(table, order, here, away, results, fast, weights, known):
                 if moved is None:
                     continue
                 kept = (here | set(leaving) - out) & wanted
-                left = _least(table, rest, kept, (away | out) & wanted, results, fast, weights, known)
+                left = _least(
+                    table, rest, kept, (away | out) & wanted, results, fast, weights, known
+                )
                 if left is not None and (best is None or moved + left < best):
                     best = moved + left
     return best
