@@ -132,14 +132,17 @@ class PlanTimes:
         Work of a layer that is computed again is its own. Looking at stages counts for the layers that
         make their results, each time with those of its group.
         """
-        times, worked, copies = self, plan, {}
+        copies: Mapping[str, Copy] = {}
+        times, worked = self, plan
         if plan.rematerialised:
             times, worked, copies = self._worked(plan)
         found = dict.fromkeys((layer.name for layer in self._table.network.layers), Fraction(0))
         for group in worked.groups:
             stages = [one.stage for one in group.stages]
             firings = [times._table.geometry(stage).firings.count for stage in stages]
-            between = Fraction(times.interleaving(stages), sum(firings))
+            between = Fraction(times.interleaving(stages), sum(firings) or 1)
+            if not stages and group.streamed_input is not None:  # which is collected
+                found[group.streamed_input] += between
             for stage, count in zip(stages, firings, strict=True):
                 for name, time in times._parts(stage).items():
                     found[copies.get(name, Copy(name)).layer] += time
