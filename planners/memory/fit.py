@@ -374,7 +374,7 @@ def _stateful_fit(
 def with_alternatives(
     network: Network, found: Fit, *, element_bytes: int | None, budget: Budget
 ) -> Fit:
-    """Return an answer with what would need less RAM, where RAM is short: rows in, ends outside.
+    """Return an answer with what would need less RAM, where RAM is short: other ends, int8.
 
     element_bytes: as it was asked. budget: of all searches; each looks at few plans.
     """
@@ -387,16 +387,20 @@ def with_alternatives(
         or network.keeps_state
     ):
         return found
-    stop, nearby = stop_of(budget), []
+    questions: list[tuple[str, str, str, int | None]] = []
+    if element_bytes is None and not any(layer.quantization for layer in network.layers):
+        questions = [("--element-bytes 1 (as int8)", found.input, found.output, 1)]
     for source, result in product(dict.fromkeys((ROWS, found.input, EXTERNAL)), OUTPUT_MEMORIES):
         changed = {"--input": (source, found.input), "--output-memory": (result, found.output)}
         words = [f"{name} {new}" for name, (new, old) in changed.items() if new != old]
-        if not words or found.output == EXTERNAL != result:
-            continue
+        if words and not found.output == EXTERNAL != result:
+            questions.append((" ".join(words), source, result, element_bytes))
+    stop, nearby = stop_of(budget), []
+    for options, source, result, size in questions:
         with suppress(InvalidNetwork):
             other = fit(
                 network,
-                element_bytes=element_bytes,
+                element_bytes=size,
                 input=source,
                 output=result,
                 labels=WIDTHS[:1],
@@ -404,7 +408,7 @@ def with_alternatives(
             )
             ram = other.least.ram_bytes
             if other.input == source and ram < found.least.ram_bytes:
-                nearby.append(Alternative(" ".join(words), ram, ram <= found.ram))
+                nearby.append(Alternative(options, ram, ram <= found.ram))
     return replace(found, alternatives=tuple(sorted(nearby, key=lambda one: one.ram_bytes)))
 
 
