@@ -96,9 +96,7 @@ def test_the_smallest_buffers_of_the_graph_of_a_network_are_those_of_samos_2020(
     assert "978 bytes" in page.card("smallest")  # Table II
 
 
-@pytest.mark.parametrize(
-    "words", [("--input", "rows"), ("--ram", 900), ("--platform", "esp32-s3")]
-)
+@pytest.mark.parametrize("words", [("--input", "rows"), ("--ram", 900), ("--platform", "esp32-s3")])
 def test_a_page_of_a_network_begins_with_the_answer_of_csdf_fit(report, run, words):
     asked = ("samos_example", "--element-bytes", 1, "--platform", "cortex-m4", *words)
     code, page, output, _ = report(*asked)
