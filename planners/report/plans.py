@@ -31,7 +31,7 @@ SHARE = 0.45  # of the time for a page: what csdf fit has by itself
 
 
 class Answer(NamedTuple):
-    """What csdf fit says of a network and a plan. network: the layers that the plan works.
+    """The answer of csdf fit about a network and a plan. network: the layers that the plan works.
 
     times: predicted nanoseconds of each layer in a frame; None where they are not predicted.
     """
