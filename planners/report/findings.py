@@ -184,8 +184,8 @@ def fitting(findings: NetworkFindings) -> Iterator[str]:
         return
     least = findings.shown
     if found is Status.FEASIBLE:
-        total = "" if least is None else f": {_sum(least)}"
-        yield f"It fits {limit.title}{total}."
+        if limit.elsewhere is not None and least is not None:  # else the first line says it
+            yield f"It fits {limit.title}: {_sum(least)}."
         return
     why = ""
     if limit.room < 0:
