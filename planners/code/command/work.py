@@ -36,7 +36,7 @@ from planners.code.library import (
     written_sources,
 )
 from planners.code.library import library as library_of
-from planners.code.parts import source
+from planners.code.parts import OWN, source
 from planners.code.primitives.bench import bench
 from planners.code.sources import Written
 from planners.code.vectors import Frame, shared_test
@@ -74,6 +74,7 @@ def work(options: argparse.Namespace) -> int:
             if plans
             else _fitted(model, options, options.ram)
         )
+        found = _with_scratch(model, found, options)
         if found.best is None or found.status != Status.FEASIBLE:
             print(f"csdf deploy: {found.network}: {found.status}: {found.reason}", file=sys.stderr)
             for line in alternatives(found):
@@ -206,6 +207,28 @@ def _checked(model: Model, plan: StreamingPlan, options: argparse.Namespace) -> 
         raise InvalidPlan(f"{options.plan}: {error}") from None
 
 
+def _with_scratch(model: Model, found: Fit, options: argparse.Namespace) -> Fit:
+    """The answer where CMSIS-NN's scratch has room beside the arena: planned anew in what is left."""
+    ram = left = options.ram
+    while options.kernels != OWN and ram is not None and found.best is not None:
+        scratch = _written(model, found.best.plan, options).scratch_bytes
+        if found.best.ram_bytes + scratch <= ram:
+            break
+        taken = f"{found.best.ram_bytes} bytes and {scratch} of scratch for CMSIS-NN"
+        refused = replace(found, status=Status.INFEASIBLE, reason=f"{taken} are more than {ram}")
+        left = min(left - 1, ram - scratch)
+        if options.plan is not None or left <= 0:
+            return refused
+        found = _fitted(model, options, left)
+        if found.best is None:
+            return refused
+    return found
+
+
+def _written(model: Model, plan: StreamingPlan, options: argparse.Namespace) -> Written:
+    return written_sources(model, plan, options.name or model.network.name, options.kernels)
+
+
 def _fitted(model: Model, options: argparse.Namespace, ram: int | None) -> Fit:
     stop = stop_after(options.time_limit, f"{model.network.name}: line buffers and strips")
     size = None if stores_integers(model.network) else REAL_BYTES
@@ -225,7 +248,7 @@ def _fitted(model: Model, options: argparse.Namespace, ram: int | None) -> Fit:
 
 
 def _single(one: Planned, options: argparse.Namespace) -> Told:
-    library = library_of(one.model, one.way.plan, name=options.name)
+    library = library_of(one.model, one.way.plan, name=options.name, kernels=options.kernels)
     _require_flash(library.written.weight_bytes, options)
     write_folder(options.output, library.files)
     found = {
@@ -237,6 +260,7 @@ def _single(one: Planned, options: argparse.Namespace) -> Told:
         _planned_line(one, library.written),
         f"  state    at most {library.written.state_bytes} B outside the arena",
         f"  kernels  {', '.join(library.written.kernels)}",
+        *_by_cmsis_nn([library.written]),
         *_ends(library.files, options.output),
     ]
     return Told(found, lines)
@@ -244,7 +268,7 @@ def _single(one: Planned, options: argparse.Namespace) -> Told:
 
 def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
     members = [Member(model=one.model, plan=one.way.plan) for one in planned]
-    found = together(members, name=options.name or "networks")
+    found = together(members, name=options.name or "networks", kernels=options.kernels)
     _require_flash(found.weight_bytes, options)
     write_folder(options.output, found.files)
     answer = {
@@ -264,6 +288,7 @@ def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
             for one, written in zip(planned, found.members, strict=True)
         ),
         f"  state    at most {sum(one.state_bytes for one in found.members)} B outside the arena",
+        *_by_cmsis_nn(found.members),
         *_ends(found.files, options.output),
     ]
     return Told(answer, lines)
@@ -285,9 +310,15 @@ def _planned_json(one: Planned, written: Written) -> dict[str, Any]:
         "library": written.name,
         "state_bytes": written.state_bytes,
         "weight_bytes": written.weight_bytes,
+        **({} if written.cmsis_nn is None else {"kernels": written.cmsis_nn.to_json()}),
         "inputs": [one.to_json() for one in written.inputs],
         "outputs": [one.to_json() for one in written.outputs],
     }
+
+
+def _by_cmsis_nn(members: Sequence[Written]) -> list[str]:
+    """What CMSIS-NN computes of each network, in lines; none without it."""
+    return [f"  cmsis-nn {one.cmsis_nn.in_words()}" for one in members if one.cmsis_nn is not None]
 
 
 def _ends(files: Iterable[str], folder: str) -> list[str]:
@@ -319,8 +350,10 @@ class Together:
         return sum(one.weight_bytes for one in self.members)
 
 
-def together(members: Sequence[Member], *, name: str = "networks") -> Together:
+def together(members: Sequence[Member], *, name: str = "networks", kernels: str = OWN) -> Together:
     """Return a library for each network, and a program that runs them in turn in one arena.
+
+    kernels: as of library().
 
     A network keeps nothing in the arena between two frames, so that any order of whole frames will
     do. Raises what library() raises, and InvalidPlan for no network.
@@ -338,7 +371,7 @@ def together(members: Sequence[Member], *, name: str = "networks") -> Together:
     files: dict[str, str] = {}
     for one in members:
         taken.append(_apart(one.name or one.model.network.name, taken))
-        written = written_sources(one.model, one.plan, taken[-1])
+        written = written_sources(one.model, one.plan, taken[-1], kernels)
         found.append(written)
         files |= source_files(written)
         files[f"test/{written.name}_test.c"] = shared_test(
@@ -358,8 +391,8 @@ def together(members: Sequence[Member], *, name: str = "networks") -> Together:
         files={
             **files,
             **target_files(),
-            "Makefile": makefile(sources, tests),
-            **package_files(taken[0], about, headers, sources, tests),
+            "Makefile": makefile(sources, tests, cmsis_nn=kernels != OWN),
+            **package_files(taken[0], about, headers, sources, tests, cmsis_nn=kernels != OWN),
             "README.md": _readme(taken[0], members, found, arena),
         },
     )
