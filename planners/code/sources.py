@@ -101,7 +101,6 @@ class Written:
     has_integers: bool = False  # at its ends, which stand for real numbers
     stages: tuple[str, ...] = ()  # their results, by number; none where they are not told
     cmsis_nn: CmsisNN | None = None  # where it computes what it can
-    scratch_bytes: int = 0  # of CMSIS-NN, in the state
 
 
 def library_sources(model: Model, plan: StreamingPlan, name: str, kernels: str = OWN) -> Written:
@@ -115,6 +114,13 @@ def library_sources(model: Model, plan: StreamingPlan, name: str, kernels: str =
     return _Writing(model, plan, name, kernels).written()
 
 
+def cmsis_nn_of(model: Model, plan: StreamingPlan) -> CmsisNN:
+    """Return what CMSIS-NN computes of a plan. Raises what library_sources raises."""
+    found = _Writing(model, plan, model.network.name, CMSIS_NN).cmsis_nn
+    assert found is not None
+    return found
+
+
 class _Writing:
     def __init__(self, model: Model, plan: StreamingPlan, name: str, kernels: str) -> None:
         self._given = model.network
@@ -126,12 +132,8 @@ class _Writing:
         self.network, self.plan = model.network, plan
         self.tables = Tables(self.name)
         self.schedule = Schedule(model, plan, self.tables, self.cmsis_nn)
-        if self.cmsis_nn is not None and not self.cmsis_nn.functions:
-            raise UnsupportedOperator(
-                f"network {self.network.name!r}: CMSIS-NN computes no layer of this plan with the same "
-                "bits (it takes layers of int8 in fixed point that are stages of their own); leave "
-                "out --kernels"
-            )
+        if self.cmsis_nn is not None:
+            self.cmsis_nn.require_work(self.schedule.scratch * self.schedule.unit)
         self.streamed_input = None if plan.is_copied(0) else plan.groups[0].streamed_input
         taken = list(RESERVED)
         self._read = {layer.name for layer in self.network.inputs}
@@ -207,7 +209,6 @@ class _Writing:
             memories=self.interface.memories,
             stack_bytes=self._stack_bytes(),
             cmsis_nn=self.cmsis_nn,
-            scratch_bytes=max(self._scratch_sizes().values()) if self.cmsis_nn else 0,
         )
 
     def _stack_bytes(self) -> int:
@@ -222,19 +223,11 @@ class _Writing:
             return f"    int32_t scratch[{self.capitals}_SCRATCH_BYTES / 4];\n"
         return f"    {self.name}_element scratch[{self.schedule.scratch}];\n" if own else ""
 
-    def _scratch_sizes(self) -> dict[str, int]:
-        """The bytes of that field for CMSIS-NN, by target: whole words."""
-        assert self.cmsis_nn is not None
-        own = self.schedule.scratch * self.schedule.unit
-        return {
-            target: -(-max(size, own, 1) // 4) * 4 for target, size in self.cmsis_nn.scratch.items()
-        }
-
     def _state_bytes(self, counters: int) -> int:
         """At most; structures are padded."""
         scratch = self.schedule.scratch * self.schedule.unit
         if self.cmsis_nn is not None:
-            scratch = max(self._scratch_sizes().values())
+            scratch = max(self.cmsis_nn.scratch.values())
         pointers = 8 * (len(self.schedule.outside) + len(self.schedule.splits))
         turn = 6 if self.schedule.order.turns else 0
         turn += 2 * len(self.network.variables)
@@ -313,10 +306,10 @@ void {name}_profile_end(int stage);
         if self.cmsis_nn is None:
             return ""
         lines = [f"/* What CMSIS-NN (commit {COMMIT[:8]}) works with, in the state. */"]
-        sizes, word = self._scratch_sizes(), "#if"
+        word = "#if"
         for target, condition in TARGETS.items():
             lines.append(f"{word} {condition}" if condition else "#else")
-            lines.append(f"#define {self.capitals}_SCRATCH_BYTES {sizes[target]}")
+            lines.append(f"#define {self.capitals}_SCRATCH_BYTES {self.cmsis_nn.scratch[target]}")
             word = "#elif"
         return "\n".join(["", *lines, "#endif"])
 

@@ -27,6 +27,8 @@ from cnn2csdf.fixed_point.flash import sum_ratios
 from cnn2csdf.geometry import Range, Window
 from cnn2csdf.integers import multipliers
 from cnn2csdf.network import Layer, Network
+from cnn2csdf.parameters import multiply_accumulates
+from csdf.errors import UnsupportedOperator
 from planners.code.c_text import NULL
 from planners.code.calls.rescaling import given_types, result_types
 from planners.code.layer_descriptor import Call, Described
@@ -51,14 +53,16 @@ TARGETS = {  # what has scratch of its own, and how compilers say it
     "dsp": "defined(__ARM_FEATURE_DSP) && (__ARM_FEATURE_DSP == 1)",
     "plain": "",
 }
+TARGET_OF = {"m55": "mve", "m4": "dsp", "m0plus": "plain"}  # of the kernels of a core
 Exponents = NDArray[np.int64]
 LEAST_EXPONENT = -30  # of a factor, for shifts of 32 bits
 MVE_CHANNELS, MVE_COLUMNS, MVE_BYTES = 124, 4, 16  # that its kernels take at once
 
 
 class Block(NamedTuple):
-    """Rows that a firing makes: rows of padding above, and whether all lie one behind the other."""
+    """Rows that a firing makes: how many, rows of padding above, and whether all lie together."""
 
+    rows: int
     above: int
     lies_together: bool
 
@@ -79,7 +83,7 @@ def blocks_of(network: Network, plan: StreamingPlan) -> dict[str, list[Block]]:
         if (window := getattr(layer.operator, "window", None)) is not None:
             first = rows[0] * window.stride[0] - window.padding[0]
             above = needed[layer.inputs[0]][0] - first
-        found.setdefault(layer.name, []).append(Block(above, together))
+        found.setdefault(layer.name, []).append(Block(rows[1] - rows[0], above, together))
 
     Machine(network, plan, watch=watch).run()
     return {name: blocks for name, blocks in found.items() if name not in moved}
@@ -102,12 +106,13 @@ class CmsisNN:
 
     def __init__(self, network: Network, plan: StreamingPlan) -> None:
         """Take a network and a plan of it."""
-        self._blocks = blocks_of(network, plan)
+        self._network, self._blocks = network.name, blocks_of(network, plan)
         self._moves_rings = bool(network.variables)  # whose rows lie elsewhere in each frame
         worked = worked_network(network, plan.rematerialised)
         stages = [one for group in plan.groups for one in group.stages]
         self.firings = sum(len(RunningStage(one, worked, None).targets) for one in stages)
         self.functions: dict[str, str] = {}  # of CMSIS-NN, by layer
+        self.multiply_accumulates, self._all = 0, plan.multiply_accumulates
         self.scratch = dict.fromkeys(TARGETS, 0)
 
     def call(self, one: Described, own: Call) -> Call:
@@ -120,8 +125,28 @@ class CmsisNN:
             for target, size in _scratch(one, own.function, block.above).items():
                 self.scratch[target] = max(self.scratch[target], size)
         self.functions[one.layer.name] = called
+        work = multiply_accumulates(one.layer, one.inputs)
+        self.multiply_accumulates += (
+            work * sum(each.rows for each in blocks) // one.layer.shape.rows
+        )
         one.tables.wanted.add(own.function)
         return one.call(function, "shared_layer", own.function, own.parameters, *_channels(one))
+
+    def require_work(self, own_scratch: int) -> None:
+        """Raise UnsupportedOperator where it computes nothing; make room for bytes of other layers."""
+        if not self.functions:
+            raise UnsupportedOperator(
+                f"network {self._network!r}: CMSIS-NN computes no layer of this plan with the same "
+                "bits (it takes layers of int8 in fixed point that are stages of their own); leave "
+                "out --kernels"
+            )
+        for target, size in self.scratch.items():
+            self.scratch[target] = -(-max(size, own_scratch, 1) // 4) * 4
+
+    @property
+    def own_work(self) -> int:
+        """The multiply-accumulates that it leaves to this package's kernels."""
+        return self._all - self.multiply_accumulates
 
     @property
     def shared(self) -> Counter[bool]:
@@ -136,6 +161,7 @@ class CmsisNN:
             "library": "CMSIS-NN",
             "commit": COMMIT,
             "scratch_bytes": self.scratch,
+            "multiply_accumulates": {"cmsis_nn": self.multiply_accumulates, "all": self._all},
             "firings": {"cmsis_nn": self.shared[True], "all": self.firings},
             "layers": [
                 {
@@ -152,8 +178,8 @@ class CmsisNN:
         """Return what it computes in a line."""
         sizes = ", ".join(f"{size} B ({target})" for target, size in self.scratch.items())
         return (
-            f"CMSIS-NN makes {self.shared[True]} of {self.firings} firings, in "
-            f"{len(self.functions)} layers; scratch {sizes}"
+            f"CMSIS-NN makes {self.shared[True]} of {self.firings} firings, "
+            f"{self.multiply_accumulates / max(self._all, 1):.0%} of the MACs; scratch {sizes}"
         )
 
 

@@ -9,7 +9,9 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -23,11 +25,12 @@ from cnn2csdf.streams import as_stream
 from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.cli.frame.long_work import stop_after
-from csdf.errors import CsdfError, InvalidPlan
-from csdf.status import Status
+from csdf.errors import CsdfError, InvalidPlan, UnsupportedOperator
+from csdf.status import Ended, Status, because
 from csdf.units import bytes_in_words
 from planners.code.building import MAIN, end_of_main, makefile, package_files, target_files
 from planners.code.c_text import identifier
+from planners.code.calls.cmsis_nn import TARGET_OF, CmsisNN
 from planners.code.library import (
     frames_of,
     paths_in,
@@ -38,7 +41,7 @@ from planners.code.library import (
 from planners.code.library import library as library_of
 from planners.code.parts import OWN, source
 from planners.code.primitives.bench import bench
-from planners.code.sources import Written
+from planners.code.sources import Written, cmsis_nn_of
 from planners.code.vectors import Frame, shared_test
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
 from planners.memory.command.answer import alternatives, taken
@@ -74,7 +77,7 @@ def work(options: argparse.Namespace) -> int:
             if plans
             else _fitted(model, options, options.ram)
         )
-        found = _with_scratch(model, found, options)
+        found = _with_cmsis_nn(model, found, options)
         if found.best is None or found.status != Status.FEASIBLE:
             print(f"csdf deploy: {found.network}: {found.status}: {found.reason}", file=sys.stderr)
             for line in alternatives(found):
@@ -207,26 +210,40 @@ def _checked(model: Model, plan: StreamingPlan, options: argparse.Namespace) -> 
         raise InvalidPlan(f"{options.plan}: {error}") from None
 
 
-def _with_scratch(model: Model, found: Fit, options: argparse.Namespace) -> Fit:
-    """The answer where CMSIS-NN's scratch has room beside the arena: planned anew in what is left."""
-    ram = left = options.ram
-    while options.kernels != OWN and ram is not None and found.best is not None:
-        scratch = _written(model, found.best.plan, options).scratch_bytes
-        if found.best.ram_bytes + scratch <= ram:
-            break
-        taken = f"{found.best.ram_bytes} bytes and {scratch} of scratch for CMSIS-NN"
-        refused = replace(found, status=Status.INFEASIBLE, reason=f"{taken} are more than {ram}")
-        left = min(left - 1, ram - scratch)
-        if options.plan is not None or left <= 0:
-            return refused
-        found = _fitted(model, options, left)
-        if found.best is None:
-            return refused
-    return found
+def _with_cmsis_nn(model: Model, found: Fit, options: argparse.Namespace) -> Fit:
+    """The answer with the method of which CMSIS-NN computes most, its scratch within the RAM, too."""
+    if found.best is None or options.kernels == OWN:
+        return found
+    ways: list[
+        tuple[int, int, Fraction, int]
+    ] = []  # RAM, own work, and what tells equal ones apart
+    methods = (found.best,) if options.plan is not None else found.methods
+    for number, way in enumerate(methods):
+        with suppress(UnsupportedOperator):
+            used = cmsis_nn_of(model, way.plan)
+            ram = way.ram_bytes + _scratch_bytes(used, options)
+            ways.append((ram, used.own_work, way.mac_ratio, number))
+    if not ways:
+        cmsis_nn_of(model, found.best.plan)  # which says why
+    within = [one for one in ways if options.ram is None or one[0] <= options.ram]
+    if within:
+        _, _, _, number = min(within, key=lambda one: (one[1:3], one[0]))
+        return replace(found, best=methods[number], ram=options.ram)
+    if options.plan is None:  # the search ends where the arena alone fits
+        smaller = _fitted(model, options, found.best.ram_bytes - 1)
+        if smaller.best is not None:
+            return _with_cmsis_nn(model, smaller, options)
+    needed = f"the least of {len(ways)} plans with scratch for CMSIS-NN takes {min(ways)[0]} bytes"
+    status = Status.UNKNOWN if options.plan is None else Status.INFEASIBLE
+    return replace(found, best=None, status=status, reason=because(Ended.TOLD, text=needed))
 
 
-def _written(model: Model, plan: StreamingPlan, options: argparse.Namespace) -> Written:
-    return written_sources(model, plan, options.name or model.network.name, options.kernels)
+def _scratch_bytes(used: CmsisNN, options: argparse.Namespace) -> int:
+    """The scratch of CMSIS-NN on the platform that is given, or the most on any."""
+    core = platform_named(options.platform).core
+    if core is None or not getattr(options, "is_platform_given", False):
+        return max(used.scratch.values())
+    return used.scratch[TARGET_OF[core.kernels]]
 
 
 def _fitted(model: Model, options: argparse.Namespace, ram: int | None) -> Fit:
