@@ -11,7 +11,7 @@ import numpy as np
 
 from cnn2csdf.weights import Model
 from csdf.arguments import public
-from csdf.errors import InvalidPlan, UnwritableFile
+from csdf.errors import InvalidArgument, InvalidPlan, UnwritableFile
 from csdf.io.files import write_texts
 from planners.code.building import (
     BENCH,
@@ -24,7 +24,7 @@ from planners.code.building import (
     target_files,
 )
 from planners.code.c_text import comment
-from planners.code.parts import OWN
+from planners.code.parts import KERNELS, OWN
 from planners.code.primitives.program import is_selection, selection_sources
 from planners.code.programs import bench_program, example_program, proof_program
 from planners.code.sources import Written, library_sources
@@ -115,6 +115,8 @@ def library(
 
 def written_sources(model: Model, plan: StreamingPlan, name: str, kernels: str = OWN) -> Written:
     """Return the texts of a library for a plan of lines and strips, or a selection of primitives."""
+    if kernels not in KERNELS:
+        raise InvalidArgument(f"kernels {kernels!r}; expected one of {', '.join(KERNELS)}")
     if not is_selection(plan):
         return library_sources(model, plan, name, kernels)
     if kernels != OWN:

@@ -87,7 +87,9 @@ def work(options: argparse.Namespace) -> int:
     if not plans:
         apart = with_states_apart(
             [one.fit for one in planned],
-            lambda number, ram: _fitted(planned[number].model, options, ram),
+            lambda number, ram: _with_cmsis_nn(
+                planned[number].model, _fitted(planned[number].model, options, ram), options
+            ),
         )
         for fit_apart in apart:
             if fit_apart.best is None:
@@ -334,7 +336,7 @@ def _planned_json(one: Planned, written: Written) -> dict[str, Any]:
 
 
 def _by_cmsis_nn(members: Sequence[Written]) -> list[str]:
-    """What CMSIS-NN computes of each network, in lines; none without it."""
+    """Lines on what CMSIS-NN computes of each network; none without it."""
     return [f"  cmsis-nn {one.cmsis_nn.in_words()}" for one in members if one.cmsis_nn is not None]
 
 

@@ -4,6 +4,7 @@ A stand-in for CMSIS-NN, in `cmsis_nn/`, checks the geometry of blocks where the
 missing. Where the environment's CMSIS_NN names a folder with it, the same libraries run with it.
 """
 
+import json
 import os
 import re
 import shutil
@@ -20,13 +21,18 @@ from cnn2csdf.weights import Model, random_weights
 from csdf.errors import UnsupportedOperator
 from planners.code.calls.cmsis_nn import COMMIT, blocks_of
 from planners.code.library import library, write_library
-from planners.code.parts import CMSIS_NN
+from planners.code.parts import CMSIS_NN, source
 from planners.memory.fit import fit
 from planners.plan.plan import Kind
+from tests.cli.running import run
 from tests.planners.code.compiling import COMPILER, FLAGS, SANITIZERS, needs_compiler, run_all
 from tests.planners.code.test_quantised_libraries import everything, quantised, wide
 from tests.planners.memory.streamed import random_plan
+from tests.shared_data import SHARED, each
 
+__all__ = ["run"]
+
+MODELS = SHARED / "networks" / "tflite"
 STAND_IN = Path(__file__).parent / "cmsis_nn"
 FOLDER = os.environ.get("CMSIS_NN")
 slow = pytest.mark.slow
@@ -222,10 +228,27 @@ def test_cmsis_nn_itself_gives_the_bytes_of_the_whole_network(tmp_path):
     archive = tmp_path / "one" / "build" / "cmsis-nn.a"
     flags = (
         *(*FLAGS, *SANITIZERS, "-isystem", f"{FOLDER}/Include", *counting(made)),
-        *("-Wl,--whole-archive", str(archive), "-Wl,--no-whole-archive"),
+        *(f"-Wl,-u,{name}" for name in set(re.findall(r"arm_\w+(?=\()", source("cmsis_nn.c")))),
+        str(archive),
     )
     (tmp_path / "all").mkdir()
     assert run_all(made, tmp_path / "all", flags) == []
+
+
+@each("file", sorted(MODELS.glob("hello_world_int8.tflite")))
+def test_deploy_counts_the_scratch_and_says_what_cmsis_nn_computes(run, tmp_path, file):
+    words = ("deploy", file, "--kernels", "cmsis-nn", "-o", tmp_path / "c")
+    code, output, _ = run(*words, "--json")
+    found = json.loads(output)["kernels"]
+    assert code == 0
+    assert found["commit"] == COMMIT
+    assert found["firings"]["cmsis_nn"] == sum(one["firings"] for one in found["layers"]) == 3
+    code, output, _ = run(*words, "--ram", "36")  # 32 bytes and the least scratch, a word
+    assert code == 0
+    assert "CMSIS-NN makes 3 of 3 firings, 100% of the MACs" in output
+    code, _, remarks = run(*words, "--ram", "35")
+    assert code == 3
+    assert "with scratch for CMSIS-NN takes 36 bytes" in remarks
 
 
 @slow
