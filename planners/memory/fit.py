@@ -242,6 +242,23 @@ def _times(
     return PlanTimes(table, platform, parameter_bytes, measured)
 
 
+def layer_times(
+    network: Network,
+    plan: StreamingPlan,
+    *,
+    platform: Platform | None = None,
+    parameter_bytes: int | None = None,
+    durations: Mapping[str, Sequence[int]] | None = None,
+) -> dict[str, int] | None:
+    """Return the predicted nanoseconds of each layer in a frame of a plan: a method's, by layer.
+
+    None where no platform is given, and of a plan in several memories, whose copies belong to none.
+    """
+    table = StageTable(network, element_bytes=plan.element_bytes)
+    times = _times(table, platform, durations, parameter_bytes or plan.element_bytes)
+    return None if times is None or plan.memories else times.of_layers(plan)
+
+
 def _fit_in_memories(
     network: Network,
     memories: Sequence[Memory | BoardMemory],
@@ -357,7 +374,7 @@ def _stateful_fit(
 def with_alternatives(
     network: Network, found: Fit, *, element_bytes: int | None, budget: Budget
 ) -> Fit:
-    """Return an answer with what would need less RAM, where RAM is short: rows in, ends outside.
+    """Return an answer with what would need less RAM, where RAM is short: other ends, int8.
 
     element_bytes: as it was asked. budget: of all searches; each looks at few plans.
     """
@@ -370,16 +387,20 @@ def with_alternatives(
         or network.keeps_state
     ):
         return found
-    stop, nearby = stop_of(budget), []
+    questions: list[tuple[str, str, str, int | None]] = []
+    if element_bytes is None and not any(layer.quantization for layer in network.layers):
+        questions = [("--element-bytes 1 (as int8)", found.input, found.output, 1)]
     for source, result in product(dict.fromkeys((ROWS, found.input, EXTERNAL)), OUTPUT_MEMORIES):
         changed = {"--input": (source, found.input), "--output-memory": (result, found.output)}
         words = [f"{name} {new}" for name, (new, old) in changed.items() if new != old]
-        if not words or found.output == EXTERNAL != result:
-            continue
+        if words and not found.output == EXTERNAL != result:
+            questions.append((" ".join(words), source, result, element_bytes))
+    stop, nearby = stop_of(budget), []
+    for options, source, result, size in questions:
         with suppress(InvalidNetwork):
             other = fit(
                 network,
-                element_bytes=element_bytes,
+                element_bytes=size,
                 input=source,
                 output=result,
                 labels=WIDTHS[:1],
@@ -387,7 +408,7 @@ def with_alternatives(
             )
             ram = other.least.ram_bytes
             if other.input == source and ram < found.least.ram_bytes:
-                nearby.append(Alternative(" ".join(words), ram, ram <= found.ram))
+                nearby.append(Alternative(options, ram, ram <= found.ram))
     return replace(found, alternatives=tuple(sorted(nearby, key=lambda one: one.ram_bytes)))
 
 
@@ -437,16 +458,24 @@ class GivenWhy(Why):
 
 
 def fit_of(
-    network: Network, plan: StreamingPlan, *, ram: int | None = None, flash: int | None = None
+    network: Network,
+    plan: StreamingPlan,
+    *,
+    ram: int | None = None,
+    flash: int | None = None,
+    platform: Platform | None = None,
+    durations: Mapping[str, Sequence[int]] | None = None,
 ) -> Fit:
-    """Return whether a network, worked as a plan says, fits.
+    """Return whether a network, worked as a plan says, fits; with its time on a platform, if given.
 
     Raises InvalidPlan where the plan does not work this network, with what is wrong.
     """
     require_carried_out(network, plan)
     once = sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
     work = Fraction(plan.multiply_accumulates, max(once, 1))
-    way = FitMethod(name=GIVEN, plan=plan, mac_ratio=work, nanoseconds=None)
+    times = layer_times(network, plan, platform=platform, durations=durations)
+    time = None if times is None else sum(times.values())
+    way = FitMethod(name=GIVEN, plan=plan, mac_ratio=work, nanoseconds=time)
     needed = flash_bytes(network, plan.element_bytes)
     status, reason = Status.INFEASIBLE, because(GivenWhy.CHECKED)
     if ram is not None and plan.arena_bytes > ram:
@@ -477,6 +506,7 @@ def fit_of(
         lower_bound=max(ends, plan.kept_bytes),
         status=status,
         reason=reason,
+        **_cycles(network, platform, durations, plan.element_bytes),
     )
 
 

@@ -233,3 +233,7 @@ def test_a_no_lists_what_would_fit_with_other_ends(answer, run):
     text = run(*words, "--ram", f"{by_rows}B")[1]
     assert "  instead  --input " in text
     assert " of RAM, fits\n" in text
+    real = answer("fit", "samos_example", "--ram", "2kB")[1]["alternatives"]
+    quantised = answer("fit", "samos_example", "--element-bytes", "1")[1]["methods"][0]["ram_bytes"]
+    (as_int8,) = [one for one in real if one["options"].startswith("--element-bytes 1 ")]
+    assert (as_int8["ram_bytes"], as_int8["fits"]) == (quantised, True)
