@@ -71,7 +71,7 @@ def work(options: argparse.Namespace) -> int:
     write_text(options.output, report_page(graph, around, origin, other))
     print(answers.one_text(around.said).translate(PLAIN_QUOTES))
     remark("csdf report", f"wrote {options.output}")
-    if graph.result is None:
+    if graph.result is None or around.is_unknown:
         return answers.UNKNOWN
     return answers.NO if graph.blocked or around.is_no else answers.ANSWERED
 

@@ -215,17 +215,19 @@ class Fit(Shown):
         """The method with the least RAM."""
         return min(self.methods, key=lambda way: (way.ram_bytes, way.mac_ratio))
 
-    def _instructions(self, way: FitMethod) -> dict[str, int]:
-        """The predicted instructions of a frame, and the nanoseconds at the fast end of the range."""
+    def instructions(self, way: FitMethod) -> int | None:
+        """The predicted instructions of a frame; None where no core has them."""
         if self.core is None or way.nanoseconds is None:
+            return None
+        return int(way.nanoseconds * Fraction(self.core.hertz, NANOSECONDS) / self.core.most)
+
+    def _at_best(self, way: FitMethod) -> dict[str, int]:
+        """The predicted instructions of a frame, and the nanoseconds at the fast end of the range."""
+        instructions = self.instructions(way)
+        if instructions is None or self.core is None or way.nanoseconds is None:
             return {}
-        cycles = way.nanoseconds * Fraction(self.core.hertz, NANOSECONDS)
-        return {
-            "predicted_instructions": int(cycles / self.core.most),
-            "predicted_nanoseconds_at_best": int(
-                way.nanoseconds * self.core.least / self.core.most
-            ),
-        }
+        fast = int(way.nanoseconds * self.core.least / self.core.most)
+        return {"predicted_instructions": instructions, "predicted_nanoseconds_at_best": fast}
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as a JSON value."""
@@ -250,7 +252,7 @@ class Fit(Shown):
                     "ram_bytes": way.ram_bytes,
                     "mac_ratio": str(way.mac_ratio),
                     "predicted_nanoseconds": way.nanoseconds,
-                    **self._instructions(way),
+                    **self._at_best(way),
                 }
                 for way in self.methods
             ],

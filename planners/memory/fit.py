@@ -242,6 +242,23 @@ def _times(
     return PlanTimes(table, platform, parameter_bytes, measured)
 
 
+def layer_times(
+    network: Network,
+    plan: StreamingPlan,
+    *,
+    platform: Platform | None = None,
+    parameter_bytes: int | None = None,
+    durations: Mapping[str, Sequence[int]] | None = None,
+) -> dict[str, int] | None:
+    """Return the predicted nanoseconds of each layer in a frame of a plan: a method's, by layer.
+
+    None where no platform is given, and of a plan in several memories, whose copies belong to none.
+    """
+    table = StageTable(network, element_bytes=plan.element_bytes)
+    times = _times(table, platform, durations, parameter_bytes or plan.element_bytes)
+    return None if times is None or plan.memories else times.of_layers(plan)
+
+
 def _fit_in_memories(
     network: Network,
     memories: Sequence[Memory | BoardMemory],
@@ -441,16 +458,24 @@ class GivenWhy(Why):
 
 
 def fit_of(
-    network: Network, plan: StreamingPlan, *, ram: int | None = None, flash: int | None = None
+    network: Network,
+    plan: StreamingPlan,
+    *,
+    ram: int | None = None,
+    flash: int | None = None,
+    platform: Platform | None = None,
+    durations: Mapping[str, Sequence[int]] | None = None,
 ) -> Fit:
-    """Return whether a network, worked as a plan says, fits.
+    """Return whether a network, worked as a plan says, fits; with its time on a platform, if given.
 
     Raises InvalidPlan where the plan does not work this network, with what is wrong.
     """
     require_carried_out(network, plan)
     once = sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
     work = Fraction(plan.multiply_accumulates, max(once, 1))
-    way = FitMethod(name=GIVEN, plan=plan, mac_ratio=work, nanoseconds=None)
+    times = layer_times(network, plan, platform=platform, durations=durations)
+    time = None if times is None else sum(times.values())
+    way = FitMethod(name=GIVEN, plan=plan, mac_ratio=work, nanoseconds=time)
     needed = flash_bytes(network, plan.element_bytes)
     status, reason = Status.INFEASIBLE, because(GivenWhy.CHECKED)
     if ram is not None and plan.arena_bytes > ram:
@@ -481,6 +506,7 @@ def fit_of(
         lower_bound=max(ends, plan.kept_bytes),
         status=status,
         reason=reason,
+        **_cycles(network, platform, durations, plan.element_bytes),
     )
 
 

@@ -104,9 +104,10 @@ def as_lines(all_of: Together, checks: Sequence[Check], seconds: float) -> list[
         if one.slow is not None:
             lines += [*_in_memories(one), f"  reason   {one.reason}"]
             continue
-        lines += [_headline(one), *_table(one), f"  reason   {one.reason}", _counted(one)]
+        lines += [headline(one), *_table(one), f"  reason   {one.reason}"]
+        lines.append(f"  counted  {accounting(one)}")
         if one.core is not None:
-            lines.append(f"  timing   {_timing(one.core, one.uncounted)}")
+            lines.append(f"  timing   {timing(one.core, one.uncounted)}")
         if one.hop is not None:
             lines.append(_hop(one.hop))
         lines += alternatives(one)
@@ -123,7 +124,7 @@ def as_lines(all_of: Together, checks: Sequence[Check], seconds: float) -> list[
     return [*lines, answers.Detail(f"  time     {time_in_words(seconds)}")]
 
 
-def _timing(core: Core, uncounted: Sequence[str]) -> str:
+def timing(core: Core, uncounted: Sequence[str]) -> str:
     """Return what predicted times are worth."""
     guessed = f"; a guess for {', '.join(uncounted)}" if uncounted else ""
     return (
@@ -142,7 +143,10 @@ def alternatives(one: Fit) -> list[str]:
     ]
 
 
-def _headline(one: Fit) -> str:
+def headline(one: Fit) -> str:
+    """Return the answer about a network in one line."""
+    if one.slow is not None:
+        return next(_in_memories(one))
     way = one.best or one.least
     figures = (
         f"{taken(way.plan)}{_kept(way.plan)}, {float(way.mac_ratio):.4g}x MACs, "
@@ -243,12 +247,12 @@ def _kept(plan: StreamingPlan) -> str:
     return f", of which {bytes_in_words(plan.kept_bytes)} stay between frames"
 
 
-def _counted(one: Fit) -> str:
+def accounting(one: Fit) -> str:
     """Return what the bytes are those of, and the bound that no plan is below."""
     collects = (one.best or one.least).plan.collects_input
     source = WHERE[one.input] + (", collected before the first layer" if collects else "")
     return (
-        f"  counted  tensors, accumulators, staging; input {source}, output {WHERE[one.output]}; "
+        f"tensors, accumulators, staging; input {source}, output {WHERE[one.output]}; "
         f"lower bound {bytes_in_words(one.lower_bound)}"
     )
 

@@ -121,16 +121,20 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="new rows of a window that slides: a frame is a hop, and what later ones need stays",
     )
+    add_place_options(parser)
+    parser.set_defaults(input=RESIDENT, output_memory=RESIDENT)
+
+
+def add_place_options(parser: argparse.ArgumentParser) -> None:
+    """Add --input and --output-memory: None where they are not given."""
     parser.add_argument(
         "--input",
         choices=INPUTS,
-        default=RESIDENT,
         help="; ".join(WHERE_INPUTS_ARE[one] for one in INPUTS) + "; default: resident",
     )
     parser.add_argument(
         "--output-memory",
         choices=OUTPUT_MEMORIES,
-        default=RESIDENT,
         help="resident: whole in the arena; external: written to other memory; default: resident",
     )
 

@@ -21,7 +21,7 @@ from cnn2csdf.streams import as_stream, first_result
 from csdf.cli import answers, loading
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
-from csdf.errors import CsdfError, InvalidPlan
+from csdf.errors import CsdfError
 from csdf.io.files import read_bytes
 from csdf.status import Status
 from csdf.time_limit import Stop
@@ -29,8 +29,9 @@ from planners.arena.allocation import plan_arena
 from planners.formats.tflite_micro_arena import InterpreterArena, interpreter_arena
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, Hop
 from planners.memory.command.answer import Check, as_json, as_lines, remark_on_elements, verified
+from planners.memory.command.beside import checked_fit
 from planners.memory.command.main import take_memories
-from planners.memory.fit import fit, fit_of, with_alternatives
+from planners.memory.fit import fit, with_alternatives
 from planners.memory.memories import slow_front
 from planners.memory.several import Together, with_states_apart
 from planners.plan.plan import StreamingPlan
@@ -158,7 +159,7 @@ def _fitted(source: str, plan: StreamingPlan | None, options: argparse.Namespace
         model = as_stream(model, options.hop)
     if plan is not None:
         model = worked_part(model, plan)
-        found = _checked(model.network, plan, options)
+        found = checked_fit(options.plan, model.network, plan, ram=options.ram, flash=options.flash)
     else:
         found = _searched(model.network, options, options.ram)
     if options.hop is not None:
@@ -180,14 +181,6 @@ def _beside_window(network: Network, window: Network, options: argparse.Namespac
     whole = fit(window, element_bytes=options.element_bytes, searched=(), budget=stop)
     before = first_result(window, options.hop)
     return Hop(options.hop, works[0], works[1], (whole.best or whole.least).ram_bytes, before)
-
-
-def _checked(network: Network, plan: StreamingPlan, options: argparse.Namespace) -> Fit:
-    try:
-        with answers.working(f"checking the plan of {plan.network}"):
-            return fit_of(network, plan, ram=options.ram, flash=options.flash)
-    except InvalidPlan as error:
-        raise InvalidPlan(f"{options.plan}: {error}") from None
 
 
 def _searched(network: Network, options: argparse.Namespace, ram: int | None) -> Fit:
