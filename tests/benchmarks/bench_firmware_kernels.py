@@ -166,7 +166,7 @@ def require_golden(library, wanted):
 
 
 def counted(library, plan, folder, source, kept):
-    """What a library takes, with its outputs compared here and on each target."""
+    """Cells on a library, whose outputs are compared here and on each target."""
     used = library.written.cmsis_nn
     words = [f"CMSIS_NN={source}"] if used else []
     share = f"{used.multiply_accumulates / max(plan.multiply_accumulates, 1):.0%}" if used else "-"
