@@ -9,7 +9,9 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -23,11 +25,12 @@ from cnn2csdf.streams import as_stream
 from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.cli.frame.long_work import stop_after
-from csdf.errors import CsdfError, InvalidPlan
-from csdf.status import Status
+from csdf.errors import CsdfError, InvalidPlan, UnsupportedOperator
+from csdf.status import Ended, Status, because
 from csdf.units import bytes_in_words
 from planners.code.building import MAIN, end_of_main, makefile, package_files, target_files
 from planners.code.c_text import identifier
+from planners.code.calls.cmsis_nn import TARGET_OF, CmsisNN
 from planners.code.library import (
     frames_of,
     paths_in,
@@ -36,9 +39,9 @@ from planners.code.library import (
     written_sources,
 )
 from planners.code.library import library as library_of
-from planners.code.parts import source
+from planners.code.parts import OWN, source
 from planners.code.primitives.bench import bench
-from planners.code.sources import Written
+from planners.code.sources import Written, cmsis_nn_of
 from planners.code.vectors import Frame, shared_test
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
 from planners.memory.command.answer import alternatives, taken
@@ -74,6 +77,7 @@ def work(options: argparse.Namespace) -> int:
             if plans
             else _fitted(model, options, options.ram)
         )
+        found = _with_cmsis_nn(model, found, options)
         if found.best is None or found.status != Status.FEASIBLE:
             print(f"csdf deploy: {found.network}: {found.status}: {found.reason}", file=sys.stderr)
             for line in alternatives(found):
@@ -83,7 +87,9 @@ def work(options: argparse.Namespace) -> int:
     if not plans:
         apart = with_states_apart(
             [one.fit for one in planned],
-            lambda number, ram: _fitted(planned[number].model, options, ram),
+            lambda number, ram: _with_cmsis_nn(
+                planned[number].model, _fitted(planned[number].model, options, ram), options
+            ),
         )
         for fit_apart in apart:
             if fit_apart.best is None:
@@ -206,6 +212,42 @@ def _checked(model: Model, plan: StreamingPlan, options: argparse.Namespace) -> 
         raise InvalidPlan(f"{options.plan}: {error}") from None
 
 
+def _with_cmsis_nn(model: Model, found: Fit, options: argparse.Namespace) -> Fit:
+    """The answer with the method of which CMSIS-NN computes most, its scratch within the RAM, too."""
+    if found.best is None or options.kernels == OWN:
+        return found
+    ways: list[
+        tuple[int, int, Fraction, int]
+    ] = []  # RAM, own work, and what tells equal ones apart
+    methods = (found.best,) if options.plan is not None else found.methods
+    for number, way in enumerate(methods):
+        with suppress(UnsupportedOperator):
+            used = cmsis_nn_of(model, way.plan)
+            ram = way.ram_bytes + _scratch_bytes(used, options)
+            ways.append((ram, used.own_work, way.mac_ratio, number))
+    if not ways:
+        cmsis_nn_of(model, found.best.plan)  # which says why
+    within = [one for one in ways if options.ram is None or one[0] <= options.ram]
+    if within:
+        _, _, _, number = min(within, key=lambda one: (one[1:3], one[0]))
+        return replace(found, best=methods[number], ram=options.ram)
+    if options.plan is None:  # the search ends where the arena alone fits
+        smaller = _fitted(model, options, found.best.ram_bytes - 1)
+        if smaller.best is not None:
+            return _with_cmsis_nn(model, smaller, options)
+    needed = f"the least of {len(ways)} plans with scratch for CMSIS-NN takes {min(ways)[0]} bytes"
+    status = Status.UNKNOWN if options.plan is None else Status.INFEASIBLE
+    return replace(found, best=None, status=status, reason=because(Ended.TOLD, text=needed))
+
+
+def _scratch_bytes(used: CmsisNN, options: argparse.Namespace) -> int:
+    """The scratch of CMSIS-NN on the platform that is given, or the most on any."""
+    core = platform_named(options.platform).core
+    if core is None or not getattr(options, "is_platform_given", False):
+        return max(used.scratch.values())
+    return used.scratch[TARGET_OF[core.kernels]]
+
+
 def _fitted(model: Model, options: argparse.Namespace, ram: int | None) -> Fit:
     stop = stop_after(options.time_limit, f"{model.network.name}: line buffers and strips")
     size = None if stores_integers(model.network) else REAL_BYTES
@@ -225,7 +267,7 @@ def _fitted(model: Model, options: argparse.Namespace, ram: int | None) -> Fit:
 
 
 def _single(one: Planned, options: argparse.Namespace) -> Told:
-    library = library_of(one.model, one.way.plan, name=options.name)
+    library = library_of(one.model, one.way.plan, name=options.name, kernels=options.kernels)
     _require_flash(library.written.weight_bytes, options)
     write_folder(options.output, library.files)
     found = {
@@ -237,6 +279,7 @@ def _single(one: Planned, options: argparse.Namespace) -> Told:
         _planned_line(one, library.written),
         f"  state    at most {library.written.state_bytes} B outside the arena",
         f"  kernels  {', '.join(library.written.kernels)}",
+        *_by_cmsis_nn([library.written]),
         *_ends(library.files, options.output),
     ]
     return Told(found, lines)
@@ -244,7 +287,7 @@ def _single(one: Planned, options: argparse.Namespace) -> Told:
 
 def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
     members = [Member(model=one.model, plan=one.way.plan) for one in planned]
-    found = together(members, name=options.name or "networks")
+    found = together(members, name=options.name or "networks", kernels=options.kernels)
     _require_flash(found.weight_bytes, options)
     write_folder(options.output, found.files)
     answer = {
@@ -264,6 +307,7 @@ def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
             for one, written in zip(planned, found.members, strict=True)
         ),
         f"  state    at most {sum(one.state_bytes for one in found.members)} B outside the arena",
+        *_by_cmsis_nn(found.members),
         *_ends(found.files, options.output),
     ]
     return Told(answer, lines)
@@ -285,9 +329,15 @@ def _planned_json(one: Planned, written: Written) -> dict[str, Any]:
         "library": written.name,
         "state_bytes": written.state_bytes,
         "weight_bytes": written.weight_bytes,
+        **({} if written.cmsis_nn is None else {"kernels": written.cmsis_nn.to_json()}),
         "inputs": [one.to_json() for one in written.inputs],
         "outputs": [one.to_json() for one in written.outputs],
     }
+
+
+def _by_cmsis_nn(members: Sequence[Written]) -> list[str]:
+    """Lines on what CMSIS-NN computes of each network; none without it."""
+    return [f"  cmsis-nn {one.cmsis_nn.in_words()}" for one in members if one.cmsis_nn is not None]
 
 
 def _ends(files: Iterable[str], folder: str) -> list[str]:
@@ -319,8 +369,10 @@ class Together:
         return sum(one.weight_bytes for one in self.members)
 
 
-def together(members: Sequence[Member], *, name: str = "networks") -> Together:
+def together(members: Sequence[Member], *, name: str = "networks", kernels: str = OWN) -> Together:
     """Return a library for each network, and a program that runs them in turn in one arena.
+
+    kernels: as of library().
 
     A network keeps nothing in the arena between two frames, so that any order of whole frames will
     do. Raises what library() raises, and InvalidPlan for no network.
@@ -338,7 +390,7 @@ def together(members: Sequence[Member], *, name: str = "networks") -> Together:
     files: dict[str, str] = {}
     for one in members:
         taken.append(_apart(one.name or one.model.network.name, taken))
-        written = written_sources(one.model, one.plan, taken[-1])
+        written = written_sources(one.model, one.plan, taken[-1], kernels)
         found.append(written)
         files |= source_files(written)
         files[f"test/{written.name}_test.c"] = shared_test(
@@ -358,8 +410,8 @@ def together(members: Sequence[Member], *, name: str = "networks") -> Together:
         files={
             **files,
             **target_files(),
-            "Makefile": makefile(sources, tests),
-            **package_files(taken[0], about, headers, sources, tests),
+            "Makefile": makefile(sources, tests, cmsis_nn=kernels != OWN),
+            **package_files(taken[0], about, headers, sources, tests, cmsis_nn=kernels != OWN),
             "README.md": _readme(taken[0], members, found, arena),
         },
     )
