@@ -26,6 +26,7 @@ from planners.memory.fit import fit
 from planners.plan.plan import Kind
 from tests.cli.running import run
 from tests.planners.code.compiling import COMPILER, FLAGS, SANITIZERS, needs_compiler, run_all
+from tests.planners.code.test_library_packages import CALLER, FRAMES, needs_cmake
 from tests.planners.code.test_quantised_libraries import everything, quantised, wide
 from tests.planners.memory.streamed import random_plan
 from tests.shared_data import SHARED, each
@@ -249,6 +250,28 @@ def test_deploy_counts_the_scratch_and_says_what_cmsis_nn_computes(run, tmp_path
     code, _, remarks = run(*words, "--ram", "35")
     assert code == 3
     assert "with scratch for CMSIS-NN takes 36 bytes" in remarks
+
+
+@slow
+@needs_cmake
+@pytest.mark.parametrize("frame", FRAMES)
+def test_cmake_links_cmsis_nn_from_the_folder_that_it_is_given(tmp_path, frame):
+    model = quantised(network_of(CHAIN[0]), 0)
+    plan = method(model.network, "layer by layer")
+    write_library(model, plan, tmp_path / "library", name="small", kernels=CMSIS_NN)
+    (tmp_path / "main.c").write_text(CALLER)
+    (tmp_path / "given").mkdir()
+    (tmp_path / "given" / "CMakeLists.txt").write_text(
+        f"add_library(cmsis-nn INTERFACE)\ntarget_include_directories(cmsis-nn INTERFACE {STAND_IN})\n"
+    )
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.15)\nproject(product C)\nset(COMPONENT_LIB firmware)\n"
+        f"{FRAMES[frame]}\nadd_executable(product main.c)\n"
+        "target_link_libraries(product firmware m)\n"
+    )
+    for words in (["-S", ".", "-B", "build", "-DCMSIS_NN=given"], ["--build", "build"]):
+        subprocess.run(["cmake", *words], cwd=tmp_path, check=True, capture_output=True)
+    assert subprocess.run([tmp_path / "build" / "product"]).returncode == 0
 
 
 @slow
