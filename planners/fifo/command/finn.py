@@ -22,9 +22,10 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf fifo finn models/fifo/residual.onnx --fps 50000 --clock 200 -o folding_out.json",
         "csdf fifo finn models/fifo/residual.onnx --deadlock-free --latency DuplicateStreams=5",
         work="planners.fifo.command.work",
-        notes="RTL layers of FINN are timed exactly. The latencies of HLS layers are decided by the "
-        "HLS scheduler: the answer lists what was assumed, --latency says it, --sensitivity tells how "
-        "much it matters. Sizes are proved for this model of the design.",
+        notes="RTL layers of FINN are timed exactly, for the DSP and the clock given. The latencies of "
+        "HLS layers are decided by the HLS scheduler: the answer lists what was assumed, --latency "
+        "says it, --sensitivity tells how much it matters. Sizes are proved for this model of the "
+        "design.",
     )
     parser.add_argument("model", metavar="MODEL", help="the hardware layers: .onnx or .onnx.gz")
     parser.add_argument(

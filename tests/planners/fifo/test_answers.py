@@ -19,6 +19,7 @@ from planners.fifo.finn.reading import read_design
 from planners.fifo.sizing import cheapest_depths, smallest_depths
 from planners.fifo.study import max_rate, study
 from planners.fifo.timing.cluster import TimingOptions
+from tests.cli.schemas import require_valid
 from tests.planners.fifo.designs import RESIDUAL, ROOT, fork
 
 
@@ -198,7 +199,9 @@ def test_hls4ml_takes_the_goals_and_objectives_of_finn(capsys):
     asked = json.loads(capsys.readouterr().out)["smallest"]
     assert asked["period"] == "2000/9"  # 200 MHz over 900,000 frames/s
     assert main(["fifo", "hls4ml", project, "--front", "--objective", "elements", "--json"]) == 0
-    costs = [one["cost"] for one in json.loads(capsys.readouterr().out)["front"]]
+    front = json.loads(capsys.readouterr().out)
+    require_valid("fifo-hls4ml", front)
+    costs = [one["cost"] for one in front["front"]]
     assert costs[0] <= asked["bits"] // 32 <= costs[-1]
     assert main(["fifo", "hls4ml", project, "--objective", "bram", "--sensitivity", "3"]) == 0
     shown = capsys.readouterr()
