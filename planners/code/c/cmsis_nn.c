@@ -1,5 +1,6 @@
 /* A layer that CMSIS-NN computes where rows lie one behind the other, and the kernel for all other rows,
-   with its numbers. bias, exponents: of channels, as CMSIS-NN reads them. */
+   with its numbers. bias, exponents: of channels, as CMSIS-NN reads them; without exponents all units of
+   a matrix have those of the first. */
 typedef struct {
     kernel own;
     const void *numbers;
@@ -243,7 +244,7 @@ static void cmsis_fully_connected(const run *r, const layer *l, range rows, rang
     int is_made = 0;
     all.end = l->inputs[0].source->height;
     if (lie_together(&in, all)) {
-        int32_t count = all.end * row_elements(&in), unit = 1;
+        int32_t count = all.end * row_elements(&in);
         cmsis_nn_dims given = {1, 1, 1, 0}, with = {0, 1, 1, 0}, made = {1, 1, 1, 0};
         cmsis_nn_fc_params p;
         cmsis_nn_context sums = {NULL, 0};
@@ -258,16 +259,12 @@ static void cmsis_fully_connected(const run *r, const layer *l, range rows, rang
         sums.buf = (void *)(uintptr_t)(to->folded ? to->folded : s->bias);
         sums.size = 4 * m->units;
 #endif
-        while (unit < m->units && to->multipliers[unit] == to->multipliers[0] &&
-               s->exponents[unit] == s->exponents[0]) {
-            unit++;
-        }
         if (arm_fully_connected_s8_get_buffer_size(&with) > sums.size) {
             is_made = 0;
-        } else if (unit == m->units) {
+        } else if (!s->exponents) {
             cmsis_nn_per_tensor_quant_params by;
             by.multiplier = to->multipliers[0];
-            by.shift = s->exponents[0];
+            by.shift = to->exponents[0];
             is_made = !arm_fully_connected_s8(&sums, &p, &by, &given, row_at(&in, 0), &with,
                                               m->weights, &made, s->bias, &made, row_at(&out, 0));
         } else {

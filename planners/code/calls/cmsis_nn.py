@@ -259,9 +259,11 @@ def _channels(one: Described) -> tuple[str, str]:
     """Return the symbols of biases and exponents of a layer, as CMSIS-NN reads them."""
     if not isinstance(one.layer.operator, op.Convolution | op.FullyConnected):
         return NULL, NULL
-    exponents = _exponents(one)
-    bias = one.weights.get("bias", np.zeros(len(exponents))).astype(np.int32)
-    return one.symbol("bias", bias), one.computed("shifts", exponents.astype(np.int32))
+    ratios = sum_ratios(one.layer, given_types(one), result_types(one)) or []
+    bias = one.symbol("bias", one.weights.get("bias", np.zeros(len(ratios))).astype(np.int32))
+    if isinstance(one.layer.operator, op.FullyConnected) and len(set(ratios)) == 1:
+        return bias, NULL
+    return bias, one.computed("shifts", _exponents(one).astype(np.int32))
 
 
 def _scratch(one: Described, function: str, above: int) -> dict[str, int]:
