@@ -116,19 +116,25 @@ class CmsisNN:
         self.scratch = dict.fromkeys(TARGETS, 0)
 
     def call(self, one: Described, own: Call) -> Call:
-        """Return the call for a layer that is a stage of its own: its own, or one of CMSIS-NN."""
-        blocks = [block for block in self._blocks.get(one.layer.name, ()) if block.lies_together]
-        if not blocks or own.function not in FUNCTIONS or not _has_equal_bits(one, own.function):
+        """Return the call for a layer that is a stage of its own: its own, or one of CMSIS-NN.
+
+        A layer of which CMSIS-NN would make less than half of the rows keeps its own: a few rows are
+        not worth scratch and code.
+        """
+        blocks = self._blocks.get(one.layer.name, [])
+        rows = sum(block.rows for block in blocks if block.lies_together)
+        if not rows or 2 * rows < one.layer.shape.rows or own.function not in FUNCTIONS:
+            return own
+        if not _has_equal_bits(one, own.function):
             return own
         function, called = FUNCTIONS[own.function]
-        for block in self._blocks[one.layer.name] if self._moves_rings else blocks:
-            for target, size in _scratch(one, own.function, block.above).items():
-                self.scratch[target] = max(self.scratch[target], size)
+        for block in blocks:
+            if block.lies_together or self._moves_rings:
+                for target, size in _scratch(one, own.function, block.above).items():
+                    self.scratch[target] = max(self.scratch[target], size)
         self.functions[one.layer.name] = called
         work = multiply_accumulates(one.layer, one.inputs)
-        self.multiply_accumulates += (
-            work * sum(each.rows for each in blocks) // one.layer.shape.rows
-        )
+        self.multiply_accumulates += work * rows // one.layer.shape.rows
         one.tables.wanted.add(own.function)
         return one.call(function, "shared_layer", own.function, own.parameters, *_channels(one))
 
