@@ -74,8 +74,8 @@ class InconsistentGraph(CsdfError):
         self.produced = produced
         self.consumed = consumed
         super().__init__(
-            f"inconsistent: over one iteration {producer!r} puts {counted(produced, 'token')} "
-            f"on channel {channel!r}, but {consumer!r} takes {consumed} from it"
+            f"inconsistent: over one iteration {producer!r} produces {counted(produced, 'token')} "
+            f"on channel {channel!r}, but {consumer!r} consumes {consumed}"
         )
 
 

@@ -38,7 +38,7 @@ from csdf.units import duration
 COLUMN, ROW = 212.0, 70.0  # pixels from place to place
 WIDTH, HEIGHT = 136.0, 42.0  # of an actor
 MARGIN = 26.0
-LETTERS = 17  # of a name that fits
+LETTERS = 16  # of a name that fits
 LABELLED = 36  # most channels with their rates beside them
 CORNER = 8.0  # pixels that a round corner takes
 PARALLEL = 9.0  # pixels between channels of the same two actors
@@ -319,13 +319,12 @@ def cut_apart(names: Sequence[str], letters: int = LETTERS) -> dict[str, str]:
             for texts in (same, [one[::-1] for one in same])
         )
         inner = {name: name[begin : max(begin, len(name) - end)] for name in same}
-        cores = cut_apart(list(dict.fromkeys(inner.values())), max(letters - 4, 1))
+        tail = min(end, letters // 3)
+        cores = cut_apart(list(dict.fromkeys(inner.values())), max(letters - tail - 4, 1))
         for name, core in inner.items():
-            room = letters - 2 - len(cores[core])
-            before, behind = name[:begin][-((room + 1) // 2) :], name[begin + len(core) :]
-            behind = behind[: room - len(before)]
-            text = f"{before}{cores[core]}{behind}"
-            found[name] = f"…{text}" + ("…" if not name.endswith(text) else "")
+            room = max(letters - 2 - tail - len(cores[core]), 0)
+            head = f"{name[: min(begin, room)]}…" if room < begin else name[:begin]
+            found[name] = f"{head}{cores[core]}…{name[len(name) - tail :]}"
     return found
 
 
@@ -346,7 +345,7 @@ def legend(findings: GraphFindings) -> Html:
 
 SWEEPS = 8  # over all layers, in each direction
 MOST_BENDS = 6000  # places where edges pass a layer; beyond them edges are drawn straight
-LONGEST_LINE = 7  # layers that are never folded
+LONGEST_LINE = 6  # layers that are never folded
 BEND_HEIGHT = 0.35  # rows between edges that pass a layer
 LINE_GAP = 1.2  # rows between two lines, and
 LANE = 0.12  # more for each edge that leads from one to the next,

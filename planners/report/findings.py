@@ -184,8 +184,10 @@ def fitting(findings: NetworkFindings) -> Iterator[str]:
         return
     least = findings.shown
     if found is Status.FEASIBLE:
-        total = "" if least is None else f": {_sum(least)}"
-        yield f"It fits {limit.title}{total}."
+        if limit.elsewhere is not None and least is not None:
+            yield f"It fits {limit.title}: {_sum(least)}."
+        elif all(one.fit.ram is None for one in findings.answers):  # else the first line says it
+            yield f"It fits {limit.title}."
         return
     why = ""
     if limit.room < 0:

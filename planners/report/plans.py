@@ -12,7 +12,7 @@ from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.chosen import durations_table
 from cnn2csdf.network import Network
 from cnn2csdf.weights import Model
-from csdf.cli.frame.long_work import limited_part
+from csdf.cli.frame.long_work import telling
 from csdf.draw.report.markup import Cell, Html, Row, element, sortable
 from csdf.draw.report.page import change
 from csdf.draw.report.sections import Section
@@ -83,20 +83,20 @@ def answers_of(
     if not plans:
         network = model.network
         try:
-            with limited_part(stop, SHARE, f"{network.name}: line buffers and strips") as part:
-                told = fit(
-                    network,
-                    ram=room,
-                    flash=options.flash,
-                    element_bytes=size,
-                    input=options.input or RESIDENT,
-                    output=options.output_memory or RESIDENT,
-                    searched=SEARCHED,
-                    platform=platform,
-                    durations=durations,
-                    budget=part,
-                )
-                told = with_alternatives(network, told, element_bytes=size, budget=part)
+            part = telling(stop.part(share=SHARE), f"{network.name}: line buffers and strips")
+            told = fit(
+                network,
+                ram=room,
+                flash=options.flash,
+                element_bytes=size,
+                input=options.input or RESIDENT,
+                output=options.output_memory or RESIDENT,
+                searched=SEARCHED,
+                platform=platform,
+                durations=durations,
+                budget=part,
+            )
+            told = with_alternatives(network, told, element_bytes=size, budget=part)
         except (GaveUp, InvalidNetwork):
             return ()
         found.append((FIT, network, told))

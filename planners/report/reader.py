@@ -38,8 +38,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_limit_options(limits, "at most, of buffers and parameters together; e.g. 256kB, 1MiB")
     shared.add_granularity_options(parser, is_by_tensor=True)
     shared.add_duration_options(parser)
-    add_place_options(parser)
-    parser.add_argument(
+    plans = parser.add_argument_group("the memory plan of a network")
+    add_place_options(plans)
+    plans.add_argument(
         "--plan",
         action="append",
         dest="plans",

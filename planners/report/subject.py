@@ -275,11 +275,16 @@ def _bar(title: str, parts: Mapping[str, float], number: str, **more: Any) -> Ht
     ]
     return element(
         "li",
-        element("span", title, class_="bar-title", data_actor=more.get("actor")),
+        element("span", _breaking(title), class_="bar-title", data_actor=more.get("actor")),
         element("span", *drawn, *more.get("marks", ()), class_=kind, aria_hidden="true"),
         element("span", number, class_="bar-number"),
         more.get("verdict", element("span", class_="verdict")),
     )
+
+
+def _breaking(name: str) -> list[str | Html]:
+    """A long name, which may be broken behind each slash."""
+    return [part for one in name.split("/") for part in (Html("/<wbr>"), one)][1:]
 
 
 def _keys(*keys: tuple[str, str], scale: str) -> Html:
@@ -457,14 +462,14 @@ def layer_table(layers: Sequence[LayerFigures], critical: Sequence[str]) -> Html
     """Return the layers of a network in their order."""
     marked = set(critical)
     columns: list[tuple[str, Callable[[LayerFigures], int | None]]] = [
-        ("parts", attrgetter("phases")),
         ("MACs", attrgetter("multiply_accumulates")),
+        ("instructions", attrgetter("instructions")),
+        ("time (µs)", attrgetter("nanoseconds")),
         ("flash (bytes)", attrgetter("flash")),
+        ("parts", attrgetter("phases")),
         ("output (bytes)", attrgetter("output_bytes")),
         ("inputs whole (bytes)", attrgetter("whole_buffers")),
         ("inputs row by row (bytes)", attrgetter("row_buffers")),
-        ("instructions", attrgetter("instructions")),
-        ("time (µs)", attrgetter("nanoseconds")),
     ]
     shown = [one for one in columns if any(one[1](layer) is not None for layer in layers)]
     rows = [

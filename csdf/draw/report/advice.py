@@ -56,7 +56,7 @@ def _switch(graph: Graph) -> str:
 def _limit(cycle: CriticalCycle) -> str:
     if len(cycle.actors) == 1:
         return f"{listed(cycle.actors)} is always at work"
-    return f"{listed(cycle.actors)} wait for one another"
+    return f"the cycle of {listed(cycle.actors)} takes that long"
 
 
 def limits(findings: GraphFindings) -> list[str]:
@@ -130,13 +130,13 @@ def _more_space(findings: GraphFindings) -> Iterator[str]:
 def _storage(findings: GraphFindings) -> Iterator[str]:
     unit, smallest, front = findings.unit, findings.smallest, findings.front
     if smallest is not None and smallest.point is not None:
-        least = "It runs in" if smallest.status is not Status.OPTIMAL else "It needs"
-        proof = "" if smallest.status is Status.OPTIMAL else (
-            f" (no less than {size(smallest.lower_bound, unit)} is possible)"
-        )  # fmt: skip
+        found, bound = (size(one, unit) for one in (smallest.point.size, smallest.lower_bound))
         period = smallest.point.period
-        then = "" if period is None else f"; the period is then {_period(findings, period)}"
-        yield f"{least} {size(smallest.point.size, unit)} of buffers to run at all{proof}{then}."
+        then = "" if period is None else f" The period is then {_period(findings, period)}."
+        if smallest.status is Status.OPTIMAL:
+            yield f"It needs {found} of buffers to run at all.{then}"
+        else:
+            yield f"It runs in {found} of buffers; no less than {bound} is possible.{then}"
     if front is None or len(front.points) < 2:
         return
     buy = best_buy(front)

@@ -125,7 +125,7 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(input=RESIDENT, output_memory=RESIDENT)
 
 
-def add_place_options(parser: argparse.ArgumentParser) -> None:
+def add_place_options(parser: argparse._ActionsContainer) -> None:
     """Add --input and --output-memory: None where they are not given."""
     parser.add_argument(
         "--input",

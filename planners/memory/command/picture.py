@@ -10,15 +10,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cnn2csdf.network import Network
-from csdf.draw.picture import rendered
+from csdf.draw.picture import log_across, rendered
 from csdf.units import bytes_in_words
 from planners.arena.command.picture import Box, arena_picture, draw_boxes
 from planners.memory.answer import Fit, SlowTraffic
 from planners.memory.command.lifetimes import firings_and_lives
 from planners.plan.plan import StreamingPlan
 
+LOWER = (
+    1.8  # times a panel of a memory is lower than the picture of an arena, with the same letters
+)
 LEAST_SPAN = Fraction(1, 10)  # of the axis of work, so that 1 alone is no magnified axis
-NARROW = 4  # ends of the axis of RAM this far apart have all digits beside their marks
 COLOURS = ("#357", "#c63", "#585", "#85a", "#999", "#a33")
 
 
@@ -62,7 +64,7 @@ def memories_picture(network: Network, plan: StreamingPlan, suffix: str) -> str 
         boxes = [one._replace(offset=one.offset - begin) for one in boxes]
         axes.set_xlim(0, last)
         axes.set_ylim(0, memory.size)
-        draw_boxes(axes, boxes, last, memory.size)
+        draw_boxes(axes, boxes, last, memory.size * LOWER)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}")
         speed = "slow" if memory.is_slow else "fast"
         axes.set_ylabel(f"{memory.name}, {speed} (kB)")
@@ -126,14 +128,8 @@ def _draw_ways(axes: Axes, found: Fit, colour: str) -> None:
 
 
 def _mark_sizes(axes: Axes) -> None:
-    """Make the axis of RAM logarithmic, with numbers that are far enough from one another."""
-    axes.set_xscale("log")
-    low, high = axes.get_xlim()
-    digits = "123456789" if high < NARROW * low else "25"
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.xaxis.set_minor_formatter(
-        lambda value, _: f"{value:g}" if f"{value:e}"[0] in digits else ""
-    )
+    """Make the axis of RAM logarithmic."""
+    log_across(axes)
     axes.set_xlabel("RAM (kB = 1,000 bytes, log scale)")
 
 

@@ -79,7 +79,7 @@ def test_a_memory_that_was_not_found_is_said_so_and_has_no_section():
     ("limit", "answer", "says"),
     [
         (
-            Limit(title="380 B", room=80),
+            Limit(title="380 B", room=80, elsewhere=380),
             Status.FEASIBLE,
             "It fits 380 B: 80 B of buffers + 300 B of parameters = 380 B.",
         ),

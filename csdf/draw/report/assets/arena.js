@@ -85,7 +85,9 @@ if (data.arenas.length) {
     if (bottom - y < 14 || room < 34) return;
     pen.fillStyle = colour.ink;
     pen.textAlign = "left";
-    const text = fitted(pen, name, room);
+    const tensor = writer(name);
+    const isLong = pen.measureText(name).width > room;
+    const text = fitted(pen, isLong ? shortNames.get(tensor) ?? tensor : name, room);
     if (text.length > 3) pen.fillText(text, Math.max(x, LEFT) + 4, (y + bottom) / 2);
   }
 
@@ -94,7 +96,7 @@ if (data.arenas.length) {
     return `${name}: ${bytes(size)} (${size} bytes), offset ${offset} to ${offset + size}, steps ${start} to ${end - 1}`;
   }
   // A buffer belongs to the layer that writes it.
-  const writer = (name) => { const to = name.indexOf(" to "); return to < 0 ? name : name.slice(0, to); };
+  const writer = (name) => name.replace(/ to .*| (line buffer|ring buffer|staging|accumulators)$/, "");
   selection.listeners.push(() => draw());
   function choose(number) {
     chosen = number;
