@@ -255,7 +255,7 @@ def peers_of(file):
     for name, run in (("TensorFlow Lite Micro", in_micro), ("XNNPACK, one thread", in_xnnpack)):
         try:
             call, outputs, arena = run(file, model, frame)
-        except (ImportError, ValueError, RuntimeError) as error:  # not there, or it refuses the file
+        except (ImportError, ValueError, RuntimeError) as error:
             yield name, "absent", str(error)[:80]
             continue
         call()
