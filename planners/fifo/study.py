@@ -13,7 +13,16 @@ import numpy as np
 
 from csdf.errors import GaveUp
 from csdf.time_limit import Stop
-from planners.fifo.cores import Core, Cost, split_cores, total_cost, whole_core, with_cores
+from planners.fifo.cores import (
+    Core,
+    Cost,
+    chain_cost,
+    cheapest_chain,
+    split_cores,
+    total_cost,
+    whole_core,
+    with_cores,
+)
 from planners.fifo.design import LEAST_DEPTH, Design
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_graph import CriticalCycle, EventGraph
@@ -81,8 +90,8 @@ def study(
     """Return the smallest depths for a period, by default that of the bottleneck, and all around them.
 
     only_live: the least memory without deadlock instead. weights: what an element of each FIFO costs;
-    cost: in place of it what a memory of a depth and a width costs. stops: called for each search,
-    returns its stop.
+    cost: in place of it what a memory of a depth and a width costs. is_split: a FIFO is a chain of
+    memories, and costs what they cost. stops: called for each search, returns its stop.
     """
     graph = EventGraph(design)
     least_period, bottleneck = max_rate(graph)
@@ -94,11 +103,16 @@ def study(
     if any(fifo.nodes for fifo in design.fifos) or max(depths, default=LEAST_DEPTH) > LEAST_DEPTH:
         # Else FINN's models note depth 2 at every layer before depths are chosen.
         given = _timed(graph, depths)
-    sizing = _smallest(graph, asked, stops(), weights, cost)
+    price = chain_cost(cost) if is_split and cost is not None else cost
+    sizing = _smallest(graph, asked, stops(), weights, price)
     cores: tuple[tuple[Core, ...], ...] = ()
     written = None
     if sizing.depths:
-        cores = tuple(map(split_cores if is_split else whole_core, sizing.depths))
+        pairs = zip(sizing.depths, design.fifos, strict=True)
+        if is_split and cost is not None:
+            cores = tuple(cheapest_chain(depth, fifo.bits, cost) for depth, fifo in pairs)
+        else:
+            cores = tuple(map(split_cores if is_split else whole_core, sizing.depths))
         written = _written(graph, cores, sizing, least_period)
     try:
         depths = [*automatic_depths(graph, least_period)]
@@ -178,17 +192,19 @@ def _fix(
 def front(
     design: Design,
     *,
+    is_split: bool = False,
     weights: Sequence[int] | None = None,
     cost: MemoryCost | None = None,
     stops: Stops = Stop,
 ) -> list[Sizing]:
     """Return the trade-off: the smallest depths without deadlock, at the max. rate, and between.
 
-    weights, cost: as of `study`. stops: called for each point, returns the stop of its search. The
-    period of a point is that of its depths. Points that are no faster than one that costs no more are
-    left out.
+    is_split, weights, cost: as of `study`. stops: called for each point, returns the stop of its
+    search. The period of a point is that of its depths. Points that are no faster than one that costs
+    no more are left out.
     """
     graph = EventGraph(design)
+    cost = chain_cost(cost) if is_split and cost is not None else cost
     least_period, _ = max_rate(graph)
     least = _smallest(graph, None, stops(), weights, cost)
     if not least.depths:

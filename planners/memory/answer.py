@@ -168,11 +168,21 @@ class SlowTraffic(NamedTuple):
 
 
 class Alternative(NamedTuple):
-    """A question near one that was answered with no: its options, and the least RAM found for it."""
+    """A question near one that was answered with no: its options, and the RAM of its answer.
+
+    is_complete: whether its search came to its end; else a longer one may find less.
+    """
 
     options: str
     ram_bytes: int
     fits: bool
+    is_complete: bool
+
+    @property
+    def ram_in_words(self) -> str:
+        """The RAM, as far as it is known."""
+        words = f"{bytes_in_words(self.ram_bytes)} of RAM"
+        return words if self.is_complete else f"at most {words} (the search ended early)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,10 +193,10 @@ class Fit(Shown):
     whatever they cost. lower_bound: no method, searched or not, needs less RAM: input and output lie
     whole. best: the method with the fewest MACs within the RAM, the fastest of those as far as times
     are predicted; None where none fits. flash_bytes: the parameters as a library stores them, with the
-    factors that rescale integers. alternatives: by growing RAM, where the answer is no. slow: of a
-    plan in several memories; its RAM is what it takes of all of them. core: whose instructions were
-    predicted; None where layers were measured, or a platform has no instructions. uncounted: kernels
-    whose instructions are a guess.
+    factors that rescale integers. alternatives: where the answer is no, those that fit first, then by
+    growing RAM. slow: of a plan in several memories; its RAM is what it takes of all of them. core:
+    whose instructions were predicted; None where layers were measured, or a platform has no
+    instructions. uncounted: kernels whose instructions are a guess.
     """
 
     network: str

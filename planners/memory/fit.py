@@ -32,7 +32,7 @@ from cnn2csdf.weights import Model
 from csdf.arguments import Bytes, Positive, byte_count, one_of, public
 from csdf.errors import InvalidArgument, InvalidNetwork
 from csdf.model.exact import Exact, exact
-from csdf.status import Status, Why, because
+from csdf.status import Ended, Status, Why, because
 from csdf.time_limit import Budget, stop_of
 from planners.memory.answer import (
     EXTERNAL,
@@ -62,6 +62,7 @@ from planners.plan.checker import require_carried_out
 from planners.plan.plan import Kind, Memory, StreamingPlan
 
 NEARLY_AS_FAST = Fraction(1, 100)  # no difference that a model of a platform can tell
+OWN_SHARE = 0.75  # of the time, for the question that was asked; the rest is for those nearby
 
 
 @public
@@ -157,12 +158,15 @@ def fit(
     is_streamed, external = ends_of(course, input, output)
     table = StageTable(network, element_bytes=element_bytes, outside=external)
     parameter_bytes = parameter_bytes or element_bytes
+    inputs = () if is_streamed else (course.at(0), *course.others)
+    lower_bound = max(sum(map(table.arena_bytes, names)) for names in (inputs, course.results))
+    is_hopeless = ram is not None and lower_bound > ram  # no search changes the answer
     finding = Finding(
         course,
         table,
         is_streamed=is_streamed,
         searched=searched,
-        labels=labels,
+        labels=labels[:1] if is_hopeless else labels,
         ram=ram,
         times=_times(table, platform, durations, parameter_bytes),
         stop=stop_of(budget),
@@ -176,8 +180,6 @@ def fit(
         and (nanoseconds is None or (one.nanoseconds or nanoseconds + 1) <= nanoseconds)
     ]
     best = _chosen(fitting, is_limited=ram is not None)
-    inputs = () if is_streamed else (course.at(0), *course.others)
-    lower_bound = max(sum(map(table.arena_bytes, names)) for names in (inputs, course.results))
     needed, least = flash_bytes(network, parameter_bytes), min(one.ram_bytes for one in methods)
     status = Status.INFEASIBLE
     if flash is not None and needed > flash:
@@ -194,7 +196,7 @@ def fit(
         fastest = min(one.nanoseconds or 0 for one in methods)
         reason = because(FitWhy.TOO_SLOW, nanoseconds=fastest)
     elif lower_bound > ram:
-        reason = because(FitWhy.ENDS, least=lower_bound)
+        reason = because(FitWhy.ENDS, least=lower_bound, end=finding.ended)
     elif finding.ended is not None:
         status = Status.UNKNOWN
         reason = because(FitWhy.TOO_LARGE_BY_THEN, end=finding.ended, least=least)
@@ -371,45 +373,59 @@ def _stateful_fit(
     )
 
 
-def with_alternatives(
-    network: Network, found: Fit, *, element_bytes: int | None, budget: Budget
-) -> Fit:
-    """Return an answer with what would need less RAM, where RAM is short: other ends, int8.
+def fit_with_alternatives(network: Network, *, budget: Budget, **terms: Any) -> Fit:
+    """Return the answer of `fit`; where RAM is short, with what would need less: other ends, int8.
 
-    element_bytes: as it was asked. budget: of all searches; each looks at few plans.
+    terms: of `fit`. budget: of all searches. A question with fewer changes comes first; one with more
+    is listed only where it needs less RAM than each of those, and not asked where one of them fits.
     """
-    if (
-        found.best is not None
-        or found.ram is None
-        or found.least.ram_bytes <= found.ram  # flash or time is short
-        or found.slow is not None
-        or found.hop is not None
-        or network.keeps_state
-    ):
+    stop, ram = stop_of(budget), terms.get("ram")
+    if ram is None or network.keeps_state:
+        return fit(network, budget=stop, **terms)
+    found = fit(network, budget=stop.part(share=OWN_SHARE), **terms)
+    is_short = found.best is None and found.least.ram_bytes > ram
+    if not is_short or found.reason.has(Ended.INTERRUPTED):
         return found
-    questions: list[tuple[str, str, str, int | None]] = []
-    if element_bytes is None and not any(layer.quantization for layer in network.layers):
-        questions = [("--element-bytes 1 (as int8)", found.input, found.output, 1)]
-    for source, result in product(dict.fromkeys((ROWS, found.input, EXTERNAL)), OUTPUT_MEMORIES):
-        changed = {"--input": (source, found.input), "--output-memory": (result, found.output)}
-        words = [f"{name} {new}" for name, (new, old) in changed.items() if new != old]
-        if words and not found.output == EXTERNAL != result:
-            questions.append((" ".join(words), source, result, element_bytes))
-    stop, nearby = stop_of(budget), []
-    for options, source, result, size in questions:
+    questions = _questions(network, found, terms.get("element_bytes"))
+    nearby: dict[frozenset[str], Alternative] = {}
+    for number, (options, changes) in enumerate(questions):
+        smaller = [one for words, one in nearby.items() if words < options]
+        if any(one.fits for one in smaller):
+            continue
+        share = 1 / (len(questions) - number)
+        asked = {**terms, **changes, "labels": WIDTHS[:1], "searched": SEARCHED_FIRST}
         with suppress(InvalidNetwork):
-            other = fit(
-                network,
-                element_bytes=size,
-                input=source,
-                output=result,
-                labels=WIDTHS[:1],
-                budget=stop.part(share=0.4),
-            )
-            ram = other.least.ram_bytes
-            if other.input == source and ram < found.least.ram_bytes:
-                nearby.append(Alternative(options, ram, ram <= found.ram))
-    return replace(found, alternatives=tuple(sorted(nearby, key=lambda one: one.ram_bytes)))
+            other = fit(network, budget=stop.part(share=share), **asked)
+            taken = (other.best or other.least).ram_bytes
+            least = min((one.ram_bytes for one in smaller), default=found.least.ram_bytes)
+            if other.input == changes.get("input", found.input) and taken < least:
+                nearby[options] = Alternative(
+                    " ".join(sorted(options)),
+                    taken,
+                    fits=other.best is not None,
+                    is_complete=other.reason.values.get("end") is None,
+                )
+    some = sorted(nearby.values(), key=lambda one: (not one.fits, one.ram_bytes))
+    return replace(found, alternatives=tuple(some))
+
+
+def _questions(
+    network: Network, found: Fit, element_bytes: int | None
+) -> list[tuple[frozenset[str], dict[str, Any]]]:
+    """Options that may need less RAM, as they are written and as terms of `fit`; few changes first."""
+    as_int8: list[tuple[str, str, Any]] = []
+    if element_bytes is None and not any(layer.quantization for layer in network.layers):
+        as_int8 = [("--element-bytes 1 (as int8)", "element_bytes", 1)]
+    inputs = [(f"--input {one}", "input", one) for one in (ROWS, EXTERNAL) if one != found.input]
+    outputs = [("--output-memory external", "output", EXTERNAL)]
+    if found.output == EXTERNAL:
+        outputs = []
+    sets = [[one] for one in (*as_int8, *inputs, *outputs)]
+    sets += [list(both) for both in product(inputs, outputs)]
+    return [
+        (frozenset(option for option, _, _ in some), {term: value for _, term, value in some})
+        for some in sets
+    ]
 
 
 def _chosen(fitting: Sequence[FitMethod], *, is_limited: bool) -> FitMethod | None:

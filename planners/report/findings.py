@@ -205,7 +205,7 @@ def fitting(findings: NetworkFindings) -> Iterator[str]:
     for one in findings.answers[:1]:
         for other in one.fit.alternatives:
             fits = ", which fits" if other.fits else ""
-            yield f"With {other.options} it takes {bytes_in_words(other.ram_bytes)} of RAM{fits}."
+            yield f"With {other.options} it takes {other.ram_in_words}{fits}."
 
 
 def _sum(method: Method) -> str:

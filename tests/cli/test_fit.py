@@ -228,6 +228,8 @@ def test_a_no_lists_what_would_fit_with_other_ends(answer, run):
     sizes = [one["ram_bytes"] for one in found["alternatives"]]
     assert sizes == sorted(sizes)
     assert max(sizes) < found["ram_bytes"]
+    # no larger change than one that fits is listed
+    assert not [one for one in found["alternatives"] if "--input rows " in one["options"]]
     code, fitting = answer(*words, "--ram", f"{by_rows}B", "--input", "rows")
     assert (code, "alternatives" in fitting) == (0, False)
     text = run(*words, "--ram", f"{by_rows}B")[1]

@@ -46,7 +46,7 @@ from planners.code.vectors import Frame, shared_test
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
 from planners.memory.command.answer import alternatives, taken
 from planners.memory.command.main import take_memories
-from planners.memory.fit import fit, fit_of, with_alternatives
+from planners.memory.fit import fit_of, fit_with_alternatives
 from planners.memory.several import with_states_apart
 from planners.plan.plan import StreamingPlan
 from planners.plan.text import plans_for, worked_part
@@ -240,7 +240,7 @@ def _scratch(plan: StreamingPlan, options: argparse.Namespace) -> Scratch:
 def _fitted(model: Model, options: argparse.Namespace, ram: int | None) -> Fit:
     stop = stop_after(options.time_limit, f"{model.network.name}: line buffers and strips")
     size = None if stores_integers(model.network) else REAL_BYTES
-    found = fit(
+    return fit_with_alternatives(
         model.network,
         element_bytes=size,
         ram=ram,
@@ -252,7 +252,6 @@ def _fitted(model: Model, options: argparse.Namespace, ram: int | None) -> Fit:
         memories=options.memories,
         budget=stop,
     )
-    return with_alternatives(model.network, found, element_bytes=size, budget=stop)
 
 
 def _single(one: Planned, options: argparse.Namespace) -> Told:

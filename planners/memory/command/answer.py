@@ -134,11 +134,10 @@ def timing(core: Core, uncounted: Sequence[str]) -> str:
 
 
 def alternatives(one: Fit) -> list[str]:
-    """Return a line for each question nearby that needs less RAM, the least first."""
+    """Return a line for each question nearby that needs less RAM."""
     begins = ["  instead  ", *(["           "] * len(one.alternatives))]
     return [
-        f"{begin}{other.options}: {bytes_in_words(other.ram_bytes)} of RAM"
-        + (", fits" if other.fits else "")
+        f"{begin}{other.options}: {other.ram_in_words}{', fits' if other.fits else ''}"
         for begin, other in zip(begins, one.alternatives, strict=False)
     ]
 

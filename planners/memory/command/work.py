@@ -31,7 +31,7 @@ from planners.memory.answer import RESIDENT, SEARCHED, Fit, Hop
 from planners.memory.command.answer import Check, as_json, as_lines, remark_on_elements, verified
 from planners.memory.command.beside import checked_fit
 from planners.memory.command.main import take_memories
-from planners.memory.fit import fit, with_alternatives
+from planners.memory.fit import fit, fit_with_alternatives
 from planners.memory.memories import slow_front
 from planners.memory.several import Together, with_states_apart
 from planners.plan.plan import StreamingPlan
@@ -185,7 +185,7 @@ def _beside_window(network: Network, window: Network, options: argparse.Namespac
 
 def _searched(network: Network, options: argparse.Namespace, ram: int | None) -> Fit:
     stop = stop_after(options.time_limit, f"{options.model}: line buffers and strips")
-    found = fit(
+    return fit_with_alternatives(
         network,
         ram=ram,
         flash=options.flash,
@@ -200,7 +200,6 @@ def _searched(network: Network, options: argparse.Namespace, ram: int | None) ->
         memories=options.memories,
         budget=stop,
     )
-    return with_alternatives(network, found, element_bytes=options.element_bytes, budget=stop)
 
 
 def _write(path: str, fits: Sequence[Fit]) -> None:
