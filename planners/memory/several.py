@@ -94,6 +94,7 @@ class Together:
         return Status.FEASIBLE, "the neediest network sets the RAM"
 
 
+@public
 def with_states_apart(
     fits: Sequence[Fit], again: Callable[[int, int], Fit] | None = None
 ) -> list[Fit]:
