@@ -47,7 +47,7 @@ from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
 from planners.memory.command.answer import alternatives, taken
 from planners.memory.command.main import take_memories
 from planners.memory.fit import fit_of, fit_with_alternatives
-from planners.memory.several import with_states_apart
+from planners.memory.several import require_one_memory, with_states_apart
 from planners.plan.plan import StreamingPlan
 from planners.plan.text import plans_for, worked_part
 
@@ -378,12 +378,7 @@ def together(members: Sequence[Member], *, name: str = "networks", kernels: str 
     """
     if not members:
         raise InvalidPlan("no network to write")
-    for one in members:
-        if one.plan.memories:
-            raise InvalidPlan(
-                f"network {one.plan.network!r} is planned in several memories, and networks in turn "
-                "have one arena; deploy it alone"
-            )
+    require_one_memory([one.plan for one in members])
     taken = [identifier(name)]
     found: list[Written] = []
     files: dict[str, str] = {}
