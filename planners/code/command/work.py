@@ -26,11 +26,11 @@ from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError, InvalidPlan, UnsupportedOperator
-from csdf.status import Ended, Status, because
+from csdf.status import Status
 from csdf.units import bytes_in_words
 from planners.code.building import MAIN, end_of_main, makefile, package_files, target_files
 from planners.code.c_text import identifier
-from planners.code.calls.cmsis_nn import TARGET_OF, CmsisNN
+from planners.code.calls.cmsis_nn import ANY, TARGET_OF, Scratch
 from planners.code.library import (
     frames_of,
     paths_in,
@@ -213,39 +213,28 @@ def _checked(model: Model, plan: StreamingPlan, options: argparse.Namespace) -> 
 
 
 def _with_cmsis_nn(model: Model, found: Fit, options: argparse.Namespace) -> Fit:
-    """The answer with the method of which CMSIS-NN computes most, its scratch within the RAM, too."""
+    """The answer with the method of which CMSIS-NN computes most in the scratch that the RAM leaves."""
     if found.best is None or options.kernels == OWN:
         return found
-    ways: list[
-        tuple[int, int, Fraction, int]
-    ] = []  # RAM, own work, and what tells equal ones apart
+    ways: list[tuple[int, Fraction, int, int]] = []  # own work, all work, calls, and the number
     methods = (found.best,) if options.plan is not None else found.methods
     for number, way in enumerate(methods):
         with suppress(UnsupportedOperator):
-            used = cmsis_nn_of(model, way.plan)
-            ram = way.ram_bytes + _scratch_bytes(used, options)
-            ways.append((ram, used.own_work, way.mac_ratio, number))
+            used = cmsis_nn_of(model, way.plan, _scratch(way.plan, options))
+            ways.append((used.own_work, way.mac_ratio, used.firings, number))
     if not ways:
-        cmsis_nn_of(model, found.best.plan)  # which says why
-    within = [one for one in ways if options.ram is None or one[0] <= options.ram]
-    if within:
-        _, _, _, number = min(within, key=lambda one: (one[1:3], one[0]))
-        return replace(found, best=methods[number], ram=options.ram)
-    if options.plan is None:  # the search ends where the arena alone fits
-        smaller = _fitted(model, options, found.best.ram_bytes - 1)
-        if smaller.best is not None:
-            return _with_cmsis_nn(model, smaller, options)
-    needed = f"the least of {len(ways)} plans with scratch for CMSIS-NN takes {min(ways)[0]} bytes"
-    status = Status.UNKNOWN if options.plan is None else Status.INFEASIBLE
-    return replace(found, best=None, status=status, reason=because(Ended.TOLD, text=needed))
+        cmsis_nn_of(model, found.best.plan, _scratch(found.best.plan, options))  # says why
+    return replace(found, best=methods[min(ways)[-1]])
 
 
-def _scratch_bytes(used: CmsisNN, options: argparse.Namespace) -> int:
-    """The scratch of CMSIS-NN on the platform that is given, or the most on any."""
+def _scratch(plan: StreamingPlan, options: argparse.Namespace) -> Scratch:
+    """The bytes that a plan leaves of the RAM for CMSIS-NN, on the platform that is given, or any."""
     core = platform_named(options.platform).core
-    if core is None or not getattr(options, "is_platform_given", False):
-        return max(used.scratch.values())
-    return used.scratch[TARGET_OF[core.kernels]]
+    is_known = core is not None and getattr(options, "is_platform_given", False)
+    target = TARGET_OF[core.kernels] if core is not None and is_known else None
+    if options.ram is None:
+        return Scratch(None, target)
+    return Scratch((options.ram - plan.arena_bytes) // len(options.models), target)
 
 
 def _fitted(model: Model, options: argparse.Namespace, ram: int | None) -> Fit:
@@ -266,7 +255,13 @@ def _fitted(model: Model, options: argparse.Namespace, ram: int | None) -> Fit:
 
 
 def _single(one: Planned, options: argparse.Namespace) -> Told:
-    library = library_of(one.model, one.way.plan, name=options.name, kernels=options.kernels)
+    library = library_of(
+        one.model,
+        one.way.plan,
+        name=options.name,
+        kernels=options.kernels,
+        scratch=_scratch(one.way.plan, options),
+    )
     _require_flash(library.written.weight_bytes, options)
     write_folder(options.output, library.files)
     found = {
@@ -285,7 +280,11 @@ def _single(one: Planned, options: argparse.Namespace) -> Told:
 
 
 def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
-    members = [Member(model=one.model, plan=one.way.plan) for one in planned]
+    largest = max((one.way.plan for one in planned), key=lambda plan: plan.arena_bytes)
+    members = [
+        Member(model=one.model, plan=one.way.plan, scratch=_scratch(largest, options))
+        for one in planned
+    ]
     found = together(members, name=options.name or "networks", kernels=options.kernels)
     _require_flash(found.weight_bytes, options)
     write_folder(options.output, found.files)
@@ -351,6 +350,7 @@ class Member:
     plan: StreamingPlan
     name: str | None = None
     frames: Sequence[Frame] | None = None
+    scratch: Scratch = ANY  # for CMSIS-NN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -384,7 +384,7 @@ def together(members: Sequence[Member], *, name: str = "networks", kernels: str 
     files: dict[str, str] = {}
     for one in members:
         taken.append(_apart(one.name or one.model.network.name, taken))
-        written = written_sources(one.model, one.plan, taken[-1], kernels)
+        written = written_sources(one.model, one.plan, taken[-1], kernels, one.scratch)
         found.append(written)
         files |= source_files(written)
         files[f"test/{written.name}_test.c"] = shared_test(
