@@ -238,7 +238,7 @@ class Fit(Shown):
 
     @property
     def roofline(self) -> dict[str, int | None] | None:
-        """What predicted times are made of where no core's instructions are counted."""
+        """The roofline that times are predicted by, where no instructions are counted."""
         one = self.platform
         if one is None or one.core is not None:
             return None

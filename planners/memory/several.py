@@ -132,13 +132,12 @@ def with_states_apart(
         if is_late and not top and again is not None and left is not None and left > 0:
             one = replace(again(number, left), ram=one.ram, hop=one.hop)
             is_late = one.best is None
-        ways_moved = [
-            replace(method, plan=_moved(method.plan, base, kept))
-            for method in (*one.methods, *([one.best] if one.best is not None else []))
-        ]
+        methods = tuple(
+            replace(method, plan=_moved(method.plan, base, kept)) for method in one.methods
+        )
         base += top
-        methods = tuple(ways_moved[: len(one.methods)])
-        best = None if one.best is None or is_late else ways_moved[-1]
+        chosen = (new for old, new in zip(one.methods, methods, strict=True) if old is one.best)
+        best = None if is_late else next(chosen, None)
         moved = replace(one, methods=methods, best=best)
         if is_late:
             least = moved.least.ram_bytes
