@@ -22,6 +22,7 @@ from planners.code.library import (
 from planners.code.parts import OWN, source
 from planners.code.sources import Written
 from planners.code.vectors import Frame, shared_test
+from planners.memory.several import require_one_memory
 from planners.plan.checker import require_apart
 from planners.plan.plan import StreamingPlan
 
@@ -64,12 +65,7 @@ def together(members: Sequence[Member], *, name: str = "networks", kernels: str 
     """
     if not members:
         raise InvalidPlan("no network to write")
-    for one in members:
-        if one.plan.memories:
-            raise InvalidPlan(
-                f"network {one.plan.network!r} is planned in several memories, and networks in turn "
-                "have one arena; deploy it alone"
-            )
+    require_one_memory([one.plan for one in members])
     require_apart([one.plan for one in members])
     taken = [identifier(name)]
     found: list[Written] = []
