@@ -660,7 +660,10 @@ def externs(tables: Tables) -> list[str]:
 def _require_fit(model: Model, plan: StreamingPlan) -> None:
     network: Network = model.network
     if model.weights is None:
-        raise InvalidNetwork(f"network {network.name!r} has no weights to write")
+        raise InvalidNetwork(
+            f"network {network.name!r} has no weights to write; read its file with "
+            "read_model(path, with_weights=True), or take random_weights"
+        )
     for group in plan.groups:
         for one in group.stages:
             for name in one.stage.layers:

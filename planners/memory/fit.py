@@ -9,7 +9,7 @@ A plan that was made before, as an answer to whether a network fits: checked, no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -32,8 +32,9 @@ from cnn2csdf.weights import Model
 from csdf.arguments import Bytes, Positive, byte_count, one_of, public
 from csdf.errors import InvalidArgument, InvalidNetwork
 from csdf.model.exact import Exact, exact
-from csdf.status import Ended, Status, Why, because
+from csdf.status import Ended, Reason, Status, Why, because
 from csdf.time_limit import Budget, stop_of
+from csdf.units import nanoseconds_in_words
 from planners.memory.answer import (
     EXTERNAL,
     INPUTS,
@@ -109,6 +110,10 @@ def fit(
     nanoseconds = None if nanoseconds is None else exact(nanoseconds, "nanoseconds")
     if nanoseconds is not None and nanoseconds <= 0:
         raise InvalidArgument(f"fit: nanoseconds is {nanoseconds}; expected a time above 0")
+    if nanoseconds is not None and platform is None and durations is None:
+        raise InvalidArgument(
+            "fit: nanoseconds needs a platform or durations, which tell the times"
+        )
     if not labels:
         raise InvalidArgument("fit: labels is empty; expected a number of labels at least")
     one_of(input, INPUTS, "fit: input")
@@ -193,8 +198,9 @@ def fit(
         if finding.ended is not None:
             reason = because(FitWhy.LEAST_BY_THEN, end=finding.ended)
     elif ram is None or least <= ram:
-        fastest = min(one.nanoseconds or 0 for one in methods)
-        reason = because(FitWhy.TOO_SLOW, nanoseconds=fastest)
+        reason = _too_slow(
+            (one.nanoseconds for one in methods if ram is None or one.ram_bytes <= ram), nanoseconds
+        )
     elif lower_bound > ram:
         reason = because(FitWhy.ENDS, least=lower_bound, end=finding.ended)
     elif finding.ended is not None:
@@ -218,14 +224,25 @@ def fit(
     )
 
 
+def _too_slow(times: Iterable[int | None], longest: Fraction | None) -> Reason:
+    """The reason where no method is within the longest time of a frame."""
+    fastest = min(one or 0 for one in times)
+    return because(
+        FitWhy.TOO_SLOW,
+        nanoseconds=fastest,
+        time=nanoseconds_in_words(fastest),
+        longest=nanoseconds_in_words(int(longest or 0)),
+    )
+
+
 def _cycles(
     network: Network, platform: Platform | None, durations: object, element_bytes: int | None
 ) -> dict[str, Any]:
-    """The core whose instructions are predicted, and kernels that were not counted."""
+    """The platform that times are predicted for, and kernels whose instructions were not counted."""
     if platform is None or durations is not None:
         return {}
     return {
-        "core": platform.core,
+        "platform": platform,
         "uncounted": uncounted(platform, network, element_bytes),
     }
 
@@ -313,6 +330,7 @@ def _fit_in_memories(
         status=status,
         reason=reason,
         slow=found.traffic,
+        **({} if way.nanoseconds is None else _cycles(network, platform, None, element_bytes)),
     )
 
 
@@ -356,7 +374,7 @@ def _stateful_fit(
     elif ram is not None and plan.arena_bytes > ram:
         status, reason = Status.UNKNOWN, because(FitWhy.STATE_TOO_LARGE, least=plan.arena_bytes)
     elif nanoseconds is not None and (time or 0) > nanoseconds:
-        status, reason = Status.INFEASIBLE, because(FitWhy.TOO_SLOW, nanoseconds=time)
+        status, reason = Status.INFEASIBLE, _too_slow([time], nanoseconds)
     return Fit(
         network=network.name,
         input=input,

@@ -84,7 +84,8 @@ def test_a_platform_that_nobody_chose_is_named(run):
 def test_a_rate_that_the_platform_does_not_reach_is_a_no(run):
     code, output, _ = run("fit", "resnet8", *INT8, "--ram", "64kB", "--fps", "100000")
     assert code == 1
-    assert "as the platform predicts" in output
+    assert "does not fit: too slow: " in output
+    assert "10 us are there; the smallest found is" in output
 
 
 def test_whole_layers_need_what_cnn_memory_says_of_one_arena(answer):

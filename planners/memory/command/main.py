@@ -192,6 +192,11 @@ def take_memories(options: argparse.Namespace) -> None:
         options.memories = [replace(one, **changes.get(one.name, {})) for one in known]
     else:
         options.memories = [BoardMemory(name=name, **fields) for name, fields in changes.items()]
+    if options.memories and len(options.models) > 1:
+        raise CsdfError(
+            f"{len(options.models)} networks in turn have one arena in one memory; give --ram in place "
+            f"of {'--memory' if changes else f'the memories of {platform}'}, or plan each alone"
+        )
     given = {
         "--ram": options.ram,
         "--hop": options.hop,
