@@ -157,7 +157,7 @@ bench-here: $(SOURCES) {BENCH} $(HEADERS){here}
 	$(CC) $(CFLAGS) $(WARNINGS) {flags} $(INCLUDED) $(SOURCES) {BENCH}{here} -lm -o build/bench
 	./build/bench
 
-# Frames of raw numbers come in, the class of each goes out: make example < frames.txt
+# Frames of raw numbers come in, classes (or values) go out: make example < frames.txt
 example: $(SOURCES) {EXAMPLE} $(HEADERS){here}
 	mkdir -p build
 	$(CC) $(CFLAGS) $(WARNINGS) $(INCLUDED) $(SOURCES) {EXAMPLE}{here} -lm -o build/example
@@ -418,8 +418,8 @@ def _measuring(written: Written) -> str:
     """Return the lines on programs that need the stages of a library."""
     if not written.stages:
         return ""
-    return """- `make example < frames.txt` prints the class of each frame of raw numbers
-  (`examples/classify.c`);
+    return """- `make example < frames.txt` prints the class of each frame of raw numbers with
+  its value, or the only output (`examples/classify.c`);
   `make example-qemu` does so on an emulated core, from the file `frames.txt`.
 - `make -s bench > times.csv` writes what each layer takes, as `csdf fit --durations` reads it: on an
   emulated core, where an instruction is a cycle of `HERTZ=...`, or on your board (`Makefile` says
