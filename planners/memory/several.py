@@ -110,6 +110,7 @@ def require_one_memory(plans: Sequence[StreamingPlan]) -> None:
             )
 
 
+@public
 def with_states_apart(
     fits: Sequence[Fit], again: Callable[[int, int], Fit] | None = None
 ) -> list[Fit]:
