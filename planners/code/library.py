@@ -95,6 +95,7 @@ def library(
                 sources,
                 arrays=written.memories,
                 bench=f"-D{written.name.upper()}_PROFILE" if has_stages else None,
+                proved=written.source,
             ),
             **package_files(written.name, about, headers, sources),
             "README.md": readme(written, model, plan),
