@@ -15,10 +15,11 @@ from csdf.arguments import public
 
 
 class StoredArray(NamedTuple):
-    """An array of parameters, however many layers use it."""
+    """An array of parameters, however many layers use it. layer: the first of them."""
 
     elements: int
     element: Element
+    layer: str
 
 
 def parameter_shapes(layer: Layer, inputs: Sequence[Shape]) -> dict[str, Dims]:
@@ -55,9 +56,11 @@ def stored_arrays(network: Network) -> Sequence[StoredArray]:
         shapes = parameter_shapes(layer, network.input_shapes(layer))
         for role, dims in shapes.items():
             stored = layer.stored_as(role)
-            array = StoredArray(prod(dims), stored.element)
+            array = StoredArray(prod(dims), stored.element, layer.name)
             key = stored.name or (layer.name, role)
-            found[key] = max(found.get(key, array), array, key=lambda one: one.elements)
+            first = found.get(key, array)
+            array = array._replace(layer=first.layer)
+            found[key] = max(first, array, key=lambda one: one.elements)
     return tuple(found.values())
 
 

@@ -78,6 +78,11 @@ def time_in_words(seconds: Fraction | float, digits: int = 3) -> str:
     return nanoseconds_in_words(Fraction(seconds) * 10**9, digits)
 
 
+def duration(value: Fraction | int, unit: str, digits: int = 4) -> str:
+    """Return a time with its unit; nanoseconds with a unit of their size and so many digits."""
+    return nanoseconds_in_words(value, digits) if unit == "ns" else f"{exact(value)} {unit}"
+
+
 def nanoseconds_in_words(nanoseconds: Fraction | float, digits: int = 3) -> str:
     """Return a time with a unit of its size and so many digits, never with an exponent."""
     exact = Fraction(nanoseconds)

@@ -17,12 +17,15 @@ from cnn2csdf.fixed_point.functions import (
 from cnn2csdf.fixed_point.single_precision import POWERS, product_factors
 from cnn2csdf.integers import channel_ratios, multipliers
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.parameters import layer_parameter_bytes, parameter_bytes, parameter_shapes
+from cnn2csdf.parameters import layer_parameter_bytes, parameter_shapes, stored_arrays
 from cnn2csdf.quantized_layers import goes_by_table, stores_integers
 from csdf.units import bytes_in_words
 
 SINGLE_BYTES = 4
 TABLE_BYTES = 256  # of a function of one 8-bit integer
+
+
+Arrays = dict[object, tuple[str, int]]  # the first layer that uses an array, and its bytes
 
 
 def flash_bytes(network: Network, number_bytes: int | None = None) -> int:
@@ -31,11 +34,29 @@ def flash_bytes(network: Network, number_bytes: int | None = None) -> int:
     number_bytes: of every parameter, and nothing to rescale or repeat; by default as a library
     has them. Four bytes are what a library of real numbers has.
     """
+    return sum(flash_by_layer(network, number_bytes).values())
+
+
+def flash_by_layer(network: Network, number_bytes: int | None = None) -> dict[str, int]:
+    """Return the bytes of the constant arrays of each layer, as `flash_bytes` counts them.
+
+    An array that several layers use counts for the first of them.
+    """
+    found = dict.fromkeys((layer.name for layer in network.layers), 0)
     is_real = not stores_integers(network)
     if number_bytes is not None and not (is_real and number_bytes == SINGLE_BYTES):
-        return parameter_bytes(network, number_bytes)
-    # The bytes of parameters as C has them; what layers share in the file is there once.
-    found: dict[str | tuple[str, str], int] = {}
+        for array in stored_arrays(network):
+            found[array.layer] += array.elements * number_bytes
+        return found
+    for arrays in (_parameters(network), _rescaling(network), _beginnings(network)):
+        for name, size in arrays.values():
+            found[name] += size
+    return found
+
+
+def _parameters(network: Network) -> Arrays:
+    """The parameters as C has them; what layers share in the file is there once."""
+    found: Arrays = {}
     for layer in network.layers:
         chain = (layer.operator, *layer.epilogue)
         is_summed = isinstance(layer.operator, op.IntegerConvolution | op.IntegerProduct)
@@ -51,8 +72,9 @@ def flash_bytes(network: Network, number_bytes: int | None = None) -> int:
             size = _elements_in_c(operator, kind, layer, prod(dims))
             size *= SINGLE_BYTES if is_float else each
             key = stored.name or (layer.name, role)
-            found[key] = max(found.get(key, 0), size)
-    return sum(found.values()) + rescaling_bytes(network) + _bytes_of_beginnings(network)
+            first, before = found.get(key, (layer.name, 0))
+            found[key] = first, max(before, size)
+    return found
 
 
 def _stays_real(operator: op.Operator, layer: Layer) -> bool:
@@ -74,21 +96,28 @@ def and_in_flash(parameters: int, stored: int) -> str:
 
 def rescaling_bytes(network: Network) -> int:
     """Return the bytes of multipliers, exponents and tables of all layers; equal ones once."""
-    found: dict[object, int] = {}
+    return sum(size for _, size in _rescaling(network).values())
+
+
+def _rescaling(network: Network) -> Arrays:
+    found: Arrays = {}
     for layer in network.layers:
         result = layer.quantization
         given = network.layer(layer.inputs[0]).quantization if layer.inputs else None
-        if given is not None and result is not None:
-            found |= _sizes(layer, given, result)
-            if not result.is_fixed_point:
-                found |= _sizes_in_single(network, layer, result)
-            if given.element in (Element.INT16, Element.UINT16):
-                found |= _sizes_of_short(layer)
-    return sum(found.values())
+        if given is None or result is None:
+            continue
+        sizes = _sizes(layer, given, result)
+        if not result.is_fixed_point:
+            sizes |= _sizes_in_single(network, layer, result)
+        if given.element in (Element.INT16, Element.UINT16):
+            sizes |= _sizes_of_short(layer)
+        for key, size in sizes.items():
+            found[key] = found.get(key, (layer.name, 0))[0], size
+    return found
 
 
-def _bytes_of_beginnings(network: Network) -> int:
-    """Return the bytes of the numbers with which what stays from frame to frame begins.
+def _beginnings(network: Network) -> Arrays:
+    """The numbers with which what stays from frame to frame begins.
 
     Each is filled with one number, in elements of the arena where those make it up; equal ones are
     there once. Numbers that differ are parameters.
@@ -96,7 +125,7 @@ def _bytes_of_beginnings(network: Network) -> int:
     kinds = [one.quantization for one in network.layers if one.quantization is not None]
     is_short = bool(kinds) and all(one.element is Element.INT16 for one in kinds)
     unit = (2 if is_short else 1) if stores_integers(network) else SINGLE_BYTES
-    found: set[bytes] = set()
+    found: Arrays = {}
     for layer in network.layers:
         if isinstance(layer.operator, op.Previous):
             begins = [(layer.operator.begin, layer.array_type)]
@@ -105,8 +134,10 @@ def _bytes_of_beginnings(network: Network) -> int:
             begins = [(one.begin, one.element.value) for one in kept]
         for begin, kind in begins:
             number = b"" if begin is None else np.array(begin, kind).tobytes()
-            found.add(number[:unit] if number == number[:unit] * (len(number) // unit) else number)
-    return sum(map(len, found))
+            if number == number[:unit] * (len(number) // unit):
+                number = number[:unit]
+            found.setdefault(number, (layer.name, len(number)))
+    return found
 
 
 def is_limit(operator: op.Operator, given: Quantization, result: Quantization) -> bool:

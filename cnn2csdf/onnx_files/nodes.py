@@ -163,6 +163,10 @@ def unknown(node: Node) -> NodeRefusal:
 
 def refusal_of_all(refusals: Sequence[NodeRefusal]) -> UnsupportedOperator:
     """Return one refusal that names each kind of operator, a node of it and how many there are."""
+    if any(one.node.domain.startswith("finn.") for one in refusals):
+        return UnsupportedOperator(
+            "a model of FINN: `csdf fifo finn` reads it, and sizes its FIFOs"
+        )
     if len(refusals) == 1:
         return UnsupportedOperator(str(refusals[0]))
     kinds: dict[str, list[str]] = {}
@@ -172,4 +176,7 @@ def refusal_of_all(refusals: Sequence[NodeRefusal]) -> UnsupportedOperator:
     for kind, names in kinds.items():
         more = f" and {counted(len(names) - 1, 'other')}" if len(names) > 1 else ""
         listed.append(f"{kind} (node {names[0]!r}{more})")
-    return UnsupportedOperator(f"{len(refusals)} nodes are not supported: {'; '.join(listed)}")
+    said = f"{len(refusals)} nodes are not supported: {'; '.join(listed)}"
+    if any(one.node.domain.startswith("finn.") for one in refusals):
+        said = f"found hardware layers of FINN, a design that csdf fifo finn reads; {said}"
+    return UnsupportedOperator(said)

@@ -71,7 +71,7 @@ def work(options: argparse.Namespace) -> int:
     write_text(options.output, report_page(graph, around, origin, other))
     print(answers.one_text(around.said).translate(PLAIN_QUOTES))
     remark("csdf report", f"wrote {options.output}")
-    if graph.result is None:
+    if graph.result is None or around.is_unknown:
         return answers.UNKNOWN
     return answers.NO if graph.blocked or around.is_no else answers.ANSWERED
 
@@ -93,9 +93,11 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf report",
         "One HTML page about a graph or a network, with nothing to load from anywhere: what limits "
         "it and what to change, a drawing, the schedule, how full channels are, storage against "
-        "throughput, and for networks the memory and its arena over time.",
+        "throughput, and for networks the answer of csdf fit: RAM, flash and time by layer, and the "
+        "arena over time. For a FIFO design see csdf fifo --help.",
         "csdf report models/graphs/h263decoder.xml -o report.html",
         "csdf report person_detection --element-bytes 1 --ram 64kB -o report.html",
+        "csdf report model.tflite --plan first.json --plan second.json -o plans.html",
         "csdf report --compare models/graphs/h263encoder.xml models/graphs/h263decoder.xml",
         work=work,
     )

@@ -17,6 +17,7 @@ from matplotlib.ticker import MaxNLocator
 
 from csdf.analysis.capacity_steps import CapacitySteps
 from csdf.analysis.parametric import Parameter, ParametricPeriod, ParametricRegions
+from csdf.arguments import public
 from csdf.draw.picture import named_ticks, rendered
 from csdf.mapping.execution import MappedExecution
 from csdf.model.schedule import Firing
@@ -37,24 +38,38 @@ def front_picture(name: str, front: ParetoFront, unit: str, suffix: str) -> str 
 def _figure(name: str, front: ParetoFront, unit: str) -> Figure:
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     axes = figure.add_subplot()
+    plot_front(axes, front)
     axes.set_title(f"{name}: storage against throughput")
     axes.set_xlabel(f"storage size ({UNITS.get(unit, unit)})")
+    return figure
+
+
+@public
+def plot_front(axes: Axes, front: ParetoFront) -> None:
+    """Draw a front on axes of Matplotlib: storage size to the right, throughput upwards.
+
+    Points above the steps are proved impossible.
+    """
+    axes.set_xlabel("storage size (tokens)")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))  # there is no half of a token
     axes.ticklabel_format(axis="x", style="plain", useOffset=False)
     axes.set_ylabel("throughput (iterations per time unit)")
     points = [(point.size, float(point.throughput or 0)) for point in front.points]
     if not points:
         axes.text(0.5, 0.5, str(front.reason), ha="center", transform=axes.transAxes)
-        return figure
+        return
     sizes, speeds = [size for size, _ in points], [speed for _, speed in points]
     end = sizes[-1] if front.is_complete else max(front.lower_bound, sizes[-1])
     margin = max(1.0, (end - sizes[0]) * 0.06)
     top = max(speeds) * 1.12
     outline_x = [sizes[0] - margin, sizes[0], *sizes, end + (margin if front.is_complete else 0)]
     outline_y = [0.0, 0.0, *speeds, speeds[-1]]
-    axes.fill_between(
-        outline_x, outline_y, top, step="post", color="#c33", alpha=0.10, label="impossible"
+    region = axes.fill_between(
+        outline_x, outline_y, top, step="post", color="#c33", alpha=0.16, label="impossible"
     )
+    region.set(
+        facecolor="none", hatch="//", linewidth=0
+    )  # told from the other without colours, too
     axes.fill_between(
         outline_x, 0, outline_y, step="post", color="#357", alpha=0.12, label="dominated"
     )
@@ -74,9 +89,9 @@ def _figure(name: str, front: ParetoFront, unit: str) -> Figure:
     axes.set_xlim(outline_x[0], end + margin)
     axes.set_ylim(0, top)
     axes.legend(loc="lower right", fontsize=8)
-    return figure
 
 
+PERIOD = "period (time units)"
 MOST_BARS = 3_000  # later firings are left out
 MOST_NAMED = 20  # actors in the legend, one colour each
 
@@ -101,7 +116,7 @@ def schedule_picture(
     figure = Figure(figsize=(8, 1.2 + 0.3 * len(actors)), layout="constrained")
     axes = figure.add_subplot()
     axes.set_title(title)
-    axes.set_xlabel("time (units of the graph)")
+    axes.set_xlabel("time (time units)")
     for row, actor in enumerate(actors):
         mine = [one for one in shown if one.actor == actor]
         axes.broken_barh(
@@ -121,7 +136,7 @@ def _gantt_figure(title: str, execution: MappedExecution) -> Figure:
     figure = Figure(figsize=(8, 1.4 + 0.45 * len(rows)), layout="constrained")
     axes = figure.add_subplot()
     axes.set_title(title)
-    axes.set_xlabel("time")
+    axes.set_xlabel("time (time units)")
     actors = list(dict.fromkeys(one.actor for one in shown))
     palette = colormaps["tab20"]
     for number, actor in enumerate(actors):
@@ -190,14 +205,16 @@ def _draw_pieces(axes: Axes, found: ParametricPeriod) -> None:
     axes.axvline(float(today), color="#888", linestyle=":")
     axes.plot([float(today)], [float(found.period(today))], "o", color="#333", label="nominal")
     axes.set_xlabel(_axis(found.parameter))
-    axes.set_ylabel("period")
+    axes.set_ylabel(PERIOD)
     axes.set_title("period, and the cycle that sets it")
     axes.legend(fontsize=8)
 
 
 def _axis(parameter: Parameter) -> str:
     """Return what a parameter changes: a time that is added, which is 0 today, or a factor."""
-    return f"{'factor of' if parameter.nominal else 'time added to'} {parameter.name}"
+    if parameter.nominal:
+        return f"factor of {parameter.name}"
+    return f"time added to {parameter.name} (time units)"
 
 
 def _draw_regions(axes: Axes, found: ParametricRegions) -> None:
@@ -219,8 +236,8 @@ def _draw_steps(axes: Axes, found: CapacitySteps) -> None:
     periods = [float(one.period) for one in found.steps]
     end = sizes[-1] + max(1, (sizes[-1] - sizes[0]) // 5)
     axes.step([*sizes, end], [*periods, periods[-1]], where="post", color=COLOURS[0])
-    axes.set_xlabel(f"capacity of {found.channel}")
-    axes.set_ylabel("period")
+    axes.set_xlabel(f"capacity of {found.channel} (tokens)")
+    axes.set_ylabel(PERIOD)
     axes.set_title("period over capacity")
 
 
@@ -234,11 +251,11 @@ def sweep_picture(found: Sweep, suffix: str) -> str | bytes:
     (name,) = (one for one in found.parameters if len({i.values[one] for i in found.instances}) > 1)
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     rows = (
-        ("period", [(i.values[name], i.period) for i in found.instances]),
+        (PERIOD, [(i.values[name], i.period) for i in found.instances]),
         ("least storage (tokens)", [(i.values[name], i.size) for i in found.instances]),
     )
     drawn = [(label, [(x, y) for x, y in points if y is not None]) for label, points in rows]
-    drawn = [(label, points) for label, points in drawn if points] or [("period", [])]
+    drawn = [(label, points) for label, points in drawn if points] or [(PERIOD, [])]
     for place, (label, points) in enumerate(drawn):
         axes = figure.add_subplot(len(drawn), 1, place + 1)
         axes.plot(

@@ -22,7 +22,7 @@ from bisect import bisect_right, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from itertools import accumulate, groupby, pairwise
+from itertools import accumulate, groupby, pairwise, takewhile
 from math import log
 from pathlib import Path
 
@@ -33,11 +33,12 @@ from csdf.draw.report.findings import GraphFindings
 from csdf.draw.report.markup import Html, element, joined
 from csdf.errors import counted
 from csdf.model.graph import Actor, Channel, Graph
+from csdf.units import duration
 
 COLUMN, ROW = 212.0, 70.0  # pixels from place to place
 WIDTH, HEIGHT = 136.0, 42.0  # of an actor
 MARGIN = 26.0
-LETTERS = 17  # of a name that fits
+LETTERS = 16  # of a name that fits
 LABELLED = 36  # most channels with their rates beside them
 CORNER = 8.0  # pixels that a round corner takes
 PARALLEL = 9.0  # pixels between channels of the same two actors
@@ -103,37 +104,43 @@ def _at(place: Place) -> Place:
 
 
 def _actors(findings: GraphFindings, shown: Excerpt, places: Layout) -> Iterator[Html]:
-    critical = set(findings.critical_actors)
+    critical, time = set(findings.critical_actors), findings.time
+    titles = cut_apart(shown.actors)
     for name, place in zip(shown.actors, places.places, strict=True):
         x, y = _at(place)
         actor = findings.graph.actor(name)
         firings = findings.repetitions[name]
         yield element(
             "g",
-            element("title", f"{name}: {actor_in_words(findings.graph, actor, firings)}"),
+            element("title", f"{name}: {actor_in_words(findings.graph, actor, firings, time)}"),
             element("rect", x=-WIDTH / 2, y=-HEIGHT / 2, width=WIDTH, height=HEIGHT, rx=7),
-            element("text", _cut(name, LETTERS), y=-3, class_="name"),
-            element("text", _cut(_work(actor, firings), LETTERS + 4), y=13, class_="detail"),
+            element("text", titles[name], y=-3, class_="name"),
+            element(
+                "text", _cut(_work(findings, actor, firings), LETTERS + 4), y=13, class_="detail"
+            ),
             transform=f"translate({x:.1f} {y:.1f})",
             class_="node critical" if name in critical else "node",
             data_name=name,
         )
 
 
-def _work(actor: Actor, firings: int) -> str:
+def _work(findings: GraphFindings, actor: Actor, firings: int) -> str:
     """How often and how long it fires."""
     low, high = min(actor.durations), max(actor.durations)
+    if findings.time == "ns":
+        unit = findings.graph.time_unit
+        return f"{firings} \u00d7 {duration(high * unit, 'ns', 3)}"
     times = f"{low}" if low == high else f"{low} to {high}"
     return f"{firings} \u00d7 {times}"
 
 
-def actor_in_words(graph: Graph, actor: Actor, firings: int) -> str:
+def actor_in_words(graph: Graph, actor: Actor, firings: int, time: str = "time units") -> str:
     """Return how often an actor fires, and how long."""
     low, high = min(actor.durations) * graph.time_unit, max(actor.durations) * graph.time_unit
-    time = f"{low}" if low == high else f"{low} to {high}"
+    ends = dict.fromkeys(duration(one, time) for one in (low, high))
     return (
         f"{counted(firings, 'firing')} per iteration, "
-        f"{counted(actor.phases, 'phase')}, {time} time units each"
+        f"{counted(actor.phases, 'phase')}, {' to '.join(ends)} each"
     )
 
 
@@ -298,6 +305,29 @@ def _cut(text: str, letters: int) -> str:
     return f"{text[: letters - tail - 1]}…{text[-tail:]}"
 
 
+def cut_apart(names: Sequence[str], letters: int = LETTERS) -> dict[str, str]:
+    """Return each name in at most so many letters; names that would look alike, where they differ."""
+    found = {name: _cut(name, letters) for name in names}
+    alike: dict[str, list[str]] = {}
+    for name in found:
+        alike.setdefault(found[name], []).append(name)
+    for same in alike.values():
+        if len(same) == 1:
+            continue
+        begin, end = (
+            sum(1 for _ in takewhile(lambda one: len(set(one)) == 1, zip(*texts, strict=False)))
+            for texts in (same, [one[::-1] for one in same])
+        )
+        inner = {name: name[begin : max(begin, len(name) - end)] for name in same}
+        tail = min(end, letters // 3)
+        cores = cut_apart(list(dict.fromkeys(inner.values())), max(letters - tail - 4, 1))
+        for name, core in inner.items():
+            room = max(letters - 2 - tail - len(cores[core]), 0)
+            head = f"{name[: min(begin, room)]}…" if room < begin else name[:begin]
+            found[name] = f"{head}{cores[core]}…{name[len(name) - tail :]}"
+    return found
+
+
 def legend(findings: GraphFindings) -> Html:
     """Return what the marks of the drawing mean."""
     blocked = findings.result is not None and findings.result.deadlock is not None
@@ -307,12 +337,15 @@ def legend(findings: GraphFindings) -> Html:
     if any(_critical_channels(findings).values()):
         marks.append(("by its free space", "key space"))
     marks.append(("other channels", "key"))
-    return joined(element("span", text, class_=kind) for text, kind in marks)
+    keys = [element("span", text, class_=kind) for text, kind in marks]
+    unit = "" if findings.time == "ns" else f" ({findings.time})"
+    keys.append(element("span", f"below a name: firings per iteration \u00d7 time of one{unit}"))
+    return joined(keys)
 
 
 SWEEPS = 8  # over all layers, in each direction
 MOST_BENDS = 6000  # places where edges pass a layer; beyond them edges are drawn straight
-LONGEST_LINE = 9  # layers that are never folded
+LONGEST_LINE = 6  # layers that are never folded
 BEND_HEIGHT = 0.35  # rows between edges that pass a layer
 LINE_GAP = 1.2  # rows between two lines, and
 LANE = 0.12  # more for each edge that leads from one to the next,

@@ -9,6 +9,7 @@ from html import escape
 from typing import NamedTuple
 
 from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_pgf import RendererPgf
 from matplotlib.figure import Figure
@@ -20,6 +21,7 @@ from csdf.names import quoted, quoted_lines
 
 TEXT_FORMATS = ("svg", "html", "pgf", "tex")
 BINARY_FORMATS = ("png", "pdf")
+NARROW = 4  # ends of an axis this far apart have all digits beside their marks
 PGF_FORMATS = ("pgf", "tex")
 IN_LATEX = str.maketrans(
     {sign: f"\\{sign}" for sign in "{}$&#%_"}
@@ -41,6 +43,17 @@ class AxisUnit(NamedTuple):
 def axis_unit(largest: int) -> AxisUnit:
     """Return kB for an axis that ends below a megabyte, else MB."""
     return AxisUnit(10**6, "MB") if largest >= 10**6 else AxisUnit(10**3, "kB")
+
+
+def log_across(axes: Axes) -> None:
+    """Make the axis across logarithmic, with numbers that are far enough from one another."""
+    axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    digits = "123456789" if high < NARROW * low else "25"
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.xaxis.set_minor_formatter(
+        lambda value, _: f"{value:g}" if f"{value:e}"[0] in digits else ""
+    )
 
 
 def rendered(figure: Figure, title: str, suffix: str) -> str | bytes:

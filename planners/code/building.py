@@ -10,6 +10,7 @@ from pathlib import PurePath
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Model
 from planners.code.c_text import identifier
+from planners.code.calls.cmsis_nn import COMMIT, SOURCE
 from planners.code.interface import Port
 from planners.code.parts import source
 from planners.code.sources import Written
@@ -32,12 +33,19 @@ def makefile(
     arrays: Sequence[str] = ("arena",),
     bench: str | None = None,
     proved: str = "",
+    cmsis_nn: bool = False,
 ) -> str:
     """Return the Makefile of a library: its sources in src/, and those of its test program.
 
     arrays: that the test program has as memory. bench: flags for the library, with which its layers
-    are measured. proved: the C that a proof goes over, where there is a bench.
+    are measured. proved: the C that a proof goes over, if one does. cmsis_nn: whether it calls
+    CMSIS-NN.
     """
+    more = " -isystem $(CMSIS_NN)/Include" if cmsis_nn else ""
+    linked = " build/cmsis-nn-$(TARGET).a" if cmsis_nn else ""
+    here = " build/cmsis-nn.a" if cmsis_nn else ""
+    other = _bench(bench, here) if bench else ""
+    other += _proof(sources[0], proved) if proved else ""
     objects = " ".join(f"$(BUILD)/{PurePath(one).stem}.o" for one in sources)
     return f"""# make test: run the test program; make qemu: on an emulated Cortex-M4
 # make qemu-m55: on an emulated Cortex-M55; make size: flash and static RAM of the library
@@ -45,7 +53,7 @@ def makefile(
 CC ?= cc
 CFLAGS ?= -O2
 WARNINGS = -std=c99 -Wall -Wextra -Wpedantic -Wconversion -Wshadow
-INCLUDED = -Iinclude -Itarget
+INCLUDED = -Iinclude -Itarget{more}
 ARM ?= arm-none-eabi-
 ARM_CFLAGS ?= -O2
 TARGET ?= m4
@@ -87,27 +95,62 @@ size: $(BUILD)/target.elf
 	END {{ print "arena bytes: " arena + 0; print "state bytes: " state + 0; \\
 	print "static RAM bytes: " arena + state }}'
 
-{_bench(bench) + _proof(sources[0], proved) if bench else ""}build/test: $(SOURCES) $(TESTS) $(HEADERS)
+{other}build/test: $(SOURCES) $(TESTS) $(HEADERS){here}
 	mkdir -p build
-	$(CC) $(CFLAGS) $(WARNINGS) $(INCLUDED) $(SOURCES) $(TESTS) -lm -o $@
+	$(CC) $(CFLAGS) $(WARNINGS) $(INCLUDED) $(SOURCES) $(TESTS){here} -lm -o $@
 
-$(BUILD)/target.elf: $(OBJECTS) $(TESTS) target/target.c target/target_$(TARGET).ld
+$(BUILD)/target.elf: $(OBJECTS){linked} $(TESTS) target/target.c target/target_$(TARGET).ld
 	$(ARM)gcc $(CORE_$(TARGET)) $(ARM_CFLAGS) $(SECTIONS) -std=c99 -Wall -Wextra -DON_TARGET \\
 	$(COUNTED) -DQUARTERS=$(QUARTERS) -nostartfiles -T target/target_$(TARGET).ld \\
 	-Wl,--gc-sections -Wl,-Map=$(BUILD)/target.map \\
-	$(INCLUDED) $(TESTS) target/target.c $(OBJECTS) -lm -lc -lgcc -o $@
+	$(INCLUDED) $(TESTS) target/target.c $(OBJECTS){linked} -lm -lc -lgcc -o $@
 
 $(BUILD)/%.o: src/%.c $(HEADERS)
 	mkdir -p $(BUILD)
-	$(ARM)gcc $(CORE_$(TARGET)) $(ARM_CFLAGS) $(SECTIONS) $(WARNINGS) -Iinclude -c $< -o $@
-
+	$(ARM)gcc $(CORE_$(TARGET)) $(ARM_CFLAGS) $(SECTIONS) $(WARNINGS) -Iinclude{more} -c $< -o $@
+{_CMSIS_NN if cmsis_nn else ""}
 clean:
 	rm -rf build
 """
 
 
-def _bench(flags: str) -> str:
-    """Targets that measure layers, on a board or in QEMU, and here; the example."""
+# What a library calls of CMSIS-NN, compiled here and for the target.
+_CMSIS_NN = f"""
+# Kernels of CMSIS-NN, which is not part of this library: make CMSIS_NN=FOLDER, where FOLDER has
+# commit {COMMIT}
+# of {SOURCE}
+CMSIS_NN ?= CMSIS-NN
+CMSIS_NN_FLAGS ?=
+CMSIS_NN_PARTS = BasicMath Convolution FullyConnected NNSupport Pooling Transpose
+CMSIS_NN_FILES = $(foreach one,$(CMSIS_NN_PARTS),$(wildcard $(CMSIS_NN)/Source/$(one)Functions/*.c))
+CMSIS_NN_OTHER = %_f16.c %_f32.c %_flt.c %_s4.c %_s4_fast.c %_s4_opt.c
+CMSIS_NN_SOURCES = $(abspath $(filter-out $(CMSIS_NN_OTHER),$(CMSIS_NN_FILES)))
+COMPILED = -w $(CMSIS_NN_FLAGS) -I$(abspath $(CMSIS_NN)/Include) -c $(CMSIS_NN_SOURCES)
+
+build/cmsis-nn.a: $(CMSIS_NN)/Include/arm_nnfunctions.h
+	rm -rf $@ build/cmsis-nn
+	mkdir -p build/cmsis-nn
+	cd build/cmsis-nn && $(CC) $(CFLAGS) $(COMPILED)
+	ar rc $@ build/cmsis-nn/*.o
+
+build/cmsis-nn-$(TARGET).a: $(CMSIS_NN)/Include/arm_nnfunctions.h
+	rm -rf $@ build/cmsis-nn-$(TARGET)
+	mkdir -p build/cmsis-nn-$(TARGET)
+	cd build/cmsis-nn-$(TARGET) && $(ARM)gcc $(CORE_$(TARGET)) $(ARM_CFLAGS) $(SECTIONS) $(COMPILED)
+	$(ARM)ar rc $@ build/cmsis-nn-$(TARGET)/*.o
+
+$(CMSIS_NN)/Include/arm_nnfunctions.h:
+	@echo "no CMSIS-NN in '$(CMSIS_NN)': git clone {SOURCE} &&" \\
+	"git -C CMSIS-NN checkout {COMMIT}; then make CMSIS_NN=FOLDER" >&2
+	@exit 1
+"""
+
+
+def _bench(flags: str, here: str) -> str:
+    """Targets that measure layers, on a board or in QEMU, and here; the example.
+
+    here: what programs are linked with besides.
+    """
     return f"""BENCHED = TESTS={BENCH} WARNINGS="$(WARNINGS) {flags}"
 
 # On a board that a debugger serves through semihosting: make bench HERTZ=216000000 QUARTERS=4
@@ -119,15 +162,15 @@ bench:
 	$(MEASURED) build/$(TARGET)-bench/target.elf
 	$(MEASURED) qemu 2>&1
 
-bench-here: $(SOURCES) {BENCH} $(HEADERS)
+bench-here: $(SOURCES) {BENCH} $(HEADERS){here}
 	mkdir -p build
-	$(CC) $(CFLAGS) $(WARNINGS) {flags} $(INCLUDED) $(SOURCES) {BENCH} -lm -o build/bench
+	$(CC) $(CFLAGS) $(WARNINGS) {flags} $(INCLUDED) $(SOURCES) {BENCH}{here} -lm -o build/bench
 	./build/bench
 
 # Frames of raw numbers come in, the class of each goes out: make example < frames.txt
-example: $(SOURCES) {EXAMPLE} $(HEADERS)
+example: $(SOURCES) {EXAMPLE} $(HEADERS){here}
 	mkdir -p build
-	$(CC) $(CFLAGS) $(WARNINGS) $(INCLUDED) $(SOURCES) {EXAMPLE} -lm -o build/example
+	$(CC) $(CFLAGS) $(WARNINGS) $(INCLUDED) $(SOURCES) {EXAMPLE}{here} -lm -o build/example
 	./build/example
 
 # The same on an emulated core, from frames.txt
@@ -209,10 +252,13 @@ def package_files(
     headers: Sequence[str],
     sources: Sequence[str],
     tests: Sequence[str] = (MAIN,),
+    *,
+    cmsis_nn: bool = False,
 ) -> dict[str, str]:
     """Return what other build systems ask for: CMake, PlatformIO, Arduino, ESP-IDF, Zephyr.
 
     headers, sources, tests: paths. Arduino looks for headers in src/ only, where each is named again.
+    cmsis_nn: whether the library calls CMSIS-NN, which CMake then finds or fetches.
     """
     again = {
         f"src/{PurePath(one).name}": f'#include "../{one}" /* where Arduino looks for it */\n'
@@ -229,7 +275,7 @@ def package_files(
     }
     return {
         **again,
-        "CMakeLists.txt": _cmake_lists(name, sources, tests),
+        "CMakeLists.txt": _cmake_lists(name, sources, tests, cmsis_nn=cmsis_nn),
         "library.json": json.dumps(described, indent=2) + "\n",
         "library.properties": f"""name={name}
 version={VERSION}
@@ -247,20 +293,44 @@ includes={",".join(PurePath(one).name for one in headers)}
     }
 
 
-def _cmake_lists(name: str, sources: Sequence[str], tests: Sequence[str]) -> str:
+_LINK_CMSIS_NN = f"""
+# CMSIS-NN is not part of this library: its target, or -DCMSIS_NN=FOLDER, or it is fetched.
+macro(link_cmsis_nn library)
+  set(CMSIS_NN "" CACHE PATH "folder of CMSIS-NN, commit {COMMIT}")
+  if(NOT TARGET cmsis-nn AND CMSIS_NN)
+    add_subdirectory("${{CMSIS_NN}}" cmsis-nn)
+  elseif(NOT TARGET cmsis-nn)
+    include(FetchContent)
+    FetchContent_Declare(cmsis-nn GIT_REPOSITORY {SOURCE}
+      GIT_TAG {COMMIT})
+    FetchContent_MakeAvailable(cmsis-nn)
+  endif()
+  target_link_libraries(${{library}} PRIVATE $<BUILD_INTERFACE:cmsis-nn>)
+endmacro()
+"""
+
+
+def _cmake_lists(name: str, sources: Sequence[str], tests: Sequence[str], *, cmsis_nn: bool) -> str:
     """CMakeLists.txt: a component of ESP-IDF, a library of Zephyr, or a library and its test."""
     library = " ".join(sources)
-    return f"""cmake_minimum_required(VERSION 3.13)
 
+    def linked(target: str, indent: str = "") -> str:
+        """Return the line that links CMSIS-NN, where the library calls it."""
+        return f"\n{indent}link_cmsis_nn({target})" if cmsis_nn else ""
+
+    in_idf, in_zephyr = linked("${COMPONENT_LIB}", "  "), linked("${ZEPHYR_CURRENT_LIBRARY}", "  ")
+
+    return f"""cmake_minimum_required(VERSION {"3.15" if cmsis_nn else "3.13"})
+{_LINK_CMSIS_NN if cmsis_nn else ""}
 if(ESP_PLATFORM)
-  idf_component_register(SRCS {library} INCLUDE_DIRS include)
+  idf_component_register(SRCS {library} INCLUDE_DIRS include){in_idf}
   return()
 endif()
 
 if(COMMAND zephyr_library_named)
   zephyr_library_named({name})
   zephyr_library_sources({library})
-  zephyr_include_directories(include)
+  zephyr_include_directories(include){in_zephyr}
   return()
 endif()
 
@@ -271,7 +341,7 @@ add_library({name} STATIC {library})
 target_include_directories({name} PUBLIC
   $<BUILD_INTERFACE:${{CMAKE_CURRENT_SOURCE_DIR}}/include>
   $<INSTALL_INTERFACE:${{CMAKE_INSTALL_INCLUDEDIR}}>)
-set_target_properties({name} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON)
+set_target_properties({name} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON){linked(name)}
 if(UNIX)
   target_link_libraries({name} PUBLIC m)
 endif()
@@ -339,13 +409,30 @@ firing of a stage.
   and `target/` are its test program and what that needs on a bare Cortex-M; a product leaves them out.
 - The folder is a library of PlatformIO (`lib/{name}`) and Arduino, a component of ESP-IDF
   (`components/{name}`), a module of Zephyr (`ZEPHYR_EXTRA_MODULES`), and a project of CMake that
-  `add_subdirectory` takes, or that installs itself.
+  `add_subdirectory` takes, or that installs itself.{_with_cmsis_nn(written)}
 - `make test` builds and runs the test vectors here, and ends with 0 when the outputs are equal.
 - `make qemu` and `make qemu-m55` do so on an emulated Cortex-M4 and Cortex-M55 (they need
   `arm-none-eabi-gcc` and `qemu-system-arm`).
 {_measuring(written)}- `make size` prints flash and static RAM of the library, cross-compiled for a
   Cortex-M4.
 """
+
+
+def _with_cmsis_nn(written: Written) -> str:
+    """Return lines on CMSIS-NN; empty for a library that does not call it."""
+    if written.cmsis_nn is None:
+        return ""
+    return f"""
+- {written.cmsis_nn.in_words()}.
+  The scratch is in the state. Firings whose rows do not lie one behind the other keep the kernels of
+  this library, and so does what CMSIS-NN refuses.
+- CMSIS-NN comes from you, commit {COMMIT}
+  of {SOURCE}: all targets of `make` take
+  `CMSIS_NN=FOLDER`, CMake `-DCMSIS_NN=FOLDER`, a target `cmsis-nn`, or fetches it. Without
+  `CMSIS_NN_USE_SINGLE_ROUNDING`, which rounds otherwise.
+- Compiled with `-D{written.name.upper()}_BLOCKS` the library calls your
+  `{written.name}_block(1)` behind each block of rows that CMSIS-NN made, `(0)` behind each other one of
+  its layers; the test program counts them then."""
 
 
 def _layout(model: Model, port: Port) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from cnn2csdf.weights import Model
 from csdf.arguments import public
-from csdf.errors import UnwritableFile
+from csdf.errors import InvalidArgument, InvalidPlan, UnwritableFile
 from csdf.io.files import write_texts
 from planners.code.building import (
     BENCH,
@@ -24,6 +24,8 @@ from planners.code.building import (
     target_files,
 )
 from planners.code.c_text import comment
+from planners.code.calls.cmsis_nn import ANY, Scratch
+from planners.code.parts import KERNELS, OWN
 from planners.code.primitives.program import is_selection, selection_sources
 from planners.code.programs import bench_program, example_program, proof_program
 from planners.code.sources import Written, library_sources
@@ -61,16 +63,20 @@ def library(
     *,
     name: str | None = None,
     frames: Sequence[Frame] | None = None,
+    kernels: str = OWN,
+    scratch: Scratch = ANY,
 ) -> Library:
     """Return a C library that carries out a plan in exactly its bytes.
 
     name: what functions and files are named after, made an identifier; the network's by default.
+    kernels: "csdf", or "cmsis-nn": what that computes with the same bits is left to CMSIS-NN, which the
+    library's build is given. scratch: the bytes that this may take beside the arena.
     frames: inputs for the test program, by layer name; a random one by default.
 
     Raises UnsupportedOperator for a layer that no kernel computes, InvalidNetwork for a model
     without weights, InvalidPlan where the plan does not fit the model.
     """
-    written = written_sources(model, plan, name or model.network.name)
+    written = written_sources(model, plan, name or model.network.name, kernels, scratch)
     vectors = frames_of(model, plan, frames)
     files = source_files(written)
     has_stages = bool(written.stages)
@@ -95,18 +101,36 @@ def library(
                 sources,
                 arrays=written.memories,
                 bench=f"-D{written.name.upper()}_PROFILE" if has_stages else None,
-                proved=written.source,
+                proved=written.source if has_stages and not written.cmsis_nn else "",
+                cmsis_nn=written.cmsis_nn is not None,
             ),
-            **package_files(written.name, about, headers, sources),
+            **package_files(
+                written.name,
+                about,
+                headers,
+                sources,
+                cmsis_nn=written.cmsis_nn is not None,
+            ),
             "README.md": readme(written, model, plan),
         },
     )
 
 
-def written_sources(model: Model, plan: StreamingPlan, name: str) -> Written:
+def written_sources(
+    model: Model,
+    plan: StreamingPlan,
+    name: str,
+    kernels: str = OWN,
+    scratch: Scratch = ANY,
+) -> Written:
     """Return the texts of a library for a plan of lines and strips, or a selection of primitives."""
-    sources = selection_sources if is_selection(plan) else library_sources
-    return sources(model, plan, name)
+    if kernels not in KERNELS:
+        raise InvalidArgument(f"kernels {kernels!r}; expected one of {', '.join(KERNELS)}")
+    if not is_selection(plan):
+        return library_sources(model, plan, name, kernels, scratch)
+    if kernels != OWN:
+        raise InvalidPlan("a selection of primitives has kernels of its own; leave out --kernels")
+    return selection_sources(model, plan, name)
 
 
 def frames_of(
@@ -156,13 +180,15 @@ def write_library(
     *,
     name: str | None = None,
     frames: Sequence[Frame] | None = None,
+    kernels: str = OWN,
+    scratch: Scratch = ANY,
 ) -> Library:
     """Write a C library that carries out a plan into a folder, and return it; see library().
 
     The folder is made where there is none. Raises UnwritableFile, before anything is written, for a
     folder that holds files of another kind.
     """
-    found = library(model, plan, name=name, frames=frames)
+    found = library(model, plan, name=name, frames=frames, kernels=kernels, scratch=scratch)
     write_folder(folder, found.files)
     return found
 

@@ -22,6 +22,7 @@ _MORE = ("curves.c", "cells.c", "wide.c")
 _NARROW, _WIDE = ("elements.c", "narrow_totals.c"), ("elements.c", "wide_totals.c")
 _SINGLE_LAYERS = ("single_layers.c", "single_products.c", "dynamic.c")
 INTEGERS = (*SHARED, *_NARROW, "fixed.c", "fixed_sums.c", *_BYTES, *_MORE)  # of 8 bits
+WITH_CMSIS_NN = (*INTEGERS, "cmsis_nn.c")
 SINGLES = (*SHARED, *_NARROW, "single.c", *_BYTES, *_SINGLE_LAYERS)
 _SHORTS = ("sums.c", "short_sums.c", "integers.c", "shares_of_integers.c", "share_windows.c")
 _CURVED = ("curves.c", "short_layers.c")
@@ -29,6 +30,7 @@ SHORTS = (*SHARED, *_WIDE, "fixed.c", "short_scaling.c", *_SHORTS, *_CURVED)  # 
 SHORT_SINGLES = (*SHARED, *_WIDE, "single.c", *_SHORTS, "single_layers.c")
 CONVERSIONS = ("conversions.c",)  # from integers to real numbers with functions behind them
 SCHEDULER = ("tiles.c", "scheduler.c")
+OWN, CMSIS_NN = KERNELS = ("csdf", "cmsis-nn")  # whose kernels a library calls
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _CONDITION = re.compile(r"^#(?!define).*$", re.MULTILINE)  # of the preprocessor
 _MACRO = re.compile(r"#define (\w+)")

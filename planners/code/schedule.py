@@ -25,6 +25,7 @@ from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.c_text import NULL, Tables, comment, identifier
 from planners.code.calls.by_data_type import LayerCalls, Slice, most_neighbours, slices_of
+from planners.code.calls.cmsis_nn import CmsisNN
 from planners.code.calls.layers import scratch_elements
 from planners.code.layer_descriptor import Call, Described, as_real
 from planners.code.moved_weights import MovedWeights, PlacedLayer
@@ -43,10 +44,16 @@ MOST_ROWS = 65535  # of a tensor, and firings of a stage: they are counted in 16
 class Schedule:
     """All that the scheduler of a library looks up, as C text."""
 
-    def __init__(self, model: Model, plan: StreamingPlan, tables: Tables) -> None:
+    def __init__(
+        self,
+        model: Model,
+        plan: StreamingPlan,
+        tables: Tables,
+        cmsis_nn: CmsisNN | None = None,
+    ) -> None:
         """Take a model with weights, and a plan for its network."""
         self.network, self.plan, self.tables = model.network, plan, tables
-        self.calls = LayerCalls(model, tables)
+        self.calls = LayerCalls(model, tables, cmsis_nn)
         self.unit = self.calls.unit  # bytes of an element of the arena
         require_in_c(plan, [layer.name for layer in self.network.inputs])
         self.stages = tuple(placed_stages(self.network, plan))

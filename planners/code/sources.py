@@ -10,16 +10,20 @@ from cnn2csdf.quantized_layers import stored_as, stored_at_run_time
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan, UnsupportedOperator
 from planners.code.c_text import TYPES, Tables, array_items, comment, identifier, unlike, wrapped
+from planners.code.calls.cmsis_nn import ANY, COMMIT, TARGETS, CmsisNN, Scratch
 from planners.code.interface import Interface, Port
 from planners.code.layer_descriptor import TYPE, as_real, real_parts
 from planners.code.parts import (
+    CMSIS_NN,
     CONVERSIONS,
     INTEGERS,
+    OWN,
     REALS,
     SCHEDULER,
     SHORT_SINGLES,
     SHORTS,
     SINGLES,
+    WITH_CMSIS_NN,
     functions_in,
     mentioned,
     used,
@@ -30,6 +34,7 @@ from planners.plan.plan import Memory, StreamingPlan
 from planners.plan.rematerialisation import worked_model
 
 STACK_BYTES = 1250  # on a Cortex-M4, at most; printed by `make qemu`, and tests compare
+CMSIS_STACK_BYTES = 1500  # likewise, with CMSIS-NN
 STATE_BYTES = 24  # of the state beside its counters, at most, with addresses of 64 bits
 VECTORS = """#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1) && defined(__GNUC__)
 #include <arm_mve.h>
@@ -95,27 +100,48 @@ class Written:
     stack_bytes: int = STACK_BYTES  # on a Cortex-M4, at most
     has_integers: bool = False  # at its ends, which stand for real numbers
     stages: tuple[str, ...] = ()  # their results, by number; none where they are not told
+    cmsis_nn: CmsisNN | None = None  # where it computes what it can
 
 
-def library_sources(model: Model, plan: StreamingPlan, name: str) -> Written:
+def library_sources(
+    model: Model,
+    plan: StreamingPlan,
+    name: str,
+    kernels: str = OWN,
+    scratch: Scratch = ANY,
+) -> Written:
     """Return the texts of a library for a model and a plan of its network.
+
+    kernels: OWN, or CMSIS_NN where that is to compute what it can, in so much scratch.
 
     Raises UnsupportedOperator for a layer that no kernel computes, InvalidNetwork for a model
     without weights, InvalidPlan for a plan of another network.
     """
-    return _Writing(model, plan, name).written()
+    return _Writing(model, plan, name, kernels, scratch).written()
+
+
+def cmsis_nn_of(model: Model, plan: StreamingPlan, scratch: Scratch) -> CmsisNN:
+    """Return what CMSIS-NN computes of a plan. Raises what library_sources raises."""
+    found = _Writing(model, plan, model.network.name, CMSIS_NN, scratch).cmsis_nn
+    assert found is not None
+    return found
 
 
 class _Writing:
-    def __init__(self, model: Model, plan: StreamingPlan, name: str) -> None:
+    def __init__(
+        self, model: Model, plan: StreamingPlan, name: str, kernels: str, scratch: Scratch
+    ) -> None:
         self._given = model.network
         model = as_signed(worked_model(model, plan.rematerialised))
         _require_fit(model, plan)
+        self.cmsis_nn = CmsisNN(self._given, plan, scratch) if kernels == CMSIS_NN else None
         self.name = identifier(name)
         self.capitals = self.name.upper()
         self.network, self.plan = model.network, plan
         self.tables = Tables(self.name)
-        self.schedule = Schedule(model, plan, self.tables)
+        self.schedule = Schedule(model, plan, self.tables, self.cmsis_nn)
+        if self.cmsis_nn is not None:
+            self.cmsis_nn.require_work(self.schedule.scratch * self.schedule.unit)
         self.streamed_input = None if plan.is_copied(0) else plan.groups[0].streamed_input
         taken = list(RESERVED)
         self._read = {layer.name for layer in self.network.inputs}
@@ -189,12 +215,27 @@ class _Writing:
             kernels=tuple(sorted(wanted & functions)),
             stages=tuple(one.running.result for one in self.schedule.stages),
             memories=self.interface.memories,
-            stack_bytes=STACK_BYTES + self.schedule.moved.stack_bytes(self.schedule.most_layers),
+            stack_bytes=self._stack_bytes(),
+            cmsis_nn=self.cmsis_nn,
         )
+
+    def _stack_bytes(self) -> int:
+        """On a Cortex-M4, at most."""
+        moved = self.schedule.moved.stack_bytes(self.schedule.most_layers)
+        return (STACK_BYTES if self.cmsis_nn is None else CMSIS_STACK_BYTES) + moved
+
+    def _scratch(self) -> str:
+        """C for the field of the state in which layers keep what they work with."""
+        own = self.schedule.scratch * self.schedule.unit
+        if self.cmsis_nn is not None:
+            return f"    int32_t scratch[{self.capitals}_SCRATCH_BYTES / 4];\n"
+        return f"    {self.name}_element scratch[{self.schedule.scratch}];\n" if own else ""
 
     def _state_bytes(self, counters: int) -> int:
         """At most; structures are padded."""
         scratch = self.schedule.scratch * self.schedule.unit
+        if self.cmsis_nn is not None:
+            scratch = max(self.cmsis_nn.scratch.values())
         pointers = 8 * (len(self.schedule.outside) + len(self.schedule.splits))
         turn = 6 if self.schedule.order.turns else 0
         turn += 2 * len(self.network.variables)
@@ -211,8 +252,7 @@ class _Writing:
 
     def _header(self, counters: int) -> str:
         name, capitals = self.name, self.capitals
-        scratch = f"    {name}_element scratch[{self.schedule.scratch}];\n"
-        scratch = scratch if self.schedule.scratch else ""
+        scratch = self._scratch()
         outside = self.interface.field()
         turn = "    uint16_t turn, place, round;\n" if self.schedule.order.turns else ""
         variables = len(self.network.variables)
@@ -229,7 +269,7 @@ extern "C" {{
 #endif
 
 {self._memories()}
-{self.interface.macros()}
+{self.interface.macros()}{self._scratch_declared()}
 typedef {self._element()} {name}_element;
 
 /* The execution state. The fields are private. */
@@ -260,7 +300,7 @@ const void *{name}_output(const {name}_state *state, int number);
 void {name}_profile_begin(int stage);
 void {name}_profile_end(int stage);
 #endif
-
+{self._blocks_declared()}
 #ifdef __cplusplus
 }}
 #endif
@@ -268,6 +308,30 @@ void {name}_profile_end(int stage);
 #endif
 """
         return text
+
+    def _scratch_declared(self) -> str:
+        """C for the bytes that CMSIS-NN works with; empty without it."""
+        if self.cmsis_nn is None:
+            return ""
+        lines = [f"/* What CMSIS-NN (commit {COMMIT[:8]}) works with, in the state. */"]
+        word = "#if"
+        for target, condition in TARGETS.items():
+            lines.append(f"{word} {condition}" if condition else "#else")
+            lines.append(f"#define {self.capitals}_SCRATCH_BYTES {self.cmsis_nn.scratch[target]}")
+            word = "#elif"
+        return "\n".join(["", *lines, "#endif"])
+
+    def _blocks_declared(self) -> str:
+        """C that declares the hook for blocks of rows; empty without CMSIS-NN."""
+        if self.cmsis_nn is None:
+            return ""
+        return f"""
+#ifdef {self.capitals}_BLOCKS
+/* For you to define: called behind each block of rows of a layer that CMSIS-NN computes: 1 where it
+   did, 0 where this library did, as rows did not lie one behind the other. */
+void {self.name}_block(int by_cmsis_nn);
+#endif
+"""
 
     def _memories(self) -> str:
         """C for the sizes of the arena, or of the memories, and where arrays for them lie."""
@@ -382,6 +446,8 @@ void {name}_end_copies(void);
         calls = self.schedule.calls
         if calls.is_short:
             return SHORT_SINGLES if calls.is_single else SHORTS
+        if self.cmsis_nn is not None:
+            return WITH_CMSIS_NN
         return SINGLES if calls.is_single else INTEGERS
 
     def _limits(self) -> tuple[str, str]:
@@ -404,13 +470,14 @@ void {name}_end_copies(void);
         vectors = VECTORS if schedule.calls.is_integer else ""
         lanes = LANES if has_reals or not schedule.calls.is_integer else ""
         variables = len(self.network.variables)
+        included = "" if self.cmsis_nn is None else "#include <arm_nnfunctions.h>\n"
         forgets = "((void)0)"
         if variables:
             forgets = "memset((state)->oldest, 0, sizeof (state)->oldest)"
         return f"""#include <math.h>
 #include <stddef.h>
 #include <string.h>
-
+{included}
 {vectors}{lanes}{INLINED}#include "{name}.h"
 
 typedef {name}_element slot; /* of the arena */
@@ -429,7 +496,7 @@ typedef slot element;
 #define MOST_RANGES {schedule.most_ranges}
 #define MOST_LAYERS {schedule.most_layers}
 #define MOST_NEIGHBOURS {schedule.most_neighbours}
-#define SCRATCH(state) {"(state)->scratch" if schedule.scratch else "NULL"}
+#define SCRATCH(state) {self._scratch_at()}
 #define SWEEP {self._sweep()}
 #define OUTSIDE(state) {"(state)->outside" if self.interface.field() else "NULL"}
 #define BASE(from, tensor) {self._base()}
@@ -466,6 +533,24 @@ typedef slot element;
 #else
 #define PROFILE_BEGIN(stage) ((void)0)
 #define PROFILE_END(stage) ((void)0)
+#endif{self._counts()}"""
+
+    def _scratch_at(self) -> str:
+        """C for where layers keep what they work with."""
+        if self.cmsis_nn is not None:
+            size = f"#define SCRATCH_BYTES {self.capitals}_SCRATCH_BYTES"
+            return f"((slot *)(void *)(state)->scratch)\n{size}"
+        return "(state)->scratch" if self.schedule.scratch else "NULL"
+
+    def _counts(self) -> str:
+        """C that counts blocks; empty without CMSIS-NN."""
+        if self.cmsis_nn is None:
+            return ""
+        return f"""
+#ifdef {self.capitals}_BLOCKS
+#define COUNT_BLOCK(by_cmsis_nn) {self.name}_block(by_cmsis_nn)
+#else
+#define COUNT_BLOCK(by_cmsis_nn) ((void)0)
 #endif"""
 
     def _joins(self) -> str:
@@ -575,7 +660,10 @@ def externs(tables: Tables) -> list[str]:
 def _require_fit(model: Model, plan: StreamingPlan) -> None:
     network: Network = model.network
     if model.weights is None:
-        raise InvalidNetwork(f"network {network.name!r} has no weights to write")
+        raise InvalidNetwork(
+            f"network {network.name!r} has no weights to write; read its file with "
+            "read_model(path, with_weights=True), or take random_weights"
+        )
     for group in plan.groups:
         for one in group.stages:
             for name in one.stage.layers:

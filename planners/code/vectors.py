@@ -151,13 +151,43 @@ static {name}_state state;
 
 {tests}
 
-int {name}_test({parameters})
+{_counting(written)}int {name}_test({parameters})
 {{
     int failed = 0;
     {name}_init(&state, {", ".join(written.memories)});
-{checks}
+{_counted(written)}{checks}
     return failed;
 }}"""
+
+
+def _counting(written: Written) -> str:
+    """C that counts the blocks of rows that CMSIS-NN makes (1) or does not (0)."""
+    if written.cmsis_nn is None:
+        return ""
+    return f"""#ifdef {written.name.upper()}_BLOCKS
+static long blocks[2];
+
+void {written.name}_block(int by_cmsis_nn)
+{{
+    blocks[by_cmsis_nn]++;
+}}
+#endif
+
+"""
+
+
+def _counted(written: Written) -> str:
+    """C that compares the blocks of a first frame with those that were planned."""
+    if written.cmsis_nn is None:
+        return ""
+    shared = written.cmsis_nn.shared
+    return f"""#ifdef {written.name.upper()}_BLOCKS
+    blocks[0] = blocks[1] = 0;
+    {_run_of(written, 0)}
+    failed |= blocks[1] != {shared[True]} || blocks[0] != {shared[False]};
+    {written.name}_init(&state, {", ".join(written.memories)});
+#endif
+"""
 
 
 def _saving(written: Written, vectors: Sequence[TestVector]) -> str:

@@ -9,7 +9,7 @@ A plan that was made before, as an answer to whether a network fits: checked, no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -32,8 +32,9 @@ from cnn2csdf.weights import Model
 from csdf.arguments import Bytes, Positive, byte_count, one_of, public
 from csdf.errors import InvalidArgument, InvalidNetwork
 from csdf.model.exact import Exact, exact
-from csdf.status import Status, Why, because
+from csdf.status import Ended, Reason, Status, Why, because
 from csdf.time_limit import Budget, stop_of
+from csdf.units import nanoseconds_in_words
 from planners.memory.answer import (
     EXTERNAL,
     INPUTS,
@@ -62,6 +63,7 @@ from planners.plan.checker import require_carried_out
 from planners.plan.plan import Kind, Memory, StreamingPlan
 
 NEARLY_AS_FAST = Fraction(1, 100)  # no difference that a model of a platform can tell
+OWN_SHARE = 0.75  # of the time, for the question that was asked; the rest is for those nearby
 
 
 @public
@@ -108,6 +110,10 @@ def fit(
     nanoseconds = None if nanoseconds is None else exact(nanoseconds, "nanoseconds")
     if nanoseconds is not None and nanoseconds <= 0:
         raise InvalidArgument(f"fit: nanoseconds is {nanoseconds}; expected a time above 0")
+    if nanoseconds is not None and platform is None and durations is None:
+        raise InvalidArgument(
+            "fit: nanoseconds needs a platform or durations, which tell the times"
+        )
     if not labels:
         raise InvalidArgument("fit: labels is empty; expected a number of labels at least")
     one_of(input, INPUTS, "fit: input")
@@ -157,12 +163,15 @@ def fit(
     is_streamed, external = ends_of(course, input, output)
     table = StageTable(network, element_bytes=element_bytes, outside=external)
     parameter_bytes = parameter_bytes or element_bytes
+    inputs = () if is_streamed else (course.at(0), *course.others)
+    lower_bound = max(sum(map(table.arena_bytes, names)) for names in (inputs, course.results))
+    is_hopeless = ram is not None and lower_bound > ram  # no search changes the answer
     finding = Finding(
         course,
         table,
         is_streamed=is_streamed,
         searched=searched,
-        labels=labels,
+        labels=labels[:1] if is_hopeless else labels,
         ram=ram,
         times=_times(table, platform, durations, parameter_bytes),
         stop=stop_of(budget),
@@ -176,8 +185,6 @@ def fit(
         and (nanoseconds is None or (one.nanoseconds or nanoseconds + 1) <= nanoseconds)
     ]
     best = _chosen(fitting, is_limited=ram is not None)
-    inputs = () if is_streamed else (course.at(0), *course.others)
-    lower_bound = max(sum(map(table.arena_bytes, names)) for names in (inputs, course.results))
     needed, least = flash_bytes(network, parameter_bytes), min(one.ram_bytes for one in methods)
     status = Status.INFEASIBLE
     if flash is not None and needed > flash:
@@ -191,10 +198,11 @@ def fit(
         if finding.ended is not None:
             reason = because(FitWhy.LEAST_BY_THEN, end=finding.ended)
     elif ram is None or least <= ram:
-        fastest = min(one.nanoseconds or 0 for one in methods)
-        reason = because(FitWhy.TOO_SLOW, nanoseconds=fastest)
+        reason = _too_slow(
+            (one.nanoseconds for one in methods if ram is None or one.ram_bytes <= ram), nanoseconds
+        )
     elif lower_bound > ram:
-        reason = because(FitWhy.ENDS, least=lower_bound)
+        reason = because(FitWhy.ENDS, least=lower_bound, end=finding.ended)
     elif finding.ended is not None:
         status = Status.UNKNOWN
         reason = because(FitWhy.TOO_LARGE_BY_THEN, end=finding.ended, least=least)
@@ -216,14 +224,25 @@ def fit(
     )
 
 
+def _too_slow(times: Iterable[int | None], longest: Fraction | None) -> Reason:
+    """The reason where no method is within the longest time of a frame."""
+    fastest = min(one or 0 for one in times)
+    return because(
+        FitWhy.TOO_SLOW,
+        nanoseconds=fastest,
+        time=nanoseconds_in_words(fastest),
+        longest=nanoseconds_in_words(int(longest or 0)),
+    )
+
+
 def _cycles(
     network: Network, platform: Platform | None, durations: object, element_bytes: int | None
 ) -> dict[str, Any]:
-    """The core whose instructions are predicted, and kernels that were not counted."""
+    """The platform that times are predicted for, and kernels whose instructions were not counted."""
     if platform is None or durations is not None:
         return {}
     return {
-        "core": platform.core,
+        "platform": platform,
         "uncounted": uncounted(platform, network, element_bytes),
     }
 
@@ -240,6 +259,23 @@ def _times(
     platform = platform or PLATFORMS[USUAL_PLATFORM]
     measured = measured_work(table.network, durations, platform.launch)
     return PlanTimes(table, platform, parameter_bytes, measured)
+
+
+def layer_times(
+    network: Network,
+    plan: StreamingPlan,
+    *,
+    platform: Platform | None = None,
+    parameter_bytes: int | None = None,
+    durations: Mapping[str, Sequence[int]] | None = None,
+) -> dict[str, int] | None:
+    """Return the predicted nanoseconds of each layer in a frame of a plan: a method's, by layer.
+
+    None where no platform is given, and of a plan in several memories, whose copies belong to none.
+    """
+    table = StageTable(network, element_bytes=plan.element_bytes)
+    times = _times(table, platform, durations, parameter_bytes or plan.element_bytes)
+    return None if times is None or plan.memories else times.of_layers(plan)
 
 
 def _fit_in_memories(
@@ -294,6 +330,7 @@ def _fit_in_memories(
         status=status,
         reason=reason,
         slow=found.traffic,
+        **({} if way.nanoseconds is None else _cycles(network, platform, None, element_bytes)),
     )
 
 
@@ -337,7 +374,7 @@ def _stateful_fit(
     elif ram is not None and plan.arena_bytes > ram:
         status, reason = Status.UNKNOWN, because(FitWhy.STATE_TOO_LARGE, least=plan.arena_bytes)
     elif nanoseconds is not None and (time or 0) > nanoseconds:
-        status, reason = Status.INFEASIBLE, because(FitWhy.TOO_SLOW, nanoseconds=time)
+        status, reason = Status.INFEASIBLE, _too_slow([time], nanoseconds)
     return Fit(
         network=network.name,
         input=input,
@@ -354,41 +391,59 @@ def _stateful_fit(
     )
 
 
-def with_alternatives(
-    network: Network, found: Fit, *, element_bytes: int | None, budget: Budget
-) -> Fit:
-    """Return an answer with what would need less RAM, where RAM is short: rows in, ends outside.
+def fit_with_alternatives(network: Network, *, budget: Budget, **terms: Any) -> Fit:
+    """Return the answer of `fit`; where RAM is short, with what would need less: other ends, int8.
 
-    element_bytes: as it was asked. budget: of all searches; each looks at few plans.
+    terms: of `fit`. budget: of all searches. A question with fewer changes comes first; one with more
+    is listed only where it needs less RAM than each of those, and not asked where one of them fits.
     """
-    if (
-        found.best is not None
-        or found.ram is None
-        or found.least.ram_bytes <= found.ram  # flash or time is short
-        or found.slow is not None
-        or found.hop is not None
-        or network.keeps_state
-    ):
+    stop, ram = stop_of(budget), terms.get("ram")
+    if ram is None or network.keeps_state:
+        return fit(network, budget=stop, **terms)
+    found = fit(network, budget=stop.part(share=OWN_SHARE), **terms)
+    is_short = found.best is None and found.least.ram_bytes > ram
+    if not is_short or found.reason.has(Ended.INTERRUPTED):
         return found
-    stop, nearby = stop_of(budget), []
-    for source, result in product(dict.fromkeys((ROWS, found.input, EXTERNAL)), OUTPUT_MEMORIES):
-        changed = {"--input": (source, found.input), "--output-memory": (result, found.output)}
-        words = [f"{name} {new}" for name, (new, old) in changed.items() if new != old]
-        if not words or found.output == EXTERNAL != result:
+    questions = _questions(network, found, terms.get("element_bytes"))
+    nearby: dict[frozenset[str], Alternative] = {}
+    for number, (options, changes) in enumerate(questions):
+        smaller = [one for words, one in nearby.items() if words < options]
+        if any(one.fits for one in smaller):
             continue
+        share = 1 / (len(questions) - number)
+        asked = {**terms, **changes, "labels": WIDTHS[:1], "searched": SEARCHED_FIRST}
         with suppress(InvalidNetwork):
-            other = fit(
-                network,
-                element_bytes=element_bytes,
-                input=source,
-                output=result,
-                labels=WIDTHS[:1],
-                budget=stop.part(share=0.4),
-            )
-            ram = other.least.ram_bytes
-            if other.input == source and ram < found.least.ram_bytes:
-                nearby.append(Alternative(" ".join(words), ram, ram <= found.ram))
-    return replace(found, alternatives=tuple(sorted(nearby, key=lambda one: one.ram_bytes)))
+            other = fit(network, budget=stop.part(share=share), **asked)
+            taken = (other.best or other.least).ram_bytes
+            least = min((one.ram_bytes for one in smaller), default=found.least.ram_bytes)
+            if other.input == changes.get("input", found.input) and taken < least:
+                nearby[options] = Alternative(
+                    " ".join(sorted(options)),
+                    taken,
+                    fits=other.best is not None,
+                    is_complete=other.reason.values.get("end") is None,
+                )
+    some = sorted(nearby.values(), key=lambda one: (not one.fits, one.ram_bytes))
+    return replace(found, alternatives=tuple(some))
+
+
+def _questions(
+    network: Network, found: Fit, element_bytes: int | None
+) -> list[tuple[frozenset[str], dict[str, Any]]]:
+    """Options that may need less RAM, as they are written and as terms of `fit`; few changes first."""
+    as_int8: list[tuple[str, str, Any]] = []
+    if element_bytes is None and not any(layer.quantization for layer in network.layers):
+        as_int8 = [("--element-bytes 1 (as int8)", "element_bytes", 1)]
+    inputs = [(f"--input {one}", "input", one) for one in (ROWS, EXTERNAL) if one != found.input]
+    outputs = [("--output-memory external", "output", EXTERNAL)]
+    if found.output == EXTERNAL:
+        outputs = []
+    sets = [[one] for one in (*as_int8, *inputs, *outputs)]
+    sets += [list(both) for both in product(inputs, outputs)]
+    return [
+        (frozenset(option for option, _, _ in some), {term: value for _, term, value in some})
+        for some in sets
+    ]
 
 
 def _chosen(fitting: Sequence[FitMethod], *, is_limited: bool) -> FitMethod | None:
@@ -437,16 +492,24 @@ class GivenWhy(Why):
 
 
 def fit_of(
-    network: Network, plan: StreamingPlan, *, ram: int | None = None, flash: int | None = None
+    network: Network,
+    plan: StreamingPlan,
+    *,
+    ram: int | None = None,
+    flash: int | None = None,
+    platform: Platform | None = None,
+    durations: Mapping[str, Sequence[int]] | None = None,
 ) -> Fit:
-    """Return whether a network, worked as a plan says, fits.
+    """Return whether a network, worked as a plan says, fits; with its time on a platform, if given.
 
     Raises InvalidPlan where the plan does not work this network, with what is wrong.
     """
     require_carried_out(network, plan)
     once = sum(multiply_accumulates(layer, network.input_shapes(layer)) for layer in network.layers)
     work = Fraction(plan.multiply_accumulates, max(once, 1))
-    way = FitMethod(name=GIVEN, plan=plan, mac_ratio=work, nanoseconds=None)
+    times = layer_times(network, plan, platform=platform, durations=durations)
+    time = None if times is None else sum(times.values())
+    way = FitMethod(name=GIVEN, plan=plan, mac_ratio=work, nanoseconds=time)
     needed = flash_bytes(network, plan.element_bytes)
     status, reason = Status.INFEASIBLE, because(GivenWhy.CHECKED)
     if ram is not None and plan.arena_bytes > ram:
@@ -477,6 +540,7 @@ def fit_of(
         lower_bound=max(ends, plan.kept_bytes),
         status=status,
         reason=reason,
+        **_cycles(network, platform, durations, plan.element_bytes),
     )
 
 

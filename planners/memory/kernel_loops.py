@@ -13,16 +13,18 @@ from planners.plan.plan import Mode, Stage
 Loops = Counter[tuple[str, str]]  # by kernel and loop
 
 
-def stage_loops(table: StageTable, stage: Stage, known: Table | None = None) -> Loops:
-    """Return how often each loop of each kernel runs in a frame of a stage.
+def stage_loops(table: StageTable, stage: Stage, known: Table | None = None) -> dict[str, Loops]:
+    """Return how often each loop of each kernel runs in a frame of a stage, by its layers.
 
     A stage of several layers calls each of them for each column, with what its input's strip holds.
-    known: instructions of kernels; a layer of another counts as operations and elements.
+    Firings are those of the layer that makes the result. known: instructions of kernels; a layer of
+    another counts as operations and elements.
     """
     network, found = table.network, table.geometry(stage)
     strips = {one.layer: one.columns for one in found.strips}
-    counts: Loops = Counter({("firing", "firings"): found.firings.count})
+    loops_of: dict[str, Loops] = {}
     for name in stage.layers:
+        counts: Loops = Counter()
         layer = network.layer(name)
         inputs = network.input_shapes(layer)
         ring = strips.get(layer.inputs[0], 0) if layer.inputs else 0
@@ -40,7 +42,9 @@ def stage_loops(table: StageTable, stage: Stage, known: Table | None = None) -> 
             times = columns if loop == "rows" else 1
             counts[kernel, loop] += number * times * made // rows
         counts["firing", "columns" if strips else "calls"] += calls * columns
-    return counts
+        loops_of[name] = counts
+    loops_of[stage.result]["firing", "firings"] += found.firings.count
+    return loops_of
 
 
 def group_loops(table: StageTable, stages: Sequence[Stage]) -> Loops:

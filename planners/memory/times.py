@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import accumulate, pairwise
 from math import ceil, lcm
 from operator import mul
 from typing import NamedTuple
@@ -99,7 +100,8 @@ class PlanTimes:
     def of(self, plan: StreamingPlan) -> int:
         """Return the nanoseconds of a frame."""
         if plan.rematerialised:
-            return self._of_worked(plan)
+            times, worked, _ = self._worked(plan)
+            return times.of(worked)
         groups = [[one.stage for one in group.stages] for group in plan.groups]
         return sum(sum(map(self.of_stage, one)) + self.interleaving(one) for one in groups)
 
@@ -107,21 +109,65 @@ class PlanTimes:
         """Return the nanoseconds in which a core looks at stages that work interleaved, in turn."""
         if self._core is None or len(stages) == 1:
             return 0
-        alone = sum(self._of_loops(group_loops(self._table, [one])) for one in stages)
-        return self._of_loops(group_loops(self._table, stages)) - alone
+        alone = sum(ceil(self._of_loops(group_loops(self._table, [one]))) for one in stages)
+        return ceil(self._of_loops(group_loops(self._table, stages))) - alone
 
-    def _of_loops(self, counts: Mapping[tuple[str, str], int]) -> int:
+    def _of_loops(self, *counts: Mapping[tuple[str, str], int]) -> Fraction:
         """Nanoseconds of loops of kernels on a core."""
         assert self._core is not None
         table = self._core.table
         turns = sum(
-            (table.get(kernel, {}).get(loop, Fraction(0)) * number)
-            for (kernel, loop), number in counts.items()
+            (
+                table.get(kernel, {}).get(loop, Fraction(0)) * number
+                for one in counts
+                for (kernel, loop), number in one.items()
+            ),
+            Fraction(0),
         )
-        return ceil(turns * self._core.most * NANOSECONDS / self._core.hertz)
+        return turns * self._core.most * NANOSECONDS / self._core.hertz
 
-    def _of_worked(self, plan: StreamingPlan) -> int:
-        """The nanoseconds where layers are computed again.
+    def of_layers(self, plan: StreamingPlan) -> dict[str, int]:
+        """Return the nanoseconds of each layer of the network in a frame, which add up to `of`.
+
+        Work of a layer that is computed again is its own. Looking at stages counts for the layers that
+        make their results, each time with those of its group.
+        """
+        copies: Mapping[str, Copy] = {}
+        times, worked = self, plan
+        if plan.rematerialised:
+            times, worked, copies = self._worked(plan)
+        found = dict.fromkeys((layer.name for layer in self._table.network.layers), Fraction(0))
+        for group in worked.groups:
+            stages = [one.stage for one in group.stages]
+            firings = [times._table.geometry(stage).firings.count for stage in stages]
+            between = Fraction(times.interleaving(stages), sum(firings) or 1)
+            if not stages and group.streamed_input is not None:  # which is collected
+                found[group.streamed_input] += between
+            for stage, count in zip(stages, firings, strict=True):
+                for name, time in times._parts(stage).items():
+                    found[copies.get(name, Copy(name)).layer] += time
+                found[copies.get(stage.result, Copy(stage.result)).layer] += between * count
+        return apportioned(self.of(plan), found)
+
+    def _parts(self, stage: Stage) -> dict[str, Fraction]:
+        """The time of a stage by its layers, before it is rounded up."""
+        table = self._table
+        if stage.tiles is not None:
+            tiles = self.tile_times.by_layer(TileRanges(table.network, stage))
+            return {name: Fraction(time) for name, time in tiles.items()}
+        if self._core is not None:
+            loops = stage_loops(table, stage, self._core.table)
+            parts = {name: self._of_loops(counts) for name, counts in loops.items()}
+            parts[stage.result] += self._of_loops(group_loops(table, [stage]))
+            return parts
+        works = self._works(stage)
+        total, time = sum(works.values()), self.of_stage(stage)
+        if not total:
+            return {stage.result: Fraction(time)}
+        return {name: time * work / total for name, work in works.items()}
+
+    def _worked(self, plan: StreamingPlan) -> tuple[PlanTimes, StreamingPlan, Mapping[str, Copy]]:
+        """The times of the network with its copies, where layers are computed again, and its plan.
 
         A copy takes what its layer takes, one of a head its part of it; what only joins heads or cuts
         groups takes nothing.
@@ -138,7 +184,7 @@ class PlanTimes:
                 measured[layer.name] = 0 if is_cut else part
         table = self._table.of(network)
         times = PlanTimes(table, platform, self._parameter_bytes, measured)
-        return times.of(replace(plan, rematerialised=()))
+        return times, replace(plan, rematerialised=()), copies
 
     def of_stage(self, stage: Stage) -> int:
         """Return the nanoseconds of a stage in a frame.
@@ -149,26 +195,38 @@ class PlanTimes:
         if stage.tiles is not None:
             return self.tile_times.of(TileRanges(table.network, stage))
         if self._core is not None:
-            loops = stage_loops(table, stage, self._core.table)
-            return self._of_loops(loops + group_loops(table, [stage]))
+            loops = stage_loops(table, stage, self._core.table).values()
+            return ceil(self._of_loops(*loops, group_loops(table, [stage])))
         network, found = table.network, table.geometry(stage)
-        firings = found.firings.count
-        work, parameters = Fraction(0), 0
-        for name in stage.layers:
-            layer = network.layer(name)
-            inputs = network.input_shapes(layer)
-            parameters += layer_parameter_bytes(layer, inputs, self._parameter_bytes)
-            of_layer = work_of(layer, inputs, self._measured)
-            if stage.mode is Mode.ACCUMULATING:
-                work += of_layer
-            else:
-                of_row = Fraction(of_layer, layer.shape.rows)
-                work += of_row * sum(end - first for first, end in found.ranges[name])
+        firings, work = found.firings.count, sum(self._works(stage).values(), Fraction(0))
+        parameters = sum(
+            layer_parameter_bytes(layer, network.input_shapes(layer), self._parameter_bytes)
+            for layer in map(network.layer, stage.layers)
+        )
         moved = table.tensor_bytes(stage.result) + sum(
             table.tensor_bytes(reading.tensor) for reading in found.firings.readings
         )
         each = self._platform.nanoseconds(work / firings, Fraction(moved, firings) + parameters)
         return each * firings
+
+    def _works(self, stage: Stage) -> dict[str, Fraction]:
+        """The work of each layer of a stage in a frame, with the rows that are computed again."""
+        network, ranges = self._table.network, self._table.geometry(stage).ranges
+        works = {}
+        for name in stage.layers:
+            layer = network.layer(name)
+            work = Fraction(work_of(layer, network.input_shapes(layer), self._measured))
+            if stage.mode is not Mode.ACCUMULATING:
+                work *= Fraction(sum(end - first for first, end in ranges[name]), layer.shape.rows)
+            works[name] = work
+        return works
+
+
+def apportioned(total: int, parts: Mapping[str, Fraction]) -> dict[str, int]:
+    """Return whole numbers of this sum in the ratio of the parts, each nearly its own."""
+    sums = list(accumulate(parts.values(), initial=Fraction(0)))
+    ends = [total * one // sums[-1] if sums[-1] else 0 for one in sums]
+    return {name: end - before for name, (before, end) in zip(parts, pairwise(ends), strict=True)}
 
 
 def _counted_work(table: StageTable, platform: Platform) -> Work:
@@ -216,9 +274,13 @@ class TileTimes(NamedTuple):
 
     def of(self, tiles: TileRanges) -> int:
         """Return the nanoseconds of a stage of tiles in a frame."""
+        return sum(self.by_layer(tiles).values())
+
+    def by_layer(self, tiles: TileRanges) -> dict[str, int]:
+        """Return the nanoseconds of each layer of a stage of tiles in a frame."""
         needs = Needs(self.network)
-        return sum(
-            int(
+        return {
+            layer.name: int(
                 self.of_layer(
                     layer,
                     tile_lengths(needs, layer, tiles.computed_rows(layer.name), ROWS),
@@ -226,7 +288,7 @@ class TileTimes(NamedTuple):
                 ).sum()
             )
             for layer in tiles.layers
-        )
+        }
 
     def of_layer(self, layer: Layer, rows: Sequence[Lengths], columns: Sequence[Lengths]) -> Array:
         """Return the nanoseconds of each tile of a layer, (rows, columns), from their lengths."""

@@ -14,7 +14,7 @@ Inputs of a firing stay until it has ended: a layer may write at any time while 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -68,6 +68,11 @@ class Weights(NamedTuple):
     resident: StreamBuffer | None
 
 
+# Called as a layer that is a stage of its own makes rows: with the rows that it makes and those that it
+# reads, by tensor, and with where the tensors lie.
+Watch = Callable[[Layer, Range, Mapping[str, Range], Mapping[str, HeldTensor]], None]
+
+
 class Machine:
     """A plan at work on one frame.
 
@@ -81,8 +86,10 @@ class Machine:
         computing: Computing | None = None,
         *,
         memory: Array | None = None,
+        watch: Watch | None = None,
     ) -> None:
         """Take a plan for the network. memory: bytes that others have used before."""
+        self.watch = watch
         self.network = worked_network(network, plan.rematerialised)
         self.plan = plan
         self.arena = MarkedArena(plan, self.network, memory)
@@ -478,6 +485,8 @@ class _GroupRun:
             Sweep(machine, self.tensors, stage, room).run()
             return
         layer = stage.layers[0]
+        if machine.watch is not None:
+            machine.watch(layer, (first, end), stage.ranges[stage.fired], self.tensors)
         inputs = self.whole_rows(layer, stage.ranges[stage.fired])
         found, keeps = None, state_bytes(machine.network, layer) > 0
         if keeps:

@@ -10,17 +10,23 @@ from typing import NamedTuple
 
 from cnn2csdf.fixed_point.flash import and_in_flash
 from csdf.draw.report.sections import Contribution, Verdict
-from csdf.units import bytes_in_words, listed, percent, rounded_to
-from planners.memory.plain_plans import WHOLE_SEPARATE, Method, least_method
+from csdf.status import Status
+from csdf.units import bytes_in_words, nanoseconds_in_words, percent, rounded_to
+from planners.memory.command.answer import accounting, timing
+from planners.memory.command.answer import headline as fit_headline
+from planners.memory.plain_plans import Method, least_method
+from planners.report.plans import Answer
 
 NANOSECONDS = 10**9
-LARGEST = 5  # layers named
-FIT = "line buffers and strips, one arena (csdf fit)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerFigures:
-    """A layer. Bytes; buffers are those of its inputs; nanoseconds of a frame, row by row."""
+    """A layer. Bytes; buffers are those of its inputs.
+
+    flash: as C stores its constant arrays. nanoseconds: of a frame in the plan that the page is about,
+    with instructions where those of a core are predicted; None where they are not predicted.
+    """
 
     name: str
     operator: str
@@ -31,7 +37,9 @@ class LayerFigures:
     output_bytes: int
     whole_buffers: int
     row_buffers: int
-    nanoseconds: int
+    flash: int = 0
+    nanoseconds: int | None = None
+    instructions: int | None = None
 
 
 class Mark(NamedTuple):
@@ -60,58 +68,63 @@ class Limit:
 class NetworkFindings:
     """The findings about the memory of a network.
 
-    parameters: bytes; an array that layers share counts once. stored: bytes that they take in flash,
-    as C has them; None: as many. methods: those of csdf cnn memory, and csdf fit behind them, as far as
-    they were found. nanoseconds: of a frame layer by layer and row by row; pipelined: period row by row
-    with a processor for each layer and the smallest separate buffers. added: what others know. kept:
-    bytes of the buffers that stay from frame to frame.
+    answers: what csdf fit says, of a plan that it finds or of plans in files; none where it found none
+    in time. parameters: bytes; an array that layers share counts once. stored: bytes that they take in
+    flash, as C has them; None: as many. methods: those of csdf cnn memory, as far as they were found.
+    nanoseconds: of a frame layer by layer and row by row. added: what others know.
     """
 
     name: str
     layers: tuple[LayerFigures, ...]
     parameters: int
+    answers: tuple[Answer, ...] = ()
+    platform: str = ""
     methods: tuple[Method, ...] = ()
     nanoseconds: tuple[int, int] | None = None
-    pipelined: Fraction | None = None
     added: tuple[Contribution, ...] = ()
     limit: Limit | None = None
     stored: int | None = None
-    kept: int = 0
 
     @property
-    def least(self) -> Method | None:
-        """The method with the smallest buffers."""
+    def bars(self) -> tuple[Method, ...]:
+        """All ways to lay the network into memory: those of csdf fit first."""
+        told = [
+            Method(one.title, one.method.ram_bytes, one.fit.lower_bound, self.parameters)
+            for one in self.answers
+        ]
+        return (*told, *self.methods)
+
+    @property
+    def shown(self) -> Method | None:
+        """The method that is told of: that of csdf fit, else of the others the smallest."""
+        if self.answers:
+            return self.bars[0]
         return least_method(self.methods) if self.methods else None
 
-    @property
-    def least_whole(self) -> Method | None:
-        """Of the methods with whole layers, the one with the smallest buffers."""
-        whole = [one for one in self.methods if one.is_whole]
-        return least_method(whole) if whole else None
 
-
-def headline(findings: NetworkFindings) -> str:
-    """Return what to read first: RAM and flash of the method with the least RAM, and MACs."""
-    least, whole = findings.least, findings.least_whole
-    if least is None or whole is None:
-        return f"{findings.name}: the memory was not found within the time limit."
-    saved = "no method without tiles or strips needs less"
-    if least != whole and least.buffers:
-        times = rounded_to(Fraction(whole.buffers, least.buffers), 3)
-        saved = f"{whole.title} takes {bytes_in_words(whole.buffers)} of RAM, {times} times as much"
-    ends = "" if least.is_whole else ", its input by rows and its output outside"
-    macs = sum(one.multiply_accumulates for one in findings.layers)
-    work = f"A frame has {macs:,} multiply-accumulates without recomputation."
-    return f"{findings.name} needs {_needs(findings, least)} ({least.title}{ends}); {saved}. {work}"
+def headline(findings: NetworkFindings) -> Iterator[str]:
+    """Yield what to read first: the first line of `csdf fit`, for each plan; then the time."""
+    for one in findings.answers:
+        name = f"{one.title}: " if len(findings.answers) > 1 else ""
+        yield name + fit_headline(one.fit)
+    times = [one.method.nanoseconds for one in findings.answers]
+    known = [nanoseconds_in_words(time) for time in times if time is not None]
+    if known:
+        core = findings.answers[0].fit.core
+        worth = "" if core is None else ", not calibrated"
+        yield f"Predicted for {findings.platform}: {' and '.join(known)} a frame{worth}."
+    if not findings.answers:
+        least = findings.shown
+        if least is None:
+            yield f"{findings.name}: the memory was not found within the time limit."
+        else:
+            yield f"{findings.name} needs {_needs(findings, least)} ({least.title})."
 
 
 def _needs(findings: NetworkFindings, method: Method) -> str:
     """Return the two numbers that a microcontroller has to have."""
     flash = findings.parameters if findings.stored is None else findings.stored
-    kept = (
-        f", of which {bytes_in_words(findings.kept)} stay between frames," if findings.kept else ""
-    )
-    return f"{bytes_in_words(method.buffers)} of RAM{kept} and {bytes_in_words(flash)} of flash"
+    return f"{bytes_in_words(method.buffers)} of RAM and {bytes_in_words(flash)} of flash"
 
 
 def _in_flash(findings: NetworkFindings) -> str:
@@ -119,117 +132,107 @@ def _in_flash(findings: NetworkFindings) -> str:
     return "" if stored is None else and_in_flash(findings.parameters, stored)
 
 
-def fits(findings: NetworkFindings) -> bool | None:
-    """Whether any method found fits the limit; None if no limit is given."""
+def status(findings: NetworkFindings) -> Status | None:
+    """Return whether the network fits the limit, by the first plan; None if no limit is given."""
     limit = findings.limit
     if limit is None:
         return None
-    return any(one.buffers <= limit.room for one in findings.methods)
+    if limit.room < 0:
+        return Status.INFEASIBLE
+    if findings.answers:
+        return findings.answers[0].fit.status
+    is_good = any(one.buffers <= limit.room for one in findings.methods)
+    return Status.FEASIBLE if is_good else Status.UNKNOWN
 
 
 def verdict(findings: NetworkFindings) -> Verdict | None:
     """Return whether the network fits, and what is free; what it needs where no limit was given."""
-    limit, least = findings.limit, findings.least
+    limit, found = findings.limit, status(findings)
+    least = findings.shown
     if least is None:
         return None
+    if limit is None and len(findings.answers) > 1:
+        sizes = (f"{one.title}: {bytes_in_words(one.method.ram_bytes)}" for one in findings.answers)
+        return Verdict(", ".join(sizes), "of RAM", "yes")
     if limit is None:
-        return Verdict(f"Needs {_needs(findings, least)}", least.title, "yes")
-    spare = limit.room - least.buffers
-    if spare >= 0:
+        return Verdict(f"Needs {_needs(findings, least)}", _by(findings, least), "yes")
+    if found is Status.FEASIBLE:
+        spare = limit.room - least.buffers
         free = "" if limit.room == sys.maxsize else f"{bytes_in_words(spare)} free"
         return Verdict(f"Fits {limit.title}", free, "yes")
-    lacking = f"{bytes_in_words(-spare)} too much with the smallest method"
+    lacking = f"{bytes_in_words(least.buffers - limit.room)} too much, by the smallest plan found"
     if limit.flash_lacks:
         lacking = f"{bytes_in_words(limit.flash_lacks)} of flash too little for the parameters"
+    if found is Status.UNKNOWN:
+        return Verdict(f"Not known to fit {limit.title}", lacking, "unknown")
     return Verdict(f"Does not fit {limit.title}", lacking, "no")
 
 
+def _by(findings: NetworkFindings, least: Method) -> str:
+    """Return the method, and the time where it is predicted."""
+    if not findings.answers:
+        return least.title
+    method = findings.answers[0].method
+    time = "" if method.nanoseconds is None else f", {nanoseconds_in_words(method.nanoseconds)}"
+    return f"{method.name}{time}"
+
+
 def fitting(findings: NetworkFindings) -> Iterator[str]:
-    """Yield whether the network fits the limit, and by which methods, or what may help."""
-    limit, least = findings.limit, findings.least
+    """Yield whether the network fits the limit, or why not, and what may help."""
+    limit, found = findings.limit, status(findings)
     if limit is None:
         return
-    good = [one for one in findings.methods if one.buffers <= limit.room]
-    if good and least is not None:
-        total = " = ".join(
-            (
-                f"{bytes_in_words(least.buffers)} of buffers + "
-                f"{bytes_in_words(least.parameters)} of parameters",
-                bytes_in_words(least.total),
-            )
-        )
-        yield (
-            f"It fits {limit.title}: {least.title}, {total} "
-            f"({len(good)} of {len(findings.methods)} methods below fit)."
-        )
+    least = findings.shown
+    if found is Status.FEASIBLE:
+        if limit.elsewhere is not None and least is not None:
+            yield f"It fits {limit.title}: {_sum(least)}."
+        elif all(one.fit.ram is None for one in findings.answers):  # else the first line says it
+            yield f"It fits {limit.title}."
         return
     why = ""
     if limit.room < 0:
         parameters = bytes_in_words(findings.parameters)
         why = f": the parameters alone are {parameters}{_in_flash(findings)}"
-    yield f"It does not fit {limit.title} by any of the methods below{why}."
+    elif findings.answers:
+        why = f": {findings.answers[0].fit.reason}"
+    verb = "does not fit" if found is Status.INFEASIBLE else "is not known to fit"
+    yield f"It {verb} {limit.title}{why}."
     if least is not None and limit.elsewhere is not None and least.buffers <= limit.elsewhere:
         yield (
-            f"With the parameters elsewhere, as in flash, it does: {least.title}, "
-            f"{bytes_in_words(least.buffers)}."
+            "With the parameters elsewhere, as in flash, it fits: "
+            f"{bytes_in_words(least.buffers)} of buffers."
         )
-    if limit.room > 0 and all(one.title != FIT for one in findings.methods):
-        yield "In these methods all layers work alike; csdf fit may find a plan that fits."
+    for one in findings.answers[:1]:
+        for other in one.fit.alternatives:
+            fits = ", which fits" if other.fits else ""
+            yield f"With {other.options} it takes {other.ram_in_words}{fits}."
+
+
+def _sum(method: Method) -> str:
+    return (
+        f"{bytes_in_words(method.buffers)} of buffers + {bytes_in_words(method.parameters)} of "
+        f"parameters = {bytes_in_words(method.total)}"
+    )
 
 
 def facts(findings: NetworkFindings) -> Iterator[str]:
-    """Yield where the memory is, and what rows cost."""
-    least = findings.least
-    if least is not None:
-        yield (
-            f"As the papers count, RAM and parameters together: {bytes_in_words(least.total)} with "
-            f"{least.title}, of which {bytes_in_words(least.parameters)} are parameters"
-            f"{_in_flash(findings)}."
-        )
-    for one in findings.methods:
-        if one.title == WHOLE_SEPARATE:
-            yield (
-                f"The baseline of the literature is {one.title}: {bytes_in_words(one.total)}. "
-                "Runtimes lay whole tensors in one arena."
-            )
-    largest = sorted(findings.layers, key=lambda layer: -layer.row_buffers)[:LARGEST]
-    total = sum(layer.row_buffers for layer in findings.layers)
-    if total:
-        share = Fraction(sum(layer.row_buffers for layer in largest), total)
-        yield (
-            "Row by row, the largest line buffers are read by "
-            f"{listed([one.name for one in largest])}: {percent(share)} of all."
-        )
-    heavy = max(findings.layers, key=lambda layer: layer.parameters)
-    if heavy.parameters:
-        share = Fraction(heavy.parameters, findings.parameters)
-        yield (
-            f"The most parameters are in “{heavy.name}”: {bytes_in_words(heavy.parameters)}, "
-            f"{percent(share)} of all."
-        )
+    """Yield how the bytes and times are counted, and which layers have most of them."""
+    for one in findings.answers[:1]:
+        yield f"Counted: {accounting(one.fit)}."
+        if one.fit.platform is not None and one.times is not None:
+            yield f"Time: {timing(one.fit, one.fit.platform)}."
+    flash = {one.name: one.flash for one in findings.layers}
+    times = {one.name: one.nanoseconds or 0 for one in findings.layers}
+    for verb, sizes, in_words in (
+        ("takes the most flash", flash, bytes_in_words),
+        ("takes the most time", times, nanoseconds_in_words),
+    ):
+        total, name = sum(sizes.values()), max(sizes, key=lambda one: sizes[one])
+        if total:
+            share = percent(Fraction(sizes[name], total))
+            yield f"The layer “{name}” {verb}: {in_words(sizes[name])}, {share} of all."
     for added in findings.added:
         yield from added.facts
-    if findings.methods and not findings.kept:
-        yield (
-            "But for csdf fit all layers work alike here. Plans with some layers whole and others row "
-            "by row (csdf plan reuse) or with tiles (csdf plan fusion) are not among them. Row by row "
-            "the input is streamed and the output external, as in csdf fit --input rows "
-            "--output-memory external."
-        )
-    if findings.nanoseconds is not None:
-        whole, rows = findings.nanoseconds
-        loss = 1 - Fraction(whole, rows)
-        changed = f"{percent(loss)} less" if loss >= 0 else f"{percent(-loss)} more"
-        pipelined = frames(findings.pipelined)
-        behind = (
-            ""
-            if not pipelined
-            else (f" With a processor for each layer and the smallest buffers: {pipelined}.")
-        )
-        yield (
-            f"On one processor: {frames(whole)} frames a second layer by layer, {frames(rows)} row "
-            f"by row ({changed}).{behind}"
-        )
 
 
 def frames(nanoseconds: Fraction | int | None) -> str:

@@ -18,11 +18,14 @@ from csdf.cli.answers import NETWORKS
 from csdf.cli.parsers import add_limit_options
 from csdf.errors import CsdfError
 from csdf.time_limit import Stop
+from planners.memory.command.main import add_place_options
 
 if TYPE_CHECKING:
     from planners.report.subject import NetworkSubject
 
-INPUT = "a network: .onnx, Darknet .cfg, JSON, or a name of the catalogue such as mobilenet_v2"
+INPUT = (
+    "a network: .tflite, .onnx, Darknet .cfg, JSON, or a name of the catalogue such as mobilenet_v2"
+)
 NAMES = tuple(CATALOGUE)
 FILES = (*NETWORKS, ".json")
 GRAPHS = (".xml", ".csv")
@@ -35,6 +38,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_limit_options(limits, "at most, of buffers and parameters together; e.g. 256kB, 1MiB")
     shared.add_granularity_options(parser, is_by_tensor=True)
     shared.add_duration_options(parser)
+    plans = parser.add_argument_group("the memory plan of a network")
+    add_place_options(plans)
+    plans.add_argument(
+        "--plan",
+        action="append",
+        dest="plans",
+        default=[],
+        metavar="FILE",
+        help="this plan of the network, instead of that which csdf fit finds: what csdf fit, csdf cnn "
+        "memory, or csdf plan fusion, reuse or primitives wrote with -o; several stand side by side",
+    )
 
 
 def reads(name: str) -> bool:
@@ -44,10 +58,12 @@ def reads(name: str) -> bool:
 
 
 def refuse(options: argparse.Namespace) -> None:
-    """Refuse a memory for a graph: it is not known what else lies there. Raises CsdfError."""
+    """Refuse what is about a network, for a graph. Raises CsdfError."""
     for name, option in (("ram", "ram"), ("flash", "flash"), ("memory", "total-memory")):
         if getattr(options, name) is not None:
             raise CsdfError(f"--{option} is for networks; the buffers of a graph are on its page")
+    if options.plans:
+        raise CsdfError("--plan is for networks; the storage of a graph is on its page")
 
 
 def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from operator import attrgetter
+from typing import Any
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
-from cnn2csdf.fixed_point.flash import flash_bytes
+from cnn2csdf.fixed_point.flash import flash_by_layer, flash_bytes
 from cnn2csdf.lowering import lower
 from cnn2csdf.network import Network
 from cnn2csdf.operators.operator import describe
@@ -26,28 +27,36 @@ from csdf.draw.report.sections import Contribution, Figure, Section, Surrounding
 from csdf.errors import CsdfError, counted
 from csdf.model.graph import Graph
 from csdf.search.pareto import SmallestStorage
+from csdf.status import Status
 from csdf.time_limit import Stop
-from csdf.units import bytes_in_words, rate_in_words, time_in_words
+from csdf.units import (
+    bytes_in_words,
+    nanoseconds_in_words,
+    percent,
+    rate_in_words,
+    time_in_words,
+)
 from planners.arena.allocation import bytes_so_far
 from planners.memory.answer import Limits
-from planners.memory.command.beside import fit_beside
 from planners.memory.plain_plans import (
     WHOLE_ARENA,
     MemoryComparison,
     Method,
     memory_comparison,
 )
-from planners.memory.several import Together
+from planners.memory.times import apportioned
 from planners.plan.plan import Kind
 from planners.report import findings as words
-from planners.report.findings import FIT, LayerFigures, Limit, Mark, NetworkFindings
+from planners.report.findings import LayerFigures, Limit, Mark, NetworkFindings
+from planners.report.plans import FIT, Answer, answers_of, given_plans, plans_section
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkSubject:
     """A network that works as the options say.
 
-    comparison: layer by layer and row by row; None for a reason. fit: what csdf fit finds.
+    comparison: layer by layer and row by row; None for a reason. answers: what csdf fit says, of a
+    plan that it finds or of those that are given.
     """
 
     value: Network
@@ -55,15 +64,16 @@ class NetworkSubject:
     graph: Graph
     comparison: MemoryComparison | None
     reason: str
-    fit: Together | None
+    answers: tuple[Answer, ...]
     unit: str = "bytes"
     time: str = "ns"
     smallest: SmallestStorage | None = None
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The table of durations, where one was read."""
-        return (self.options.durations,) if self.options.durations else ()
+        """The table of durations, where one was read, and the plans."""
+        durations = (self.options.durations,) if self.options.durations else ()
+        return (*durations, *self.options.plans)
 
     @property
     def terms(self) -> tuple[tuple[str, str], ...]:
@@ -73,30 +83,36 @@ class NetworkSubject:
     def surroundings(self, graph: GraphFindings, added: Sequence[Contribution]) -> Surroundings:
         """Return what the page says about the memory, before and behind the parts about the graph."""
         network, size, found = self.value, self.options.element_bytes, self.comparison
-        weights, stored = parameter_bytes(network, size), flash_bytes(network, size)
-        methods = () if found is None else found.methods
-        if self.fit is not None:
-            methods += (Method(FIT, self.fit.ram_bytes, self.fit.lower_bound, weights),)
-        point = None if graph.smallest is None else graph.smallest.point
+        weights, stored = (
+            parameter_bytes(network, size),
+            flash_bytes(network, _given_size(self.options)),
+        )
         findings = NetworkFindings(
             name=network.name,
-            layers=tuple(_layers(network, self.graph, found, size)),
+            layers=tuple(_layers(self)),
             parameters=weights,
-            methods=methods,
+            answers=self.answers,
+            platform=_platform_name(self.options),
+            methods=() if found is None else found.methods,
             nanoseconds=None if found is None else found.nanoseconds,
-            pipelined=None if point is None else point.period,
             added=tuple(added),
             limit=_limit_of(self.options, weights, stored),
             stored=stored,
-            kept=0 if found is None else found.plan().kept_bytes,
         )
         return network_surroundings(findings, graph)
 
 
 def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
     """Return the network of the options with its memory layer by layer and row by row."""
-    network = chosen.read(options, knows_state=True).network
+    plans = given_plans(options)
+    model = chosen.read(options, knows_state=True)
+    network = model.network
     granularity, size = chosen.granularity_of(options), options.element_bytes
+    limits = Limits(ram=options.ram, flash=options.flash, memory=options.memory)
+    room = limits.room(parameter_bytes(network, size), flash_bytes(network, _given_size(options)))
+    # Where the parameters alone are too large, the page says what the network would take.
+    room = None if room is None or room < 0 else room
+    answers = answers_of(model, plans, options, room=room, stop=stop)
     durations = chosen.durations_of(network, options)
     graph = lower(network, granularity, durations=durations(granularity), element_bytes=size)
     comparison, reason = None, ""
@@ -107,62 +123,83 @@ def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
             )
     except CsdfError as refusal:
         reason = str(refusal)
-    limits = Limits(ram=options.ram, flash=options.flash, memory=options.memory)
-    room = limits.room(parameter_bytes(network, size), flash_bytes(network, size))
-    fit = None
-    if room is None or room >= 0:  # else the parameters alone are too large
-        fit = fit_beside(
-            [network],
-            stop.part(share=0.3),
-            ram=room,
-            element_bytes=size,
-            is_streamed=not network.keeps_state,
-            platform=shared.platform_of(options),
-        )
     shared.remark_on_platform("csdf report", options)
     return NetworkSubject(
-        value=network, options=options, graph=graph, comparison=comparison, reason=reason, fit=fit
+        value=network,
+        options=options,
+        graph=graph,
+        comparison=comparison,
+        reason=reason,
+        answers=answers,
     )
+
+
+def _given_size(options: argparse.Namespace) -> int | None:
+    """The bytes of each element where the options say them, as csdf fit takes them."""
+    size: int | None = options.element_bytes if options.is_element_given else None
+    return size
 
 
 def network_surroundings(findings: NetworkFindings, graph: GraphFindings) -> Surroundings:
     """Return the parts of the page about a network."""
-    added = findings.added
-    layers = layer_table(findings.layers, graph.critical_actors)
+    added, said = findings.added, tuple(words.headline(findings))
     lead = [
-        element("p", words.headline(findings), class_="lead"),
+        *(element("p", text, class_="lead") for text in said),
         *(element("p", text, class_="verdict-line") for text in words.fitting(findings)),
         element("ul", *(element("li", text) for text in words.facts(findings))),
         element("h3", "As a pipeline: a processor for each layer, separate buffers"),
     ]
     sections = [section for one in added for section in one.sections]
-    if findings.methods:
-        largest = element("h3", "Layers that read the largest buffers"), largest_layers(findings)
-        content = joined([memory_bars(findings), methods_table(findings), *largest])
-        sections.insert(0, Section("memory", "Memory", content))
+    if findings.bars:
+        sections.insert(0, Section("memory", "Memory", _memory(findings)))
+    if len(findings.answers) > 1:
+        sections.insert(0, plans_section(findings.answers))
     counts = [("parameters", findings.parameters)]
-    counts += [(one.title, one.total) for one in findings.methods]
+    counts += [(one.title, one.total) for one in findings.bars]
     return Surroundings(
         name=findings.name,
         kind=f"network of {counted(len(findings.layers), 'layer')}; as a ",
         lead=tuple(lead),
         before=tuple(sections),
-        after=(Section("table", "Layers", layers),),
+        after=(Section("table", "Layers", _of_layers(findings, graph.critical_actors)),),
         has_actors=False,
         data={name: value for one in added for name, value in one.data.items()},
-        said=(words.headline(findings), *words.fitting(findings)),
+        said=(*said, *words.fitting(findings)),
         verdict=words.verdict(findings),
         figures=tuple(
             Figure(title, Fraction(count), bytes_in_words(count)) for title, count in counts
         ),
         noun="layer",
-        is_no=words.fits(findings) is False,
+        is_no=words.status(findings) is Status.INFEASIBLE,
+        is_unknown=words.status(findings) is Status.UNKNOWN,
     )
 
 
-def _layers(
-    network: Network, graph: Graph, found: MemoryComparison | None, element_bytes: int | None
-) -> Iterator[LayerFigures]:
+def _memory(findings: NetworkFindings) -> Html:
+    parts: list[Html] = []
+    if findings.answers and findings.answers[0].title == FIT:
+        parts += [element("h3", "Plans that csdf fit finds"), fit_table(findings.answers[0])]
+    parts += [element("h3", "RAM and parameters"), memory_bars(findings)]
+    if findings.methods:
+        parts += [
+            element("h3", "All layers alike"),
+            element("p", ALIKE),
+            methods_table(findings),
+            element("h3", "Layers that read the largest buffers"),
+            largest_layers(findings),
+        ]
+    return joined(parts)
+
+
+ALIKE = (
+    "Here all layers work in the same way. Layer by layer, input and output lie in the arena. Row by "
+    "row, the input comes by rows and the output is external, as in csdf fit --input rows "
+    "--output-memory external. csdf plan reuse mixes both, csdf plan fusion adds tiles."
+)
+
+
+def _layers(subject: NetworkSubject) -> Iterator[LayerFigures]:
+    network, found, size = subject.value, subject.comparison, subject.options.element_bytes
     whole, rows = (
         {
             one.tensor: one.size
@@ -171,20 +208,30 @@ def _layers(
         }
         for plans in (attrgetter("whole"), attrgetter("rows"))
     )
-    actors = {one.name: one.durations for one in graph.actors}  # none for what lies in a ring
+    phases = {one.name: one.phases for one in subject.graph.actors}  # none for what lies in a ring
+    flash = flash_by_layer(network, _given_size(subject.options))
+    times: Mapping[str, int] = {}
+    instructions: Mapping[str, int] = {}
+    for answer in subject.answers[:1]:
+        times = answer.times or {}
+        total = answer.fit.instructions(answer.method)
+        if times and total is not None:
+            instructions = apportioned(total, {name: Fraction(one) for name, one in times.items()})
     for layer in network.layers:
-        durations, inputs = actors.get(layer.name, ()), network.input_shapes(layer)
+        inputs = network.input_shapes(layer)
         yield LayerFigures(
             name=layer.name,
             operator=describe(layer.operator, layer.epilogue),
             output=str(layer.shape),
-            phases=len(durations),
-            parameters=layer_parameter_bytes(layer, inputs, element_bytes),
+            phases=phases.get(layer.name, 0),
+            parameters=layer_parameter_bytes(layer, inputs, size),
             multiply_accumulates=multiply_accumulates(layer, inputs),
-            output_bytes=layer.shape.elements * (element_bytes or layer.element_bytes),
+            output_bytes=layer.shape.elements * (size or layer.element_bytes),
             whole_buffers=sum(whole.get(name, 0) for name in layer.inputs),
             row_buffers=sum(rows.get(name, 0) for name in layer.inputs),
-            nanoseconds=sum(durations),
+            flash=flash[layer.name],
+            nanoseconds=times.get(layer.name),
+            instructions=instructions.get(layer.name),
         )
 
 
@@ -216,59 +263,65 @@ BARS = 12  # layers with a bar
 LEGIBLE = 20  # the longest bar of a list has at least this part of the full width
 
 
+def _bar(title: str, parts: Mapping[str, float], number: str, **more: Any) -> Html:
+    """An entry of a list of bars: a title, parts by their class in percent of the width, a number.
+
+    rows: parts below one another. marks, verdict: further elements. actor: the layer that it is.
+    """
+    kind = "bar-space two" if more.get("rows") else "bar-space"
+    drawn = [
+        element("span", class_=f"bar {name}", style=f"width:{percent:.3f}%")
+        for name, percent in parts.items()
+    ]
+    return element(
+        "li",
+        element("span", _breaking(title), class_="bar-title", data_actor=more.get("actor")),
+        element("span", *drawn, *more.get("marks", ()), class_=kind, aria_hidden="true"),
+        element("span", number, class_="bar-number"),
+        more.get("verdict", element("span", class_="verdict")),
+    )
+
+
+def _breaking(name: str) -> list[str | Html]:
+    """A long name, which may be broken behind each slash."""
+    return [part for one in name.split("/") for part in (Html("/<wbr>"), one)][1:]
+
+
+def _keys(*keys: tuple[str, str], scale: str) -> Html:
+    """The key of bars: words and their classes, and what a bar of full width stands for."""
+    marks = [element("span", text, class_=f"key {name}") for text, name in keys]
+    return element("p", *marks, element("span", scale), class_="keys")
+
+
 def memory_bars(findings: NetworkFindings) -> Html:
     """Return a bar for each method to hold the network in memory: buffers upon parameters."""
-    most = full_width(findings)
-    limit = findings.limit
+    most, limit = full_width(findings), findings.limit
+    marks = () if limit is None else limit.marks
+    lines = [
+        element("span", class_="bar-limit", style=f"left:{100 * mark.place / most:.3f}%")
+        for mark in marks
+    ]
     rows = [
-        element(
-            "li",
-            element("span", one.title, class_="bar-title"),
-            element(
-                "span",
-                element("span", class_="bar weights", style=_width(one.parameters, most)),
-                element("span", class_="bar buffers", style=_width(one.buffers, most)),
-                *_marks(limit, most),
-                class_="bar-space", aria_hidden="true",
-            ),
-            element(
-                "span",
-                f"{bytes_in_words(one.buffers)} + {bytes_in_words(one.parameters)} = "
-                f"{bytes_in_words(one.total)}",
-                class_="bar-number",
-            ),
-            _verdict(one, limit),
+        _bar(
+            one.title,
+            {"weights": 100 * one.parameters / most, "buffers": 100 * one.buffers / most},
+            f"{bytes_in_words(one.buffers)} + {bytes_in_words(one.parameters)} = "
+            f"{bytes_in_words(one.total)}",
+            marks=lines,
+            verdict=_verdict(one, limit),
         )
-        for one in findings.methods
-    ]  # fmt: skip
-    key = element(
-        "p",
-        element("span", "buffers", class_="key buffers"),
-        element("span", "parameters", class_="key weights"),
-        *(element("span", mark.title, class_="key limit") for mark in _all_marks(limit)),
-        element("span", f"full width: {bytes_in_words(most)}"),
-        class_="keys",
-    )
-    return joined([key, element("ul", *rows, class_="bars")])
+        for one in findings.bars
+    ]
+    keys = [("buffers", "buffers"), ("parameters", "weights")]
+    keys += [(mark.title, "limit") for mark in marks]
+    scale = f"full width: {bytes_in_words(most)}"
+    return joined([_keys(*keys, scale=scale), element("ul", *rows, class_="bars")])
 
 
 def full_width(findings: NetworkFindings) -> int:
-    """Return the bytes that a bar of full width stands for: one scale for all bars of a page."""
-    places = [mark.place for mark in _all_marks(findings.limit)]
-    return max([1, *(one.total for one in findings.methods), *places])
-
-
-def _all_marks(limit: Limit | None) -> tuple[Mark, ...]:
-    return () if limit is None else limit.marks
-
-
-def _width(part: int, whole: float) -> str:
-    return f"width:{100 * part / whole:.3f}%"
-
-
-def _marks(limit: Limit | None, most: int) -> Iterator[Html]:
-    for mark in _all_marks(limit):
-        yield element("span", class_="bar-limit", style=f"left:{100 * mark.place / most:.3f}%")
+    """Return the bytes that a bar of full width stands for: one scale for all bars of memory."""
+    places = [] if findings.limit is None else [mark.place for mark in findings.limit.marks]
+    return max([1, *(one.total for one in findings.bars), *places])
 
 
 def _verdict(one: Method, limit: Limit | None) -> Html:
@@ -291,33 +344,19 @@ def largest_layers(findings: NetworkFindings) -> Html:
     factor = _factor(longest, full_width(findings))
     most = max(full_width(findings), longest) / factor
     rows = [
-        element(
-            "li",
-            element("span", layer.name, class_="bar-title", data_actor=layer.name),
-            element(
-                "span",
-                element("span", class_="bar whole", style=_width(layer.whole_buffers, most)),
-                element("span", class_="bar buffers", style=_width(layer.row_buffers, most)),
-                class_="bar-space two", aria_hidden="true",
-            ),
-            element(
-                "span",
-                f"{bytes_in_words(layer.whole_buffers)} whole, "
-                f"{bytes_in_words(layer.row_buffers)} row by row",
-                class_="bar-number",
-            ),
-            element("span", class_="verdict"),
+        _bar(
+            one.name,
+            {"whole": 100 * one.whole_buffers / most, "buffers": 100 * one.row_buffers / most},
+            f"{bytes_in_words(one.whole_buffers)} whole, "
+            f"{bytes_in_words(one.row_buffers)} row by row",
+            rows=True,
+            actor=one.name,
         )
-        for layer in chosen
-    ]  # fmt: skip
+        for one in chosen
+    ]
     scale = "the scale of the bars above"
-    key = element(
-        "p",
-        element("span", "whole", class_="key whole"),
-        element("span", "row by row", class_="key buffers"),
-        element("span", scale if factor == 1 else f"{factor} times {scale}"),
-        class_="keys",
-    )
+    scale = scale if factor == 1 else f"{factor} times {scale}"
+    key = _keys(("whole", "whole"), ("row by row", "buffers"), scale=scale)
     return joined([key, element("ul", *rows, class_="bars")])
 
 
@@ -331,79 +370,126 @@ def _factor(longest: int, most: int) -> int:
     return factor
 
 
-def methods_table(findings: NetworkFindings) -> Html:
-    """Return the figures of `csdf cnn memory` as a table."""
-    titles = ("", "buffers", "parameters", "total", "frames/s", "buffers are")
+def _of_layers(findings: NetworkFindings, critical: Sequence[str]) -> Html:
+    """The layers with most flash and most time as bars, and all of them as a table."""
+    parts: list[Html] = []
+    for title, kind, size_of, in_words in (
+        ("Flash by layer, as C stores it", "weights", attrgetter("flash"), bytes_in_words),
+        ("Time by layer", "buffers", attrgetter("nanoseconds"), nanoseconds_in_words),
+    ):
+        sizes = {one.name: size_of(one) or 0 for one in findings.layers}
+        total = sum(sizes.values())
+        names = sorted((name for name in sizes if sizes[name]), key=lambda name: -sizes[name])
+        if not names:
+            continue
+        bars = [
+            _bar(
+                name,
+                {kind: 100 * sizes[name] / sizes[names[0]]},
+                f"{in_words(sizes[name])}, {percent(Fraction(sizes[name], total))}",
+                actor=name,
+            )
+            for name in names[:BARS]
+        ]
+        shown = "" if len(names) <= BARS else f"; the first {BARS} of {len(names)} layers"
+        scale = f"full width: {in_words(sizes[names[0]])}; all together {in_words(total)}{shown}"
+        parts += [element("h3", title), _keys(scale=scale), element("ul", *bars, class_="bars")]
+    return joined([*parts, element("h3", "All layers"), layer_table(findings.layers, critical)])
+
+
+def fit_table(answer: Answer) -> Html:
+    """Return the methods of `csdf fit`; the chosen one is marked."""
+    titles = ("method", "RAM (bytes)", "MACs (1: computed once)", "predicted (ms)")
     rows = []
-    for one in findings.methods:
-        times = findings.nanoseconds
-        speed = "" if times is None or one.title == FIT else words.frames(times[not one.is_whole])
+    for one in answer.fit.methods:
+        time = "" if one.nanoseconds is None else f"{one.nanoseconds / 10**6:,.4g}"
+        cells = (f"{one.ram_bytes:,}", f"{float(one.mac_ratio):.4g}x", time)
+        is_chosen = one == answer.method
         rows.append(
-            element(
-                "tr",
-                element("th", one.title, scope="row"),
-                *(_bytes(count) for count in (one.buffers, one.parameters, one.total)),
-                element("td", speed, class_="number"),
-                element("td", _proof(one)),
+            _row(
+                f"{one.name}{' (shown here)' if is_chosen else ''}",
+                cells,
+                "chosen" if is_chosen else None,
             )
         )
-    head = element(
-        "tr",
-        *(
-            element("th", title, scope="col", class_="number" if 0 < place < 5 else None)
-            for place, title in enumerate(titles)
-        ),
+    return _plain(titles, rows, "methods of csdf fit")
+
+
+def _row(title: str, cells: Sequence[str | Html], kind: str | None = None) -> Html:
+    found = [one if isinstance(one, Html) else element("td", one, class_="number") for one in cells]
+    return element("tr", element("th", title, scope="row"), *found, class_=kind)
+
+
+def _plain(titles: Sequence[str], rows: Sequence[Html], label: str) -> Html:
+    """A table of numbers, but for the first column and one that says what buffers are."""
+    texts = (titles[0], "buffers are")
+    head = [
+        element("th", title, scope="col", class_=None if title in texts else "number")
+        for title in titles
+    ]
+    table = element(
+        "table", element("thead", element("tr", *head)), element("tbody", *rows), class_="plain"
     )
-    table = element("table", element("thead", head), element("tbody", *rows), class_="plain")
-    return element(
-        "div", table, class_="scroller", tabindex=0, role="region", aria_label="memory and speed"
-    )
+    return element("div", table, class_="scroller", tabindex=0, role="region", aria_label=label)
+
+
+def methods_table(findings: NetworkFindings) -> Html:
+    """Return the figures of `csdf cnn memory` as a table."""
+    titles = ("method", "buffers (bytes)", "parameters (bytes)", "total (bytes)", "frames/s")
+    times = findings.nanoseconds
+    rows = [
+        _row(
+            one.title,
+            (
+                *(f"{count:,}" for count in (one.buffers, one.parameters, one.total)),
+                "" if times is None else words.frames(times[not one.is_whole]),
+                element("td", _proof(one)),
+            ),
+        )
+        for one in findings.methods
+    ]
+    return _plain((*titles, "buffers are"), rows, "memory and speed")
 
 
 def _proof(one: Method) -> str:
-    if one.title == FIT:
-        bound = f"; no plan is below {bytes_in_words(one.lower_bound)}" if one.lower_bound else ""
-        return f"the smallest found{bound}"
     if one.buffers == one.lower_bound:
         return "the smallest, proved"
     gap = (one.buffers - one.lower_bound) / max(one.lower_bound, 1)
     return f"at most {gap:.2%} above the smallest arena"
 
 
-def _bytes(count: int) -> Html:
-    return element("td", bytes_in_words(count), class_="number", title=f"{count} bytes")
-
-
 def layer_table(layers: Sequence[LayerFigures], critical: Sequence[str]) -> Html:
     """Return the layers of a network in their order."""
     marked = set(critical)
+    columns: list[tuple[str, Callable[[LayerFigures], int | None]]] = [
+        ("MACs", attrgetter("multiply_accumulates")),
+        ("instructions", attrgetter("instructions")),
+        ("time (µs)", attrgetter("nanoseconds")),
+        ("flash (bytes)", attrgetter("flash")),
+        ("parts", attrgetter("phases")),
+        ("output (bytes)", attrgetter("output_bytes")),
+        ("inputs whole (bytes)", attrgetter("whole_buffers")),
+        ("inputs row by row (bytes)", attrgetter("row_buffers")),
+    ]
+    shown = [one for one in columns if any(one[1](layer) is not None for layer in layers)]
     rows = [
         Row(
             cells=(
-                Cell(text=layer.name),
-                Cell(text=layer.operator),
-                Cell(text=layer.output),
-                Cell(text=str(layer.phases), value=layer.phases),
-                _size(layer.parameters),
-                Cell(text=str(layer.multiply_accumulates), value=layer.multiply_accumulates),
-                _size(layer.output_bytes),
-                _size(layer.whole_buffers),
-                _size(layer.row_buffers),
-                Cell(text=f"{layer.nanoseconds / 1000:.1f}", value=layer.nanoseconds),
+                *(Cell(text=text) for text in (layer.name, layer.operator, layer.output)),
+                *(_count(title, value_of(layer) or 0) for title, value_of in shown),
             ),
             is_marked=layer.name in marked,
         )
         for layer in layers
     ]
-    titles = (
-        *("layer", "operator", "output", "parts", "parameters", "MACs", "output size"),
-        *("inputs whole", "inputs row by row", "time (µs)"),
-    )
+    titles = ("layer", "operator", "output", *(title for title, _ in shown))
     return sortable("layers", "layer", titles, rows)
 
 
-def _size(count: int) -> Cell:
-    return Cell(text=bytes_in_words(count), value=count)
+def _count(title: str, value: int) -> Cell:
+    return Cell(
+        text=f"{value / 1000:,.1f}" if title.startswith("time") else f"{value:,}", value=value
+    )
 
 
 def terms_of(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
@@ -421,12 +507,17 @@ def _size_in_words(size: int | None) -> str:
     return f"{answers.counted(size, 'byte')}; parameters have the same"
 
 
-def _platform(options: argparse.Namespace) -> str:
+def _platform_name(options: argparse.Namespace) -> str:
     if options.durations:
         return f"measured times of {options.durations}"
-    chosen = shared.platform_of(options)
     replaced = (options.operations, options.bandwidth, options.launch)
-    name = options.platform if replaced == (None, None, None) else f"{options.platform}, changed"
+    return options.platform if replaced == (None, None, None) else f"{options.platform}, changed"
+
+
+def _platform(options: argparse.Namespace) -> str:
+    name, chosen = _platform_name(options), shared.platform_of(options)
+    if options.durations:
+        return name
     if chosen.core is not None:
         return f"{name}, not calibrated: {chosen.core.in_words()}, the slow end"
     return (

@@ -227,7 +227,8 @@ def measured(model, way, core):
     table, stages = StageTable(model.network), {}
     for group in plan.groups:
         for one in group.stages:
-            stages.setdefault(one.stage.result, Counter()).update(stage_loops(table, one.stage))
+            for counts in stage_loops(table, one.stage).values():
+                stages.setdefault(one.stage.result, Counter()).update(counts)
     around = Counter()
     for group in plan.groups:
         around.update(group_loops(table, [one.stage for one in group.stages]))

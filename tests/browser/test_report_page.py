@@ -447,7 +447,7 @@ PARSED = """(() => {
         ("#gantt-tools", "time"),
         ("#occupancy-tools", "tokens"),
         ("#front-tools", "storage size (bytes)"),
-        ("#arena-tools", "step of the schedule"),
+        ("#arena-tools", "firing of the frame"),
     ],
 )
 def test_every_picture_is_saved_as_svg(show, tools, says):

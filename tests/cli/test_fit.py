@@ -84,7 +84,8 @@ def test_a_platform_that_nobody_chose_is_named(run):
 def test_a_rate_that_the_platform_does_not_reach_is_a_no(run):
     code, output, _ = run("fit", "resnet8", *INT8, "--ram", "64kB", "--fps", "100000")
     assert code == 1
-    assert "as the platform predicts" in output
+    assert "does not fit: too slow: " in output
+    assert "10 us are there; the smallest found is" in output
 
 
 def test_whole_layers_need_what_cnn_memory_says_of_one_arena(answer):
@@ -228,8 +229,14 @@ def test_a_no_lists_what_would_fit_with_other_ends(answer, run):
     sizes = [one["ram_bytes"] for one in found["alternatives"]]
     assert sizes == sorted(sizes)
     assert max(sizes) < found["ram_bytes"]
+    # no larger change than one that fits is listed
+    assert not [one for one in found["alternatives"] if "--input rows " in one["options"]]
     code, fitting = answer(*words, "--ram", f"{by_rows}B", "--input", "rows")
     assert (code, "alternatives" in fitting) == (0, False)
     text = run(*words, "--ram", f"{by_rows}B")[1]
     assert "  instead  --input " in text
     assert " of RAM, fits\n" in text
+    real = answer("fit", "samos_example", "--ram", "2kB")[1]["alternatives"]
+    quantised = answer("fit", "samos_example", "--element-bytes", "1")[1]["methods"][0]["ram_bytes"]
+    (as_int8,) = [one for one in real if one["options"].startswith("--element-bytes 1 ")]
+    assert (as_int8["ram_bytes"], as_int8["fits"]) == (quantised, True)

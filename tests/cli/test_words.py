@@ -98,7 +98,7 @@ def test_one_token_one_byte_one_buffer(run, tmp_path):
     uneven = (
         GraphBuilder().actor("a", 1).actor("b", 1).channel("a", 1, "b", 1).channel("a", 1, "b", 2)
     )
-    with pytest.raises(InconsistentGraph, match="'a' puts 1 token on channel 'a to b 2'"):
+    with pytest.raises(InconsistentGraph, match="'a' produces 1 token on channel 'a to b 2'"):
         repetition_vector(uneven.graph())
 
 

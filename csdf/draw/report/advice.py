@@ -18,7 +18,7 @@ from csdf.errors import counted
 from csdf.model.graph import Graph
 from csdf.search.pareto import ParetoFront, ParetoPoint
 from csdf.status import Status
-from csdf.units import exact, listed, percent, size
+from csdf.units import duration, exact, listed, percent, size
 
 MOST_WAITING = 30  # of a cycle that blocks itself
 
@@ -42,7 +42,7 @@ def headline(findings: GraphFindings) -> str:
         )
     iteration = "frame" if findings.time == "ns" else "iteration"
     return (
-        f"One {iteration} takes {exact(result.period)} {findings.time} in the long run, and no "
+        f"One {iteration} takes {duration(result.period, findings.time)} in the long run, and no "
         f"schedule is faster: {_limit(result.critical_cycle)}."
     )
 
@@ -56,7 +56,7 @@ def _switch(graph: Graph) -> str:
 def _limit(cycle: CriticalCycle) -> str:
     if len(cycle.actors) == 1:
         return f"{listed(cycle.actors)} is always at work"
-    return f"{listed(cycle.actors)} wait for one another"
+    return f"the cycle of {listed(cycle.actors)} takes that long"
 
 
 def limits(findings: GraphFindings) -> list[str]:
@@ -66,7 +66,7 @@ def limits(findings: GraphFindings) -> list[str]:
         return []
     over = listed(tuple(_channel(name) for name in cycle.channels))
     said = [
-        f"The critical cycle leads over {over}: firings of {exact(cycle.time)} {findings.time} "
+        f"The critical cycle leads over {over}: firings of {duration(cycle.time, findings.time)} "
         f"follow one another in {counted(cycle.tokens, 'iteration')}."
     ]
     if len(cycle.actors) == 1 and len(cycle.channels) == 1:
@@ -116,7 +116,7 @@ def _next_limit(faster: FasterActor, findings: GraphFindings) -> str:
 
 def _period(findings: GraphFindings, value: Fraction | int) -> str:
     """A period with its unit, where that is more than a time unit."""
-    return f"{exact(value)} ns" if findings.time == "ns" else exact(value)
+    return duration(value, "ns") if findings.time == "ns" else exact(value)
 
 
 def _more_space(findings: GraphFindings) -> Iterator[str]:
@@ -130,13 +130,13 @@ def _more_space(findings: GraphFindings) -> Iterator[str]:
 def _storage(findings: GraphFindings) -> Iterator[str]:
     unit, smallest, front = findings.unit, findings.smallest, findings.front
     if smallest is not None and smallest.point is not None:
-        least = "It runs in" if smallest.status is not Status.OPTIMAL else "It needs"
-        proof = "" if smallest.status is Status.OPTIMAL else (
-            f" (no less than {size(smallest.lower_bound, unit)} is possible)"
-        )  # fmt: skip
+        found, bound = (size(one, unit) for one in (smallest.point.size, smallest.lower_bound))
         period = smallest.point.period
-        then = "" if period is None else f"; the period is then {_period(findings, period)}"
-        yield f"{least} {size(smallest.point.size, unit)} of buffers to run at all{proof}{then}."
+        then = "" if period is None else f" The period is then {_period(findings, period)}."
+        if smallest.status is Status.OPTIMAL:
+            yield f"It needs {found} of buffers to run at all.{then}"
+        else:
+            yield f"It runs in {found} of buffers; no less than {bound} is possible.{then}"
     if front is None or len(front.points) < 2:
         return
     buy = best_buy(front)
@@ -240,13 +240,13 @@ def status_in_words(front: ParetoFront, unit: str) -> str:
     )
 
 
-def front_table(front: ParetoFront, unit: str) -> Html:
+def front_table(front: ParetoFront, unit: str, time: str) -> Html:
     """Return size, period and throughput of the points as a table that needs no script."""
     head = element(
         "tr",
         *(
             element("th", title, scope="col", class_="number")
-            for title in (f"size ({unit})", "period", "of the fastest")
+            for title in (f"size ({unit})", f"period ({time})", "of the fastest")
         ),
     )
     body = element("tbody", *_rows(front))

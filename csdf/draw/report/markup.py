@@ -204,9 +204,10 @@ def actor_table(findings: GraphFindings) -> Html:
             )
         )
     rows.sort(key=lambda row: -(row.cells[4].value or 0))
+    unit = findings.time
     titles = (
-        *("actor", "firings per iteration", "phases", "longest firing"),
-        *("work per iteration", "work in a period"),
+        *("actor", "firings per iteration", "phases", f"longest firing ({unit})"),
+        *(f"work per iteration ({unit})", "work in a period"),
     )
     return sortable("actors", "actor", titles, rows)
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from csdf.draw.graph_drawing import actor_in_words, excerpt, graph_drawing, legend, rates
+from csdf.draw.graph_drawing import actor_in_words, cut_apart, excerpt, graph_drawing, legend, rates
 from csdf.draw.report import advice
 from csdf.draw.report.advice import front_data, front_table, status_in_words, step_data
 from csdf.draw.report.findings import GraphFindings
@@ -33,7 +33,7 @@ from csdf.draw.report.sections import Figure, Section, Surroundings, Verdict, le
 from csdf.draw.report.timeline import run_data
 from csdf.errors import counted
 from csdf.status import Status
-from csdf.units import exact, percent, rounded, size
+from csdf.units import duration, exact, percent, rounded, size
 
 ASSETS = Path(__file__).with_name("assets")
 SCRIPTS = (
@@ -41,7 +41,10 @@ SCRIPTS = (
     *("arena", "tables"),
 )
 MOST_CHANNELS = 20_000  # around actors that are chosen
-FOOTER = "Made by csdf report. Numbers are exact unless they say “about”."
+FOOTER = (
+    "Made by csdf report. Numbers are exact unless they say “about”; those with a unit such as kB or "
+    "ms are rounded."
+)
 WITHOUT_SCRIPTS = "Without scripts the charts stay empty; the drawing and the tables are complete."
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
@@ -156,8 +159,10 @@ def _data(findings: GraphFindings, around: Surroundings, other: Compared | None)
         "time": findings.time,
         "noun": around.noun,
         "names": [actor.name for actor in graph.actors],
+        "short": list(cut_apart([actor.name for actor in graph.actors]).values()),
         "facts": [
-            actor_in_words(graph, actor, findings.repetitions[actor.name]) for actor in graph.actors
+            actor_in_words(graph, actor, findings.repetitions[actor.name], findings.time)
+            for actor in graph.actors
         ],
         "channels": [
             [
@@ -185,7 +190,7 @@ def verdict(findings: GraphFindings) -> Verdict:
         return Verdict("Deadlock", "some actors wait for one another for ever", "no")
     if not result.period:
         return Verdict("Runs without a limit", "no cycle of the graph takes time", "yes")
-    period = f"Runs: period {exact(result.period)} {findings.time}"
+    period = f"Runs: period {duration(result.period, findings.time)}"
     return Verdict(period, _headroom(findings, result.period), "yes")
 
 
@@ -252,7 +257,10 @@ def _speed_cards(findings: GraphFindings) -> Iterator[_Card]:
         return
     period, speed = result.period or Fraction(0), result.throughput
     about = "" if period.denominator == 1 else f"about {rounded(period)}"
-    yield _Card("period", f"Period ({findings.time})", str(period), about)
+    if findings.time == "ns":
+        yield _Card("period", "Period", duration(period, "ns"), f"{exact(period)} ns")
+    else:
+        yield _Card("period", f"Period ({findings.time})", str(period), about)
     if speed is not None and findings.time == "ns":
         yield _Card("throughput", "Frames a second", rounded(speed * 10**9), "about")
     elif speed is not None:
@@ -367,7 +375,7 @@ def _front(findings: GraphFindings) -> Html:
     )
     chart = element("div", class_="chart", id="front-chart")
     detail = element("div", id="front-detail", class_="panel", role="status")
-    points = front_table(front, findings.unit)
+    points = front_table(front, findings.unit, findings.time)
     return joined(
         [
             status,
@@ -390,7 +398,7 @@ def _figures(findings: GraphFindings) -> Iterator[Figure]:
         yield Figure(title, Fraction(count), str(count))
     if result is not None:
         period = result.period
-        text = "deadlock" if period is None else f"{exact(period)} {findings.time}"
+        text = "deadlock" if period is None else f"{duration(period, findings.time)}"
         yield Figure("period", period, text)
     if findings.smallest is not None and findings.smallest.point is not None:
         found = findings.smallest.point.size

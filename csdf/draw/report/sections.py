@@ -34,29 +34,14 @@ class Figure(NamedTuple):
     text: str
 
 
-class Need(NamedTuple):
-    """A way to lay the subject of a page into memory, and the bytes of its buffers.
-
-    lower_bound: bytes that buffers of this kind cannot be below, as far as that is proved.
-    """
-
-    title: str
-    buffers: int
-    lower_bound: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contribution:
     """The additions of an entry of csdf.report_sections to a page.
 
-    needs: ways to lay the subject into memory, and lower_bound: bytes that none of these ways can be
-    below, where that is proved of all of them. facts: sentences for the summary. data: for scripts,
-    by the name that they look for.
+    facts: sentences for the summary. data: for scripts, by the name that they look for.
     """
 
     sections: tuple[Section, ...] = ()
-    needs: tuple[Need, ...] = ()
-    lower_bound: int | None = None
     facts: tuple[str, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
 
@@ -70,6 +55,7 @@ class Surroundings:
     scripts. said: lines for the terminal; is_no: whether the answer to the user's question is "no".
     verdict: for the banner, where it is not about the graph. figures: what
     two pages are compared by, besides the figures of the graph. noun: what an actor is to the reader.
+    is_unknown: whether that answer was not found in time.
     """
 
     name: str
@@ -84,6 +70,7 @@ class Surroundings:
     figures: tuple[Figure, ...] = ()
     noun: str = "actor"
     is_no: bool = False
+    is_unknown: bool = False
 
 
 def left_out(reason: str) -> Html:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -306,14 +307,20 @@ def _lines(plans: list[Timed]) -> list[str]:
             ]
         taken = answers.Detail(f"  time: {time_in_words(seconds)}")
         return [f"{plan.problem.name}: {verdict}", *lines, taken]
-    table = [("problem", "buffers", "arena", "lower bound", "gap", "status", "time")]
-    for plan, seconds in plans:
+    table = [("problem", "buffers", "arena", "lower bound", "gap", "status")]
+    for plan, _ in plans:
         peak, gap = (str(plan.peak), f"{float(plan.gap):.2%}") if plan.has_offsets else ("-", "-")
         counts = (str(len(plan.problem.buffers)), peak, str(plan.lower_bound), gap)
-        table.append((plan.problem.name, *counts, str(plan.status), time_in_words(seconds)))
-    lines = terminal.aligned(table, texts=(0, 5))
+        table.append((plan.problem.name, *counts, str(plan.status)))
+    ends = Counter(str(plan.status) for plan, _ in plans)
+    verdict = ", ".join(f"{number} {status}" for status, number in ends.items())
+    lines = [
+        f"{answers.counted(len(plans), 'arena')}: {verdict}",
+        *terminal.aligned(table, texts=(0, 5), indent="  "),
+        answers.Detail(f"  time: {time_in_words(sum(seconds for _, seconds in plans))}"),
+    ]
     if plans and plans[0][0].reason.has(BankWhy.COST):
-        lines.append(f"  bound      {plans[0][0].reason}")
+        lines.insert(-1, f"  bound: {plans[0][0].reason}")
     return lines
 
 

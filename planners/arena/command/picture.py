@@ -18,7 +18,7 @@ COLOURS = ("#4878a8", "#e49444", "#6aa56e", "#b9769f", "#85b6b2", "#d1605e", "#e
 UNITS = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "bytes"))
 LABEL_WIDTH = 0.010  # of the picture, for one letter
 LABEL_HEIGHT = 0.035
-FEW_LETTERS = 8  # of a long name, of which the end tells more than the begin
+LIGHT = 0.55  # a colour with dark letters: of white's lightness
 
 
 class Box(NamedTuple):
@@ -38,7 +38,7 @@ def arena_picture(
     bound: int,
     capacity: int | None,
     suffix: str,
-    across: str = "time",
+    across: str = "time (steps)",
 ) -> str | bytes:
     """Return the picture in the format of that suffix: png, pdf, svg, or a page that holds it.
 
@@ -65,11 +65,11 @@ def arena_figure(title: str, boxes: Sequence[Box], bound: int, capacity: int | N
     times, loads = _load(boxes)
     axes.step(times, loads, where="post", color="white", linewidth=3)
     axes.step(times, loads, where="post", color="#222", linewidth=1.3, label="live bytes")
-    axes.axhline(bound, color="#c33", linewidth=1.3, label=f"no plan is below {bound}")
+    axes.axhline(bound, color="#c33", linewidth=1.3, label=f"lower bound {bound} bytes")
     if peak > bound:
-        axes.axhline(peak, color="#357", linewidth=1.1, linestyle="--", label=f"peak {peak}")
+        axes.axhline(peak, color="#357", linewidth=1.1, linestyle="--", label=f"peak {peak} bytes")
     if capacity is not None:
-        axes.axhline(capacity, color="#888", linestyle=":", label=f"capacity {capacity}")
+        axes.axhline(capacity, color="#888", linestyle=":", label=f"capacity {capacity} bytes")
     unit, name = next(found for found in UNITS if peak >= 2 * found[0] or found[0] == 1)
     axes.yaxis.set_major_locator(_UnitLocator(unit))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / unit:g}"))
@@ -103,33 +103,43 @@ def draw_boxes(axes: Axes, boxes: Sequence[Box], width: int, top: float) -> None
     axes.add_collection(
         PatchCollection(rectangles, facecolors=colours, edgecolors="white", linewidths=line)
     )
-    for box in _labelled(boxes, width, top):
+    colour_of = dict(zip(boxes, colours, strict=True))
+    for box, name in _labelled(boxes, width, top):
+        red, green, blue = colour_of[box]
+        is_light = 0.3 * red + 0.59 * green + 0.11 * blue > LIGHT
         axes.text(
             (box.start + box.end) / 2,
             box.offset + box.size / 2,
-            box.name,
+            name,
             ha="center",
             va="center",
             fontsize=7,
-            color="white",
+            color="#111" if is_light else "white",
             clip_on=True,
             zorder=3,
         )
 
 
-def _labelled(boxes: Sequence[Box], width: int, top: float) -> list[Box]:
-    """Return the boxes, largest first, whose names fit into them and lie over no name before.
+def _labelled(boxes: Sequence[Box], width: int, top: float) -> list[tuple[Box, str]]:
+    """Return the boxes, largest first, with names that fit into them and lie over none before.
 
-    Of a name that is too long the end stands for it.
+    For a long name such as `block/conv line buffer` stands its first word, or that word's last part.
     """
-    kept: list[Box] = []
+    kept: list[tuple[Box, str]] = []
     for box in sorted(boxes, key=lambda one: -one.size * (one.end - one.start)):
         letters = int((box.end - box.start) / width / LABEL_WIDTH) - 1
-        is_cut = len(box.name) > letters >= FEW_LETTERS
-        named = box._replace(name="…" + box.name[1 - letters :]) if is_cut else box
-        fits = len(named.name) <= letters and box.size > LABEL_HEIGHT * top
-        if fits and all(_is_apart(named, other, width, top) for other in kept):
-            kept.append(named)
+        word = box.name.partition(" ")[0]
+        names = [
+            box.name,
+            word,
+            *(f"…/{end}" for _, _, end in [word.rpartition("/")] if end != word),
+        ]
+        name = next((one for one in names if len(one) <= letters), None)
+        if name is None or box.size <= LABEL_HEIGHT * top:
+            continue
+        label = box._replace(name=name)
+        if all(_is_apart(label, one._replace(name=text), width, top) for one, text in kept):
+            kept.append((box, name))
     return kept
 
 

@@ -18,6 +18,7 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.quantized_layers import stored_at_run_time
 from cnn2csdf.weights import Array, Model
 from planners.code.c_text import NULL, Tables, initialiser
+from planners.code.calls.cmsis_nn import CmsisNN
 from planners.code.calls.integer_layers import (
     integer_call,
     integer_channels_calls,
@@ -46,8 +47,9 @@ class LayerCalls:
     of the arena, and behind real layers among integers.
     """
 
-    def __init__(self, model: Model, tables: Tables) -> None:
-        """Take a model with weights."""
+    def __init__(self, model: Model, tables: Tables, cmsis_nn: CmsisNN | None = None) -> None:
+        """Take a model with weights. cmsis_nn: where it is to compute what it can."""
+        self._cmsis_nn = cmsis_nn
         self._network: Network = model.network
         self._weights = model.weights or {}
         self.tables, self.real_tables = tables, RealTables(tables)
@@ -117,6 +119,9 @@ class LayerCalls:
             found = (channels_calls if ones[0].is_real else integer_channels_calls)(*ones[:2])
         else:
             found = [self._call(one) for one in ones]
+            is_alone = len(ones) == 1 and not (self.is_single or self.is_short)
+            if self._cmsis_nn is not None and is_alone:
+                found = [self._cmsis_nn.call(ones[0], found[0])]
         return [self._as_written(one, call) for one, call in zip(ones, found, strict=True)]
 
     def _call(self, one: Described, packed: Array | None = None) -> Call:

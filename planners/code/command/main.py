@@ -6,6 +6,7 @@ import argparse
 
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
+from planners.code.parts import KERNELS, OWN
 from planners.memory.command.main import SECONDS, add_plan_options
 
 
@@ -42,6 +43,14 @@ def command_parser() -> argparse.ArgumentParser:
         "looked for",
     )
     parser.add_argument(
+        "--kernels",
+        choices=KERNELS,
+        default=OWN,
+        help="whose kernels the library calls. cmsis-nn: all rows of int8 layers that CMSIS-NN makes "
+        "with the same bits, in the same plan; its scratch counts in --ram, and your build gives it "
+        "(make CMSIS_NN=FOLDER). Default: csdf, its own",
+    )
+    parser.add_argument(
         "--bench",
         action="store_true",
         help="write a program instead that times every primitive of every layer where it runs, as far "
@@ -60,6 +69,8 @@ def command_parser() -> argparse.ArgumentParser:
 
 
 def _check(options: argparse.Namespace) -> None:
+    if options.bench and options.kernels != OWN:
+        options.refuse("--bench times primitives of its own; leave out --kernels")
     if options.bench and (options.plan or len(options.models) > 1):
         options.refuse(
             "--bench times all primitives of one network; give one model, without --plan"

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
-from csdf.draw.picture import named_ticks, rendered
+from csdf.draw.picture import log_across, named_ticks, rendered
 
 COLOURS = ("#357", "#c63", "#585", "#85a", "#999", "#a33", "#3aa")
 
@@ -70,14 +69,7 @@ def _scale(axes: Axes, values: Sequence[float], *, is_front: bool) -> None:
     if not is_front:
         axes.set_ylim(0, max(values, default=1) * 1.08)
         return
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_formatter(FuncFormatter(_few))
-
-
-def _few(value: float, _: int) -> str:
-    """A label at two and five of each power of ten."""
-    return f"{value:g}" if f"{value:e}"[0] in "25" else ""
+    log_across(axes)
 
 
 def _draw(axes: Axes, line: Line, colour: str, scale: float) -> None:

@@ -13,15 +13,16 @@ from cnn2csdf.network import Network
 from cnn2csdf.platforms import PLATFORMS, USUAL_PLATFORM, Platform
 from csdf.cli import answers
 from csdf.cli.frame.long_work import limited
-from csdf.errors import GaveUp, InvalidNetwork
+from csdf.errors import GaveUp, InvalidNetwork, InvalidPlan
 from csdf.status import Status
 from csdf.time_limit import Stop
 from csdf.units import bytes_in_words, nanoseconds_in_words
-from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, SEARCHED
+from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, SEARCHED, Fit
 from planners.memory.command.main import SECONDS
-from planners.memory.fit import fit
+from planners.memory.fit import fit, fit_of
 from planners.memory.search import WIDTHS
 from planners.memory.several import Together
+from planners.plan.plan import StreamingPlan
 
 PLACES = {RESIDENT: "input in the arena", ROWS: "--input rows"}
 ENDS = {RESIDENT: "", EXTERNAL: " --output-memory external"}
@@ -66,6 +67,18 @@ def fit_beside(
     except (GaveUp, InvalidNetwork):
         return None
     return Together(fits=tuple(fits), flash=None, longest=None)
+
+
+def checked_fit(path: str, network: Network, plan: StreamingPlan, **terms: Any) -> Fit:
+    """Return whether a network fits as a plan of a file says, which may not be a plan for it.
+
+    terms: of `fit_of`. Raises InvalidPlan with the file.
+    """
+    try:
+        with answers.working(f"checking the plan of {plan.network}"):
+            return fit_of(network, plan, **terms)
+    except InvalidPlan as error:
+        raise InvalidPlan(f"{path}: {error}") from None
 
 
 def in_words(found: Together) -> str:

@@ -121,16 +121,20 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="new rows of a window that slides: a frame is a hop, and what later ones need stays",
     )
+    add_place_options(parser)
+    parser.set_defaults(input=RESIDENT, output_memory=RESIDENT)
+
+
+def add_place_options(parser: argparse._ActionsContainer) -> None:
+    """Add --input and --output-memory: None where they are not given."""
     parser.add_argument(
         "--input",
         choices=INPUTS,
-        default=RESIDENT,
         help="; ".join(WHERE_INPUTS_ARE[one] for one in INPUTS) + "; default: resident",
     )
     parser.add_argument(
         "--output-memory",
         choices=OUTPUT_MEMORIES,
-        default=RESIDENT,
         help="resident: whole in the arena; external: written to other memory; default: resident",
     )
 
@@ -188,6 +192,11 @@ def take_memories(options: argparse.Namespace) -> None:
         options.memories = [replace(one, **changes.get(one.name, {})) for one in known]
     else:
         options.memories = [BoardMemory(name=name, **fields) for name, fields in changes.items()]
+    if options.memories and len(options.models) > 1:
+        raise CsdfError(
+            f"{len(options.models)} networks in turn have one arena in one memory; give --ram in place "
+            f"of {'--memory' if changes else f'the memories of {platform}'}, or plan each alone"
+        )
     given = {
         "--ram": options.ram,
         "--hop": options.hop,

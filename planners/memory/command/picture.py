@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate
 
@@ -10,15 +10,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cnn2csdf.network import Network
-from csdf.draw.picture import rendered
+from csdf.draw.picture import log_across, rendered
 from csdf.units import bytes_in_words
 from planners.arena.command.picture import Box, arena_picture, draw_boxes
 from planners.memory.answer import Fit, SlowTraffic
 from planners.memory.command.lifetimes import firings_and_lives
 from planners.plan.plan import StreamingPlan
 
+LOWER = (
+    1.8  # times a panel of a memory is lower than the picture of an arena, with the same letters
+)
 LEAST_SPAN = Fraction(1, 10)  # of the axis of work, so that 1 alone is no magnified axis
-NARROW = 4  # ends of the axis of RAM this far apart have all digits beside their marks
 COLOURS = ("#357", "#c63", "#585", "#85a", "#999", "#a33")
 
 
@@ -62,7 +64,7 @@ def memories_picture(network: Network, plan: StreamingPlan, suffix: str) -> str 
         boxes = [one._replace(offset=one.offset - begin) for one in boxes]
         axes.set_xlim(0, last)
         axes.set_ylim(0, memory.size)
-        draw_boxes(axes, boxes, last, memory.size)
+        draw_boxes(axes, boxes, last, memory.size * LOWER)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}")
         speed = "slow" if memory.is_slow else "fast"
         axes.set_ylabel(f"{memory.name}, {speed} (kB)")
@@ -73,31 +75,29 @@ def memories_picture(network: Network, plan: StreamingPlan, suffix: str) -> str 
     return rendered(figure, title, suffix)
 
 
-def traffic_picture(fronts: Mapping[str, Sequence[SlowTraffic]], suffix: str) -> str | bytes:
-    """Return slow bytes over the size of the first memory, by network; beside greedy splits and bounds.
+def traffic_picture(network: str, front: Sequence[SlowTraffic], suffix: str) -> str | bytes:
+    """Return slow bytes over the size of the first memory; beside greedy splits and bounds.
 
     Where times are known: time over that size.
     """
-    is_timed = any(one.nanoseconds is not None for front in fronts.values() for one in front)
+    is_timed = any(one.nanoseconds is not None for one in front)
     unit = 10**6 if is_timed else 1000  # milliseconds, or kB
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     axes = figure.add_subplot()
-    for number, (name, front) in enumerate(fronts.items()):
-        colour = COLOURS[number % len(COLOURS)]
-        lines: list[tuple[str, str, list[int | None]]] = [
-            ("plan", "o-", [one.nanoseconds if is_timed else one.moved for one in front]),
-            ("greedy split", "s:", [one.greedy for one in front]),
-            ("at least", "_--", [one.lower_bound for one in front]),
+    lines: list[tuple[str, str, list[int | None]]] = [
+        ("plan", "o-", [one.nanoseconds if is_timed else one.moved for one in front]),
+        ("greedy split", "s:", [one.greedy for one in front]),
+        ("at least", "_--", [one.lower_bound for one in front]),
+    ]
+    for word, style, values in lines[:1] if is_timed else lines:
+        points = [
+            (one.memories[0].size / 1000, value / unit)
+            for one, value in zip(front, values, strict=True)
+            if value is not None
         ]
-        for word, style, values in lines[:1] if is_timed else lines:
-            points = [
-                (one.memories[0].size / 1000, value / unit)
-                for one, value in zip(front, values, strict=True)
-                if value is not None
-            ]
-            across, up = [size for size, _ in points], [value for _, value in points]
-            axes.plot(across, up, style, color=colour, markersize=4, linewidth=1.1)
-            axes.lines[-1].set_label(f"{name}: {word}")
+        across, up = [size for size, _ in points], [value for _, value in points]
+        axes.plot(across, up, style, color=COLOURS[0], markersize=4, linewidth=1.1)
+        axes.lines[-1].set_label(f"{network}: {word}")
     _mark_sizes(axes)
     if not is_timed:
         axes.set_yscale("symlog", linthresh=1)
@@ -126,14 +126,8 @@ def _draw_ways(axes: Axes, found: Fit, colour: str) -> None:
 
 
 def _mark_sizes(axes: Axes) -> None:
-    """Make the axis of RAM logarithmic, with numbers that are far enough from one another."""
-    axes.set_xscale("log")
-    low, high = axes.get_xlim()
-    digits = "123456789" if high < NARROW * low else "25"
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.xaxis.set_minor_formatter(
-        lambda value, _: f"{value:g}" if f"{value:e}"[0] in digits else ""
-    )
+    """Make the axis of RAM logarithmic."""
+    log_across(axes)
     axes.set_xlabel("RAM (kB = 1,000 bytes, log scale)")
 
 

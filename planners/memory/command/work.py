@@ -21,17 +21,19 @@ from cnn2csdf.streams import as_stream, first_result
 from csdf.cli import answers, loading
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
-from csdf.errors import CsdfError, InvalidPlan
+from csdf.errors import CsdfError
 from csdf.io.files import read_bytes
 from csdf.status import Status
 from csdf.time_limit import Stop
+from csdf.units import bytes_in_words, time_in_words
 from planners.arena.allocation import plan_arena
 from planners.formats.tflite_micro_arena import InterpreterArena, interpreter_arena
-from planners.memory.answer import RESIDENT, SEARCHED, Fit, Hop
+from planners.memory.answer import RESIDENT, SEARCHED, Fit, Hop, SlowTraffic
 from planners.memory.command.answer import Check, as_json, as_lines, remark_on_elements, verified
+from planners.memory.command.beside import checked_fit
 from planners.memory.command.main import take_memories
-from planners.memory.fit import fit, fit_of, with_alternatives
-from planners.memory.memories import slow_front
+from planners.memory.fit import fit, fit_with_alternatives
+from planners.memory.memories import FRONT, slow_front
 from planners.memory.several import Together, with_states_apart
 from planners.plan.plan import StreamingPlan
 from planners.plan.text import format_plans, plans_for, worked_part
@@ -121,27 +123,28 @@ def _draw(options: argparse.Namespace, found: Sequence[Fitted]) -> None:
     draw = loading.drawing("planners.memory.command.picture")
     suffix = loading.suffix_of(options.plot)
     if options.memories:
-        fronts = {}
-        for one in found:
-            name = one.network.name
-
-            def stop_for(fast: int, name: str = name) -> Stop:
-                return stop_after(options.time_limit, f"{name}: {fast} bytes of fast memory")
-
-            fronts[name] = slow_front(
-                one.network,
-                options.memories,
-                options.element_bytes,
-                stop_for,
-                platform_named(options.platform),
-            )
-        text = draw.traffic_picture(fronts, suffix)
+        (one,) = found
+        text = draw.traffic_picture(one.network.name, _front(one.network, options), suffix)
     elif options.plan is None:
         text = draw.fit_picture([one.fit for one in found], suffix)
     else:
         fits = [one.fit for one in found]
         text = draw.plan_picture([one.network for one in found], fits, suffix)
     output.write("csdf fit", options.plot, text)
+
+
+def _front(network: Network, options: argparse.Namespace) -> list[SlowTraffic]:
+    """Return what moves with the first memory smaller and larger."""
+    first, limit = options.memories[0].name, options.time_limit
+    each = "" if limit is None else f", {time_in_words(limit)} each at most"
+    output.remark("csdf fit", f"drawing {len(FRONT)} sizes of {first}{each}")
+    return slow_front(
+        network,
+        options.memories,
+        options.element_bytes,
+        lambda size: stop_after(limit, f"{network.name}: {bytes_in_words(size)} of {first}"),
+        platform_named(options.platform),
+    )
 
 
 def _longest(options: argparse.Namespace) -> Fraction | None:
@@ -158,7 +161,7 @@ def _fitted(source: str, plan: StreamingPlan | None, options: argparse.Namespace
         model = as_stream(model, options.hop)
     if plan is not None:
         model = worked_part(model, plan)
-        found = _checked(model.network, plan, options)
+        found = checked_fit(options.plan, model.network, plan, ram=options.ram, flash=options.flash)
     else:
         found = _searched(model.network, options, options.ram)
     if options.hop is not None:
@@ -182,17 +185,9 @@ def _beside_window(network: Network, window: Network, options: argparse.Namespac
     return Hop(options.hop, works[0], works[1], (whole.best or whole.least).ram_bytes, before)
 
 
-def _checked(network: Network, plan: StreamingPlan, options: argparse.Namespace) -> Fit:
-    try:
-        with answers.working(f"checking the plan of {plan.network}"):
-            return fit_of(network, plan, ram=options.ram, flash=options.flash)
-    except InvalidPlan as error:
-        raise InvalidPlan(f"{options.plan}: {error}") from None
-
-
 def _searched(network: Network, options: argparse.Namespace, ram: int | None) -> Fit:
     stop = stop_after(options.time_limit, f"{options.model}: line buffers and strips")
-    found = fit(
+    return fit_with_alternatives(
         network,
         ram=ram,
         flash=options.flash,
@@ -207,7 +202,6 @@ def _searched(network: Network, options: argparse.Namespace, ram: int | None) ->
         memories=options.memories,
         budget=stop,
     )
-    return with_alternatives(network, found, element_bytes=options.element_bytes, budget=stop)
 
 
 def _write(path: str, fits: Sequence[Fit]) -> None:

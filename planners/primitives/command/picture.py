@@ -53,7 +53,7 @@ def primitives_picture(
         axes.set_visible(False)
     for axes, panel in zip(grid.flat, panels, strict=False):
         _draw(axes, panel, names)
-        axes.set_xlabel("memory (MB = 1,000,000 bytes), log scale", fontsize=8)
+        axes.set_xlabel(f"memory (MB = 1,000,000 bytes), {axes.get_xlabel()}", fontsize=8)
         axes.set_ylabel("time of a frame (ms), log scale", fontsize=8)
     shown: dict[str, Artist] = {}
     for axes in grid.flat:
@@ -90,6 +90,8 @@ def _draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
     low = min(place.memory for place in places) / 1e6
     times = [place.nanoseconds / 1e6 for place in places]
     axes.set_xlim(low * 0.9, end)
+    linear = largest * LINEAR_PART
+    axes.set_xlabel("log scale" if low >= linear else f"log scale from {linear:.2g} on")
     axes.xaxis.set_minor_locator(
         SymmetricalLogLocator(base=10, linthresh=end * LINEAR_PART, subs=range(2, 10))
     )

@@ -1,10 +1,12 @@
 """The flash that `csdf fit` asks for is that of the library which `csdf deploy` writes."""
 
+import re
+
 import numpy as np
 import pytest
 
 from cnn2csdf import operators as op
-from cnn2csdf.fixed_point.flash import flash_bytes, rescaling_bytes
+from cnn2csdf.fixed_point.flash import flash_by_layer, flash_bytes, rescaling_bytes
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.shape import Shape
@@ -36,6 +38,30 @@ def test_the_flash_of_an_answer_is_that_of_the_library(seed):
 def test_the_flash_of_integers_in_single_precision_is_that_of_the_library(seed):
     found, written = found_and_written(in_single_precision(everything_in_single(), seed))
     assert found.flash_bytes == written.weight_bytes
+
+
+WIDTHS = {"int8_t": 1, "int16_t": 2, "int32_t": 4, "int64_t": 8, "float": 4}
+
+
+@pytest.mark.parametrize(
+    ("quantise", "network"),
+    [(quantised, everything), (in_single_precision, everything_in_single)],
+)
+def test_the_flash_of_a_layer_is_that_of_the_arrays_with_its_name_in_c(quantise, network):
+    # Arrays that equal layers share are written for the first, and carry its name.
+    model = quantise(network(), 0)
+    written = found_and_written(model)[1]
+    sizes = flash_by_layer(model.network)
+    prefixes = {f"net_w_{name.replace(' ', '_')}_": name for name in sizes}
+    arrays = re.findall(r"^const (\w+) (\w+)\[(\d+)\]", written.weights, re.MULTILINE)
+    in_c = dict.fromkeys(sizes, 0)
+    for kind, symbol, count in arrays:
+        if not symbol.endswith("_folded"):  # in place of others, on one core
+            owner = max((one for one in prefixes if symbol.startswith(one)), key=len)
+            in_c[prefixes[owner]] += WIDTHS[kind] * int(count)
+    assert sizes == in_c
+    assert sum(sizes.values()) == flash_bytes(model.network)
+    assert sum(flash_by_layer(model.network, 2).values()) == parameter_bytes(model.network, 2)
 
 
 @each("name", [name for name in DEPLOYED if name in READ])

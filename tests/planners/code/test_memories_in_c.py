@@ -8,8 +8,8 @@ import pytest
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.platforms import PLATFORMS
 from csdf.errors import InvalidPlan
-from planners.code.command.work import Member, together
 from planners.code.library import library, write_library
+from planners.code.several import Member, together
 from planners.memory.fit import fit
 from planners.plan.plan import Kind, Memory
 from tests.planners.code.calibrated import integer_model, real_model

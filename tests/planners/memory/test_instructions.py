@@ -7,13 +7,16 @@ import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.instructions import loops
+from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.instructions import loops, work
 from cnn2csdf.platforms import NANOSECONDS, PLATFORMS, platform_named
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from csdf.errors import CsdfError
-from planners.memory.fit import fit
+from planners.memory.answer import LINES, PLAIN, SEARCHED, STRIPS, TWICE
+from planners.memory.fit import fit, layer_times
 from tests.docs.pages import ROOT
+from tests.planners.memory.gated import gated_block
 from tests.shared_data import SHARED
 
 CORES = ("cortex-m4", "cortex-m55")
@@ -52,6 +55,33 @@ def test_instructions_of_models_that_were_not_fitted_are_within_ten_percent(name
         for plan, method in (("whole layers", whole), ("least", found.least)):
             ratio = instructions(found, method, core) / known[name, plan, platform]
             assert abs(ratio - 1) < Fraction(1, 10), (platform, plan, float(ratio))
+
+
+@pytest.mark.parametrize("platform", ["cortex-m4", "jetson-tx2"])
+def test_the_time_of_a_method_is_the_sum_of_the_times_of_its_layers(platform):
+    network = gated_block(4, 16, 8)
+    found = fit(network, platform=platform, element_bytes=1, searched=SEARCHED)
+    assert {PLAIN[0], PLAIN[1], LINES, STRIPS, TWICE} == {one.name for one in found.methods}
+    for one in found.methods:
+        times = layer_times(network, one.plan, platform=platform_named(platform))
+        assert sum(times.values()) == one.nanoseconds
+        assert set(times) == {layer.name for layer in network.layers}
+        assert min(times.values()) >= 0
+
+
+def test_the_time_of_a_layer_is_that_of_its_kernel_and_of_the_calls_around_it():
+    network, platform = from_catalogue("keyword_spotting"), platform_named("cortex-m4")
+    plan = fit(network, element_bytes=1).methods[-1].plan
+    assert [len(group.stages) for group in plan.groups] == [1] * len(plan.groups)
+    times, table = layer_times(network, plan, platform=platform), platform.core.table
+    for group in plan.groups:
+        layer = network.layer(group.stages[0].stage.result)
+        calls = -(-layer.shape.rows // group.stages[0].stage.rows)
+        turns = work(platform, layer, network.input_shapes(layer), 1) + table["frame"]["groups"]
+        turns += calls * (table["frame"]["firings"] + table["firing"]["calls"])
+        expected = turns * NANOSECONDS / platform.operations_per_second
+        assert abs(times[layer.name] - expected) < 2 + expected / 10**6, layer.name  # rounded up
+    assert len(plan.groups) > 5
 
 
 def convolution(height, width):

@@ -5,22 +5,10 @@ from dataclasses import replace
 from cnn2csdf.catalogue.networks import from_catalogue
 from planners.memory.fit import fit
 from planners.memory.plain_plans import memory_comparison
-from planners.memory.several import Together
-from planners.report.arena import arena_contribution, in_words
-from planners.report.findings import FIT
+from planners.report.arena import arena_contribution
+from planners.report.plans import FIT, Answer
 
 FOUND = memory_comparison(from_catalogue("samos_example"), element_bytes=1)
-
-
-def test_an_arena_is_told_with_its_gap():
-    said = in_words(FOUND.whole._replace(lower_bound=FOUND.whole.arena_bytes * 4 // 5))
-    assert "none for these buffers is below" in said
-    assert "a gap of 25" in said
-
-
-def test_an_arena_that_reaches_its_bound_is_said_to_be_the_smallest():
-    said = in_words(FOUND.whole._replace(lower_bound=FOUND.whole.arena_bytes))
-    assert said.endswith("no arena for these buffers is smaller.")
 
 
 def test_both_arenas_are_drawn_with_a_box_for_each_buffer_that_takes_room():
@@ -32,16 +20,22 @@ def test_both_arenas_are_drawn_with_a_box_for_each_buffer_that_takes_room():
     assert len(whole["layers"]) == whole["steps"] == len(FOUND.whole.plan.groups)
 
 
-def test_the_plan_that_csdf_fit_finds_is_drawn_too():
+def test_plans_of_csdf_fit_are_drawn_on_one_scale_the_first_one_last():
     network = FOUND.network
-    found = Together(fits=(fit(network, element_bytes=1),), flash=None, longest=None)
-    *_, drawn = arena_contribution(FOUND, found).data["arenas"]
-    assert drawn["title"] == FIT
-    assert drawn["peak"] == found.ram_bytes < FOUND.whole.arena_bytes
-    assert max(offset + size for *_, offset, size in drawn["boxes"]) == drawn["peak"]
+    found = fit(network, element_bytes=1)
+    low, high = (
+        Answer(FIT, network, replace(found, best=method), None)
+        for method in (found.methods[0], found.methods[-1])
+    )
+    assert low.plan.arena_bytes < high.plan.arena_bytes
+    *_, other, first = arena_contribution(FOUND, (low, high)).data["arenas"]
+    for drawn, answer in ((first, low), (other, high)):
+        assert drawn["title"] == f"{FIT}: {answer.method.name}"
+        assert drawn["peak"] == answer.plan.arena_bytes
+        assert drawn["top"] == high.plan.arena_bytes
+        assert max(offset + size for *_, offset, size in drawn["boxes"]) == drawn["peak"]
 
 
-def test_facts_of_others_follow_those_of_the_arenas():
-    facts = arena_contribution(replace(FOUND), facts=("More.",)).facts
-    assert facts[0].startswith("Layer by layer, one arena: ")
-    assert facts[-1] == "More."
+def test_without_any_plan_the_reason_stands_in_place_of_the_arena():
+    (section,) = arena_contribution(None, (), "the time limit of 1 s is reached").sections
+    assert "Left out: the time limit of 1 s is reached" in section.content

@@ -31,7 +31,7 @@ if (data.arenas.length) {
     if (!width) return;
     const colour = colours();
     const pen = prepared(canvas, width, HEIGHT);
-    const top = Math.max(arena.peak, 1) * 1.04;
+    const top = Math.max(arena.top ?? arena.peak, 1) * 1.04;
     const across = (step) => LEFT + (step - low) / (high - low) * (width - LEFT - 8);
     const up = (offset) => HEIGHT - BOTTOM - offset / top * (HEIGHT - TOP - BOTTOM);
     place = { across, up, width };
@@ -62,8 +62,8 @@ if (data.arenas.length) {
       const half = pen.measureText(String(tick)).width / 2;
       pen.fillText(String(tick), Math.min(Math.max(across(tick), LEFT + half), width - half - 2), HEIGHT - BOTTOM + 13);
     }
-    pen.fillText("step of the schedule", (LEFT + width) / 2, HEIGHT - 9);
-    upTitle(pen, "offset", 9, (HEIGHT - BOTTOM + TOP) / 2, colour);
+    pen.fillText("firing of the frame", (LEFT + width) / 2, HEIGHT - 9);
+    upTitle(pen, "offset in the arena", 9, (HEIGHT - BOTTOM + TOP) / 2, colour);
     frame.dataset.low = low;
     frame.dataset.high = high;
   }
@@ -85,7 +85,9 @@ if (data.arenas.length) {
     if (bottom - y < 14 || room < 34) return;
     pen.fillStyle = colour.ink;
     pen.textAlign = "left";
-    const text = fitted(pen, name, room);
+    const tensor = writer(name);
+    const isLong = pen.measureText(name).width > room;
+    const text = fitted(pen, isLong ? shortNames.get(tensor) ?? tensor : name, room);
     if (text.length > 3) pen.fillText(text, Math.max(x, LEFT) + 4, (y + bottom) / 2);
   }
 
@@ -94,7 +96,7 @@ if (data.arenas.length) {
     return `${name}: ${bytes(size)} (${size} bytes), offset ${offset} to ${offset + size}, steps ${start} to ${end - 1}`;
   }
   // A buffer belongs to the layer that writes it.
-  const writer = (name) => { const to = name.indexOf(" to "); return to < 0 ? name : name.slice(0, to); };
+  const writer = (name) => name.replace(/ to .*| (line buffer|ring buffer|staging|accumulators)$/, "");
   selection.listeners.push(() => draw());
   function choose(number) {
     chosen = number;
@@ -156,7 +158,7 @@ if (data.arenas.length) {
   if (data.arenas.length > 1) {
     const choice = chooser("arena", data.arenas.map((one) => one.title), (number) => { arena = data.arenas[number]; firstSteps(); chosen = -1; all(); });
     choice.value = data.arenas.length - 1;
-    tools.append(make("label", {}, "Layers: ", choice));
+    tools.append(make("label", {}, "Plan: ", choice));
   }
   tools.append(pictureButton("arena", draw), button("+", "zoom in", () => zoom(1.6)), button("−", "zoom out", () => zoom(1 / 1.6)), button("All", "show all steps", all),
     make("span", { class: "hint" }, "drag to move; the wheel zooms after a click or with Ctrl"));

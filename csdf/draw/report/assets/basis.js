@@ -95,6 +95,9 @@ function cutTo(text, letters) {
   return text.slice(0, letters - tail) + "…" + text.slice(text.length - tail);
 }
 
+// Names that are cut, so that no two look alike.
+const shortNames = new Map(data.names.map((name, number) => [name, data.short[number]]));
+
 function fitted(pen, text, width) {
   if (pen.measureText(text).width <= width) return text;
   let [low, high] = [0, text.length];

@@ -129,7 +129,7 @@ if (data.front && data.front.points.length) {
     const point = points[chosen];
     const rate = point.r ? `, ${point.r} of the fastest` : "";
     frame.setAttribute("aria-valuenow", String(chosen + 1));
-    frame.setAttribute("aria-valuetext", `${amount(point.s, unit)}, period ${point.p}${rate}`);
+    frame.setAttribute("aria-valuetext", `${amount(point.s, unit)}, period ${periodText(point.p)}${rate}`);
     const before = chosen ? capacities[chosen - 1] : null;
     const rows = names.map((name, index) => [name, capacities[chosen][index], before ? capacities[chosen][index] - before[index] : 0]);
     rows.sort((one, other) => Math.sign(Math.abs(other[2])) - Math.sign(Math.abs(one[2])));
@@ -140,7 +140,7 @@ if (data.front && data.front.points.length) {
     detail.replaceChildren(
       make("h3", {}, `Point ${chosen + 1} of ${points.length}`),
       make("p", { id: "front-size" }, `${amount(point.s, unit)}${unit === "bytes" ? ` (${point.s} bytes)` : ""}`),
-      make("p", { id: "front-period" }, `period ${point.p}${data.time === "ns" ? " ns" : ""}${rate}`),
+      make("p", { id: "front-period" }, `period ${periodText(point.p)}${rate}`),
       make("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "capacities of this point" },
         make("table", { id: "front-capacities" }, make("thead", {}, head), make("tbody", {}, ...body))),
     );

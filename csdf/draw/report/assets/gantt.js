@@ -111,7 +111,8 @@ if (runs.length) {
       drawRow(pen, actor, y, names, room, across, colour);
       pen.textAlign = "left";
       pen.fillStyle = critical.has(actor.n) ? colour.critical : colour.ink;
-      pen.fillText(fitted(pen, actor.n, names - 12), 6, y + HEIGHT / 2);
+      const isLong = pen.measureText(actor.n).width > names - 12;
+      pen.fillText(fitted(pen, isLong ? shortNames.get(actor.n) : actor.n, names - 12), 6, y + HEIGHT / 2);
     }
     pen.fillStyle = colour.line;
     pen.fillRect(names - 1, 0, 1, seen);
@@ -145,7 +146,7 @@ if (runs.length) {
     if (run.steady === null) said.push(`No state recurred; the first ${run.iterations} iterations are shown.`);
     else {
       const every = run.steady === 1 ? "every iteration" : `every ${run.steady} iterations`;
-      said.push(`Transient part: ${run.transient === 1 ? "1 iteration" : run.transient + " iterations"}; then it repeats ${every}, period ${run.period}` + (data.time === "ns" ? " ns." : "."));
+      said.push(`Transient part: ${run.transient === 1 ? "1 iteration" : run.transient + " iterations"}; then it repeats ${every}, period ${periodText(run.period)}.`);
       if (run.settled !== null) said.push(`Dashed lines: everything repeats from time ${timeText(run.settled, false)} on, and each repetition.`);
       else said.push(`Only the first ${run.iterations} iterations are drawn.`);
     }

@@ -19,6 +19,8 @@ if (runs.length) {
   }
 
   const left = nameWidth;
+  // A channel that is named after its ends has those of their names that do not look alike.
+  const channelName = ({ n, a, b }) => (n === `${a} to ${b}` ? `${shortNames.get(a)} to ${shortNames.get(b)}` : n);
 
   function draw() {
     const width = frame.clientWidth;
@@ -123,7 +125,7 @@ if (runs.length) {
       const is = channel.c !== null && channel.m >= channel.c;
       const fact = channel.c === null ? `at most ${channel.m}` : `${channel.m} of ${channel.c}${is ? ", full" : ""}`;
       const one = make("div", { class: "spark", role: "option", tabindex: "-1", "data-name": channel.n, title: channel.n },
-        make("span", { class: "spark-name" }, channel.n), spark(channel, Math.max(run.end, 1)),
+        make("span", { class: "spark-name" }, channelName(channel)), spark(channel, Math.max(run.end, 1)),
         make("span", { class: "spark-fact" }, fact));
       one.addEventListener("click", () => choose(channel, true));
       return one;

@@ -50,9 +50,18 @@ function timeText(time, precise = true) {
   const [over, under] = timeWindow.run.unit;
   const value = time * over / under;
   if (data.time !== "ns") return precise ? short(value) : String(Number(value.toPrecision(6)));
+  return nanoseconds(value, precise ? 9 : 5);
+}
+function nanoseconds(value, digits) {
   const size = Math.abs(value);
   const [unit, scale] = size >= 1e9 ? ["s", 1e9] : size >= 1e6 ? ["ms", 1e6] : size >= 1e3 ? ["µs", 1e3] : ["ns", 1];
-  return Number((value / scale).toPrecision(precise ? 9 : 5)) + " " + unit;
+  return Number((value / scale).toPrecision(digits)) + " " + unit;
+}
+// A period, which is a whole number or a fraction such as 35/2 (about 17.5).
+function periodText(period) {
+  if (data.time !== "ns") return period;
+  const [count, of] = period.split(" ")[0].split("/");
+  return nanoseconds(Number(count) / Number(of ?? 1), 4);
 }
 
 const AXIS = 38; // pixels below a chart, for the times and the title of the axis

@@ -1,0 +1,253 @@
+"""Plans of a network on its page: what csdf fit finds, or plans in files beside one another."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from pathlib import PurePath
+from typing import NamedTuple
+
+from cnn2csdf.commands.cnn import options as shared
+from cnn2csdf.commands.cnn.chosen import durations_table
+from cnn2csdf.network import Network
+from cnn2csdf.weights import Model
+from csdf.cli.frame.long_work import telling
+from csdf.draw.report.markup import Cell, Html, Row, element, sortable
+from csdf.draw.report.page import change
+from csdf.draw.report.sections import Section
+from csdf.errors import CsdfError, GaveUp, InvalidNetwork, counted
+from csdf.time_limit import Stop
+from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
+from planners.memory.command.beside import checked_fit
+from planners.memory.fit import fit_with_alternatives, layer_times
+from planners.plan.plan import Kind, Mode, PlannedGroup, Stage, StreamingPlan
+from planners.plan.rematerialisation import worked_layers
+from planners.plan.text import plans_for, worked_part
+
+FIT = "csdf fit"
+MILLISECONDS = "time of a frame (ms)"
+SHARE = 0.45  # of the time for a page: what csdf fit has by itself
+
+
+class Answer(NamedTuple):
+    """The answer of csdf fit about a network and a plan. network: the layers that the plan works.
+
+    times: predicted nanoseconds of each layer in a frame; None where they are not predicted.
+    """
+
+    title: str
+    network: Network
+    fit: Fit
+    times: Mapping[str, int] | None
+
+    @property
+    def method(self) -> FitMethod:
+        """The method that is told of."""
+        return self.fit.best or self.fit.least
+
+    @property
+    def plan(self) -> StreamingPlan:
+        """Its plan."""
+        return self.method.plan
+
+
+def answers_of(
+    model: Model,
+    plans: Sequence[tuple[str, StreamingPlan]],
+    options: argparse.Namespace,
+    *,
+    room: int | None,
+    stop: Stop,
+) -> tuple[Answer, ...]:
+    """Return the answer of `csdf fit` with the same options, or those about plans of files.
+
+    room: bytes for buffers. Empty where nothing is found in the time that is left.
+    """
+    platform = shared.platform_of(options)
+    durations = None if options.durations is None else durations_table(options.durations)
+    found: list[tuple[str, Network, Fit]] = []
+    for path, plan in plans:
+        network = worked_part(model, plan).network
+        told = checked_fit(
+            path,
+            network,
+            plan,
+            ram=room,
+            flash=options.flash,
+            platform=platform,
+            durations=durations,
+        )
+        found.append((PurePath(path).name, network, told))
+    size = options.element_bytes if options.is_element_given else None
+    if not plans:
+        network = model.network
+        try:
+            part = telling(stop.part(share=SHARE), f"{network.name}: line buffers and strips")
+            told = fit_with_alternatives(
+                network,
+                ram=room,
+                flash=options.flash,
+                element_bytes=size,
+                input=options.input or RESIDENT,
+                output=options.output_memory or RESIDENT,
+                searched=SEARCHED,
+                platform=platform,
+                durations=durations,
+                budget=part,
+            )
+        except (GaveUp, InvalidNetwork):
+            return ()
+        found.append((FIT, network, told))
+    return tuple(
+        Answer(
+            title,
+            network,
+            told,
+            layer_times(
+                network, (told.best or told.least).plan, platform=platform, durations=durations
+            ),
+        )
+        for title, network, told in found
+    )
+
+
+def given_plans(options: argparse.Namespace) -> list[tuple[str, StreamingPlan]]:
+    """Return the plans of the options with their files; the page counts as the first of them does.
+
+    Raises CsdfError for an option that says something else than a plan.
+    """
+    given = {
+        "--input": options.input is not None,
+        "--output-memory": options.output_memory is not None,
+        "--element-bytes": options.is_element_given,
+    }
+    for name, is_given in given.items():
+        if options.plans and is_given:
+            raise CsdfError(
+                f"{name} is for the search, a plan has its own; leave out {name} or --plan"
+            )
+    if options.plans and options.compare is not None:
+        raise CsdfError("--plan is for plans of one network; leave out --plan or --compare")
+    plans = [(path, plans_for(path, 1)[0]) for path in options.plans]
+    if plans and plans[0][1].element_bytes is not None:
+        options.element_bytes, options.is_element_given = plans[0][1].element_bytes, True
+    return plans
+
+
+def plans_section(found: Sequence[Answer]) -> Section:
+    """Return the figures of plans side by side, and the layers that work in another way."""
+    return Section("plans", "Plans side by side", element("div", _figures(found), *_layers(found)))
+
+
+def _figures(found: Sequence[Answer]) -> Html:
+    rows: list[tuple[str, Callable[[Answer], int | str | None]]] = [
+        ("RAM: the arena (bytes)", lambda one: one.method.ram_bytes),
+        ("lower bound of RAM (bytes)", lambda one: one.fit.lower_bound),
+        ("flash (bytes)", lambda one: one.fit.flash_bytes),
+        ("MACs of a frame", lambda one: one.plan.multiply_accumulates),
+        ("MACs (1: computed once)", lambda one: f"{float(one.method.mac_ratio):.4g}x"),
+        ("instructions of a frame", lambda one: one.fit.instructions(one.method)),
+        (MILLISECONDS, lambda one: one.method.nanoseconds),
+        ("input", lambda one: one.fit.input),
+        ("output", lambda one: one.fit.output),
+        ("groups of layers", lambda one: len(one.plan.groups)),
+    ]
+    is_pair = len(found) == 2
+    head = ["figure", *(one.title for one in found), *(["change"] if is_pair else [])]
+    lines = []
+    for title, value_of in rows:
+        values = [value_of(one) for one in found]
+        if all(value is None for value in values):
+            continue
+        numbers = [Fraction(value) if isinstance(value, int) else None for value in values]
+        cells = [
+            "" if value is None
+            else value if isinstance(value, str)
+            else f"{value / 10**6:,.4g}" if title == MILLISECONDS
+            else f"{value:,}"
+            for value in values
+        ]  # fmt: skip
+        if is_pair:
+            cells.append(change(*numbers))
+        tds = [element("td", cell, class_="number") for cell in cells]
+        lines.append(element("tr", element("th", title, scope="row"), tds))
+    heads = [
+        element("th", title, scope="col", class_="number" if place else None)
+        for place, title in enumerate(head)
+    ]
+    table = element(
+        "table", element("thead", element("tr", heads)), element("tbody", lines), id="plan-figures"
+    )
+    return element(
+        "div", table, class_="scroller", tabindex=0, role="region", aria_label="plans compared"
+    )
+
+
+def _layers(found: Sequence[Answer]) -> Iterator[Html]:
+    """The layers that the plans work in other ways, or whose output takes another room."""
+    ways, sizes = [_ways(one) for one in found], [_output_bytes(one) for one in found]
+    has_times = all(one.times is not None for one in found)
+    names = dict.fromkeys(layer.name for one in found for layer in one.network.layers)
+    rows, same = [], 0
+    for name in names:
+        worked = [one.get(name, "not worked") for one in ways]
+        room = [one.get(name, 0) for one in sizes]
+        if len(set(worked)) == len(set(room)) == 1:
+            same += 1
+            continue
+        cells = [Cell(text=name), *(Cell(text=one) for one in worked)]
+        cells += [Cell(text=f"{one:,}", value=one) for one in room]
+        if has_times:
+            times = [(one.times or {}).get(name, 0) for one in found]
+            cells += [Cell(text=f"{one / 1000:,.1f}", value=one) for one in times]
+        rows.append(Row(cells=tuple(cells)))
+    yield element("h3", "Layers that differ")
+    if not rows:
+        yield element("p", f"None: the plans work all {counted(same, 'layer')} in the same way.")
+        return
+    yield element("p", f"{counted(same, 'layer')} work in the same way in all plans.")
+    headings = ["works in", "output buffer (bytes) in", *(["time (µs) in"] if has_times else [])]
+    titles = [f"{heading} {one.title}" for heading in headings for one in found]
+    yield sortable("plan-layers", "layer", ("layer", *titles), rows)
+
+
+def _ways(answer: Answer) -> dict[str, str]:
+    """How each layer works in a plan, in words."""
+    copies = worked_layers(answer.network, answer.plan.rematerialised)[1]
+    found: dict[str, list[str]] = {}
+    for group in answer.plan.groups:
+        for one in group.stages:
+            for name in one.stage.layers:
+                origin = copies[name].layer if name in copies else name
+                found.setdefault(origin, []).append(_way(one.stage, group))
+    return {
+        name: " and ".join(dict.fromkeys(ways)) + (", computed again" if len(ways) > 1 else "")
+        for name, ways in found.items()
+    }
+
+
+def _way(stage: Stage, group: PlannedGroup) -> str:
+    if stage.tiles is not None:
+        return f"{stage.tiles} tiles, halo {'cached' if stage.tiles.halo_cached else 'recomputed'}"
+    if stage.mode is Mode.CHANNELS:
+        return "feature map by feature map"
+    if len(stage.layers) > 1:
+        blocks = f", {stage.channel_blocks} channel blocks" if stage.channel_blocks > 1 else ""
+        return (
+            f"strips of {len(stage.layers)} layers, {counted(stage.rows, 'row')} a firing{blocks}"
+        )
+    if len(group.stages) == 1:
+        return "layer by layer"
+    if stage.mode is Mode.ACCUMULATING:
+        return "accumulators, row by row"
+    return f"line buffers, {counted(stage.rows, 'row')} a firing"
+
+
+def _output_bytes(answer: Answer) -> dict[str, int]:
+    """The bytes of the arena in which the output of each layer lies."""
+    found: dict[str, int] = {}
+    for one in answer.plan.buffers:
+        if one.has_rows and one.kind is not Kind.EXTERNAL:
+            found[one.tensor] = max(found.get(one.tensor, 0), one.size)
+    return found
