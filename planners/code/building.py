@@ -36,6 +36,8 @@ def makefile(
     more = " -isystem $(CMSIS_NN)/Include" if cmsis_nn else ""
     linked = " build/cmsis-nn-$(TARGET).a" if cmsis_nn else ""
     here = " build/cmsis-nn.a" if cmsis_nn else ""
+    benched = _bench(bench, here) if bench else ""
+    benched += _PROVED if bench and not cmsis_nn else ""
     objects = " ".join(f"$(BUILD)/{PurePath(one).stem}.o" for one in sources)
     return f"""# make test: run the test program; make qemu: on an emulated Cortex-M4
 # make qemu-m55: on an emulated Cortex-M55; make size: flash and static RAM of the library
@@ -85,7 +87,7 @@ size: $(BUILD)/target.elf
 	END {{ print "arena bytes: " arena + 0; print "state bytes: " state + 0; \\
 	print "static RAM bytes: " arena + state }}'
 
-{_bench(bench, here) if bench else ""}build/test: $(SOURCES) $(TESTS) $(HEADERS){here}
+{benched}build/test: $(SOURCES) $(TESTS) $(HEADERS){here}
 	mkdir -p build
 	$(CC) $(CFLAGS) $(WARNINGS) $(INCLUDED) $(SOURCES) $(TESTS){here} -lm -o $@
 
@@ -137,7 +139,7 @@ $(CMSIS_NN)/Include/arm_nnfunctions.h:
 
 
 def _bench(flags: str, here: str) -> str:
-    """Targets that measure layers, on a board or in QEMU, and here; the example; the proof.
+    """Targets that measure layers, on a board or in QEMU, and here; and the example.
 
     here: what programs are linked with besides.
     """
@@ -167,6 +169,10 @@ example: $(SOURCES) {EXAMPLE} $(HEADERS){here}
 example-qemu:
 	$(MAKE) -s BUILD=build/$(TARGET)-example TESTS={EXAMPLE} qemu
 
+"""
+
+
+_PROVED = f"""\
 # Frama-C's Eva over one call with any input: each access, shift and sum, each value that is read.
 # It follows every turn of every loop, which takes long where a network has many operations.
 FRAMA_C ?= frama-c -machdep gcc_x86_32 -cpp-extra-args="-Iinclude"
@@ -400,8 +406,9 @@ def _with_cmsis_nn(written: Written) -> str:
   this library, and so does what CMSIS-NN refuses.
 - CMSIS-NN comes from you, commit {COMMIT}
   of {SOURCE}: all targets of `make` take
-  `CMSIS_NN=FOLDER`, CMake `-DCMSIS_NN=FOLDER`, a target `cmsis-nn`, or fetches it. Without
-  `CMSIS_NN_USE_SINGLE_ROUNDING`, which rounds otherwise.
+  `CMSIS_NN=FOLDER`, CMake `-DCMSIS_NN=FOLDER`, a target `cmsis-nn`, or fetches it; in PlatformIO
+  and Arduino it is a library beside this one. Without `CMSIS_NN_USE_SINGLE_ROUNDING`, which rounds
+  otherwise.
 - Compiled with `-D{written.name.upper()}_BLOCKS` the library calls your
   `{written.name}_block(1)` behind each block of rows that CMSIS-NN made, `(0)` behind each other one of
   its layers; the test program counts them then."""
@@ -418,15 +425,17 @@ def _measuring(written: Written) -> str:
     """Return the lines on programs that need the stages of a library."""
     if not written.stages:
         return ""
+    proof = """\
+- `make prove` takes any input through one call by Frama-C's Eva (Debian's `frama-c-base`), in plain C
+  for 32 bits, and ends with 0 when no access, shift, sum or read raises an alarm.
+"""
     return """- `make example < frames.txt` prints the class of each frame of raw numbers
   (`examples/classify.c`);
   `make example-qemu` does so on an emulated core, from the file `frames.txt`.
 - `make -s bench > times.csv` writes what each layer takes, as `csdf fit --durations` reads it: on an
   emulated core, where an instruction is a cycle of `HERTZ=...`, or on your board (`Makefile` says
   how); `make -s bench-here` on this machine.
-- `make prove` takes any input through one call by Frama-C's Eva (Debian's `frama-c-base`), in plain C
-  for 32 bits, and ends with 0 when no access, shift, sum or read raises an alarm.
-"""
+""" + (proof if written.cmsis_nn is None else "")
 
 
 def _scaled(port: Port) -> str:
