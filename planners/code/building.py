@@ -159,7 +159,7 @@ bench-here: $(SOURCES) {BENCH} $(HEADERS){here}
 	$(CC) $(CFLAGS) $(WARNINGS) {flags} $(INCLUDED) $(SOURCES) {BENCH}{here} -lm -o build/bench
 	./build/bench
 
-# Frames of raw numbers come in, the class of each goes out: make example < frames.txt
+# Frames of raw numbers come in, classes (or values) go out: make example < frames.txt
 example: $(SOURCES) {EXAMPLE} $(HEADERS){here}
 	mkdir -p build
 	$(CC) $(CFLAGS) $(WARNINGS) $(INCLUDED) $(SOURCES) {EXAMPLE}{here} -lm -o build/example
@@ -429,8 +429,8 @@ def _measuring(written: Written) -> str:
 - `make prove` takes any input through one call by Frama-C's Eva (Debian's `frama-c-base`), in plain C
   for 32 bits, and ends with 0 when no access, shift, sum or read raises an alarm.
 """
-    return """- `make example < frames.txt` prints the class of each frame of raw numbers
-  (`examples/classify.c`);
+    return """- `make example < frames.txt` prints the class of each frame of raw numbers with
+  its value, or the only output (`examples/classify.c`);
   `make example-qemu` does so on an emulated core, from the file `frames.txt`.
 - `make -s bench > times.csv` writes what each layer takes, as `csdf fit --durations` reads it: on an
   emulated core, where an instruction is a cycle of `HERTZ=...`, or on your board (`Makefile` says
