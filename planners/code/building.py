@@ -44,8 +44,8 @@ def makefile(
     more = " -isystem $(CMSIS_NN)/Include" if cmsis_nn else ""
     linked = " build/cmsis-nn-$(TARGET).a" if cmsis_nn else ""
     here = " build/cmsis-nn.a" if cmsis_nn else ""
-    other = _bench(bench, here) if bench else ""
-    other += _proof(sources[0], proved) if proved else ""
+    benched = _bench(bench, here) if bench else ""
+    benched += _proof(sources[0], proved) if proved else ""
     objects = " ".join(f"$(BUILD)/{PurePath(one).stem}.o" for one in sources)
     return f"""# make test: run the test program; make qemu: on an emulated Cortex-M4
 # make qemu-m55: on an emulated Cortex-M55; make size: flash and static RAM of the library
@@ -95,7 +95,7 @@ size: $(BUILD)/target.elf
 	END {{ print "arena bytes: " arena + 0; print "state bytes: " state + 0; \\
 	print "static RAM bytes: " arena + state }}'
 
-{other}build/test: $(SOURCES) $(TESTS) $(HEADERS){here}
+{benched}build/test: $(SOURCES) $(TESTS) $(HEADERS){here}
 	mkdir -p build
 	$(CC) $(CFLAGS) $(WARNINGS) $(INCLUDED) $(SOURCES) $(TESTS){here} -lm -o $@
 
@@ -147,7 +147,7 @@ $(CMSIS_NN)/Include/arm_nnfunctions.h:
 
 
 def _bench(flags: str, here: str) -> str:
-    """Targets that measure layers, on a board or in QEMU, and here; the example.
+    """Targets that measure layers, on a board or in QEMU, and here; and the example.
 
     here: what programs are linked with besides.
     """
@@ -167,7 +167,7 @@ bench-here: $(SOURCES) {BENCH} $(HEADERS){here}
 	$(CC) $(CFLAGS) $(WARNINGS) {flags} $(INCLUDED) $(SOURCES) {BENCH}{here} -lm -o build/bench
 	./build/bench
 
-# Frames of raw numbers come in, the class of each goes out: make example < frames.txt
+# Frames of raw numbers come in, classes (or values) go out: make example < frames.txt
 example: $(SOURCES) {EXAMPLE} $(HEADERS){here}
 	mkdir -p build
 	$(CC) $(CFLAGS) $(WARNINGS) $(INCLUDED) $(SOURCES) {EXAMPLE}{here} -lm -o build/example
@@ -428,8 +428,9 @@ def _with_cmsis_nn(written: Written) -> str:
   this library, and so does what CMSIS-NN refuses.
 - CMSIS-NN comes from you, commit {COMMIT}
   of {SOURCE}: all targets of `make` take
-  `CMSIS_NN=FOLDER`, CMake `-DCMSIS_NN=FOLDER`, a target `cmsis-nn`, or fetches it. Without
-  `CMSIS_NN_USE_SINGLE_ROUNDING`, which rounds otherwise.
+  `CMSIS_NN=FOLDER`, CMake `-DCMSIS_NN=FOLDER`, a target `cmsis-nn`, or fetches it; in PlatformIO
+  and Arduino it is a library beside this one. Without `CMSIS_NN_USE_SINGLE_ROUNDING`, which rounds
+  otherwise.
 - Compiled with `-D{written.name.upper()}_BLOCKS` the library calls your
   `{written.name}_block(1)` behind each block of rows that CMSIS-NN made, `(0)` behind each other one of
   its layers; the test program counts them then."""
@@ -446,15 +447,17 @@ def _measuring(written: Written) -> str:
     """Return the lines on programs that need the stages of a library."""
     if not written.stages:
         return ""
-    return """- `make example < frames.txt` prints the class of each frame of raw numbers
-  (`examples/classify.c`);
+    proof = """\
+- `make prove` takes any input through one call by Frama-C (Debian's `frama-c-base`, `why3`, `z3`), in
+  plain C for 32 bits, and ends with 0 when no access, shift, sum or read raises an alarm.
+"""
+    return """- `make example < frames.txt` prints the class of each frame of raw numbers with
+  its value, or the only output (`examples/classify.c`);
   `make example-qemu` does so on an emulated core, from the file `frames.txt`.
 - `make -s bench > times.csv` writes what each layer takes, as `csdf fit --durations` reads it: on an
   emulated core, where an instruction is a cycle of `HERTZ=...`, or on your board (`Makefile` says
   how); `make -s bench-here` on this machine.
-- `make prove` takes any input through one call by Frama-C's Eva (Debian's `frama-c-base`), in plain C
-  for 32 bits, and ends with 0 when no access, shift, sum or read raises an alarm.
-"""
+""" + (proof if written.cmsis_nn is None else "")
 
 
 def _scaled(port: Port) -> str:

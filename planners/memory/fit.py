@@ -122,7 +122,7 @@ def fit(
         one_of(method, SEARCHED, "fit: searched")
     if isinstance(platform, str):
         if platform not in PlatformNames():
-            one_of(platform, PLATFORMS, "fit: platform")
+            one_of(platform, PlatformNames(), "fit: platform")
         platform = platform_named(platform)
     if ram is None and platform is not None:
         memories = memories or platform.memories

@@ -7,7 +7,7 @@ import argparse
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
 from planners.code.parts import KERNELS, OWN
-from planners.memory.command.main import SECONDS, add_plan_options
+from planners.memory.command.main import SECONDS, SinglePlan, add_plan_options
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -38,6 +38,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.set_defaults(input=None, output_memory=None)  # which with --plan are the plan's
     parser.add_argument(
         "--plan",
+        action=SinglePlan,
         metavar="FILE",
         help="what csdf fit -o, csdf cnn memory -o or csdf plan ... -o wrote; default: the plan is "
         "looked for",
