@@ -80,7 +80,7 @@ if not TYPE_CHECKING:  # or type checkers would take any name
 
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:
-            raise AttributeError(f"module 'cnn2csdf' has no attribute {name!r}")
+            raise import_module("csdf.names").missing(__name__, name, __all__)
         return getattr(import_module(_HOMES[name]), name)
 
 

@@ -62,10 +62,23 @@ if TYPE_CHECKING:
     from csdf.analysis.statistics import statistics as statistics
     from csdf.analysis.throughput import Throughput as Throughput
     from csdf.analysis.throughput import throughput as throughput
+    from csdf.draw.charts import plot_front as plot_front
     from csdf.errors import CsdfError as CsdfError
+    from csdf.errors import Deadlocked as Deadlocked
+    from csdf.errors import ExecutionError as ExecutionError
     from csdf.errors import GaveUp as GaveUp
     from csdf.errors import InconsistentGraph as InconsistentGraph
+    from csdf.errors import InvalidArgument as InvalidArgument
     from csdf.errors import InvalidGraph as InvalidGraph
+    from csdf.errors import InvalidNetwork as InvalidNetwork
+    from csdf.errors import InvalidPlan as InvalidPlan
+    from csdf.errors import InvalidSchedule as InvalidSchedule
+    from csdf.errors import MissingFile as MissingFile
+    from csdf.errors import NotRead as NotRead
+    from csdf.errors import Suspicious as Suspicious
+    from csdf.errors import UnreadableFile as UnreadableFile
+    from csdf.errors import UnsupportedOperator as UnsupportedOperator
+    from csdf.errors import UnwritableFile as UnwritableFile
     from csdf.generation import GraphShape as GraphShape
     from csdf.generation import MeanVariance as MeanVariance
     from csdf.generation import SampledShape as SampledShape
@@ -149,7 +162,9 @@ _HOMES = {
     "CriticalCycle": "csdf.analysis.critical",
     "CsdfError": "csdf.errors",
     "Deadlock": "csdf.analysis.liveness",
+    "Deadlocked": "csdf.errors",
     "DependencyLatency": "csdf.analysis.latency",
+    "ExecutionError": "csdf.errors",
     "FasterGraph": "csdf.analysis.abstraction",
     "FewestProcessors": "csdf.mapping.search",
     "Firing": "csdf.model.schedule",
@@ -158,8 +173,12 @@ _HOMES = {
     "GraphBuilder": "csdf.model.builder",
     "GraphShape": "csdf.generation",
     "InconsistentGraph": "csdf.errors",
+    "InvalidArgument": "csdf.errors",
     "InvalidGraph": "csdf.errors",
     "InvalidMapping": "csdf.mapping.model",
+    "InvalidNetwork": "csdf.errors",
+    "InvalidPlan": "csdf.errors",
+    "InvalidSchedule": "csdf.errors",
     "LatencyStorage": "csdf.search.latency_storage",
     "LeastBuffers": "csdf.mapping.buffers",
     "MappedApplication": "csdf.mapping.nsoc",
@@ -167,6 +186,8 @@ _HOMES = {
     "MappedThroughput": "csdf.mapping.throughput",
     "Mapping": "csdf.mapping.model",
     "MeanVariance": "csdf.generation",
+    "MissingFile": "csdf.errors",
+    "NotRead": "csdf.errors",
     "OrderedLatency": "csdf.mapping.latency",
     "Parameter": "csdf.analysis.parametric",
     "ParametricBuilder": "csdf.parameters.graph",
@@ -193,9 +214,13 @@ _HOMES = {
     "Statistics": "csdf.analysis.statistics",
     "Status": "csdf.status",
     "Stop": "csdf.time_limit",
+    "Suspicious": "csdf.errors",
     "Sweep": "csdf.parameters.sweep",
     "SymbolicRepetitions": "csdf.parameters.consistency",
     "Throughput": "csdf.analysis.throughput",
+    "UnreadableFile": "csdf.errors",
+    "UnsupportedOperator": "csdf.errors",
+    "UnwritableFile": "csdf.errors",
     "added_time": "csdf.analysis.parametric",
     "added_to_phase": "csdf.analysis.parametric",
     "best_mapping": "csdf.mapping.search",
@@ -209,18 +234,19 @@ _HOMES = {
     "from_networkx": "csdf.io.networkx_graphs",
     "hsdf": "csdf.analysis.expansion",
     "latency": "csdf.analysis.latency",
-    "min_buffers": "csdf.mapping.buffers",
     "limit_concurrency": "csdf.analysis.bound_channels",
     "mapped_execution": "csdf.mapping.execution",
     "mapped_throughput": "csdf.mapping.throughput",
     "merge_actors": "csdf.analysis.abstraction",
     "merge_parallel_channels": "csdf.analysis.expansion",
+    "min_buffers": "csdf.mapping.buffers",
     "ordered_latency": "csdf.mapping.latency",
     "parametric_period": "csdf.analysis.parametric",
     "parametric_regions": "csdf.analysis.parametric",
     "pareto_front": "csdf.search.trade_off",
     "periodic_schedule": "csdf.analysis.schedules",
     "periodic_throughput": "csdf.analysis.schedules",
+    "plot_front": "csdf.draw.charts",
     "random_graph": "csdf.generation",
     "read_graph": "csdf.io.graph_files",
     "read_mapping": "csdf.mapping.files",
@@ -261,7 +287,7 @@ if not TYPE_CHECKING:  # or type checkers would take any name
 
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:
-            raise AttributeError(f"module 'csdf' has no name {name!r}")
+            raise import_module("csdf.names").missing(__name__, name, __all__)
         return getattr(import_module(_HOMES[name]), name)
 
 

@@ -51,11 +51,11 @@ class NotRead(CsdfError, TypeError):
             super().__init__(
                 f"expected a {expected}, found the path {path!r}; read it first: {reader}({path!r})"
             )
-        else:
-            super().__init__(
-                f"expected a {expected}, found a {type(found).__name__}; "
-                f"{reader} makes one of a file"
-            )
+            return
+        kind, part = type(found).__name__, expected.lower()  # a Model has a network
+        held = type(getattr(found, part, None)).__name__ == expected
+        hint = f"give its {part}, .{part}" if held else f"{reader} makes one of a file"
+        super().__init__(f"expected a {expected}, found a {kind}; {hint}")
 
 
 class InconsistentGraph(CsdfError):
@@ -74,13 +74,17 @@ class InconsistentGraph(CsdfError):
         self.produced = produced
         self.consumed = consumed
         super().__init__(
-            f"inconsistent: over one iteration {producer!r} puts {counted(produced, 'token')} "
-            f"on channel {channel!r}, but {consumer!r} takes {consumed} from it"
+            f"inconsistent: over one iteration {producer!r} produces {counted(produced, 'token')} "
+            f"on channel {channel!r}, but {consumer!r} consumes {consumed}"
         )
 
 
 class UnreadableFile(CsdfError):
     """A file that is not what its reader expects; the message names the file and the line."""
+
+
+class MissingFile(UnreadableFile, FileNotFoundError):
+    """A file that is not there: the same error as that of `open`, for programs that tell it apart."""
 
 
 class UnwritableFile(CsdfError):

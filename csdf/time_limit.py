@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import FrameType, TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from csdf.errors import CsdfError, GaveUp
 from csdf.status import Ended, Reason, because, told
@@ -183,12 +183,12 @@ class Stop:
         )
 
 
-Budget = Stop | float | int | None  # a number is one of seconds; None is no limit
+Budget = Stop | float | int | str | None  # seconds, or a text such as "60s"; None is no limit
 
 
 def stop_of(budget: Budget) -> Stop:
-    """Return the stop that a caller gave, or one after so many seconds."""
-    return budget if isinstance(budget, Stop) else Stop(budget)
+    """Return the stop that a caller gave, or one after seconds, which `@public` makes of a text."""
+    return budget if isinstance(budget, Stop) else Stop(cast("float | None", budget))
 
 
 def reason_of(end: BaseException) -> Reason:

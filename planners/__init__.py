@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from planners.arena.problem import Problem as Problem
     from planners.code.library import Library as Library
     from planners.code.library import write_library as write_library
+    from planners.code.several import Libraries as Libraries
+    from planners.code.several import Member as Member
+    from planners.code.several import write_libraries as write_libraries
     from planners.fusion.planning import FusionAnswer as FusionAnswer
     from planners.fusion.planning import FusionPlan as FusionPlan
     from planners.fusion.planning import best_plan as best_plan
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from planners.memory.plain_plans import memory_comparison as memory_comparison
     from planners.memory.plain_plans import whole_arena as whole_arena
     from planners.memory.several import run_plan as run_plan
+    from planners.memory.several import with_states_apart as with_states_apart
     from planners.plan.checker import require_carried_out as require_carried_out
     from planners.plan.plan import StreamingPlan as StreamingPlan
     from planners.primitives.profile import read_profile as read_profile
@@ -67,7 +71,9 @@ _HOMES = {
     "FitMethod": "planners.memory.answer",
     "FusionAnswer": "planners.fusion.planning",
     "FusionPlan": "planners.fusion.planning",
+    "Libraries": "planners.code.several",
     "Library": "planners.code.library",
+    "Member": "planners.code.several",
     "MemoryComparison": "planners.memory.plain_plans",
     "MemoryPlan": "planners.arena.problem",
     "NetworkMemory": "planners.published.samos",
@@ -97,6 +103,8 @@ _HOMES = {
     "single_partition": "planners.reuse.application",
     "trade_off": "planners.primitives.selection.trade_off",
     "whole_arena": "planners.memory.plain_plans",
+    "with_states_apart": "planners.memory.several",
+    "write_libraries": "planners.code.several",
     "write_library": "planners.code.library",
     "write_profile": "planners.primitives.profile",
 }
@@ -108,7 +116,7 @@ if not TYPE_CHECKING:  # or type checkers would take any name
 
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:
-            raise AttributeError(f"module 'planners' has no name {name!r}")
+            raise import_module("csdf.names").missing(__name__, name, __all__)
         return getattr(import_module(_HOMES[name]), name)
 
 

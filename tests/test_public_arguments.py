@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import cnn2csdf
 import csdf
@@ -69,6 +70,56 @@ def test_a_budget_is_taken_as_commands_take_it(graph):
     assert csdf.throughput(graph, budget="60s") == csdf.throughput(graph, budget=60)
     with pytest.raises(InvalidArgument, match=r"throughput: budget is '6x'; expected seconds"):
         csdf.throughput(graph, budget="6x")
+
+
+def test_a_share_is_not_taken_for_a_percentage(graph):
+    assert csdf.pareto_front(graph, gap="50%").gap == csdf.pareto_front(graph, gap="1/2").gap
+    for value, said in (
+        (10, "share of 1000%"),
+        ("ten", "'ten' is not a number"),
+        ("-1", "at least 0"),
+    ):
+        with pytest.raises(InvalidArgument, match=said):
+            csdf.pareto_front(graph, gap=value)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_misspelt_public_name_is_told_the_right_one(package):
+    name = package.__all__[-1]
+    with pytest.raises(AttributeError, match=rf"has no attribute '{name}x'; did you mean '{name}'"):
+        getattr(package, f"{name}x")
+
+
+@pytest.mark.parametrize(
+    "read",
+    [csdf.read_graph, cnn2csdf.read_model, planners.read_profile],
+    ids=lambda one: one.__name__,
+)
+@pytest.mark.parametrize("suffix", [".xml", ".json", ".onnx", ".tflite"])
+def test_a_missing_file_is_told_from_a_wrong_one(read, suffix, tmp_path):
+    path = tmp_path / f"none{suffix}"
+    if read is cnn2csdf.read_model and suffix == ".xml":  # the name of a catalogue
+        return
+    with pytest.raises(FileNotFoundError, match="cannot be read") as refusal:
+        read(path)
+    assert isinstance(refusal.value, csdf.MissingFile)
+    path.write_text("neither")
+    with pytest.raises(csdf.UnreadableFile) as refusal:
+        read(path)
+    assert not isinstance(refusal.value, OSError)
+
+
+def test_a_model_in_the_place_of_its_network_is_told_so(model):
+    with pytest.raises(NotRead, match=r"found a Model; give its network, \.network"):
+        cnn2csdf.lower(model)
+
+
+def test_a_front_is_drawn_on_given_axes(graph):
+    front, axes = csdf.pareto_front(graph), Figure().add_subplot()
+    csdf.plot_front(axes, front)
+    (dots,) = [line for line in axes.lines if line.get_label() == "front"]
+    assert dots.get_xdata().tolist() == [one.size for one in front.points]
+    assert dots.get_ydata().tolist() == [1 / float(one.period) for one in front.points]
 
 
 @pytest.fixture(scope="module")

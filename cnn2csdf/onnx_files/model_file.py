@@ -6,7 +6,7 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import defs
 
-from csdf.errors import UnreadableFile
+from csdf.errors import MissingFile, UnreadableFile
 
 OLDEST_OPSET = 7
 LARGEST_MESSAGE_BYTES = 2**31 - 1
@@ -25,7 +25,8 @@ def read_model_file(path: str) -> onnx.ModelProto:
     except IsADirectoryError:
         raise UnreadableFile("is a folder; expected an ONNX file") from None
     except OSError as error:
-        raise UnreadableFile(f"cannot be read: {error.strerror}") from None
+        refusal = MissingFile if isinstance(error, FileNotFoundError) else UnreadableFile
+        raise refusal(f"cannot be read: {error.strerror}") from None
     except ValueError:
         raise UnreadableFile("cannot be read: no file has such a name") from None
     return model_of(content)

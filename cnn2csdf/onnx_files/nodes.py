@@ -163,6 +163,10 @@ def unknown(node: Node) -> NodeRefusal:
 
 def refusal_of_all(refusals: Sequence[NodeRefusal]) -> UnsupportedOperator:
     """Return one refusal that names each kind of operator, a node of it and how many there are."""
+    if any(one.node.domain.startswith("finn.") for one in refusals):
+        return UnsupportedOperator(
+            "a model of FINN: `csdf fifo finn` reads it, and sizes its FIFOs"
+        )
     if len(refusals) == 1:
         return UnsupportedOperator(str(refusals[0]))
     kinds: dict[str, list[str]] = {}

@@ -16,7 +16,7 @@ from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
 from csdf.errors import CsdfError, GaveUp, InconsistentGraph
-from csdf.model.graph import Graph
+from csdf.model.graph import Actor, Graph
 from csdf.time_limit import Stop
 from csdf.units import time_in_words
 
@@ -290,22 +290,29 @@ def _lines(answer: Analysis) -> list[str]:
     details = [("graph", size)]
     if result is not None:
         details.append(("method", f"{result.method}, {time_in_words(answer.seconds)}"))
+        if len(answer.repetitions) > SHOWN:
+            shown = (f"{actor} {count}" for actor, count in answer.repetitions.items())
+            details.append(("all repetitions", ", ".join(shown)))
         verdict, rows = _verdict(answer, result)
     elif (error := answer.inconsistency) is not None:
         verdict = f"inconsistent: no repetition vector balances channel {error.channel}"
-        produced, consumed = (
-            f"{answers.counted(tokens, 'token')} per iteration, by {actor}"
-            for tokens, actor in (
-                (error.produced, error.producer),
-                (error.consumed, error.consumer),
-            )
-        )
+        channel = graph.channel(error.channel)
+        made, taken = sum(channel.production), sum(channel.consumption)
+        produced = _closing(graph.actor(error.producer), error.produced, made)
+        consumed = _closing(graph.actor(error.consumer), error.consumed, taken)
         then = f"change rates of {error.channel}, or of another channel between these actors"
-        rows = [("produced", produced), ("consumed", consumed), ("next", then)]
+        note = "firings are those that the other channels ask for"
+        rows = [("produced", produced), ("consumed", consumed), ("", note), ("next", then)]
         details = [("graph", size.rpartition(",")[0])]
     else:
         verdict, rows = f"period unknown: {_bounds(answer)}", [("reason", str(answer.unknown))]
     return answers.table(f"{graph.name}: {verdict}", rows, details)
+
+
+def _closing(actor: Actor, tokens: int, by_cycle: int) -> str:
+    """Return the tokens that an actor moves in the firings that the other channels ask for."""
+    firings = tokens // by_cycle * actor.phases
+    return f"{answers.counted(tokens, 'token')} by {answers.counted(firings, 'firing')} of {actor.name}"
 
 
 def _bounds(answer: Analysis) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from csdf.analysis.bound_channels import with_capacities
+from csdf.analysis.liveness import deadlock
 from csdf.analysis.schedule_checker import check_periodic_schedule
 from csdf.analysis.schedules import periodic_schedule
 from csdf.analysis.throughput import throughput
@@ -22,6 +23,7 @@ from csdf.model.graph import Graph
 from csdf.search.latency_storage import LatencyStorage, storage_for_latency
 from csdf.search.memory_cost import OBJECTIVES, least_memory
 from csdf.search.pareto import SmallestStorage
+from csdf.search.searched_graph import GraphWhy
 from csdf.search.trade_off import smallest_storage
 from csdf.status import Status
 from csdf.time_limit import Stop
@@ -243,6 +245,8 @@ def _lines(
     rows = []
     if point is None:
         verdict = f"{status}: {found.reason}"
+        if found.reason.has(GraphWhy.DEADLOCKS) and (stuck := deadlock(graph)) is not None:
+            verdict, rows = answers.NEVER_LIVE, answers.blocked_rows(stuck)
         if status is not Status.INFEASIBLE:  # else no size would do
             rows.append(("lower bound", _sized(found.lower_bound, unit)))
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 from csdf.analysis.latency import dependency_latency, latency
 from csdf.cli import answers, parsers
@@ -19,19 +19,22 @@ from csdf.model.graph import Graph
 from csdf.model.shown import as_json
 from csdf.time_limit import Stop
 
+SHOWN = 5  # actors in a message
 UNKNOWN = dict.fromkeys(
     ("period", "min_period", "minimal", "max_release_delay", "jitter", "steady_jitter")
 )  # what is not asked for
 
 
 def work(options: argparse.Namespace) -> int:
-    """Print the latencies; return the exit code: 1 for a source that is too fast."""
+    """Print the latencies; return the exit code: 1 where there is none."""
     with limited(options.time_limit) as stop:
         graph, platform, mapping = _subject(options)
         with working(f"executing {graph.name}"):
+            options.source = options.source or _only(graph, "source")
+            options.sink = options.sink or _only(graph, "sink")
             found = _answer(graph, platform, mapping, options, stop)
     answers.show({"graph": graph.name, **found}, _lines(graph, found), options)
-    return answers.NO if _is_too_fast(found) else answers.ANSWERED
+    return answers.NO if found["latency"] is None else answers.ANSWERED
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -46,8 +49,14 @@ def command_parser() -> argparse.ArgumentParser:
         work=work,
         notes="Exact over all iterations, by execution until a state recurs.",
     )
-    parser.add_argument("--source", metavar="ACTOR", required=True, help="from its first start")
-    parser.add_argument("--sink", metavar="ACTOR", required=True, help="to its last end")
+    parser.add_argument(
+        "--source",
+        metavar="ACTOR",
+        help="from its first start; by default the only actor without inputs",
+    )
+    parser.add_argument(
+        "--sink", metavar="ACTOR", help="to its last end; by default the only actor without outputs"
+    )
     rate = parser.add_mutually_exclusive_group()
     rate.add_argument(
         "--period",
@@ -71,6 +80,19 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_time_limit(parser, "end after this time", None)
     concurrency.add_graph(parser, f"{parsers.GRAPH_HELP}; or SDF3 XML with a mapping")
     return parser
+
+
+def _only(graph: Graph, end: Literal["source", "sink"]) -> str:
+    """Return the only actor that reads from no other, or that no other reads from."""
+    others = [channel for channel in graph.channels if not channel.is_self_loop]
+    inner = {one.consumer if end == "source" else one.producer for one in others}
+    names = [actor.name for actor in graph.actors if actor.name not in inner]
+    if len(names) == 1:
+        return names[0]
+    listed = answers.some(names or [actor.name for actor in graph.actors], SHOWN)
+    raise CsdfError(
+        f"{graph.name} has {len(names)} actors that may be its {end}; name one with --{end}: {listed}"
+    )
 
 
 def _subject(options: argparse.Namespace) -> tuple[Graph, Platform | None, Mapping | None]:
@@ -156,4 +178,8 @@ def _lines(graph: Graph, found: dict[str, Any]) -> list[str]:
     value = found["latency"]
     words = never if value is None else f"{answers.number(Fraction(value))} time units"
     title = f"{graph.name}: latency {ends}: {words}, to the end of the same iteration"
-    return answers.table(title if value is not None else title.partition(", to the")[0], rows)
+    if value is not None:
+        return answers.table(title, rows)
+    source, sink = found["source"], found["sink"]
+    then = f"capacities, so that {source!r} and {sink!r} keep pace, or --period: an even source"
+    return answers.table(title.partition(", to the")[0], [*rows, ("next", then)])

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from fractions import Fraction
 
+from csdf.analysis.liveness import deadlock
 from csdf.cli import answers, loading, parsers
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import limited, telling
@@ -117,7 +118,7 @@ def _table(graph: Graph, front: ParetoFront, unit: str) -> str:
 def _lines(
     graph: Graph, front: ParetoFront, options: argparse.Namespace, seconds: float
 ) -> Iterator[str]:
-    unit, points = options.unit, front.points
+    unit, points, rows = options.unit, front.points, list[tuple[str, str]]()
     state = (
         "complete (all proved)"
         if front.is_complete
@@ -128,8 +129,9 @@ def _lines(
         ends = (f"{one.size} {unit} at period {one.period or 0}" for one in (points[0], points[-1]))
         verdict += f"; {' to '.join(dict.fromkeys(ends))}"
     elif front.is_complete:
-        verdict = "deadlock: no capacities let it run"
-    yield f"{graph.name}: {verdict}"
+        stuck = deadlock(graph)
+        verdict, rows = answers.NEVER_LIVE, answers.blocked_rows(stuck) if stuck else []
+    yield from answers.table(f"{graph.name}: {verdict}", rows)
     if points:
         names = ", ".join(points[0].capacities)
         yield f"{'size (' + unit + ')':>16}  {'period':<28} capacities: {names}"

@@ -95,6 +95,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--kind",
+        type=lambda kind: "strict" if kind == "strictly-periodic" else kind,
         choices=("self-timed", "periodic", "strict"),
         default="self-timed",
         help="default: self-timed",
@@ -156,7 +157,8 @@ def _periodic(graph: Graph, options: argparse.Namespace, _stop: Stop) -> ListedF
 def _lines(graph: Graph, answer: ListedFirings) -> Iterator[str]:
     facts, repetitions = answer.facts, repetition_vector(graph)
     ends = [f"{key} {facts[key]}" for key in ("period", "latency") if facts.get(key) is not None]
-    yield f"{graph.name}: {facts['kind']} schedule, {', '.join(ends) or 'no period found'}"
+    kind = "strictly periodic" if facts["kind"] == "strict" else facts["kind"]
+    yield f"{graph.name}: {kind} schedule, {', '.join(ends) or 'no period found'}"
     width = max(len("actor"), *(len(quoted(name)) for name in repetitions))
     yield f"{'start':>14} {'end':>14}  {'actor':<{width}} phase iteration"
     for one in answer.firings[:ROWS]:

@@ -202,10 +202,10 @@ def _actor_rows(rows: Sequence[ActorSensitivity]) -> Iterator[list[str]]:
     yield [
         "actor",
         "slack",
+        "critical if slower",
         "reduction per unit",
         "valid up to",
         "min. period",
-        "next critical cycle",
     ]
     for row in sorted(rows, key=_worth)[:SHOWN] if len(rows) > SHOWN else rows:
         title = row.actor if row.phase is None else f"{row.actor}:{row.phase}"
@@ -216,7 +216,7 @@ def _actor_rows(rows: Sequence[ActorSensitivity]) -> Iterator[list[str]]:
             if row.reduction
             else ["-"] * 3
         )
-        yield [title, slack, *gain, _names(row.next_critical)]
+        yield [title, slack, _names(row.next_critical), *gain]
 
 
 def _worth(row: ActorSensitivity) -> tuple[bool, Fraction, Fraction]:

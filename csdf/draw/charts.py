@@ -17,6 +17,7 @@ from matplotlib.ticker import MaxNLocator
 
 from csdf.analysis.capacity_steps import CapacitySteps
 from csdf.analysis.parametric import Parameter, ParametricPeriod, ParametricRegions
+from csdf.arguments import public
 from csdf.draw.picture import named_ticks, rendered
 from csdf.mapping.execution import MappedExecution
 from csdf.model.schedule import Firing
@@ -37,15 +38,26 @@ def front_picture(name: str, front: ParetoFront, unit: str, suffix: str) -> str 
 def _figure(name: str, front: ParetoFront, unit: str) -> Figure:
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     axes = figure.add_subplot()
+    plot_front(axes, front)
     axes.set_title(f"{name}: storage against throughput")
     axes.set_xlabel(f"storage size ({UNITS.get(unit, unit)})")
+    return figure
+
+
+@public
+def plot_front(axes: Axes, front: ParetoFront) -> None:
+    """Draw a front on axes of Matplotlib: storage size to the right, throughput upwards.
+
+    Points above the steps are proved impossible.
+    """
+    axes.set_xlabel("storage size (tokens)")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))  # there is no half of a token
     axes.ticklabel_format(axis="x", style="plain", useOffset=False)
     axes.set_ylabel("throughput (iterations per time unit)")
     points = [(point.size, float(point.throughput or 0)) for point in front.points]
     if not points:
         axes.text(0.5, 0.5, str(front.reason), ha="center", transform=axes.transAxes)
-        return figure
+        return
     sizes, speeds = [size for size, _ in points], [speed for _, speed in points]
     end = sizes[-1] if front.is_complete else max(front.lower_bound, sizes[-1])
     margin = max(1.0, (end - sizes[0]) * 0.06)
@@ -77,7 +89,6 @@ def _figure(name: str, front: ParetoFront, unit: str) -> Figure:
     axes.set_xlim(outline_x[0], end + margin)
     axes.set_ylim(0, top)
     axes.legend(loc="lower right", fontsize=8)
-    return figure
 
 
 PERIOD = "period (time units)"

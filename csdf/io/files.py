@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import BinaryIO
 
-from csdf.errors import UnreadableFile, UnwritableFile
+from csdf.errors import MissingFile, UnreadableFile, UnwritableFile
 
 STANDARD_INPUT = "-"
 LARGEST_FILE_BYTES = 64 * 2**20
@@ -26,7 +26,8 @@ NO_REPLACING = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV
 def read_bytes(path: str | os.PathLike[str], most: int = LARGEST_FILE_BYTES) -> bytes:
     """Return what the file holds; "-" is standard input.
 
-    Raises UnreadableFile for a folder, a missing or forbidden file, and beyond `most` bytes.
+    Raises UnreadableFile for a folder, a forbidden file, and beyond `most` bytes; MissingFile where
+    there is none.
     """
     try:
         if path == STANDARD_INPUT:
@@ -37,7 +38,8 @@ def read_bytes(path: str | os.PathLike[str], most: int = LARGEST_FILE_BYTES) -> 
     except IsADirectoryError:
         raise UnreadableFile(f"{path}: is a folder; expected a file") from None
     except OSError as error:
-        raise UnreadableFile(f"{path}: cannot be read: {error.strerror}") from None
+        refusal = MissingFile if isinstance(error, FileNotFoundError) else UnreadableFile
+        raise refusal(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError:
         raise UnreadableFile(f"{str(path)!r}: cannot be read: no file has such a name") from None
     require_size(content, str(path), most)

@@ -261,9 +261,9 @@ def short_sequences(actor: str, lengths: Mapping[str, int]) -> str | None:
     short = [what for what, length in lengths.items() if 1 < length < phases]
     if not short:
         return None
-    first = f"the {lengths[short[0]]} values of {short[0]}"
-    others = f" and those of {len(short) - 1} more" if len(short) > 1 else ""
-    return f"actor {actor!r} has {phases} phases; {first}{others} repeat to fill them"
+    listed = " and ".join(f"the {lengths[what]} values of {what}" for what in short[:3])
+    others = f" and those of {len(short) - 3} more" if len(short) > 3 else ""
+    return f"actor {actor!r} has {phases} phases; {listed}{others} repeat to fill them"
 
 
 def in_finer_time(graph: Graph, parts: int) -> Graph:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from csdf.analysis.bound_channels import why_unlimited
 from csdf.analysis.liveness import deadlock
 from csdf.arguments import Natural, Positive, public
-from csdf.errors import CsdfError, GaveUp, counted
+from csdf.errors import GaveUp, InvalidArgument, counted
 from csdf.model.exact import Exact, exact, exact_above_zero
 from csdf.model.graph import Graph
 from csdf.search.biconnected import live_blocks
@@ -307,7 +307,7 @@ class Extent:
 
     def __post_init__(self) -> None:
         if self.gap < 0:
-            raise CsdfError(f"gap {self.gap}; expected at least 0")
+            raise InvalidArgument(f"gap {self.gap}; expected at least 0")
 
     @property
     def is_limited(self) -> bool:
@@ -332,7 +332,11 @@ class Extent:
 
 
 def extent_of(max_size: int | None, points: int | None, gap: Exact) -> Extent:
-    """Return the extent; a gap may be a text such as "5%". Raises CsdfError for what cannot be one."""
+    """Return the extent; a gap may be a text such as "5%". Raises InvalidArgument for what is none."""
     if isinstance(gap, str) and gap.endswith("%"):
-        return extent_of(max_size, points, exact(gap[:-1], "gap") / 100)
-    return Extent(max_size=max_size, points=points, gap=exact(gap, "gap"))
+        share = exact(gap[:-1], "gap", InvalidArgument) / 100
+    elif (share := exact(gap, "gap", InvalidArgument)) > 1:
+        raise InvalidArgument(
+            f"gap {share} is a share of {100 * share}%; expected at most 1, or a text such as '10%'"
+        )
+    return Extent(max_size=max_size, points=points, gap=share)

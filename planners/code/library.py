@@ -24,6 +24,7 @@ from planners.code.building import (
     target_files,
 )
 from planners.code.c_text import comment
+from planners.code.calls.cmsis_nn import ANY, Scratch
 from planners.code.parts import KERNELS, OWN
 from planners.code.primitives.program import is_selection, selection_sources
 from planners.code.programs import bench_program, example_program, proof_program
@@ -63,18 +64,19 @@ def library(
     name: str | None = None,
     frames: Sequence[Frame] | None = None,
     kernels: str = OWN,
+    scratch: Scratch = ANY,
 ) -> Library:
     """Return a C library that carries out a plan in exactly its bytes.
 
     name: what functions and files are named after, made an identifier; the network's by default.
     kernels: "csdf", or "cmsis-nn": what that computes with the same bits is left to CMSIS-NN, which the
-    library's build is given.
+    library's build is given. scratch: the bytes that this may take beside the arena.
     frames: inputs for the test program, by layer name; a random one by default.
 
     Raises UnsupportedOperator for a layer that no kernel computes, InvalidNetwork for a model
     without weights, InvalidPlan where the plan does not fit the model.
     """
-    written = written_sources(model, plan, name or model.network.name, kernels)
+    written = written_sources(model, plan, name or model.network.name, kernels, scratch)
     vectors = frames_of(model, plan, frames)
     files = source_files(written)
     has_stages = bool(written.stages)
@@ -89,7 +91,7 @@ def library(
                 {
                     BENCH: bench_program(written),
                     EXAMPLE: example_program(written),
-                    PROOF: proof_program(written),
+                    **({PROOF: proof_program(written)} if written.cmsis_nn is None else {}),
                 }
                 if has_stages
                 else {}
@@ -99,6 +101,7 @@ def library(
                 sources,
                 arrays=written.memories,
                 bench=f"-D{written.name.upper()}_PROFILE" if has_stages else None,
+                proved=written.source if has_stages and written.cmsis_nn is None else "",
                 cmsis_nn=written.cmsis_nn is not None,
             ),
             **package_files(
@@ -113,12 +116,18 @@ def library(
     )
 
 
-def written_sources(model: Model, plan: StreamingPlan, name: str, kernels: str = OWN) -> Written:
+def written_sources(
+    model: Model,
+    plan: StreamingPlan,
+    name: str,
+    kernels: str = OWN,
+    scratch: Scratch = ANY,
+) -> Written:
     """Return the texts of a library for a plan of lines and strips, or a selection of primitives."""
     if kernels not in KERNELS:
         raise InvalidArgument(f"kernels {kernels!r}; expected one of {', '.join(KERNELS)}")
     if not is_selection(plan):
-        return library_sources(model, plan, name, kernels)
+        return library_sources(model, plan, name, kernels, scratch)
     if kernels != OWN:
         raise InvalidPlan("a selection of primitives has kernels of its own; leave out --kernels")
     return selection_sources(model, plan, name)
@@ -172,13 +181,14 @@ def write_library(
     name: str | None = None,
     frames: Sequence[Frame] | None = None,
     kernels: str = OWN,
+    scratch: Scratch = ANY,
 ) -> Library:
     """Write a C library that carries out a plan into a folder, and return it; see library().
 
     The folder is made where there is none. Raises UnwritableFile, before anything is written, for a
     folder that holds files of another kind.
     """
-    found = library(model, plan, name=name, frames=frames, kernels=kernels)
+    found = library(model, plan, name=name, frames=frames, kernels=kernels, scratch=scratch)
     write_folder(folder, found.files)
     return found
 
@@ -200,7 +210,7 @@ def _require_own(folder: Path, files: Mapping[str, str]) -> None:
     if not folder.is_dir():
         raise UnwritableFile(f"{folder}: is a file; expected a folder")
     folders = {parent for path in files for parent in PurePath(path).parents}
-    known = {BUILD, *files, *map(str, folders)}
+    known = {BUILD, PROOF, *files, *map(str, folders)}
     found = (one for own in folders if (folder / own).is_dir() for one in (folder / own).iterdir())
     names = (one.relative_to(folder).as_posix() for one in found)
     others = sorted(name for name in names if name not in known)

@@ -10,7 +10,7 @@ from cnn2csdf.quantized_layers import stored_as, stored_at_run_time
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan, UnsupportedOperator
 from planners.code.c_text import TYPES, Tables, array_items, comment, identifier, unlike, wrapped
-from planners.code.calls.cmsis_nn import COMMIT, TARGETS, CmsisNN
+from planners.code.calls.cmsis_nn import ANY, COMMIT, TARGETS, CmsisNN, Scratch
 from planners.code.interface import Interface, Port
 from planners.code.layer_descriptor import TYPE, as_real, real_parts
 from planners.code.parts import (
@@ -103,30 +103,38 @@ class Written:
     cmsis_nn: CmsisNN | None = None  # where it computes what it can
 
 
-def library_sources(model: Model, plan: StreamingPlan, name: str, kernels: str = OWN) -> Written:
+def library_sources(
+    model: Model,
+    plan: StreamingPlan,
+    name: str,
+    kernels: str = OWN,
+    scratch: Scratch = ANY,
+) -> Written:
     """Return the texts of a library for a model and a plan of its network.
 
-    kernels: OWN, or CMSIS_NN where that is to compute what it can.
+    kernels: OWN, or CMSIS_NN where that is to compute what it can, in so much scratch.
 
     Raises UnsupportedOperator for a layer that no kernel computes, InvalidNetwork for a model
     without weights, InvalidPlan for a plan of another network.
     """
-    return _Writing(model, plan, name, kernels).written()
+    return _Writing(model, plan, name, kernels, scratch).written()
 
 
-def cmsis_nn_of(model: Model, plan: StreamingPlan) -> CmsisNN:
+def cmsis_nn_of(model: Model, plan: StreamingPlan, scratch: Scratch) -> CmsisNN:
     """Return what CMSIS-NN computes of a plan. Raises what library_sources raises."""
-    found = _Writing(model, plan, model.network.name, CMSIS_NN).cmsis_nn
+    found = _Writing(model, plan, model.network.name, CMSIS_NN, scratch).cmsis_nn
     assert found is not None
     return found
 
 
 class _Writing:
-    def __init__(self, model: Model, plan: StreamingPlan, name: str, kernels: str) -> None:
+    def __init__(
+        self, model: Model, plan: StreamingPlan, name: str, kernels: str, scratch: Scratch
+    ) -> None:
         self._given = model.network
         model = as_signed(worked_model(model, plan.rematerialised))
         _require_fit(model, plan)
-        self.cmsis_nn = CmsisNN(self._given, plan) if kernels == CMSIS_NN else None
+        self.cmsis_nn = CmsisNN(self._given, plan, scratch) if kernels == CMSIS_NN else None
         self.name = identifier(name)
         self.capitals = self.name.upper()
         self.network, self.plan = model.network, plan
@@ -395,8 +403,14 @@ void {name}_end_copies(void);
     def _shifted(self) -> str:
         """Return a sentence on unsigned integers at the ends; none where there are none."""
         names = [port.parameter for port in (*self.inputs, *self.outputs) if port.is_shifted]
-        less = 32768 if self.schedule.calls.is_short else 128
-        return f" Unsigned integers are less {less}: {', '.join(names)}." if names else ""
+        bits = 16 if self.schedule.calls.is_short else 8
+        verb = "are" if len(names) > 1 else "is"
+        return (
+            f"\n   uint{bits} in the file, int{bits} here, which is the value minus {2 ** (bits - 1)}, "
+            f"{verb} {', '.join(names)}."
+            if names
+            else ""
+        )
 
     def _source(self) -> str:
         tables = self.schedule.text()
@@ -652,7 +666,10 @@ def externs(tables: Tables) -> list[str]:
 def _require_fit(model: Model, plan: StreamingPlan) -> None:
     network: Network = model.network
     if model.weights is None:
-        raise InvalidNetwork(f"network {network.name!r} has no weights to write")
+        raise InvalidNetwork(
+            f"network {network.name!r} has no weights to write; read its file with "
+            "read_model(path, with_weights=True), or take random_weights"
+        )
     for group in plan.groups:
         for one in group.stages:
             for name in one.stage.layers:

@@ -182,6 +182,7 @@ def _counted(written: Written) -> str:
         return ""
     shared = written.cmsis_nn.shared
     return f"""#ifdef {written.name.upper()}_BLOCKS
+    blocks[0] = blocks[1] = 0;
     {_run_of(written, 0)}
     failed |= blocks[1] != {shared[True]} || blocks[0] != {shared[False]};
     {written.name}_init(&state, {", ".join(written.memories)});

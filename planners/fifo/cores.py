@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import NamedTuple
 
 from csdf.search.memory_cost import (
     MOST_SHIFTED,
     MOST_VENDOR,
+    MemoryCost,
     address_luts,
     blocks,
     padded,
@@ -21,6 +23,8 @@ from csdf.search.memory_cost import (
 )
 from planners.fifo.design import LEAST_DEPTH, Design, Fifo, Layer
 from planners.fifo.timing.cluster import Cluster, EventSequence, Port
+
+VENDOR_DEPTHS = [1 << one for one in range(9, MOST_VENDOR.bit_length())]  # above a shift register
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +63,33 @@ def split_cores(depth: int) -> tuple[Core, ...]:
     if depth:
         found.append(Core(style="rtl", depth=max(depth, LEAST_DEPTH)))
     return tuple(found)
+
+
+def cheapest_chain(depth: int, bits: int, memory_cost: MemoryCost) -> tuple[Core, ...]:
+    """Return the cheapest chain that SplitLargeFIFOs makes of this depth or of a larger one.
+
+    A chain is one core for each binary digit of its depth, so a depth rounded up to a multiple of a
+    power of two may cost less: 1536 is 1024 and 512, 2048 one core. A larger depth that is not among
+    these has all cores of one that is, and more.
+    """
+    depths = [depth, *(-(-depth // step) * step for step in VENDOR_DEPTHS)]
+    return min(
+        map(split_cores, depths),
+        key=lambda row: (
+            sum(memory_cost(core.depth, bits) for core in row), sum(core.depth for core in row),
+        ),
+    )  # fmt: skip
+
+
+def chain_cost(memory_cost: MemoryCost) -> MemoryCost:
+    """Return what the cheapest chain costs; never less for more depth."""
+
+    @cache
+    def price(depth: int, bits: int) -> int:
+        row = cheapest_chain(depth, bits, memory_cost)
+        return sum(memory_cost(core.depth, bits) for core in row)
+
+    return price
 
 
 def cost(core: Core, bits: int) -> Cost:

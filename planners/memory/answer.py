@@ -7,7 +7,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cnn2csdf.platforms import NANOSECONDS, Core
+from cnn2csdf.platforms import NANOSECONDS, Core, Platform
 from csdf.model.shown import Shown
 from csdf.status import Reason, Status, Why
 from csdf.units import bytes_in_words
@@ -74,8 +74,12 @@ class FitWhy(Why):
         "fewest MACs found: layer by layer, row by row, line buffers, strips; "
         "the search ended early: {end}"
     )
-    TOO_SLOW = "the fastest method found takes {nanoseconds} ns, as the platform predicts"
+    TOO_SLOW = "too slow: {time} a frame at best within the RAM, {longest} are there"
     ENDS = "input and output alone take {least} bytes, whatever is planned"
+    REAL_ENDS = (
+        "input and output alone take {least} bytes, whatever is planned; input {name!r} is {element}, "
+        "and as {other}, to which it is converted, would take {bytes} bytes"
+    )
     TOO_LARGE_BY_THEN = "{end}; the least found by then needs {least} bytes"
     KEEPS_STATE = "layer by layer, on what stays between frames; the bytes of both together"
     STATE_TOO_LARGE = "what stays between frames and a frame layer by layer need {least} bytes"
@@ -168,11 +172,21 @@ class SlowTraffic(NamedTuple):
 
 
 class Alternative(NamedTuple):
-    """A question near one that was answered with no: its options, and the least RAM found for it."""
+    """A question near one that was answered with no: its options, and the RAM of its answer.
+
+    is_complete: whether its search came to its end; else a longer one may find less.
+    """
 
     options: str
     ram_bytes: int
     fits: bool
+    is_complete: bool
+
+    @property
+    def ram_in_words(self) -> str:
+        """The RAM, as far as it is known."""
+        words = f"{bytes_in_words(self.ram_bytes)} of RAM"
+        return words if self.is_complete else f"at most {words} (the search ended early)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,10 +197,10 @@ class Fit(Shown):
     whatever they cost. lower_bound: no method, searched or not, needs less RAM: input and output lie
     whole. best: the method with the fewest MACs within the RAM, the fastest of those as far as times
     are predicted; None where none fits. flash_bytes: the parameters as a library stores them, with the
-    factors that rescale integers. alternatives: by growing RAM, where the answer is no. slow: of a
-    plan in several memories; its RAM is what it takes of all of them. core: whose instructions were
-    predicted; None where layers were measured, or a platform has no instructions. uncounted: kernels
-    whose instructions are a guess.
+    factors that rescale integers. alternatives: where the answer is no, those that fit first, then by
+    growing RAM. slow: of a plan in several memories; its RAM is what it takes of all of them. platform:
+    that times are predicted for; None where layers were measured, or none are predicted. uncounted:
+    kernels whose instructions are a guess.
     """
 
     network: str
@@ -203,7 +217,7 @@ class Fit(Shown):
     hop: Hop | None = None
     alternatives: tuple[Alternative, ...] = ()
     slow: SlowTraffic | None = None
-    core: Core | None = None
+    platform: Platform | None = None
     uncounted: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -215,11 +229,28 @@ class Fit(Shown):
         """The method with the least RAM."""
         return min(self.methods, key=lambda way: (way.ram_bytes, way.mac_ratio))
 
+    @property
+    def core(self) -> Core | None:
+        """The core whose instructions are predicted."""
+        return None if self.platform is None else self.platform.core
+
     def instructions(self, way: FitMethod) -> int | None:
-        """The predicted instructions of a frame; None where no core has them."""
-        if self.core is None or way.nanoseconds is None:
+        """The predicted instructions of a frame; None where no core has them, or copies take time."""
+        if self.core is None or way.nanoseconds is None or self.slow is not None:
             return None
         return int(way.nanoseconds * Fraction(self.core.hertz, NANOSECONDS) / self.core.most)
+
+    @property
+    def roofline(self) -> dict[str, int | None] | None:
+        """The roofline that times are predicted by, where no instructions are counted."""
+        one = self.platform
+        if one is None or one.core is not None:
+            return None
+        return {
+            "operations_per_second": int(one.operations_per_second),
+            "bytes_per_second": int(one.bytes_per_second),
+            "hertz": one.hertz,
+        }
 
     def _at_best(self, way: FitMethod) -> dict[str, int]:
         """The predicted instructions of a frame, and the nanoseconds at the fast end of the range."""
@@ -266,6 +297,7 @@ class Fit(Shown):
                     }
                 }
             ),
+            **({} if self.roofline is None else {"roofline": self.roofline}),
             **({"alternatives": nearby} if nearby else {}),
             **({} if self.slow is None else self.slow.to_json(shown.plan)),
         }

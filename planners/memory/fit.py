@@ -9,13 +9,14 @@ A plan that was made before, as an answer to whether a network fits: checked, no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
 
+from cnn2csdf import operators as op
 from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.instructions import uncounted
 from cnn2csdf.network import Network
@@ -32,8 +33,9 @@ from cnn2csdf.weights import Model
 from csdf.arguments import Bytes, Positive, byte_count, one_of, public
 from csdf.errors import InvalidArgument, InvalidNetwork
 from csdf.model.exact import Exact, exact
-from csdf.status import Status, Why, because
+from csdf.status import Ended, Reason, Status, Why, because
 from csdf.time_limit import Budget, stop_of
+from csdf.units import bytes_in_words, nanoseconds_in_words
 from planners.memory.answer import (
     EXTERNAL,
     INPUTS,
@@ -62,6 +64,7 @@ from planners.plan.checker import require_carried_out
 from planners.plan.plan import Kind, Memory, StreamingPlan
 
 NEARLY_AS_FAST = Fraction(1, 100)  # no difference that a model of a platform can tell
+OWN_SHARE = 0.75  # of the time, for the question that was asked; the rest is for those nearby
 
 
 @public
@@ -108,6 +111,10 @@ def fit(
     nanoseconds = None if nanoseconds is None else exact(nanoseconds, "nanoseconds")
     if nanoseconds is not None and nanoseconds <= 0:
         raise InvalidArgument(f"fit: nanoseconds is {nanoseconds}; expected a time above 0")
+    if nanoseconds is not None and platform is None and durations is None:
+        raise InvalidArgument(
+            "fit: nanoseconds needs a platform or durations, which tell the times"
+        )
     if not labels:
         raise InvalidArgument("fit: labels is empty; expected a number of labels at least")
     one_of(input, INPUTS, "fit: input")
@@ -116,13 +123,14 @@ def fit(
         one_of(method, SEARCHED, "fit: searched")
     if isinstance(platform, str):
         if platform not in PlatformNames():
-            one_of(platform, PLATFORMS, "fit: platform")
+            one_of(platform, PlatformNames(), "fit: platform")
         platform = platform_named(platform)
     if ram is None and platform is not None:
         memories = memories or platform.memories
     if network.keeps_state and memories:
         raise InvalidNetwork(
-            f"network {network.name!r} keeps a state, which lies in one memory; give its size as ram"
+            f"network {network.name!r} keeps a state, which lies in one memory; give ram (--ram "
+            f"{bytes_in_words(memories[0].size).replace(' ', '')}) in place of memories (--memory)"
         )
     if network.keeps_state:
         return _stateful_fit(
@@ -157,12 +165,15 @@ def fit(
     is_streamed, external = ends_of(course, input, output)
     table = StageTable(network, element_bytes=element_bytes, outside=external)
     parameter_bytes = parameter_bytes or element_bytes
+    inputs = () if is_streamed else (course.at(0), *course.others)
+    lower_bound = max(sum(map(table.arena_bytes, names)) for names in (inputs, course.results))
+    is_hopeless = ram is not None and lower_bound > ram  # no search changes the answer
     finding = Finding(
         course,
         table,
         is_streamed=is_streamed,
         searched=searched,
-        labels=labels,
+        labels=labels[:1] if is_hopeless else labels,
         ram=ram,
         times=_times(table, platform, durations, parameter_bytes),
         stop=stop_of(budget),
@@ -176,8 +187,6 @@ def fit(
         and (nanoseconds is None or (one.nanoseconds or nanoseconds + 1) <= nanoseconds)
     ]
     best = _chosen(fitting, is_limited=ram is not None)
-    inputs = () if is_streamed else (course.at(0), *course.others)
-    lower_bound = max(sum(map(table.arena_bytes, names)) for names in (inputs, course.results))
     needed, least = flash_bytes(network, parameter_bytes), min(one.ram_bytes for one in methods)
     status = Status.INFEASIBLE
     if flash is not None and needed > flash:
@@ -191,10 +200,11 @@ def fit(
         if finding.ended is not None:
             reason = because(FitWhy.LEAST_BY_THEN, end=finding.ended)
     elif ram is None or least <= ram:
-        fastest = min(one.nanoseconds or 0 for one in methods)
-        reason = because(FitWhy.TOO_SLOW, nanoseconds=fastest)
+        reason = _too_slow(
+            (one.nanoseconds for one in methods if ram is None or one.ram_bytes <= ram), nanoseconds
+        )
     elif lower_bound > ram:
-        reason = because(FitWhy.ENDS, least=lower_bound)
+        reason = _too_large_ends(table, lower_bound, finding.ended)
     elif finding.ended is not None:
         status = Status.UNKNOWN
         reason = because(FitWhy.TOO_LARGE_BY_THEN, end=finding.ended, least=least)
@@ -216,14 +226,49 @@ def fit(
     )
 
 
+def _too_large_ends(table: StageTable, least: int, end: Reason | None = None) -> Reason:
+    """The reason where inputs or results alone are too large; with the bytes of what they become.
+
+    end: of the search, if it ended early.
+    """
+    network = table.network
+    for one in network.inputs:
+        readers = [network.layer(name) for name in network.consumers[one.name]]
+        elements = {reader.element for reader in readers}
+        if all(isinstance(reader.operator, op.Conversion) for reader in readers):
+            smaller = one.shape.elements * max(table.bytes_of(reader.name) for reader in readers)
+            if len(elements) == 1 and smaller < table.tensor_bytes(one.name):
+                return because(
+                    FitWhy.REAL_ENDS,
+                    least=least,
+                    name=one.name,
+                    element=one.element.value,
+                    other=elements.pop().value,
+                    bytes=smaller,
+                    end=end,
+                )
+    return because(FitWhy.ENDS, least=least, end=end)
+
+
+def _too_slow(times: Iterable[int | None], longest: Fraction | None) -> Reason:
+    """The reason where no method is within the longest time of a frame."""
+    fastest = min(one or 0 for one in times)
+    return because(
+        FitWhy.TOO_SLOW,
+        nanoseconds=fastest,
+        time=nanoseconds_in_words(fastest),
+        longest=nanoseconds_in_words(int(longest or 0)),
+    )
+
+
 def _cycles(
     network: Network, platform: Platform | None, durations: object, element_bytes: int | None
 ) -> dict[str, Any]:
-    """The core whose instructions are predicted, and kernels that were not counted."""
+    """The platform that times are predicted for, and kernels whose instructions were not counted."""
     if platform is None or durations is not None:
         return {}
     return {
-        "core": platform.core,
+        "platform": platform,
         "uncounted": uncounted(platform, network, element_bytes),
     }
 
@@ -297,7 +342,7 @@ def _fit_in_memories(
     if flash is not None and needed > flash:
         status, reason = Status.INFEASIBLE, because(FitWhy.FLASH, needed=needed, flash=flash)
     elif ends > sum(one.size for one in memories):
-        status, reason = Status.INFEASIBLE, because(FitWhy.ENDS, least=ends)
+        status, reason = Status.INFEASIBLE, _too_large_ends(table, ends)
     return Fit(
         network=network.name,
         input=RESIDENT,
@@ -311,6 +356,7 @@ def _fit_in_memories(
         status=status,
         reason=reason,
         slow=found.traffic,
+        **({} if way.nanoseconds is None else _cycles(network, platform, None, element_bytes)),
     )
 
 
@@ -354,7 +400,7 @@ def _stateful_fit(
     elif ram is not None and plan.arena_bytes > ram:
         status, reason = Status.UNKNOWN, because(FitWhy.STATE_TOO_LARGE, least=plan.arena_bytes)
     elif nanoseconds is not None and (time or 0) > nanoseconds:
-        status, reason = Status.INFEASIBLE, because(FitWhy.TOO_SLOW, nanoseconds=time)
+        status, reason = Status.INFEASIBLE, _too_slow([time], nanoseconds)
     return Fit(
         network=network.name,
         input=input,
@@ -371,45 +417,59 @@ def _stateful_fit(
     )
 
 
-def with_alternatives(
-    network: Network, found: Fit, *, element_bytes: int | None, budget: Budget
-) -> Fit:
-    """Return an answer with what would need less RAM, where RAM is short: other ends, int8.
+def fit_with_alternatives(network: Network, *, budget: Budget, **terms: Any) -> Fit:
+    """Return the answer of `fit`; where RAM is short, with what would need less: other ends, int8.
 
-    element_bytes: as it was asked. budget: of all searches; each looks at few plans.
+    terms: of `fit`. budget: of all searches. A question with fewer changes comes first; one with more
+    is listed only where it needs less RAM than each of those, and not asked where one of them fits.
     """
-    if (
-        found.best is not None
-        or found.ram is None
-        or found.least.ram_bytes <= found.ram  # flash or time is short
-        or found.slow is not None
-        or found.hop is not None
-        or network.keeps_state
-    ):
+    stop, ram = stop_of(budget), terms.get("ram")
+    if ram is None or network.keeps_state:
+        return fit(network, budget=stop, **terms)
+    found = fit(network, budget=stop.part(share=OWN_SHARE), **terms)
+    is_short = found.best is None and found.least.ram_bytes > ram
+    if not is_short or found.reason.has(Ended.INTERRUPTED):
         return found
-    questions: list[tuple[str, str, str, int | None]] = []
-    if element_bytes is None and not any(layer.quantization for layer in network.layers):
-        questions = [("--element-bytes 1 (as int8)", found.input, found.output, 1)]
-    for source, result in product(dict.fromkeys((ROWS, found.input, EXTERNAL)), OUTPUT_MEMORIES):
-        changed = {"--input": (source, found.input), "--output-memory": (result, found.output)}
-        words = [f"{name} {new}" for name, (new, old) in changed.items() if new != old]
-        if words and not found.output == EXTERNAL != result:
-            questions.append((" ".join(words), source, result, element_bytes))
-    stop, nearby = stop_of(budget), []
-    for options, source, result, size in questions:
+    questions = _questions(network, found, terms.get("element_bytes"))
+    nearby: dict[frozenset[str], Alternative] = {}
+    for number, (options, changes) in enumerate(questions):
+        smaller = [one for words, one in nearby.items() if words < options]
+        if any(one.fits for one in smaller):
+            continue
+        share = 1 / (len(questions) - number)
+        asked = {**terms, **changes, "labels": WIDTHS[:1], "searched": SEARCHED_FIRST}
         with suppress(InvalidNetwork):
-            other = fit(
-                network,
-                element_bytes=size,
-                input=source,
-                output=result,
-                labels=WIDTHS[:1],
-                budget=stop.part(share=0.4),
-            )
-            ram = other.least.ram_bytes
-            if other.input == source and ram < found.least.ram_bytes:
-                nearby.append(Alternative(options, ram, ram <= found.ram))
-    return replace(found, alternatives=tuple(sorted(nearby, key=lambda one: one.ram_bytes)))
+            other = fit(network, budget=stop.part(share=share), **asked)
+            taken = (other.best or other.least).ram_bytes
+            least = min((one.ram_bytes for one in smaller), default=found.least.ram_bytes)
+            if other.input == changes.get("input", found.input) and taken < least:
+                nearby[options] = Alternative(
+                    " ".join(sorted(options)),
+                    taken,
+                    fits=other.best is not None,
+                    is_complete=other.reason.values.get("end") is None,
+                )
+    some = sorted(nearby.values(), key=lambda one: (not one.fits, one.ram_bytes))
+    return replace(found, alternatives=tuple(some))
+
+
+def _questions(
+    network: Network, found: Fit, element_bytes: int | None
+) -> list[tuple[frozenset[str], dict[str, Any]]]:
+    """Options that may need less RAM, as they are written and as terms of `fit`; few changes first."""
+    as_int8: list[tuple[str, str, Any]] = []
+    if element_bytes is None and not any(layer.quantization for layer in network.layers):
+        as_int8 = [("--element-bytes 1 (as int8)", "element_bytes", 1)]
+    inputs = [(f"--input {one}", "input", one) for one in (ROWS, EXTERNAL) if one != found.input]
+    outputs = [("--output-memory external", "output", EXTERNAL)]
+    if found.output == EXTERNAL:
+        outputs = []
+    sets = [[one] for one in (*as_int8, *inputs, *outputs)]
+    sets += [list(both) for both in product(inputs, outputs)]
+    return [
+        (frozenset(option for option, _, _ in some), {term: value for _, term, value in some})
+        for some in sets
+    ]
 
 
 def _chosen(fitting: Sequence[FitMethod], *, is_limited: bool) -> FitMethod | None:
@@ -506,7 +566,7 @@ def fit_of(
         lower_bound=max(ends, plan.kept_bytes),
         status=status,
         reason=reason,
-        **_cycles(network, platform, durations, plan.element_bytes),
+        **({} if time is None else _cycles(network, platform, durations, plan.element_bytes)),
     )
 
 

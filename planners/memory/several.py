@@ -17,7 +17,9 @@ from cnn2csdf.execution.layer_by_layer import checked_frame
 from cnn2csdf.network import Shape
 from cnn2csdf.weights import Array, Model
 from csdf.arguments import public
+from csdf.errors import InvalidPlan
 from csdf.status import Status, because
+from csdf.units import nanoseconds_in_words
 from planners.memory.answer import Fit, FitWhy
 from planners.plan.computing import ModelComputing
 from planners.plan.executor import Machine
@@ -39,6 +41,9 @@ class Together:
     fits: tuple[Fit, ...]
     flash: int | None
     longest: Fraction | None
+
+    def __post_init__(self) -> None:
+        require_one_memory([(one.best or one.least).plan for one in self.fits])
 
     @property
     def ram_bytes(self) -> int:
@@ -86,14 +91,26 @@ class Together:
         time = self.nanoseconds
         if self.longest is not None and (time is None or time > self.longest):
             return Status.INFEASIBLE, (
-                f"a frame of each takes {time} ns in turn, as the platform predicts; "
-                f"there are {int(self.longest)}"
+                "too slow: a frame of each in turn takes "
+                f"{'an unknown time' if time is None else nanoseconds_in_words(time)}, "
+                f"{nanoseconds_in_words(int(self.longest))} are there"
             )
         if self.is_concurrent:
             return Status.FEASIBLE, "the arena that the plans share sets the RAM"
         return Status.FEASIBLE, "the neediest network sets the RAM"
 
 
+def require_one_memory(plans: Sequence[StreamingPlan]) -> None:
+    """Raise InvalidPlan for plans of several networks of which one lies in several memories."""
+    for one in plans if len(plans) > 1 else ():
+        if one.memories:
+            raise InvalidPlan(
+                f"network {one.network!r} is planned in several memories, and networks in turn have "
+                "one arena; plan it alone"
+            )
+
+
+@public
 def with_states_apart(
     fits: Sequence[Fit], again: Callable[[int, int], Fit] | None = None
 ) -> list[Fit]:
@@ -116,13 +133,12 @@ def with_states_apart(
         if is_late and not top and again is not None and left is not None and left > 0:
             one = replace(again(number, left), ram=one.ram, hop=one.hop)
             is_late = one.best is None
-        ways_moved = [
-            replace(method, plan=_moved(method.plan, base, kept))
-            for method in (*one.methods, *([one.best] if one.best is not None else []))
-        ]
+        methods = tuple(
+            replace(method, plan=_moved(method.plan, base, kept)) for method in one.methods
+        )
         base += top
-        methods = tuple(ways_moved[: len(one.methods)])
-        best = None if one.best is None or is_late else ways_moved[-1]
+        chosen = (new for old, new in zip(one.methods, methods, strict=True) if old is one.best)
+        best = None if is_late else next(chosen, None)
         moved = replace(one, methods=methods, best=best)
         if is_late:
             least = moved.least.ram_bytes

@@ -205,7 +205,7 @@ def fitting(findings: NetworkFindings) -> Iterator[str]:
     for one in findings.answers[:1]:
         for other in one.fit.alternatives:
             fits = ", which fits" if other.fits else ""
-            yield f"With {other.options} it takes {bytes_in_words(other.ram_bytes)} of RAM{fits}."
+            yield f"With {other.options} it takes {other.ram_in_words}{fits}."
 
 
 def _sum(method: Method) -> str:
@@ -219,8 +219,8 @@ def facts(findings: NetworkFindings) -> Iterator[str]:
     """Yield how the bytes and times are counted, and which layers have most of them."""
     for one in findings.answers[:1]:
         yield f"Counted: {accounting(one.fit)}."
-        if one.fit.core is not None and one.times is not None:
-            yield f"Time: {timing(one.fit.core, one.fit.uncounted)}."
+        if one.fit.platform is not None and one.times is not None:
+            yield f"Time: {timing(one.fit, one.fit.platform)}."
     flash = {one.name: one.flash for one in findings.layers}
     times = {one.name: one.nanoseconds or 0 for one in findings.layers}
     for verb, sizes, in_words in (

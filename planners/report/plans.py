@@ -20,7 +20,7 @@ from csdf.errors import CsdfError, GaveUp, InvalidNetwork, counted
 from csdf.time_limit import Stop
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
 from planners.memory.command.beside import checked_fit
-from planners.memory.fit import fit, layer_times, with_alternatives
+from planners.memory.fit import fit_with_alternatives, layer_times
 from planners.plan.plan import Kind, Mode, PlannedGroup, Stage, StreamingPlan
 from planners.plan.rematerialisation import worked_layers
 from planners.plan.text import plans_for, worked_part
@@ -84,7 +84,7 @@ def answers_of(
         network = model.network
         try:
             part = telling(stop.part(share=SHARE), f"{network.name}: line buffers and strips")
-            told = fit(
+            told = fit_with_alternatives(
                 network,
                 ram=room,
                 flash=options.flash,
@@ -96,7 +96,6 @@ def answers_of(
                 durations=durations,
                 budget=part,
             )
-            told = with_alternatives(network, told, element_bytes=size, budget=part)
         except (GaveUp, InvalidNetwork):
             return ()
         found.append((FIT, network, told))

@@ -22,12 +22,14 @@ from time import process_time_ns
 
 import numpy as np
 
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from csdf.errors import UnsupportedOperator
 from planners.code.library import write_library
 from planners.code.parts import CMSIS_NN, OWN
 from planners.code.vectors import placed, random_frame
+from planners.formats.tflite_micro_arena import interpreter_arena
 from planners.memory.fit import fit
 from tests.benchmarks.bench_firmware import SANITIZERS, made, number, sizes_of
 from tests.cnn2csdf.readers.test_tflite_golden import READ, frames_and_outputs, golden_model
@@ -246,16 +248,22 @@ def time_here(library, folder, words):
 
 
 def peers_of(file):
-    """Cells for each peer: its name, its arena, its time here, or why it is absent."""
+    """Cells for each peer: its name, its arena, its time here, its outputs, or why it is absent."""
     model = simplified(read_model(file, with_weights=True))
     frame = random_frame(model.network, 1)
+    wanted = [placed(one) for one in run_layer_by_layer(model, frame).values()]
     for name, run in (("TensorFlow Lite Micro", in_micro), ("XNNPACK, one thread", in_xnnpack)):
         try:
-            call, arena = run(file, model, frame)
-        except ImportError as error:
-            yield name, "absent", error
+            call, outputs, arena = run(file, model, frame)
+        except (ImportError, ValueError, RuntimeError) as error:
+            yield name, "absent", str(error)[:80]
             continue
-        yield name, arena, f"{least_time(call):.2f} ms"
+        call()
+        away = [
+            np.abs(one - np.float64(other)).max()
+            for one, other in zip(outputs(), wanted, strict=True)
+        ]
+        yield name, arena, f"{least_time(call):.2f} ms", f"outputs differ by {max(away):g} at most"
     if shutil.which("onnx2c") is None:
         yield "onnx2c", "absent", "no program onnx2c; it reads no TFLite files either"
 
@@ -268,18 +276,23 @@ def given(details, model, frame):
 
 
 def in_micro(file, model, frame):
+    """Its reference kernels, and the arena that they need on 32-bit Arm."""
     from tflite_micro import runtime
 
     other = runtime.Interpreter.from_file(file)
-    count = len(model.network.inputs)
-    arrays = given([other.get_input_details(place) for place in range(count)], model, frame)
+    places = range(len(model.network.inputs)), range(len(model.network.outputs))
+    arrays = given([other.get_input_details(place) for place in places[0]], model, frame)
 
     def call():
         for place, array in enumerate(arrays):
             other.set_input(array, place)
         other.invoke()
 
-    return call, "-"
+    def outputs():
+        return [other.get_output(place).reshape(-1).copy() for place in places[1]]
+
+    arena = interpreter_arena(Path(file).read_bytes(), file)
+    return call, outputs, f"{arena.size(arena.head(arena.placed({}))):,}"
 
 
 def in_xnnpack(file, model, frame):
@@ -295,7 +308,10 @@ def in_xnnpack(file, model, frame):
             other.set_tensor(one["index"], array)
         other.invoke()
 
-    return call, "-"
+    def outputs():
+        return [other.get_tensor(one["index"]).reshape(-1) for one in other.get_output_details()]
+
+    return call, outputs, "-"
 
 
 def least_time(call):

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from csdf.analysis.throughput import throughput
+from csdf.io.graph_files import read_graph
 from tests.shared_data import SHARED, each
 
 MODEL = Path(__file__).parents[2] / "models" / "fifo" / "hls_branch"
@@ -29,6 +31,15 @@ def test_depths_written_into_the_source_give_the_promised_cycles(answer, tmp_pat
     code, again = answer("fifo", "hls", copy, "--report", MODEL / "csynth.xml", "--skew", "0")
     assert again["cycles"] == found["sizing"]["cycles"]
     assert {one["name"]: one["given"] for one in again["fifos"]} == found["depths"]
+    graph = tmp_path / "branch.xml"
+    # 400,000 calls a second of 250 million cycles: 625 cycles each.
+    asked = ("--fps", "400000", "--csdf", graph)
+    code, found = answer("fifo", "hls", source, "--report", MODEL, *asked)
+    assert found["sizing"]["goal"] == 625 >= found["sizing"]["cycles"]
+    # Calls overlap: a process that is slow sets their interval, not the time of a call.
+    interval = throughput(read_graph(graph)).period
+    longest = max(sum(one.durations) for one in read_graph(graph).actors)
+    assert longest <= interval < found["sizing"]["cycles"]
 
 
 def test_without_a_report_it_says_which_one_it_needs(run):
@@ -67,7 +78,10 @@ def test_a_table_with_cycles_out_of_reach_says_no(run, tmp_path):
     path.write_text("a,l,0,f,write,2\nb,m,0,f,read,1\n")
     code, output, _ = run("fifo", "hls", path, "--cycles", "2")
     assert code == 1
-    assert "at least 3 are needed" in output
+    assert "no depths for 2 cycles: at least 3 cycles are needed" in output
+    code, _, remarks = run("fifo", "hls", path, "--fps", "30")
+    assert code == 2
+    assert "--cycles" in remarks  # no report says the clock
 
 
 def shared_designs(*names):

@@ -1,6 +1,7 @@
 """`csdf fit --memory`: what it prints, refuses, draws, and hands on."""
 
 import json
+import re
 
 import pytest
 
@@ -24,7 +25,11 @@ def test_the_plan_is_written_checked_and_run_with_the_bytes_it_counts(run, tmp_p
     assert run("fit", *SMALL, *TWO, "-o", plan)[0] == 0
     traffic = json.loads(plan.read_text())["traffic"]
     counted = sum(one["read"] + one["written"] for one in traffic)
-    code, out, _ = run("fit", SMALL[0], "--plan", plan, "--verify", "--plot", tmp_path / "time.svg")
+    words = ("fit", SMALL[0], "--plan", plan)
+    code, out, _ = run(*words, "--verify", "--plot", tmp_path / "time.svg")
+    assert re.search(
+        r"\n  method +tcm +ram +MACs\n  loaded plan +[\d.]+ k?B +[\d.]+ kB +1x <\n", out
+    )
     assert code == 0
     assert f"{counted} slow bytes counted" in out
     drawn = (tmp_path / "time.svg").read_text()
@@ -59,7 +64,25 @@ def test_other_memories_are_refused_in_one_line(run, given, words):
     assert words in err.splitlines()[-1]
 
 
+def test_several_networks_in_turn_have_one_memory(run, tmp_path):
+    words = "2 networks in turn have one arena in one memory; give --ram in place of "
+    for command, more in (("fit", ()), ("deploy", ("-o", tmp_path / "library"))):
+        code, _, err = run(command, SMALL[0], "resnet8", *TWO, *more)
+        assert (code, err) == (2, f"csdf {command}: {words}--memory, or plan each alone\n")
+    board = ("--platform", "esp32-s3")
+    assert f"{words}the memories of esp32-s3" in run("fit", SMALL[0], "resnet8", *board)[2]
+
+
 def test_a_fast_memory_that_is_too_small_is_unknown(run):
     code, out, _ = run("fit", *SMALL, "--memory", "tcm=300B", "--memory", "ram=1MB:slow")
     assert code == 3
     assert "no group that works layer" in out
+
+
+def test_times_of_a_roofline_say_that_no_code_was_counted(run, answer):
+    # 480 million operations a second, two for a MAC, at 240 MHz.
+    words = "a roofline of 1 MAC/cycle at 240 MHz"
+    for limit in (("--ram", "1MB"), ("--memory", "sram=3kB")):
+        given = ("fit", *SMALL, "--platform", "esp32-s3", *limit)
+        assert f"  timing   not calibrated: {words}" in run(*given)[1]
+        assert answer(*given)[1]["roofline"]["operations_per_second"] == 480_000_000

@@ -37,7 +37,8 @@ def test_short_sequences_repeat_up_to_the_least_common_multiple():
     assert built.channel("a to a").consumption == (2,) * 6
     (remark,) = remarks
     assert str(remark.message) == (
-        "actor 'a' has 6 phases; the 2 values of its durations and those of 1 more repeat to fill them"
+        "actor 'a' has 6 phases; the 2 values of its durations and the 3 values of production on "
+        "'a to a' repeat to fill them"
     )
 
 

@@ -56,7 +56,7 @@ def _switch(graph: Graph) -> str:
 def _limit(cycle: CriticalCycle) -> str:
     if len(cycle.actors) == 1:
         return f"{listed(cycle.actors)} is always at work"
-    return f"{listed(cycle.actors)} wait for one another"
+    return f"the cycle of {listed(cycle.actors)} takes that long"
 
 
 def limits(findings: GraphFindings) -> list[str]:

@@ -1,16 +1,19 @@
 /* A layer that CMSIS-NN computes where rows lie one behind the other, and the kernel for all other rows,
-   with its numbers. bias, exponents: of channels, as CMSIS-NN reads them. */
+   with its numbers. bias, exponents: of channels, as CMSIS-NN reads them; without exponents all units of
+   a matrix have those of the first. gathers: whether rows that do not are copied to the scratch. */
 typedef struct {
     kernel own;
     const void *numbers;
     const int32_t *bias, *exponents;
+    int32_t gathers;
 } shared_layer;
 
-/* Rows of an input and of the result that one call reads and makes. */
+/* Rows of an input and of the result that one call reads and makes. above: rows of padding above the
+   first; taken: bytes of the scratch that have copied rows. */
 typedef struct {
     const element *from;
     element *to;
-    int32_t above; /* rows of padding above the first */
+    int32_t above, taken;
     cmsis_nn_dims in, out;
 } row_block;
 
@@ -37,15 +40,35 @@ static cmsis_nn_dims dims_of(const view *v, range rows)
     return found;
 }
 
+/* Copy rows to the scratch, one behind the other; whether it has room. */
+static int gather_rows(const run *r, const view *v, range rows, row_block *b)
+{
+    int32_t y, size = row_elements(v);
+    b->taken = ((rows.end - rows.first) * size + 3) / 4 * 4;
+    b->from = r->scratch;
+    if (v->place != v->channels || rows.first >= rows.end || b->taken > SCRATCH_BYTES) {
+        return 0;
+    }
+    for (y = rows.first; y < rows.end; y++) {
+        copy_elements(r->scratch + (y - rows.first) * size, row_at(v, y), size);
+    }
+    return 1;
+}
+
 /* Find what lies under the windows of some rows; whether one call can make these. */
 static int find_block(const run *r, const layer *l, range rows, const window *w, row_block *b)
 {
     view in = input_view(r, l, 0), out = output_view(r, l);
     range under = rows_of(l->inputs[0].rows, rows, l->inputs[0].source->height);
-    if (!lie_together(&in, under) || !lie_together(&out, rows)) {
+    if (!lie_together(&out, rows)) {
         return 0;
     }
-    b->from = row_at(&in, under.first);
+    b->taken = 0;
+    if (lie_together(&in, under)) {
+        b->from = row_at(&in, under.first);
+    } else if (!((const shared_layer *)l->parameters)->gathers || !gather_rows(r, &in, under, b)) {
+        return 0;
+    }
     b->to = row_at(&out, rows.first);
     b->above = under.first - tapped(w, 0, rows.first, 0);
     b->in = dims_of(&in, under);
@@ -72,11 +95,11 @@ static cmsis_nn_dims filters_of(const window *w, int32_t filters, int32_t channe
 }
 
 /* The scratch of a call that asks for some bytes, which are those that were planned, at most. */
-static int take_scratch(const run *r, int32_t bytes, cmsis_nn_context *found)
+static int take_scratch(const run *r, const row_block *b, int32_t bytes, cmsis_nn_context *found)
 {
-    found->buf = r->scratch;
+    found->buf = r->scratch + b->taken;
     found->size = bytes;
-    return bytes <= SCRATCH_BYTES;
+    return b->taken + bytes <= SCRATCH_BYTES;
 }
 
 static cmsis_nn_activation limits_within(int32_t least, int32_t most)
@@ -136,7 +159,7 @@ static void cmsis_convolve(const run *r, const layer *l, range rows, range colum
             /* Without scratch; for larger windows this function would choose another way for one row. */
             is_made = !arm_convolve_wrapper_s8(&scratch, &p, &by, &b.in, b.from, &with, c->weights,
                                                &bias, s->bias, &b.out, b.to);
-        } else if (take_scratch(r, arm_convolve_s8_get_buffer_size(&b.in, &with), &scratch)) {
+        } else if (take_scratch(r, &b, arm_convolve_s8_get_buffer_size(&b.in, &with), &scratch)) {
             is_made = !arm_convolve_s8(&scratch, &p, &by, &b.in, b.from, &with, c->weights, &bias,
                                        s->bias, NULL, &b.out, b.to);
         }
@@ -166,7 +189,8 @@ static void cmsis_depthwise_conv(const run *r, const layer *l, range rows, range
         p.dilation = tile_of(c->at.dilation);
         p.activation = limits_within(to->least, to->most);
         if (take_scratch(
-                r, arm_depthwise_conv_wrapper_s8_get_buffer_size(&p, &b.in, &with, &b.out), &scratch)) {
+                r, &b, arm_depthwise_conv_wrapper_s8_get_buffer_size(&p, &b.in, &with, &b.out),
+                &scratch)) {
             is_made = !arm_depthwise_conv_wrapper_s8(&scratch, &p, &by, &b.in, b.from, &with,
                                                      c->weights, &bias, s->bias, &b.out, b.to);
         }
@@ -193,7 +217,7 @@ static void cmsis_average_pool(const run *r, const layer *l, range rows, range c
         cmsis_nn_dims with = filters_of(&p->at, 1, 1);
         cmsis_nn_pool_params how = pool_of(p, &b);
         cmsis_nn_context scratch;
-        if (take_scratch(r, arm_avgpool_s8_get_buffer_size(b.out.w, b.in.c), &scratch)) {
+        if (take_scratch(r, &b, arm_avgpool_s8_get_buffer_size(b.out.w, b.in.c), &scratch)) {
             is_made = !arm_avgpool_s8(&scratch, &how, &b.in, b.from, &with, &b.out, b.to);
         }
     }
@@ -243,7 +267,7 @@ static void cmsis_fully_connected(const run *r, const layer *l, range rows, rang
     int is_made = 0;
     all.end = l->inputs[0].source->height;
     if (lie_together(&in, all)) {
-        int32_t count = all.end * row_elements(&in), unit = 1;
+        int32_t count = all.end * row_elements(&in);
         cmsis_nn_dims given = {1, 1, 1, 0}, with = {0, 1, 1, 0}, made = {1, 1, 1, 0};
         cmsis_nn_fc_params p;
         cmsis_nn_context sums = {NULL, 0};
@@ -258,16 +282,12 @@ static void cmsis_fully_connected(const run *r, const layer *l, range rows, rang
         sums.buf = (void *)(uintptr_t)(to->folded ? to->folded : s->bias);
         sums.size = 4 * m->units;
 #endif
-        while (unit < m->units && to->multipliers[unit] == to->multipliers[0] &&
-               s->exponents[unit] == s->exponents[0]) {
-            unit++;
-        }
         if (arm_fully_connected_s8_get_buffer_size(&with) > sums.size) {
             is_made = 0;
-        } else if (unit == m->units) {
+        } else if (!s->exponents) {
             cmsis_nn_per_tensor_quant_params by;
             by.multiplier = to->multipliers[0];
-            by.shift = s->exponents[0];
+            by.shift = to->exponents[0];
             is_made = !arm_fully_connected_s8(&sums, &p, &by, &given, row_at(&in, 0), &with,
                                               m->weights, &made, s->bias, &made, row_at(&out, 0));
         } else {

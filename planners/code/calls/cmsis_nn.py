@@ -2,7 +2,8 @@
 
 A firing of a stage of one layer makes rows of its result, a block. Where the rows that it reads and
 those that it makes lie one behind the other, one call of CMSIS-NN makes the block: a pointer to the
-first row that is there, and as padding the rows above it that are not. All other blocks, and layers
+first row that is there, and as padding the rows above it that are not. Rows that lie apart, as those
+of a line that bends, are copied to the scratch if that has room. All other blocks, and layers
 whose arithmetic differs or is not known to be equal, keep the kernels of this package.
 
 Equal are: sums in 32 bits, rescaled in two steps (a product with a multiplier, halves up, then a power
@@ -60,11 +61,27 @@ MVE_CHANNELS, MVE_COLUMNS, MVE_BYTES = 124, 4, 16  # that its kernels take at on
 
 
 class Block(NamedTuple):
-    """Rows that a firing makes: how many, rows of padding above, and whether all lie together."""
+    """Rows that a firing makes: how many, rows of padding above, bytes of the rows that it reads.
+
+    lies_together: whether all lie one behind the other. can_gather: whether they do once those that it
+    reads are copied.
+    """
 
     rows: int
     above: int
+    size: int
     lies_together: bool
+    can_gather: bool
+
+
+class Scratch(NamedTuple):
+    """The bytes that there are for scratch, None: any; and the target that counts, None: each."""
+
+    size: int | None = None
+    target: str | None = None
+
+
+ANY = Scratch()
 
 
 def blocks_of(network: Network, plan: StreamingPlan) -> dict[str, list[Block]]:
@@ -76,72 +93,117 @@ def blocks_of(network: Network, plan: StreamingPlan) -> dict[str, list[Block]]:
         layer: Layer, rows: Range, needed: Mapping[str, Range], tensors: Mapping[str, HeldTensor]
     ) -> None:
         """Note a block."""
-        together = _lie_together(tensors[layer.name], rows, None)
-        for source in layer.inputs:
-            together &= _lie_together(tensors[source], needed[source], layer.name)
-        above = 0
+        result, spans = tensors[layer.name], [needed[source] for source in layer.inputs]
+        given = [tensors[source] for source in layer.inputs]
+        fits = _lie_together(result, rows, None)
+        pairs = list(zip(given, spans, strict=True))
+        together = fits and all(_lie_together(one, span, layer.name) for one, span in pairs)
+        above = size = 0
+        can_gather = together
         if (window := getattr(layer.operator, "window", None)) is not None:
-            first = rows[0] * window.stride[0] - window.padding[0]
-            above = needed[layer.inputs[0]][0] - first
-        found.setdefault(layer.name, []).append(Block(rows[1] - rows[0], above, together))
+            (begin, end), source = spans[0], given[0]
+            above = begin - rows[0] * window.stride[0] + window.padding[0]
+            size = (end - begin) * source.layer.shape.row_elements
+            can_gather = fits and begin < end and _has_places_together(source)
+        block = Block(rows[1] - rows[0], above, size, together, can_gather)
+        found.setdefault(layer.name, []).append(block)
 
     Machine(network, plan, watch=watch).run()
     return {name: blocks for name, blocks in found.items() if name not in moved}
 
 
+def _has_places_together(tensor: HeldTensor) -> bool:
+    """Whether the places of a row, of elements of a byte, lie one behind the other."""
+    return tensor.place_bytes * tensor.layer.shape.width == tensor.layer.shape.row_elements
+
+
 def _lie_together(tensor: HeldTensor, rows: Range, reader: str | None) -> bool:
     """Whether rows of a tensor lie one behind the other, place by place."""
-    shape = tensor.layer.shape
-    size = tensor.place_bytes * shape.width
+    size = tensor.layer.shape.row_elements
+    if rows[0] >= rows[1] or not _has_places_together(tensor):
+        return False
     first = tensor.place(rows[0], reader)
-    return (
-        rows[0] < rows[1]
-        and tensor.place_bytes * shape.width == shape.row_elements  # of one byte
-        and all(tensor.place(row, reader) == first + (row - rows[0]) * size for row in range(*rows))
-    )
+    return all(tensor.place(row, reader) == first + (row - rows[0]) * size for row in range(*rows))
+
+
+def _in_words(size: int) -> int:
+    """Return the bytes of whole words, at least one, that have room for so many bytes."""
+    return -(-max(size, 1) // 4) * 4
 
 
 class CmsisNN:
     """CMSIS-NN at work in a plan: what it computes, and the scratch that this takes."""
 
-    def __init__(self, network: Network, plan: StreamingPlan) -> None:
-        """Take a network and a plan of it."""
-        self._network, self._blocks = network.name, blocks_of(network, plan)
+    def __init__(self, network: Network, plan: StreamingPlan, room: Scratch) -> None:
+        """Take a network, a plan of it, and the room for scratch."""
+        self._network, self._room = network.name, room
+        self._blocks = blocks_of(network, plan)
         self._moves_rings = bool(network.variables)  # whose rows lie elsewhere in each frame
         worked = worked_network(network, plan.rematerialised)
         stages = [one for group in plan.groups for one in group.stages]
         self.firings = sum(len(RunningStage(one, worked, None).targets) for one in stages)
         self.functions: dict[str, str] = {}  # of CMSIS-NN, by layer
+        self._gathering: set[str] = set()  # layers whose rows are copied where they lie apart
         self.multiply_accumulates, self._all = 0, plan.multiply_accumulates
         self.scratch = dict.fromkeys(TARGETS, 0)
 
     def call(self, one: Described, own: Call) -> Call:
-        """Return the call for a layer that is a stage of its own: its own, or one of CMSIS-NN."""
-        blocks = [block for block in self._blocks.get(one.layer.name, ()) if block.lies_together]
-        if not blocks or own.function not in FUNCTIONS or not _has_equal_bits(one, own.function):
+        """Return the call for a layer that is a stage of its own: its own, or one of CMSIS-NN.
+
+        Rows that lie apart are copied if the scratch has room. A layer of which CMSIS-NN would make
+        less than half of the rows keeps its own kernel: a few rows are not worth scratch and code.
+        """
+        name, rows = one.layer.name, one.layer.shape.rows
+        if own.function not in FUNCTIONS or not _has_equal_bits(one, own.function):
             return own
-        function, called = FUNCTIONS[own.function]
-        for block in self._blocks[one.layer.name] if self._moves_rings else blocks:
-            for target, size in _scratch(one, own.function, block.above).items():
-                self.scratch[target] = max(self.scratch[target], size)
-        self.functions[one.layer.name] = called
-        work = multiply_accumulates(one.layer, one.inputs)
-        self.multiply_accumulates += (
-            work * sum(each.rows for each in blocks) // one.layer.shape.rows
-        )
+        for gathers in (True, False):
+            made = sum(each.rows for each in self._made(name, gathers=gathers))
+            sizes = self._sizes(one, own.function, gathers=gathers)
+            if made and 2 * made >= rows and self._has_room(sizes):
+                break
+        else:
+            return own
+        self.scratch = {target: max(size, sizes[target]) for target, size in self.scratch.items()}
+        function, self.functions[name] = FUNCTIONS[own.function]
+        self._gathering |= {name} if gathers else set()
+        self.multiply_accumulates += multiply_accumulates(one.layer, one.inputs) * made // rows
         one.tables.wanted.add(own.function)
-        return one.call(function, "shared_layer", own.function, own.parameters, *_channels(one))
+        fields = (own.function, own.parameters, *_channels(one), int(gathers))
+        return one.call(function, "shared_layer", *fields)
+
+    def _made(self, name: str, *, gathers: bool) -> list[Block]:
+        """The blocks of a layer that CMSIS-NN makes."""
+        return [
+            block
+            for block in self._blocks.get(name, ())
+            if block.lies_together or (gathers and block.can_gather)
+        ]
+
+    def _sizes(self, one: Described, function: str, *, gathers: bool) -> dict[str, int]:
+        """The scratch that the blocks of a layer take, with copied rows."""
+        found = dict.fromkeys(TARGETS, 0)
+        for block in self._blocks.get(one.layer.name, ()):
+            is_copied = gathers and (self._moves_rings or not block.lies_together)
+            copied = -(-block.size // 4) * 4 if is_copied and block.can_gather else 0
+            for target, size in _scratch(one, function, block.above).items():
+                found[target] = max(found[target], size + copied)
+        return found
+
+    def _has_room(self, sizes: Mapping[str, int]) -> bool:
+        target, room = self._room.target, self._room.size
+        size = sizes[target] if target else max(sizes.values())
+        return room is None or _in_words(size) <= room
 
     def require_work(self, own_scratch: int) -> None:
         """Raise UnsupportedOperator where it computes nothing; make room for bytes of other layers."""
         if not self.functions:
             raise UnsupportedOperator(
                 f"network {self._network!r}: CMSIS-NN computes no layer of this plan with the same "
-                "bits (it takes layers of int8 in fixed point that are stages of their own); leave "
-                "out --kernels"
+                "bits and the scratch that there is (it takes layers of int8 in fixed point that are "
+                "stages of their own); leave out --kernels"
             )
         for target, size in self.scratch.items():
-            self.scratch[target] = -(-max(size, own_scratch, 1) // 4) * 4
+            self.scratch[target] = _in_words(max(size, own_scratch))
 
     @property
     def own_work(self) -> int:
@@ -151,23 +213,32 @@ class CmsisNN:
     @property
     def shared(self) -> Counter[bool]:
         """How many blocks of the layers that call CMSIS-NN it makes (true), and how many not."""
-        return Counter(
-            block.lies_together for name in self.functions for block in self._blocks[name]
+        made = sum(
+            len(self._made(name, gathers=name in self._gathering)) for name in self.functions
         )
+        every = sum(len(self._blocks[name]) for name in self.functions)
+        return Counter({True: made, False: every - made})
+
+    @property
+    def copied(self) -> int:
+        """How many blocks have their rows copied in the first frame."""
+        blocks = [block for name in self._gathering for block in self._made(name, gathers=True)]
+        return sum(not block.lies_together for block in blocks)
 
     def to_json(self) -> dict[str, Any]:
         """Return what it computes, and its scratch, as a JSON value."""
+        firings = {"cmsis_nn": self.shared[True], "copied": self.copied, "all": self.firings}
         return {
             "library": "CMSIS-NN",
             "commit": COMMIT,
             "scratch_bytes": self.scratch,
             "multiply_accumulates": {"cmsis_nn": self.multiply_accumulates, "all": self._all},
-            "firings": {"cmsis_nn": self.shared[True], "all": self.firings},
+            "firings": firings,
             "layers": [
                 {
                     "layer": name,
                     "function": function,
-                    "firings": sum(block.lies_together for block in self._blocks[name]),
+                    "firings": len(self._made(name, gathers=name in self._gathering)),
                     "all": len(self._blocks[name]),
                 }
                 for name, function in self.functions.items()
@@ -177,9 +248,10 @@ class CmsisNN:
     def in_words(self) -> str:
         """Return what it computes in a line."""
         sizes = ", ".join(f"{size} B ({target})" for target, size in self.scratch.items())
+        copied = f", {self.copied} with copied rows" if self.copied else ""
         return (
-            f"CMSIS-NN makes {self.shared[True]} of {self.firings} firings, "
-            f"{self.multiply_accumulates / max(self._all, 1):.0%} of the MACs; scratch {sizes}"
+            f"CMSIS-NN makes {self.shared[True]} of {self.firings} firings{copied}, "
+            f"{100 * self.multiply_accumulates // max(self._all, 1)}% of the MACs; scratch {sizes}"
         )
 
 
@@ -259,9 +331,11 @@ def _channels(one: Described) -> tuple[str, str]:
     """Return the symbols of biases and exponents of a layer, as CMSIS-NN reads them."""
     if not isinstance(one.layer.operator, op.Convolution | op.FullyConnected):
         return NULL, NULL
-    exponents = _exponents(one)
-    bias = one.weights.get("bias", np.zeros(len(exponents))).astype(np.int32)
-    return one.symbol("bias", bias), one.computed("shifts", exponents.astype(np.int32))
+    ratios = sum_ratios(one.layer, given_types(one), result_types(one)) or []
+    bias = one.symbol("bias", one.weights.get("bias", np.zeros(len(ratios))).astype(np.int32))
+    if isinstance(one.layer.operator, op.FullyConnected) and len(set(ratios)) == 1:
+        return bias, NULL
+    return bias, one.computed("shifts", _exponents(one).astype(np.int32))
 
 
 def _scratch(one: Described, function: str, above: int) -> dict[str, int]:

@@ -1,18 +1,14 @@
-"""The work of `csdf deploy`: networks are planned and written as a C library.
-
-Several networks in one arena: a library for each, run one after another in the same bytes.
-"""
+"""The work of `csdf deploy`: networks are planned and written as a C library."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from os import PathLike
 from typing import Any, NamedTuple
 
 from cnn2csdf.commands.cnn import chosen
@@ -26,27 +22,19 @@ from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError, InvalidPlan, UnsupportedOperator
-from csdf.status import Ended, Status, because
+from csdf.status import Status
 from csdf.units import bytes_in_words
-from planners.code.building import MAIN, end_of_main, makefile, package_files, target_files
-from planners.code.c_text import identifier
-from planners.code.calls.cmsis_nn import TARGET_OF, CmsisNN
-from planners.code.library import (
-    frames_of,
-    paths_in,
-    source_files,
-    write_folder,
-    written_sources,
-)
+from planners.code.calls.cmsis_nn import TARGET_OF, Scratch
 from planners.code.library import library as library_of
-from planners.code.parts import OWN, source
+from planners.code.library import write_folder
+from planners.code.parts import OWN
 from planners.code.primitives.bench import bench
+from planners.code.several import Member, together
 from planners.code.sources import Written, cmsis_nn_of
-from planners.code.vectors import Frame, shared_test
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
 from planners.memory.command.answer import alternatives, taken
 from planners.memory.command.main import take_memories
-from planners.memory.fit import fit, fit_of, with_alternatives
+from planners.memory.fit import fit_of, fit_with_alternatives
 from planners.memory.several import with_states_apart
 from planners.plan.plan import StreamingPlan
 from planners.plan.text import plans_for, worked_part
@@ -213,45 +201,34 @@ def _checked(model: Model, plan: StreamingPlan, options: argparse.Namespace) -> 
 
 
 def _with_cmsis_nn(model: Model, found: Fit, options: argparse.Namespace) -> Fit:
-    """The answer with the method of which CMSIS-NN computes most, its scratch within the RAM, too."""
+    """The answer with the method of which CMSIS-NN computes most in the scratch that the RAM leaves."""
     if found.best is None or options.kernels == OWN:
         return found
-    ways: list[
-        tuple[int, int, Fraction, int]
-    ] = []  # RAM, own work, and what tells equal ones apart
+    ways: list[tuple[int, Fraction, int, int]] = []  # own work, all work, calls, and the number
     methods = (found.best,) if options.plan is not None else found.methods
     for number, way in enumerate(methods):
         with suppress(UnsupportedOperator):
-            used = cmsis_nn_of(model, way.plan)
-            ram = way.ram_bytes + _scratch_bytes(used, options)
-            ways.append((ram, used.own_work, way.mac_ratio, number))
+            used = cmsis_nn_of(model, way.plan, _scratch(way.plan, options))
+            ways.append((used.own_work, way.mac_ratio, used.firings, number))
     if not ways:
-        cmsis_nn_of(model, found.best.plan)  # which says why
-    within = [one for one in ways if options.ram is None or one[0] <= options.ram]
-    if within:
-        _, _, _, number = min(within, key=lambda one: (one[1:3], one[0]))
-        return replace(found, best=methods[number], ram=options.ram)
-    if options.plan is None:  # the search ends where the arena alone fits
-        smaller = _fitted(model, options, found.best.ram_bytes - 1)
-        if smaller.best is not None:
-            return _with_cmsis_nn(model, smaller, options)
-    needed = f"the least of {len(ways)} plans with scratch for CMSIS-NN takes {min(ways)[0]} bytes"
-    status = Status.UNKNOWN if options.plan is None else Status.INFEASIBLE
-    return replace(found, best=None, status=status, reason=because(Ended.TOLD, text=needed))
+        cmsis_nn_of(model, found.best.plan, _scratch(found.best.plan, options))  # says why
+    return replace(found, best=methods[min(ways)[-1]])
 
 
-def _scratch_bytes(used: CmsisNN, options: argparse.Namespace) -> int:
-    """The scratch of CMSIS-NN on the platform that is given, or the most on any."""
+def _scratch(plan: StreamingPlan, options: argparse.Namespace) -> Scratch:
+    """The bytes that a plan leaves of the RAM for CMSIS-NN, on the platform that is given, or any."""
     core = platform_named(options.platform).core
-    if core is None or not getattr(options, "is_platform_given", False):
-        return max(used.scratch.values())
-    return used.scratch[TARGET_OF[core.kernels]]
+    is_known = core is not None and getattr(options, "is_platform_given", False)
+    target = TARGET_OF[core.kernels] if core is not None and is_known else None
+    if options.ram is None:
+        return Scratch(None, target)
+    return Scratch((options.ram - plan.arena_bytes) // len(options.models), target)
 
 
 def _fitted(model: Model, options: argparse.Namespace, ram: int | None) -> Fit:
     stop = stop_after(options.time_limit, f"{model.network.name}: line buffers and strips")
     size = None if stores_integers(model.network) else REAL_BYTES
-    found = fit(
+    return fit_with_alternatives(
         model.network,
         element_bytes=size,
         ram=ram,
@@ -263,11 +240,16 @@ def _fitted(model: Model, options: argparse.Namespace, ram: int | None) -> Fit:
         memories=options.memories,
         budget=stop,
     )
-    return with_alternatives(model.network, found, element_bytes=size, budget=stop)
 
 
 def _single(one: Planned, options: argparse.Namespace) -> Told:
-    library = library_of(one.model, one.way.plan, name=options.name, kernels=options.kernels)
+    library = library_of(
+        one.model,
+        one.way.plan,
+        name=options.name,
+        kernels=options.kernels,
+        scratch=_scratch(one.way.plan, options),
+    )
     _require_flash(library.written.weight_bytes, options)
     write_folder(options.output, library.files)
     found = {
@@ -286,7 +268,11 @@ def _single(one: Planned, options: argparse.Namespace) -> Told:
 
 
 def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
-    members = [Member(model=one.model, plan=one.way.plan) for one in planned]
+    largest = max((one.way.plan for one in planned), key=lambda plan: plan.arena_bytes)
+    members = [
+        Member(model=one.model, plan=one.way.plan, scratch=_scratch(largest, options))
+        for one in planned
+    ]
     found = together(members, name=options.name or "networks", kernels=options.kernels)
     _require_flash(found.weight_bytes, options)
     write_folder(options.output, found.files)
@@ -342,189 +328,3 @@ def _by_cmsis_nn(members: Sequence[Written]) -> list[str]:
 
 def _ends(files: Iterable[str], folder: str) -> list[str]:
     return [*answers.written(list(files), folder), f"  next     make -C {folder} test"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
-    """A network among several, with its plan. frames: inputs for the test program, by layer name."""
-
-    model: Model
-    plan: StreamingPlan
-    name: str | None = None
-    frames: Sequence[Frame] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Together:
-    """Libraries that take turns in one arena, of as many bytes as the largest needs."""
-
-    name: str
-    members: tuple[Written, ...]
-    arena_bytes: int
-    files: Mapping[str, str]
-
-    @property
-    def weight_bytes(self) -> int:
-        """Bytes of parameters, of all networks."""
-        return sum(one.weight_bytes for one in self.members)
-
-
-def together(members: Sequence[Member], *, name: str = "networks", kernels: str = OWN) -> Together:
-    """Return a library for each network, and a program that runs them in turn in one arena.
-
-    kernels: as of library().
-
-    A network keeps nothing in the arena between two frames, so that any order of whole frames will
-    do. Raises what library() raises, and InvalidPlan for no network.
-    """
-    if not members:
-        raise InvalidPlan("no network to write")
-    for one in members:
-        if one.plan.memories:
-            raise InvalidPlan(
-                f"network {one.plan.network!r} is planned in several memories, and networks in turn "
-                "have one arena; deploy it alone"
-            )
-    taken = [identifier(name)]
-    found: list[Written] = []
-    files: dict[str, str] = {}
-    for one in members:
-        taken.append(_apart(one.name or one.model.network.name, taken))
-        written = written_sources(one.model, one.plan, taken[-1], kernels)
-        found.append(written)
-        files |= source_files(written)
-        files[f"test/{written.name}_test.c"] = shared_test(
-            written, frames_of(one.model, one.plan, one.frames)
-        )
-    arena = max(one.plan.arena_bytes for one in members)
-    files |= {
-        f"include/{taken[0]}.h": _header(taken[0], found, arena),
-        MAIN: _main(taken[0], found),
-    }
-    headers, sources, tests = (paths_in(files, one) for one in ("include", "src", "test"))
-    about = f"{len(found)} neural networks in one arena"
-    return Together(
-        name=taken[0],
-        members=tuple(found),
-        arena_bytes=arena,
-        files={
-            **files,
-            **target_files(),
-            "Makefile": makefile(sources, tests, cmsis_nn=kernels != OWN),
-            **package_files(taken[0], about, headers, sources, tests, cmsis_nn=kernels != OWN),
-            "README.md": _readme(taken[0], members, found, arena),
-        },
-    )
-
-
-def _apart(name: str, taken: Sequence[str]) -> str:
-    """An identifier that begins none of those taken, nor they it: symbols are name_something."""
-    found, number = identifier(name), 2
-    while any(
-        f"{one}_".startswith(f"{found}_") or f"{found}_".startswith(f"{one}_") for one in taken
-    ):
-        found, number = f"n{number}_{identifier(name)}", number + 1
-    return found
-
-
-def write_together(
-    members: Sequence[Member], folder: str | PathLike[str], *, name: str = "networks"
-) -> Together:
-    """Write libraries that take turns in one arena into a folder, and return them; see together().
-
-    Raises UnwritableFile, before anything is written, for a folder that holds files of another kind.
-    """
-    found = together(members, name=name)
-    write_folder(folder, found.files)
-    return found
-
-
-def _header(name: str, members: Sequence[Written], arena: int) -> str:
-    capitals = name.upper()
-    included = "\n".join(f'#include "{one.name}.h"' for one in members)
-    union = "\n".join(
-        f"    {one.name}_element {one.name}[{one.name.upper()}_ARENA_ELEMENTS];" for one in members
-    )
-    return f"""/* {len(members)} networks that take turns in {arena} bytes. */
-#ifndef {capitals}_H
-#define {capitals}_H
-
-{included}
-
-#define {capitals}_ARENA_BYTES {arena}
-
-/* The arena, as each network takes it. A frame of one overwrites the results of the others. */
-typedef union {{
-{union}
-}} {name}_arena;
-
-#endif
-"""
-
-
-def _main(name: str, members: Sequence[Written]) -> str:
-    declared = "\n".join(f"int {one.name}_test({one.name}_element *arena);" for one in members)
-    states = " + ".join(f"sizeof({one.name}_state)" for one in members)
-    turns = "\n".join(f"        failed |= {one.name}_test(arena.{one.name});" for one in members)
-    return f"""/* Runs {len(members)} networks in turn in one arena, twice, and compares outputs. */
-#include "{name}.h"
-
-{declared}
-
-{source("say.c")}
-static {name}_arena arena;
-
-int main(void)
-{{
-    int failed = 0, turn;
-    for (turn = 0; turn < 2; turn++) {{
-{turns}
-    }}
-{end_of_main(name, "outputs differ", "outputs equal", f"{name.upper()}_ARENA_BYTES", f"({states})")}"""
-
-
-def _readme(name: str, members: Sequence[Member], found: Sequence[Written], arena: int) -> str:
-    rows = "\n".join(
-        f"| {written.name} | {one.plan.arena_bytes:,} | {written.state_bytes} "
-        f"| {written.weight_bytes:,} | {one.plan.multiply_accumulates:,} |"
-        for one, written in zip(members, found, strict=True)
-    )
-    first = found[0]
-    ports = ", ".join(port.parameter for port in (*first.inputs, *first.outputs))
-    verb = "invoke" if first.keeps_state else "run"
-    keeping = [one.name for one in found if one.keeps_state]
-    stays = (
-        f"""
-What {", ".join(keeping)} keep{"s" if len(keeping) == 1 else ""} from frame to frame has bytes of
-its own in the arena: write nothing else there. `NAME_reset`, `NAME_save` and `NAME_restore` are in the
-headers.
-"""
-        if keeping
-        else ""
-    )
-    return f"""# {name}: {len(found)} neural networks in {arena:,} bytes
-
-| network | arena, alone | state, at most | weights | multiply-accumulates/frame |
-|---|---|---|---|---|
-{rows}
-
-The networks take turns in one arena of {arena:,} bytes, a whole frame at a time, in any order:
-
-```c
-#include "{name}.h"
-
-static {name}_arena arena;
-static {first.name}_state state; /* of each network one */
-
-{first.name}_init(&state, arena.{first.name}); /* once */
-{first.name}_{verb}(&state, {ports});
-```
-{stays}
-- `src/` and `include/` are the library: each file of `src/` compiles alone with `-Iinclude`. `test/`
-  and `target/` are the test program and what that needs on a bare Cortex-M; a product leaves them out.
-- `make test` runs the test vectors here, the networks in turn, and ends with 0 when the outputs are
-  equal.
-- `make qemu` and `make qemu-m55` do so on an emulated Cortex-M4 and Cortex-M55 (they need
-  `arm-none-eabi-gcc` and `qemu-system-arm`).
-- `make size` prints flash and static RAM of the libraries, cross-compiled for a Cortex-M4.
-"""

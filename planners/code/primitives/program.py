@@ -38,7 +38,10 @@ def selection_sources(model: Model, plan: StreamingPlan, name: str) -> Written:
     without weights, InvalidPlan where a layer has no primitive or too small a workspace.
     """
     if model.weights is None:
-        raise InvalidNetwork(f"network {model.network.name!r} has no weights to write")
+        raise InvalidNetwork(
+            f"network {model.network.name!r} has no weights to write; read its file with "
+            "read_model(path, with_weights=True), or take random_weights"
+        )
     return _Writing(model, plan, identifier(name)).written()
 
 

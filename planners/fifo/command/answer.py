@@ -13,7 +13,7 @@ from csdf.cli.frame import terminal
 from csdf.model import shown
 from csdf.status import Status
 from csdf.units import rate_in_words
-from planners.fifo.cores import Cost, cost
+from planners.fifo.cores import Cost, cost, split_cores, total_cost
 from planners.fifo.design import LEAST_DEPTH, Design
 from planners.fifo.event_graph import CriticalCycle
 from planners.fifo.finn.reading import Folding, fifo_depths
@@ -34,11 +34,12 @@ def as_text(
     all_layers: bool = False,
     builder: str = "FINN",
     objective: str = "bits",
+    seconds: float | None = None,
 ) -> list[str]:
     """Return the answer in lines: the smallest depths, depths to compare, the layers.
 
     builder: whose design it is; cores and their costs are those of FINN. objective: what was to be
-    small: bits, elements, block RAMs or LUTs.
+    small: bits, elements, block RAMs or LUTs. seconds: time limit of a search.
     """
     design, depths = found.design, found.sizing.depths
     lines = [f"{design.name}: {_verdict(found, megahertz, objective)}"]
@@ -52,17 +53,21 @@ def as_text(
         if len(rows) > 1:
             lines += table([row if builder == "FINN" else row[:3] for row in rows])
         if others:
-            lines.append(f"  {answers.counted(others, 'other FIFO')}: depth 2")
+            lines.append(f"  {others_in_words(others, len(depths))}: depth 2")
     size = [("design", _size(design))]
-    lines += answers.table("", _facts(found, megahertz, builder), size)[0 if depths else 1 :]
+    lines += answers.table("", _facts(found, megahertz, builder, seconds), size)[
+        0 if depths else 1 :
+    ]
     order = sorted(range(len(found.periods)), key=lambda one: -found.periods[one])
     listed = order if all_layers else order[:SHOWN_LAYERS]
-    layers = [("layer", "cycles", "estimate", "slack", "folding")]
+    layers: list[tuple[str, ...]] = [("layer", "cycles", "estimate", "slack", "folding")]
     for one in listed:
         layer, period = design.layers[one], found.periods[one]
         estimate = "" if layer.estimate is None else str(layer.estimate)
         slack = f"{float(1 - period / found.least_period):.0%}"
         layers.append((layer.name, str(period), estimate, slack, layer.folding))
+    if found.estimate is None:
+        layers = [row[:2] + row[3:] for row in layers]
     lines += ["", *table(layers)]
     if len(order) > len(listed):
         lines.append(f"  {answers.counted(len(order) - len(listed), 'faster layer')}")
@@ -77,6 +82,13 @@ def as_text(
     else:
         lines.append("  assumed    nothing: every layer is timed from its RTL")
     return lines
+
+
+def others_in_words(others: int, fifos: int) -> str:
+    """Name the FIFOs that a table leaves out: all of them, or the others."""
+    if others < fifos:
+        return answers.counted(others, "other FIFO")
+    return f"all {fifos} FIFOs" if fifos > 1 else "the FIFO"
 
 
 def _size(design: Design) -> str:
@@ -106,10 +118,19 @@ def _verdict(found: Study, megahertz: Fraction, objective: str) -> str:
     cycle = found.shallow.cycle
     is_stuck = cycle is not None and cycle.period is None and not cycle.is_bound
     dead = "; depth 2 would deadlock" if is_stuck else ""
+    if max(sizing.depths) == LEAST_DEPTH:
+        dead = "; depth 2 is enough"
+    cycle = None if found.written is None else found.written.cycle
+    if cycle is not None and (
+        cycle.period is None or (sizing.period is not None and cycle.period > sizing.period)
+    ):
+        dead += f"; chains of cores {'may be' if cycle.is_bound else 'are'} slower: see 'written'"
     return f"FIFOs of {size} for {goal}: {in_proof(sizing, objective)}{dead}"
 
 
-def _facts(found: Study, megahertz: Fraction, builder: str) -> Iterator[tuple[str, str]]:
+def _facts(
+    found: Study, megahertz: Fraction, builder: str, seconds: float | None
+) -> Iterator[tuple[str, str]]:
     design, sizing = found.design, found.sizing
     yield "max rate", _rate(found.least_period, megahertz)
     yield "bottleneck", _layer(design, found.bottleneck)
@@ -121,12 +142,6 @@ def _facts(found: Study, megahertz: Fraction, builder: str) -> Iterator[tuple[st
     yield "depth 2", _compared(design, found.shallow, megahertz)
     if found.given is not None:
         yield "as given", _compared(design, found.given, megahertz)
-    if found.automatic is not None:
-        yield (
-            "automatic",
-            f"{found.automatic.bits} bits by largefifo_rtlsim (max. occupancy in unbounded FIFOs, "
-            "above 2 at least 32)",
-        )
     if found.fix is not None and found.fix.depths:
         start = found.given or found.shallow
         more = [
@@ -137,19 +152,30 @@ def _facts(found: Study, megahertz: Fraction, builder: str) -> Iterator[tuple[st
         proof = "" if found.fix.status is Status.OPTIMAL else "; less may do"
         extra = design.bits(found.fix.depths) - start.bits
         yield "min fix", f"{', '.join(more)}: {extra} bits more{proof}"
+    if found.automatic is not None:
+        yield (
+            "automatic",
+            f"{found.automatic.bits} bits by largefifo_rtlsim (max. occupancy in unbounded FIFOs; "
+            "if above 2, at least 32)",
+        )
     if sizing.status is Status.INFEASIBLE and sizing.period is not None:
         slowest = design.layers[found.bottleneck].name
         yield "next", f"more parallelism in {slowest}, or --period {found.least_period}"
+    if sizing.status is Status.FEASIBLE and seconds is not None:
+        longer = 60 if seconds < 60 else 10 * seconds
+        yield "next", f"--time-limit {longer:g}s: to prove this size, or to find a smaller one"
     if sizing.depths and builder == "FINN":
-        total = found.cost
+        total, chains = found.cost, total_cost(design, [*map(split_cores, sizing.depths)])
+        fewer = f"; {chains.blocks} with --split" if chains.blocks < total.blocks else ""
         yield (
             "cores",
             f"{sum(map(len, found.cores))} FIFO cores: {total.luts} LUTs, {total.blocks} BRAM_18K "
-            "by FINN's estimate",
+            f"by FINN's estimate{fewer}",
         )
         if found.written is not None and found.written.cycle is not None:
             period = found.written.cycle.period
-            does = "DEADLOCK" if period is None else f"{answers.number(period)} cycles/frame"
+            most = "at most " if found.written.cycle.is_bound else ""
+            does = "DEADLOCK" if period is None else f"{most}{answers.number(period)} cycles/frame"
             yield "written", f"rounded up to the cores: {found.written.bits} bits, {does}"
 
 

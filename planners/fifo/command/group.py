@@ -6,26 +6,49 @@ import argparse
 from fractions import Fraction
 
 from csdf.cli import answers, parsers
+from csdf.search.memory_cost import OBJECTIVES
 
+GOALS = ("bits", "elements", *OBJECTIVES)
 ABOUT = "FIFO depths of streaming accelerators, from the design itself and without simulation."
 EXAMPLE = "csdf fifo finn models/fifo/residual.onnx"
 
 
-def add_goals(goal: argparse._MutuallyExclusiveGroup) -> None:
-    """Add what the depths are to reach: a period, or no deadlock."""
+def add_sizing(
+    parser: argparse.ArgumentParser,
+    name: str,
+    of: str,
+    *,
+    block_free: str,
+    seconds: float,
+    output: str,
+) -> None:
+    """Add the options of a design whose frames come one after another: goal, objective, timing, answer.
+
+    name: of what has a latency, in the help; of: in words. block_free: FIFOs without block RAM.
+    seconds: default time limit of a search. output: what -o writes.
+    """
+    goal = parser.add_mutually_exclusive_group()
+    goal.add_argument(
+        "--fps", type=answers.above_zero, metavar="N", help="at least so many frames per second"
+    )
     goal.add_argument(
         "--period", type=answers.above_zero, metavar="CYCLES", help="at most so many cycles/frame"
     )
     goal.add_argument(
         "--deadlock-free", action="store_true", help="the smallest memory without deadlock"
     )
-
-
-def add_timing(parser: argparse.ArgumentParser, name: str, of: str) -> None:
-    """Add the clock, and the latencies that nothing but the HLS scheduler knows.
-
-    name: of what has a latency, in the help; of: in words.
-    """
+    goal.add_argument(
+        "--front",
+        action="store_true",
+        help="the trade-off from the smallest memory to the max. rate",
+    )
+    parser.add_argument(
+        "--objective",
+        choices=GOALS,
+        default="bits",
+        help=f"what is to be small: bits, elements, block RAMs of 18 kbit (none up to {block_free}), "
+        "or LUTs of shift registers; default: bits",
+    )
     parser.add_argument(
         "--clock",
         type=answers.above_zero,
@@ -48,10 +71,14 @@ def add_timing(parser: argparse.ArgumentParser, name: str, of: str) -> None:
         default=0,
         help="cycles between two frames of an HLS layer; default: 0",
     )
-
-
-def add_ends(parser: argparse.ArgumentParser, seconds: float, output: str) -> None:
-    """Add how long each search may take, and where the answer goes."""
+    parser.add_argument(
+        "--sensitivity",
+        type=answers.positive,
+        metavar="N",
+        help="say which depths change if assumed latencies are N longer",
+    )
+    parser.add_argument("--layers", action="store_true", help="list all layers, not the slowest")
+    parsers.add_plot_option(parser, "the trade-off of the objective and the rate")
     parsers.add_time_limit(parser, "for each search; then the best by then", seconds)
     parsers.add_json_option(parser)
     parsers.add_output_option(parser, output, "json")

@@ -72,6 +72,10 @@ def command_parser() -> argparse.ArgumentParser:
         "--cycles", type=answers.positive, metavar="N", help="at most so many cycles for a call"
     )
     goal.add_argument(
+        "--fps", type=answers.above_zero, metavar="N",
+        help="at least so many calls per second, one after another, at the clock of the report",
+    )  # fmt: skip
+    goal.add_argument(
         "--deadlock-free", action="store_true", help="the smallest memory without deadlock"
     )
     goal.add_argument(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from csdf.cli import parsers
-from planners.fifo.command.group import add_ends, add_goals, add_timing
+from planners.fifo.command.group import add_sizing
 
 PROGRAM = "csdf fifo hls4ml"
 SECONDS = 3.0  # time limit
@@ -18,7 +18,7 @@ def command_parser() -> argparse.ArgumentParser:
         "The smallest depths of the streams in a project that hls4ml has written with io_stream: its "
         "C++ says which functions work on which streams, and in which order elements pass.",
         "csdf fifo hls4ml models/fifo/small_hls4ml -o depths.json",
-        "csdf fifo hls4ml models/fifo/small_hls4ml/hls4ml_config.yml --deadlock-free",
+        "csdf fifo hls4ml models/fifo/small_hls4ml/hls4ml_config.yml --fps 900000 --clock 200",
         work="planners.fifo.command.work",
         notes="An element is a pixel with all its channels. Cycles are those of the loops in "
         "nnet_utils with assumed latencies: true ones are in the synthesis report, and --latency gives "
@@ -31,10 +31,11 @@ def command_parser() -> argparse.ArgumentParser:
         help="the folder of a project, or its hls4ml_config.yml; where the project is not written yet, "
         "hls4ml has to be installed",
     )
-    add_goals(parser.add_mutually_exclusive_group())
-    add_timing(parser, "NAME", "a function such as conv_2d_cl or of one layer")
+    add_sizing(
+        parser, "NAME", "a function such as conv_2d_cl or of one layer", block_free="1024 bits",
+        seconds=SECONDS, output="the depth of each stream, in JSON",
+    )  # fmt: skip
     parser.add_argument(
         "--in-place", action="store_true", help="write the depths into the C++ of the project"
     )
-    add_ends(parser, SECONDS, "the depth of each stream, in JSON")
     return parser

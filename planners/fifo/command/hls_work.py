@@ -17,6 +17,7 @@ from csdf.io.files import read_text, write_text
 from csdf.io.graph_files import write_graph
 from csdf.status import Status
 from csdf.units import nanoseconds_in_words, percent
+from planners.fifo.command.answer import others_in_words
 from planners.fifo.hls.accesses import read_accesses
 from planners.fifo.hls.call import cost, is_memory
 from planners.fifo.hls.call_graph import call_graph
@@ -62,8 +63,9 @@ def work(options: argparse.Namespace) -> int:
         traces = _traces(sources, report, options)
         skews = read_skews(Path(options.schedule)) if options.schedule else {}
         runs = [_staging(trace, report, skews) for trace in traces]
+    cycles = options.cycles if options.fps is None else _cycles(options.fps, report)
     question = Question(
-        cycles=options.cycles, only_live=options.deadlock_free, has_front=options.front,
+        cycles=cycles, only_live=options.deadlock_free, has_front=options.front,
         objective=options.objective, skew=options.skew, is_grouped=not options.separate,
         storage=options.storage or "",
     )  # fmt: skip
@@ -76,6 +78,13 @@ def work(options: argparse.Namespace) -> int:
     answers.show(told.as_json(), told.lines(), options)
     _write(found, traces, options)
     return _exit_code(found)
+
+
+def _cycles(calls: Fraction, report: SynthesisReport | None) -> int:
+    """The most cycles of a call, so many of which follow one another in a second."""
+    if report is None or report.clock_ns is None:
+        raise CsdfError("--fps: no report says the clock; give --cycles in its place")
+    return int(10**9 / (calls * report.clock_ns))
 
 
 def _report(options: argparse.Namespace) -> SynthesisReport:
@@ -147,7 +156,11 @@ def _write(found: CallStudy, traces: Sequence[Trace], options: argparse.Namespac
     depths = chosen.depths if chosen is not None else ()
     if options.csdf:
         write_graph(options.csdf, call_graph(model, depths or model.given))
-        remark(options.program, f"wrote {options.csdf}: the design as a CSDF graph")
+        remark(
+            options.program,
+            f"wrote {options.csdf}: the design as a CSDF graph; its period is the interval between "
+            "calls that overlap",
+        )
     if not depths:
         return
     named = dict(zip(model.names, depths, strict=True))
@@ -207,7 +220,10 @@ class _Told:
         said += self._model.design.assumptions
         if self._trace is not None:
             said += self._trace.remarks
-            said.append("control is that of this run: where it depends on data, --runs takes more")
+            said.append(
+                "loop counts and branches are those of this run; if they depend on data, add test "
+                "benches with --runs"
+            )
         return list(dict.fromkeys(said))
 
     def _places(self, places: Sequence[int]) -> list[str]:
@@ -351,16 +367,22 @@ class _Told:
         verdict = f"as given {self._compared(found.given)}"
         if found.sizing is not None:
             stuck = "" if found.given.outcome.cycles is not None else "; as given it deadlocks"
-            verdict = f"FIFOs of {self._in_words(found.sizing)}{stuck}"
+            verdict = (
+                f"{'FIFOs of ' * bool(found.sizing.depths)}{self._in_words(found.sizing)}{stuck}"
+            )
         if self._question.has_front and found.points:
             ends = [found.points[place] for place in (0, -1)]
             shown = dict.fromkeys(f"{one.cost} {self._unit} at {one.cycles} cycles" for one in ends)
             points = answers.counted(len(found.points), "Pareto point")
             verdict = f"{points}; {' to '.join(shown)}"
         yield f"{model.design.name}: {verdict}"
+        least, usual = (one.outcome.cycles or 0 for one in (found.shallow, found.given))
+        faster = ""
+        if 0 < least < usual:
+            faster = " (a shift register is read one cycle earlier than a memory)"
         facts = [
             ("as given", self._compared(found.given)),
-            ("depth 2", self._compared(found.shallow)),
+            ("depth 2", self._compared(found.shallow) + faster),
         ]
         if (limit := found.limit) is not None:
             cycles = found.given.outcome.cycles or 0
@@ -397,8 +419,9 @@ class _Told:
         if found.unneeded:
             facts.append(
                 (
-                    "unneeded",
-                    f"depth 2 does, by itself: {answers.some(self._places(found.unneeded), SHOWN)}",
+                    "too deep",
+                    "depth 2 is enough, one at a time: "
+                    f"{answers.some(self._places(found.unneeded), SHOWN)}",
                 )
             )
         if found.plain is not None and found.plain.depths:
@@ -439,17 +462,17 @@ class _Told:
         return text
 
     def _in_words(self, sizing: CallSizing) -> str:
-        goal = "no deadlock" if sizing.goal is None else f"{sizing.goal} cycles"
+        goal = "no deadlock" if sizing.goal is None else self._cycles(sizing.goal)
         if not sizing.depths:
             if sizing.status is Status.INFEASIBLE:
                 least = self._found.least.cycles
                 why = (
                     "it deadlocks in any depths"
                     if least is None
-                    else f"at least {least} are needed"
+                    else f"at least {self._cycles(least)} are needed"
                 )
-                return f"none for {goal}: {why}"
-            return f"none found for {goal}: {sizing.reason}"
+                return f"no depths for {goal}: {why}"
+            return f"no depths found for {goal}: {sizing.reason}"
         objective = self._question.objective
         if sizing.status is Status.OPTIMAL:
             proof = f"proved the {BEST[objective]}"
@@ -457,11 +480,10 @@ class _Told:
             bound = sizing.lower_bound
             above = answers.gap_above(sizing.cost, bound) if bound else "lower bound 0"
             proof = f"{above} ({sizing.reason})"
-        more = (
-            ""
-            if objective == "bits"
-            else f" ({total_cost(self._model, sizing.depths, 'bits')} bits)"
-        )
+        if objective == "bits":
+            more = f", {total_cost(self._model, sizing.depths, 'bram')} BRAM_18K"
+        else:
+            more = f" ({total_cost(self._model, sizing.depths, 'bits')} bits)"
         reached = "" if sizing.cycles == sizing.goal else f", {sizing.cycles} reached"
         if sizing.goal is None:
             reached = f", {sizing.cycles} cycles"
@@ -485,7 +507,11 @@ class _Told:
                     f"{max(one.bits for one in fifos)} bits", str(blocks), ", ".join(kinds),
                 )
             )  # fmt: skip
-        return terminal.aligned(rows, texts=(0, 6), indent="  ") if len(rows) > 1 else []
+        lines = terminal.aligned(rows, texts=(0, 6), indent="  ") if len(rows) > 1 else []
+        if others := len(sizing.depths) + 1 - len(rows):
+            who = others_in_words(others, len(sizing.depths))
+            lines.append(f"  {who}: depth 2, as given")
+        return lines
 
     def _front_table(self) -> list[str]:
         bits = () if self._question.objective == "bits" else ("bits",)

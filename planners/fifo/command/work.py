@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
 from csdf.cli import answers, loading
 from csdf.cli.frame.long_work import stop_after
@@ -26,6 +27,7 @@ from planners.fifo.command.answer import (
     front_json,
     front_text,
 )
+from planners.fifo.cores import Cost
 from planners.fifo.design import Design
 from planners.fifo.finn.reading import (
     Folding,
@@ -34,9 +36,25 @@ from planners.fifo.finn.reading import (
     read_design,
     read_folding,
 )
+from planners.fifo.hls.call import cost as hls_cost
 from planners.fifo.hls.reading import project_design, read_source, with_depths
+from planners.fifo.sizing import MemoryCost
 from planners.fifo.study import Study, front, study
 from planners.fifo.timing.cluster import TimingOptions
+
+
+class Builder(NamedTuple):
+    """The tool that made a design, and what its memories cost by objective."""
+
+    name: str
+    costs: Mapping[str, MemoryCost]
+
+
+FINN = Builder("FINN", OBJECTIVES)
+HLS4ML = Builder(
+    "hls4ml",
+    {one: partial(hls_cost, kind="", objective=one) for one in OBJECTIVES},
+)
 
 
 def work(options: argparse.Namespace) -> int:
@@ -55,6 +73,26 @@ def _print(value: dict[str, Any], lines: list[str], options: argparse.Namespace)
     print(json.dumps(value, indent=2) if options.json else answers.in_words(lines, options))
 
 
+def _finn(options: argparse.Namespace) -> int:
+    folding: Folding = read_folding(options.folding) if options.folding else {}
+
+    def design_of(timing: TimingOptions) -> Design:
+        with answers.working(f"reading {options.model}"):
+            return read_design(options.model, timing, folding)
+
+    timing = TimingOptions(
+        latencies=dict(options.latency),
+        clock_ns=float(1000 / options.clock),
+        dsp=options.dsp,
+        restart_gap=options.restart_gap,
+    )
+    found = _answered(design_of, timing, FINN, options)
+    if options.output and found is not None and found.cores:
+        write_text(options.output, folding_text(found.design, found.cores, folding))
+        remark(options.program, f"wrote {options.output}: a folding file with these depths")
+    return answers.ANSWERED if found is None else _exit_code(found)
+
+
 def _hls4ml(options: argparse.Namespace) -> int:
     source = read_source(options.project)
     if options.in_place and not source.is_written:
@@ -63,17 +101,10 @@ def _hls4ml(options: argparse.Namespace) -> int:
             "let hls4ml write it first"
         )
     timing = TimingOptions(latencies=dict(options.latency), restart_gap=options.restart_gap)
-    design = project_design(source, timing)
-    found = study(
-        design,
-        period=options.period,
-        only_live=options.deadlock_free,
-        stops=lambda: stop_after(options.time_limit, f"{design.name}: sizing its streams"),
-    )
-    found = replace(found, automatic=None)  # a rule of FINN
-    text = as_text(found, options.clock, builder="hls4ml")
-    _print(as_json(found, options.clock), text, options)
-    depths = dict(design.named(found.sizing.depths)) if found.sizing.depths else {}
+    found = _answered(partial(project_design, source), timing, HLS4ML, options)
+    if found is None:
+        return answers.ANSWERED
+    depths = dict(found.design.named(found.sizing.depths)) if found.sizing.depths else {}
     if options.output and depths:
         write_text(options.output, json.dumps(depths, indent=2) + "\n")
         remark(options.program, f"wrote {options.output}: the depth of each stream")
@@ -89,16 +120,14 @@ def _exit_code(found: Study) -> int:
     return answers.UNKNOWN if found.sizing.status is Status.UNKNOWN else answers.ANSWERED
 
 
-def _finn(options: argparse.Namespace) -> int:
-    folding: Folding = read_folding(options.folding) if options.folding else {}
-    timing = TimingOptions(
-        latencies=dict(options.latency),
-        clock_ns=float(1000 / options.clock),
-        dsp=options.dsp,
-        restart_gap=options.restart_gap,
-    )
-    with answers.working(f"reading {options.model}"):
-        design = read_design(options.model, timing, folding)
+def _answered(
+    design_of: Callable[[TimingOptions], Design],
+    timing: TimingOptions,
+    builder: Builder,
+    options: argparse.Namespace,
+) -> Study | None:
+    """Print the answer for a design, and return it; None if it is a front."""
+    design = design_of(timing)
     known = {layer.name for layer in design.layers}
     operators = {layer.kind.removesuffix("_hls").removesuffix("_rtl") for layer in design.layers}
     for name, _ in options.latency:
@@ -108,37 +137,50 @@ def _finn(options: argparse.Namespace) -> int:
                 f"{', '.join(sorted(operators))}"
             )
     if options.front or options.plot:
-        return _front(design, options)
-    found = _study(design, options)
-    text = as_text(found, options.clock, all_layers=options.layers, objective=options.objective)
+        _front(design, builder, options)
+        return None
+    found = _study(design, builder, options)
+    text = as_text(
+        found, options.clock, all_layers=options.layers, builder=builder.name,
+        objective=options.objective, seconds=options.time_limit,
+    )  # fmt: skip
     _print(as_json(found, options.clock), text, options)
     if options.sensitivity and found.sizing.depths:
-        longer = replace(timing, more=options.sensitivity)
-        other = _study(read_design(options.model, longer, folding), options)
+        other = _study(design_of(replace(timing, more=options.sensitivity)), builder, options)
         print(_changed(found, other, options), file=sys.stderr)
-    if options.output and found.cores:
-        write_text(options.output, folding_text(design, found.cores, folding))
-        remark(options.program, f"wrote {options.output}: a folding file with these depths")
-    return _exit_code(found)
+    return found
 
 
-def _question(design: Design, options: argparse.Namespace) -> dict[str, Any]:
+def _question(design: Design, builder: Builder, options: argparse.Namespace) -> dict[str, Any]:
     """The objective, and the stop of each search for it."""
     return {
         "weights": [1] * len(design.fifos) if options.objective == "elements" else None,
-        "cost": OBJECTIVES.get(options.objective),
+        "cost": builder.costs.get(options.objective),
+        "is_split": builder is FINN and options.split,
         "stops": lambda: stop_after(options.time_limit, f"{design.name}: sizing its FIFOs"),
     }
 
 
-def _study(design: Design, options: argparse.Namespace) -> Study:
+def _study(design: Design, builder: Builder, options: argparse.Namespace) -> Study:
     period = None if options.period is None else Fraction(options.period)
     if options.fps is not None:
         period = Fraction(options.clock * 10**6) / Fraction(options.fps)
-    return study(
-        design, period=period, only_live=options.deadlock_free, is_split=options.split,
-        **_question(design, options),
-    )  # fmt: skip
+    found = study(
+        design,
+        period=period,
+        only_live=options.deadlock_free,
+        **_question(design, builder, options),
+    )
+    if builder is FINN:
+        return found
+    pairs = [*zip(found.sizing.depths, design.fifos, strict=False)]
+    luts, blocks = (
+        sum(builder.costs[one](depth, fifo.bits) for depth, fifo in pairs)
+        for one in ("lut", "bram")
+    )
+    return replace(  # the rule for depths, and the cores, are those of FINN
+        found, automatic=None, written=None, cores=((),) * len(found.cores), cost=Cost(luts, blocks)
+    )
 
 
 def _changed(found: Study, other: Study, options: argparse.Namespace) -> str:
@@ -157,9 +199,9 @@ def _changed(found: Study, other: Study, options: argparse.Namespace) -> str:
     )
 
 
-def _front(design: Design, options: argparse.Namespace) -> int:
+def _front(design: Design, builder: Builder, options: argparse.Namespace) -> None:
     objective = options.objective
-    points = front(design, **_question(design, options))
+    points = front(design, **_question(design, builder, options))
     if not points:
         raise CsdfError(
             f"{design.name} deadlocks whatever its FIFOs hold, or nothing was found in time"
@@ -178,4 +220,3 @@ def _front(design: Design, options: argparse.Namespace) -> int:
             options.program,
             "the time was up before all points were proved; --time-limit gives each more",
         )
-    return answers.ANSWERED

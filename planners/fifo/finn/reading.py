@@ -188,7 +188,7 @@ def _design(
         clusters[number] = layer_cluster(node, options)
     layers = [_layer(nodes[number], clusters[number]) for number in kept]
     fifos: list[Fifo] = []
-    remarks: list[str] = []
+    converters = 0
     for stream in streams:
         start, end = kept.index(stream.start.node), kept.index(stream.end.node)
         written = _output(nodes[stream.start.node], layers[start].cluster, stream.start.port)
@@ -215,7 +215,7 @@ def _design(
         )  # fmt: skip
         cluster = converter_cluster(converter, options, total, widths)
         layers.append(Layer(name=converter.name, kind=CONVERTER, cluster=cluster))
-        remarks.append(f"{converter.name}: not in the file; the widths need it")
+        converters += 1
         fifos.append(replace(fifo, consumer=middle, input=0))
         fifos.append(
             replace(
@@ -228,6 +228,12 @@ def _design(
                 nodes=(),
             )
         )
+    remarks: tuple[str, ...] = ()
+    if converters:
+        remarks = (
+            f"{counted(converters, 'width converter')} added where widths differ, as InsertDWC of FINN "
+            "does: the file has none there",
+        )
     # FIFOs are named after their ends, with a number where two layers share several.
     names: dict[str, int] = {}
     for number, fifo in enumerate(fifos):
@@ -235,7 +241,7 @@ def _design(
         names[ends] = names.get(ends, 0) + 1
         own = ends if names[ends] == 1 else f"{ends}, {names[ends]}"
         fifos[number] = replace(fifo, name=own)
-    return Design(name=name, layers=tuple(layers), fifos=tuple(fifos), remarks=tuple(remarks))
+    return Design(name=name, layers=tuple(layers), fifos=tuple(fifos), remarks=remarks)
 
 
 def _output(node: Node, cluster: Cluster, port: int) -> Port:

@@ -5,23 +5,24 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from cnn2csdf.execution.compare import Difference, difference, random_frames, worst_of
 from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
 from cnn2csdf.network import Network
-from cnn2csdf.platforms import Core
+from cnn2csdf.platforms import Platform
 from cnn2csdf.quantized_layers import stores_integers
 from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.status import Status
 from csdf.units import bytes_in_words, nanoseconds_in_words, time_in_words
-from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, Fit, FitMethod, Hop
+from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, Fit, FitMethod, FitWhy, Hop
 from planners.memory.fit import GIVEN
 from planners.memory.several import Together, run_frames
 from planners.plan.plan import Kind, StreamingPlan
 
-HEADER = ("method", "RAM", "MACs", "predicted")
+OPERATIONS = 2  # of a multiply-accumulate
 REAL_BYTES = 4  # of an element of a network of real numbers, in C
 WHERE = {RESIDENT: "in the arena", ROWS: "row by row", EXTERNAL: "external"}
 
@@ -96,21 +97,27 @@ def verified(model: Model, plan: StreamingPlan, seed: int) -> Check:
     return Check(worst_of(found), runs[-1].high_water_bytes, seconds, slow_bytes)
 
 
-def as_lines(all_of: Together, checks: Sequence[Check], seconds: float) -> list[str]:
-    """Return the answer in one line, then the methods, for each network; then what runs showed."""
+def as_lines(
+    all_of: Together, checks: Sequence[Check], seconds: float, interpreted: Sequence[str | None]
+) -> list[str]:
+    """Return the answer in one line, then the methods, for each network; then what runs showed.
+
+    interpreted: of each network, in words, the arena of an interpreter.
+    """
     lines: list[str] = []
     fits = all_of.fits
-    for one in fits:
+    for one, arena in zip(fits, interpreted, strict=True):
         if one.slow is not None:
             lines += [*_in_memories(one), f"  reason   {one.reason}"]
-            continue
-        lines += [headline(one), *_table(one), f"  reason   {one.reason}"]
-        lines.append(f"  counted  {accounting(one)}")
-        if one.core is not None:
-            lines.append(f"  timing   {timing(one.core, one.uncounted)}")
+        else:
+            lines += [headline(one), *_table(one), f"  reason   {one.reason}"]
+            lines.append(f"  counted  {accounting(one)}")
+        if one.platform is not None:
+            lines.append(f"  timing   {timing(one, one.platform)}")
         if one.hop is not None:
             lines.append(_hop(one.hop))
         lines += alternatives(one)
+        lines += [] if arena is None else [f"  TFLM     {arena}"]
     if len(fits) > 1:
         lines += _together(all_of)
     for one, check in zip(fits, checks, strict=False):
@@ -124,21 +131,33 @@ def as_lines(all_of: Together, checks: Sequence[Check], seconds: float) -> list[
     return [*lines, answers.Detail(f"  time     {time_in_words(seconds)}")]
 
 
-def timing(core: Core, uncounted: Sequence[str]) -> str:
+def timing(one: Fit, platform: Platform) -> str:
     """Return what predicted times are worth."""
-    guessed = f"; a guess for {', '.join(uncounted)}" if uncounted else ""
-    return (
-        f"not calibrated: {core.in_words()}, the slow end is shown, the fast end is "
-        f"{float(core.least / core.most):.4g}x{guessed}"
-    )
+    core = platform.core
+    if core is None:
+        return (
+            f"not calibrated: a roofline of {_peak(platform)} and the rates of memory, which C does "
+            "not reach; not comparable with cortex-*, whose instructions are counted"
+        )
+    guessed = f"; a guess for {', '.join(one.uncounted)}" if one.uncounted else ""
+    fast = f", the fast end is {float(core.least / core.most):.4g}x" if one.slow is None else ""
+    return f"not calibrated: {core.in_words()}, the slow end is shown{fast}{guessed}"
+
+
+def _peak(platform: Platform) -> str:
+    """Return the most multiply-accumulates of a platform without counted instructions."""
+    most = platform.operations_per_second / OPERATIONS
+    if platform.hertz is None:
+        return f"{float(most / 10**9):.4g} GMAC/s"
+    clock = f"{float(Fraction(platform.hertz, 10**6)):.4g} MHz"
+    return f"{float(most / platform.hertz):.4g} MAC/cycle at {clock}"
 
 
 def alternatives(one: Fit) -> list[str]:
-    """Return a line for each question nearby that needs less RAM, the least first."""
+    """Return a line for each question nearby that needs less RAM."""
     begins = ["  instead  ", *(["           "] * len(one.alternatives))]
     return [
-        f"{begin}{other.options}: {bytes_in_words(other.ram_bytes)} of RAM"
-        + (", fits" if other.fits else "")
+        f"{begin}{other.options}: {other.ram_in_words}{', fits' if other.fits else ''}"
         for begin, other in zip(begins, one.alternatives, strict=False)
     ]
 
@@ -159,6 +178,8 @@ def headline(one: Fit) -> str:
         spare = bytes_in_words((one.ram or 0) - way.ram_bytes)
         return f"{one.network}: fits: {figures}; {spare} of RAM free"
     verdict = "does not fit" if one.status == Status.INFEASIBLE else "unknown"
+    if one.reason.has(FitWhy.TOO_SLOW):
+        return f"{one.network}: {verdict}: {one.reason}; the smallest found is {figures}"
     if one.flash is not None and one.flash_bytes > one.flash:
         verdict += (
             f": {bytes_in_words(one.flash_bytes)} of flash needed, "
@@ -192,7 +213,7 @@ def _in_memories(one: Fit) -> Iterator[str]:
     if found.weights and found.moved is not None:
         yield _of_weights(way.plan, found.weights)
     if way.nanoseconds is not None:
-        yield f"  frame    {nanoseconds_in_words(way.nanoseconds)} as predicted, the least found"
+        yield f"  frame    {nanoseconds_in_words(way.nanoseconds)} as predicted"
 
 
 def _by_memory(plan: StreamingPlan) -> str:
@@ -249,7 +270,10 @@ def _kept(plan: StreamingPlan) -> str:
 
 def accounting(one: Fit) -> str:
     """Return what the bytes are those of, and the bound that no plan is below."""
-    collects = (one.best or one.least).plan.collects_input
+    plan = (one.best or one.least).plan
+    if plan.memories:
+        return f"tensors, accumulators, staging; lower bound {bytes_in_words(one.lower_bound)}"
+    collects = plan.collects_input
     source = WHERE[one.input] + (", collected before the first layer" if collects else "")
     return (
         f"tensors, accumulators, staging; input {source}, output {WHERE[one.output]}; "
@@ -258,15 +282,18 @@ def accounting(one: Fit) -> str:
 
 
 def _table(one: Fit) -> list[str]:
-    rows = [HEADER, *(_cells(way) for way in one.methods)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADER))]
+    memories = [memory.name for memory in one.least.plan.memories] or ["RAM"]
+    rows = [("method", *memories, "MACs", "predicted"), *(_cells(way) for way in one.methods)]
+    if not any(row[-1] for row in rows[1:]):
+        rows = [row[:-1] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  "
         + "  ".join(
             cell.rjust(width) if i else cell.ljust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
-        + (" <" if row is not HEADER and way is one.best else "")
+        + (" <" if way is not None and way is one.best else "")
         for row, way in zip(rows, (None, *one.methods), strict=True)
     ]
 
@@ -274,7 +301,7 @@ def _table(one: Fit) -> list[str]:
 def _cells(way: FitMethod) -> tuple[str, ...]:
     return (
         way.name,
-        bytes_in_words(way.ram_bytes),
+        *map(bytes_in_words, [one.size for one in way.plan.memories] or [way.ram_bytes]),
         f"{float(way.mac_ratio):.4g}x",
         "" if way.nanoseconds is None else nanoseconds_in_words(way.nanoseconds),
     )

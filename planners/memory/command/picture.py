@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate
 
@@ -75,31 +75,29 @@ def memories_picture(network: Network, plan: StreamingPlan, suffix: str) -> str 
     return rendered(figure, title, suffix)
 
 
-def traffic_picture(fronts: Mapping[str, Sequence[SlowTraffic]], suffix: str) -> str | bytes:
-    """Return slow bytes over the size of the first memory, by network; beside greedy splits and bounds.
+def traffic_picture(network: str, front: Sequence[SlowTraffic], suffix: str) -> str | bytes:
+    """Return slow bytes over the size of the first memory; beside greedy splits and bounds.
 
     Where times are known: time over that size.
     """
-    is_timed = any(one.nanoseconds is not None for front in fronts.values() for one in front)
+    is_timed = any(one.nanoseconds is not None for one in front)
     unit = 10**6 if is_timed else 1000  # milliseconds, or kB
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     axes = figure.add_subplot()
-    for number, (name, front) in enumerate(fronts.items()):
-        colour = COLOURS[number % len(COLOURS)]
-        lines: list[tuple[str, str, list[int | None]]] = [
-            ("plan", "o-", [one.nanoseconds if is_timed else one.moved for one in front]),
-            ("greedy split", "s:", [one.greedy for one in front]),
-            ("at least", "_--", [one.lower_bound for one in front]),
+    lines: list[tuple[str, str, list[int | None]]] = [
+        ("plan", "o-", [one.nanoseconds if is_timed else one.moved for one in front]),
+        ("greedy split", "s:", [one.greedy for one in front]),
+        ("at least", "_--", [one.lower_bound for one in front]),
+    ]
+    for word, style, values in lines[:1] if is_timed else lines:
+        points = [
+            (one.memories[0].size / 1000, value / unit)
+            for one, value in zip(front, values, strict=True)
+            if value is not None
         ]
-        for word, style, values in lines[:1] if is_timed else lines:
-            points = [
-                (one.memories[0].size / 1000, value / unit)
-                for one, value in zip(front, values, strict=True)
-                if value is not None
-            ]
-            across, up = [size for size, _ in points], [value for _, value in points]
-            axes.plot(across, up, style, color=colour, markersize=4, linewidth=1.1)
-            axes.lines[-1].set_label(f"{name}: {word}")
+        across, up = [size for size, _ in points], [value for _, value in points]
+        axes.plot(across, up, style, color=COLOURS[0], markersize=4, linewidth=1.1)
+        axes.lines[-1].set_label(f"{network}: {word}")
     _mark_sizes(axes)
     if not is_timed:
         axes.set_yscale("symlog", linthresh=1)

@@ -25,14 +25,15 @@ from csdf.errors import CsdfError
 from csdf.io.files import read_bytes
 from csdf.status import Status
 from csdf.time_limit import Stop
+from csdf.units import bytes_in_words, time_in_words
 from planners.arena.allocation import plan_arena
 from planners.formats.tflite_micro_arena import InterpreterArena, interpreter_arena
-from planners.memory.answer import RESIDENT, SEARCHED, Fit, Hop
+from planners.memory.answer import RESIDENT, SEARCHED, Fit, Hop, SlowTraffic
 from planners.memory.command.answer import Check, as_json, as_lines, remark_on_elements, verified
 from planners.memory.command.beside import checked_fit
 from planners.memory.command.main import take_memories
-from planners.memory.fit import fit, with_alternatives
-from planners.memory.memories import slow_front
+from planners.memory.fit import fit, fit_with_alternatives
+from planners.memory.memories import FRONT, slow_front
 from planners.memory.several import Together, with_states_apart
 from planners.plan.plan import StreamingPlan
 from planners.plan.text import format_plans, plans_for, worked_part
@@ -56,7 +57,7 @@ def work(options: argparse.Namespace) -> int:
         _fitted(*one, options) for one in zip(options.models, _given_plans(options), strict=True)
     ]
     seconds = time.perf_counter() - begin
-    if options.plan is None and not options.memories:
+    if not options.memories and any(one.fit.platform is not None for one in found):
         shared.remark_on_platform("csdf fit", options)
     fits = [one.fit for one in found]
     if options.plan is None:
@@ -76,10 +77,8 @@ def work(options: argparse.Namespace) -> int:
             value |= {} if arena is None else {"interpreter": arena[0].to_json(arena[1])}
         print(json.dumps(document, indent=2))
     else:
-        print(answers.in_words(as_lines(all_of, checks, seconds), options))
-        for arena in arenas:
-            if arena is not None:
-                print(f"  TFLM     {arena[0].in_words(arena[1])}")
+        interpreted = [None if one is None else one[0].in_words(one[1]) for one in arenas]
+        print(answers.in_words(as_lines(all_of, checks, seconds, interpreted), options))
     if options.output:
         _write(options.output, fits)
         shown = [(fit.best or fit.least).plan for fit in fits]
@@ -122,27 +121,28 @@ def _draw(options: argparse.Namespace, found: Sequence[Fitted]) -> None:
     draw = loading.drawing("planners.memory.command.picture")
     suffix = loading.suffix_of(options.plot)
     if options.memories:
-        fronts = {}
-        for one in found:
-            name = one.network.name
-
-            def stop_for(fast: int, name: str = name) -> Stop:
-                return stop_after(options.time_limit, f"{name}: {fast} bytes of fast memory")
-
-            fronts[name] = slow_front(
-                one.network,
-                options.memories,
-                options.element_bytes,
-                stop_for,
-                platform_named(options.platform),
-            )
-        text = draw.traffic_picture(fronts, suffix)
+        (one,) = found
+        text = draw.traffic_picture(one.network.name, _front(one.network, options), suffix)
     elif options.plan is None:
         text = draw.fit_picture([one.fit for one in found], suffix)
     else:
         fits = [one.fit for one in found]
         text = draw.plan_picture([one.network for one in found], fits, suffix)
     output.write("csdf fit", options.plot, text)
+
+
+def _front(network: Network, options: argparse.Namespace) -> list[SlowTraffic]:
+    """Return what moves with the first memory smaller and larger."""
+    first, limit = options.memories[0].name, options.time_limit
+    each = "" if limit is None else f", {time_in_words(limit)} each at most"
+    output.remark("csdf fit", f"drawing {len(FRONT)} sizes of {first}{each}")
+    return slow_front(
+        network,
+        options.memories,
+        options.element_bytes,
+        lambda size: stop_after(limit, f"{network.name}: {bytes_in_words(size)} of {first}"),
+        platform_named(options.platform),
+    )
 
 
 def _longest(options: argparse.Namespace) -> Fraction | None:
@@ -159,7 +159,14 @@ def _fitted(source: str, plan: StreamingPlan | None, options: argparse.Namespace
         model = as_stream(model, options.hop)
     if plan is not None:
         model = worked_part(model, plan)
-        found = checked_fit(options.plan, model.network, plan, ram=options.ram, flash=options.flash)
+        found = checked_fit(
+            options.plan,
+            model.network,
+            plan,
+            ram=options.ram,
+            flash=options.flash,
+            platform=platform_named(options.platform),
+        )
     else:
         found = _searched(model.network, options, options.ram)
     if options.hop is not None:
@@ -185,7 +192,7 @@ def _beside_window(network: Network, window: Network, options: argparse.Namespac
 
 def _searched(network: Network, options: argparse.Namespace, ram: int | None) -> Fit:
     stop = stop_after(options.time_limit, f"{options.model}: line buffers and strips")
-    found = fit(
+    return fit_with_alternatives(
         network,
         ram=ram,
         flash=options.flash,
@@ -200,7 +207,6 @@ def _searched(network: Network, options: argparse.Namespace, ram: int | None) ->
         memories=options.memories,
         budget=stop,
     )
-    return with_alternatives(network, found, element_bytes=options.element_bytes, budget=stop)
 
 
 def _write(path: str, fits: Sequence[Fit]) -> None:

@@ -5,8 +5,8 @@ import subprocess
 import pytest
 
 from cnn2csdf.catalogue.networks import from_catalogue
-from planners.code.command.work import Member, write_together
 from planners.code.library import write_library
+from planners.code.several import Member, write_libraries
 from planners.memory.answer import INPUTS
 from planners.memory.fit import fit
 from tests.planners.code.calibrated import integer_model, real_model
@@ -37,7 +37,7 @@ def written(request, tmp_path_factory):
         plan = fit(model.network, input=INPUTS[number % len(INPUTS)], budget=1).least.plan
         members.append(Member(model=model, plan=plan))
     folder = tmp_path_factory.mktemp(request.param)
-    return write_together(members, folder), folder
+    return write_libraries(members, folder), folder
 
 
 @needs_compiler

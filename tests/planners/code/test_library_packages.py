@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from planners.code.command.work import Member, together, write_together
 from planners.code.library import library, write_library
+from planners.code.several import Member, together, write_libraries
 from tests.planners.code.compiling import COMPILER, FLAGS, needs_compiler
 from tests.planners.code.test_networks_together import members
 from tests.planners.code.test_writing_libraries import planned, small
@@ -58,7 +58,7 @@ def test_several_networks_and_one_have_the_same_folders():
 @pytest.mark.slow
 @needs_compiler
 def test_each_source_compiles_alone(tmp_path):
-    found = write_together(members(), tmp_path)
+    found = write_libraries(members(), tmp_path)
     sources = [path for path in found.files if re.fullmatch(r"src/.*\.c", path)]
     assert len(sources) == 2 * len(found.members)
     subprocess.run([COMPILER, *FLAGS, "-c", *sources, "-Iinclude"], cwd=tmp_path, check=True)

@@ -9,7 +9,7 @@ from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidPlan
-from planners.code.command.work import Member, together, write_together
+from planners.code.several import Member, together, write_libraries
 from planners.memory.fit import fit
 from tests.planners.code.compiling import COMPILER, FLAGS, SANITIZERS, needs_compiler, program
 from tests.planners.code.test_library_on_target import STACK, make, needs_target, printed
@@ -54,7 +54,7 @@ def build(folder, files):
 @needs_compiler
 def test_networks_that_take_turns_in_one_arena_give_their_outputs(tmp_path):
     given = members()
-    found = write_together(given, tmp_path)
+    found = write_libraries(given, tmp_path)
     assert found.arena_bytes == max(one.plan.arena_bytes for one in given)
     built = build(tmp_path, found.files)
     assert built.returncode == 0, built.stderr[:4000]
@@ -66,7 +66,7 @@ def test_networks_that_take_turns_in_one_arena_give_their_outputs(tmp_path):
 @needs_compiler
 def test_an_arena_that_a_turn_spoils_is_noticed(tmp_path):
     # Something writes over the first network's results before they are compared.
-    found = write_together(members()[:2], tmp_path)
+    found = write_libraries(members()[:2], tmp_path)
     first = found.members[0].name
     path = tmp_path / "test" / f"{first}_test.c"
     spoiled = f"    memset(arena, 0x55, {first.upper()}_ARENA_BYTES);\n    failed |= !is_near("
@@ -83,7 +83,7 @@ def test_an_arena_that_a_turn_spoils_is_noticed(tmp_path):
 @needs_target
 @pytest.mark.parametrize("target", ["qemu", "qemu-m55"])
 def test_networks_take_turns_on_a_cortex_m(tmp_path, target):
-    found = write_together(members(), tmp_path)
+    found = write_libraries(members(), tmp_path)
     ran = make(tmp_path, target)
     said = ran.stdout + ran.stderr
     assert ran.returncode == 0, said
@@ -95,7 +95,7 @@ def test_networks_take_turns_on_a_cortex_m(tmp_path, target):
 def test_no_compiler_warns_and_all_give_the_same(tmp_path, compiler, level):
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
-    found = write_together(members(), tmp_path)
+    found = write_libraries(members(), tmp_path)
     built = subprocess.run(
         [compiler, *FLAGS[:-1], level, *program(found.files), "-lm", "-o", "all"],
         cwd=tmp_path,
@@ -113,6 +113,8 @@ def test_no_name_begins_another():
     found = together([Member(model=model, plan=plan, name=name or None) for name in names])
     given = ["networks", *(one.name for one in found.members)]
     assert len(set(given)) == 7
+    for one in found.members:  # the calls of each
+        assert f"{one.name}_run(&state_of_{one.name}, " in found.files["README.md"]
     for one in given:
         for other in given:
             assert one == other or not f"{other}_".startswith(f"{one}_")

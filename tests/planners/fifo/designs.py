@@ -57,17 +57,21 @@ def documented_chain():
     )  # fmt: skip
 
 
-def fork(size=3):
-    """A fork, a sliding window on one side, and a sum: it deadlocks while the short way is small."""
-    words = size * size
+def fork(size=3, wide=None):
+    """A fork, a sliding window on one side, and a sum: it deadlocks while the short way is small.
+
+    size: of the image; wide: its width, if another.
+    """
+    wide = wide or size
+    words = size * wide
     layers = {
-        "fork": cluster("DuplicateStreams", "hls", 2, NumChannels=1, numInputVectors=(1, size, size),
+        "fork": cluster("DuplicateStreams", "hls", 2, NumChannels=1, numInputVectors=(1, size, wide),
                         inputDataType="UINT2"),
-        "pad": cluster("FMPadding", ImgDim=(size, size), NumChannels=1, inputDataType="UINT2"),
-        "window": cluster("ConvolutionInputGenerator", IFMDim=(size + 2, size + 2),
-                          OFMDim=(size, size), ConvKernelDim=(3, 3), IFMChannels=1,
+        "pad": cluster("FMPadding", ImgDim=(size, wide), NumChannels=1, inputDataType="UINT2"),
+        "window": cluster("ConvolutionInputGenerator", IFMDim=(size + 2, wide + 2),
+                          OFMDim=(size, wide), ConvKernelDim=(3, 3), IFMChannels=1,
                           inputDataType="UINT2"),
-        "pool": cluster("Pool", "hls", Channels=1, KernelSize=(3, 3), OutImgDims=(size, size),
+        "pool": cluster("Pool", "hls", Channels=1, KernelSize=(3, 3), OutImgDims=(size, wide),
                         InputDataType="UINT2", OutputDataType="UINT2"),
         "sum": cluster("AddStreams", "hls", out_shape=(1, words), lhs_shape=(1, words),
                        rhs_shape=(1, words), lhs_dtype="UINT2", rhs_dtype="UINT2",

@@ -13,12 +13,14 @@ from csdf.status import Status
 from csdf.time_limit import Stop
 from csdf.units import rate_in_words
 from planners.fifo.command.answer import by_number, in_proof
+from planners.fifo.cores import chain_cost, cheapest_chain, split_cores, with_cores
 from planners.fifo.event_graph import EventGraph
 from planners.fifo.finn.reading import read_design
 from planners.fifo.sizing import cheapest_depths, smallest_depths
-from planners.fifo.study import max_rate
+from planners.fifo.study import front, max_rate, period_of, study
 from planners.fifo.timing.cluster import TimingOptions
-from tests.planners.fifo.designs import RESIDUAL
+from tests.cli.schemas import require_valid
+from tests.planners.fifo.designs import RESIDUAL, ROOT, fork
 
 
 def line_of(output, title):
@@ -165,3 +167,50 @@ def test_a_gap_is_never_said_to_be_nothing():
 def test_a_graph_command_sends_a_model_of_finn_to_its_own_command(capsys):
     assert main(["buffers", str(RESIDUAL)]) == 2
     assert "csdf fifo finn" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("bits", [9, 40])
+def test_the_cost_of_a_chain_is_the_least_of_all_depths_from_there_on(bits):
+    # 1536 words are two cores, 1024 and 512; 2048 are one, which may have fewer block RAMs.
+    memory_cost = OBJECTIVES["bram"]
+    price, least = chain_cost(memory_cost), None
+    for depth in range(2100, 200, -1):
+        own = sum(memory_cost(core.depth, bits) for core in split_cores(depth))
+        least = own if least is None else min(own, least)
+        assert price(depth, bits) == least
+
+
+def test_a_chain_of_shift_registers_is_proved_to_need_no_block_ram():
+    # A row of 300 pixels waits at the sum: one core of 512 words, or 256 + 46 in shift registers.
+    whole, split = (
+        study(fork(3, 300), only_live=True, is_split=one, cost=OBJECTIVES["bram"])
+        for one in (False, True)
+    )
+    for found in (whole, split):
+        assert found.sizing.status is Status.OPTIMAL
+        assert found.sizing.bits == found.cost.blocks  # what is claimed is what is built
+    assert (whole.sizing.bits, split.sizing.bits) == (1, 0)
+    assert split.written.cycle.period is not None
+    # A chain passes a word on a cycle later, so a point has the period of what is built.
+    (point,) = front(fork(3, 300), is_split=True, cost=OBJECTIVES["bram"])
+    cores = [cheapest_chain(depth, 2, OBJECTIVES["bram"]) for depth in point.depths]
+    built, depths = with_cores(fork(3, 300), cores)
+    assert point.period == period_of(EventGraph(built), depths).period
+
+
+def test_hls4ml_takes_the_goals_and_objectives_of_finn(capsys):
+    project = str(ROOT / "models" / "fifo" / "small_hls4ml")
+    assert main(["fifo", "hls4ml", project, "--fps", "900000", "--clock", "200", "--json"]) == 0
+    asked = json.loads(capsys.readouterr().out)["smallest"]
+    assert asked["period"] == "2000/9"  # 200 MHz over 900,000 frames/s
+    assert main(["fifo", "hls4ml", project, "--front", "--objective", "elements", "--json"]) == 0
+    front = json.loads(capsys.readouterr().out)
+    require_valid("fifo-hls4ml", front)
+    costs = [one["cost"] for one in front["front"]]
+    assert costs[0] <= asked["bits"] // 32 <= costs[-1]
+    assert main(["fifo", "hls4ml", project, "--objective", "bram", "--sensitivity", "3"]) == 0
+    shown = capsys.readouterr()
+    assert "FIFOs of 0 BRAM_18K" in shown.out
+    assert "with all assumed latencies 3 longer" in shown.err
+    assert main(["fifo", "hls4ml", project, "--latency", "conv3d=4"]) == 2
+    assert "conv_2d_cl" in capsys.readouterr().err

@@ -2,12 +2,17 @@
 
 from fractions import Fraction
 
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.platforms import Platform
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
+from csdf.status import Status
+from csdf.time_limit import Stop
 from planners.memory.answer import BY_ROWS, LINES, WHOLE_LAYERS, FitWhy
-from planners.memory.fit import fit, with_alternatives
+from planners.memory.fit import fit, fit_with_alternatives
 
 # A roofline: calls and bytes cost so little that ways with the same MACs are as fast.
 PLATFORM = Platform(
@@ -60,7 +65,30 @@ def test_measured_times_decide_which_plan_is_fast_enough():
     assert found.best is not None
     assert found.best.nanoseconds is not None
     assert whole <= found.best.nanoseconds <= whole + 100_000
-    slow = fit(network, ram="1MB", nanoseconds=whole - 1, durations=durations, budget=5)
-    assert slow.best is None
+    limits = {"ram": 10**6, "nanoseconds": whole - 1, "durations": durations}
+    slow = fit_with_alternatives(network, budget=5, **limits)
     # what is too slow is not helped by less RAM
-    assert with_alternatives(network, slow, element_bytes=None, budget=5).alternatives == ()
+    assert (slow.best, slow.alternatives) == (None, ())
+
+
+def test_a_figure_nearby_whose_search_ended_early_says_so():
+    network = from_catalogue("resnet8")
+    found = fit_with_alternatives(network, ram=1, element_bytes=1, budget=Stop(steps=0))
+    assert found.alternatives
+    assert not any(one.is_complete or one.fits for one in found.alternatives)
+    assert "at most" in found.alternatives[0].ram_in_words
+
+
+def test_an_input_that_is_too_large_is_told_with_the_bytes_of_what_it_becomes():
+    builder = NetworkBuilder("converted")
+    given = builder.input((3, 8, 8), name="picture", element=Element.FLOAT32)
+    scale = Quantization(element=Element.INT8, scales=(0.1,), zero_point=0)
+    narrow = {"element": Element.INT8, "quantization": scale}
+    builder.output(builder.add(op.Conversion(), given, name="narrow", **narrow))
+    found = fit(builder.network(), ram=700)
+    # 3 x 8 x 8 numbers of 4 bytes, or of one
+    assert (found.status, found.reason.values["least"]) == (Status.INFEASIBLE, 768)
+    words = (
+        "input 'picture' is float32, and as int8, to which it is converted, would take 192 bytes"
+    )
+    assert words in str(found.reason)

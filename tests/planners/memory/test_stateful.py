@@ -17,8 +17,8 @@ from cnn2csdf.weights import Model
 from csdf.cli.main import main
 from csdf.errors import ExecutionError, InvalidPlan
 from csdf.units import bytes_in_words
-from planners.code.command.work import Member, together
 from planners.code.library import write_library
+from planners.code.several import Member, together
 from planners.code.sources import library_sources
 from planners.memory.fit import fit, fit_of
 from planners.memory.several import run_frames, with_states_apart
@@ -164,12 +164,16 @@ def test_variables_of_any_form_stay_as_in_the_whole_network(add):
 
 
 def test_networks_in_one_arena_keep_their_states_apart():
-    alone = [
-        fit(paired(one.__name__, one).network, element_bytes=4) for one in (in_a_chain, read_twice)
+    models = [paired(one.__name__, one) for one in (in_a_chain, read_twice)]
+    alone = [fit(one.network, element_bytes=4) for one in models]
+    members = [
+        Member(model=one, plan=found.best.plan) for one, found in zip(models, alone, strict=True)
     ]
-    together = with_states_apart(alone)
-    plans = [one.best.plan for one in together]
+    with pytest.raises(InvalidPlan, match="stays between frames, but"):  # as they share bytes
+        together(members)
+    plans = [one.best.plan for one in with_states_apart(alone)]
     require_apart(plans)
+    assert all(any(way is one.best for way in one.methods) for one in together)
     with pytest.raises(InvalidPlan, match="stays between frames, but"):
         require_apart([one.best.plan for one in alone])
     # 2 variables of 4 numbers of 4 bytes each in both, and what passes in the neediest
@@ -249,6 +253,6 @@ def test_a_report_leads_with_the_bytes_that_stay(name, tmp_path, capsys):
     found = fit(model_of(name).network)
     shown = found.best or found.least
     first = capsys.readouterr().out.splitlines()[0]
-    assert f"needs {bytes_in_words(shown.ram_bytes)} of RAM, of which " in first
-    assert f"{bytes_in_words(shown.plan.kept_bytes)} stay between frames, and" in first
+    assert f": {bytes_in_words(shown.ram_bytes)} of RAM, of which " in first
+    assert f"{bytes_in_words(shown.plan.kept_bytes)} stay between frames, " in first
     assert first.split(" (")[0] in page.read_text()

@@ -1,0 +1,222 @@
+"""Several networks in one arena: a library for each, which take turns in the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+
+from cnn2csdf.weights import Model
+from csdf.arguments import public
+from csdf.errors import InvalidPlan
+from planners.code.building import MAIN, end_of_main, makefile, package_files, target_files
+from planners.code.c_text import identifier
+from planners.code.calls.cmsis_nn import ANY, Scratch
+from planners.code.library import (
+    frames_of,
+    paths_in,
+    source_files,
+    write_folder,
+    written_sources,
+)
+from planners.code.parts import OWN, source
+from planners.code.sources import Written
+from planners.code.vectors import Frame, shared_test
+from planners.memory.several import require_one_memory
+from planners.plan.checker import require_apart
+from planners.plan.plan import StreamingPlan
+
+
+@public
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A network among several, with its plan. frames: inputs for the test program, by layer name."""
+
+    model: Model
+    plan: StreamingPlan
+    name: str | None = None
+    frames: Sequence[Frame] | None = None
+    scratch: Scratch = ANY  # for CMSIS-NN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Libraries:
+    """Libraries that take turns in one arena, of as many bytes as the largest needs."""
+
+    name: str
+    members: tuple[Written, ...]
+    arena_bytes: int
+    files: Mapping[str, str]
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of parameters, of all networks."""
+        return sum(one.weight_bytes for one in self.members)
+
+
+def together(members: Sequence[Member], *, name: str = "networks", kernels: str = OWN) -> Libraries:
+    """Return a library for each network, and a program that runs them in turn in one arena.
+
+    kernels: as of library().
+
+    Any order of whole frames will do: a network keeps nothing in the arena between two frames, or it
+    keeps a state in bytes of its own, which planners.with_states_apart gives it. Raises what library()
+    raises, and InvalidPlan for no network, and where a state shares bytes with another network.
+    """
+    if not members:
+        raise InvalidPlan("no network to write")
+    require_one_memory([one.plan for one in members])
+    require_apart([one.plan for one in members])
+    taken = [identifier(name)]
+    found: list[Written] = []
+    files: dict[str, str] = {}
+    for one in members:
+        taken.append(_apart(one.name or one.model.network.name, taken))
+        written = written_sources(one.model, one.plan, taken[-1], kernels, one.scratch)
+        found.append(written)
+        files |= source_files(written)
+        files[f"test/{written.name}_test.c"] = shared_test(
+            written, frames_of(one.model, one.plan, one.frames)
+        )
+    arena = max(one.plan.arena_bytes for one in members)
+    files |= {
+        f"include/{taken[0]}.h": _header(taken[0], found, arena),
+        MAIN: _main(taken[0], found),
+    }
+    headers, sources, tests = (paths_in(files, one) for one in ("include", "src", "test"))
+    about = f"{len(found)} neural networks in one arena"
+    return Libraries(
+        name=taken[0],
+        members=tuple(found),
+        arena_bytes=arena,
+        files={
+            **files,
+            **target_files(),
+            "Makefile": makefile(sources, tests, cmsis_nn=kernels != OWN),
+            **package_files(taken[0], about, headers, sources, tests, cmsis_nn=kernels != OWN),
+            "README.md": _readme(taken[0], members, found, arena),
+        },
+    )
+
+
+def _apart(name: str, taken: Sequence[str]) -> str:
+    """An identifier that begins none of those taken, nor they it: symbols are name_something."""
+    found, number = identifier(name), 2
+    while any(
+        f"{one}_".startswith(f"{found}_") or f"{found}_".startswith(f"{one}_") for one in taken
+    ):
+        found, number = f"n{number}_{identifier(name)}", number + 1
+    return found
+
+
+@public
+def write_libraries(
+    members: Sequence[Member],
+    folder: str | PathLike[str],
+    *,
+    name: str = "networks",
+    kernels: str = OWN,
+) -> Libraries:
+    """Write libraries that take turns in one arena into a folder, and return them; see together().
+
+    Raises UnwritableFile, before anything is written, for a folder that holds files of another kind.
+    """
+    found = together(members, name=name, kernels=kernels)
+    write_folder(folder, found.files)
+    return found
+
+
+def _header(name: str, members: Sequence[Written], arena: int) -> str:
+    capitals = name.upper()
+    included = "\n".join(f'#include "{one.name}.h"' for one in members)
+    union = "\n".join(
+        f"    {one.name}_element {one.name}[{one.name.upper()}_ARENA_ELEMENTS];" for one in members
+    )
+    return f"""/* {len(members)} networks that take turns in {arena} bytes. */
+#ifndef {capitals}_H
+#define {capitals}_H
+
+{included}
+
+#define {capitals}_ARENA_BYTES {arena}
+
+/* The arena, as each network takes it. A frame of one overwrites the results of the others. */
+typedef union {{
+{union}
+}} {name}_arena;
+
+#endif
+"""
+
+
+def _main(name: str, members: Sequence[Written]) -> str:
+    declared = "\n".join(f"int {one.name}_test({one.name}_element *arena);" for one in members)
+    states = " + ".join(f"sizeof({one.name}_state)" for one in members)
+    turns = "\n".join(f"        failed |= {one.name}_test(arena.{one.name});" for one in members)
+    return f"""/* Runs {len(members)} networks in turn in one arena, twice, and compares outputs. */
+#include "{name}.h"
+
+{declared}
+
+{source("say.c")}
+static {name}_arena arena;
+
+int main(void)
+{{
+    int failed = 0, turn;
+    for (turn = 0; turn < 2; turn++) {{
+{turns}
+    }}
+{end_of_main(name, "outputs differ", "outputs equal", f"{name.upper()}_ARENA_BYTES", f"({states})")}"""
+
+
+def _calls(one: Written) -> str:
+    """Return the calls of one of several networks."""
+    ports = ", ".join(port.parameter for port in (*one.inputs, *one.outputs))
+    verb = "invoke" if one.keeps_state else "run"
+    return f"""
+static {one.name}_state state_of_{one.name};
+{one.name}_init(&state_of_{one.name}, arena.{one.name}); /* once */
+{one.name}_{verb}(&state_of_{one.name}, {ports});
+"""
+
+
+def _readme(name: str, members: Sequence[Member], found: Sequence[Written], arena: int) -> str:
+    rows = "\n".join(
+        f"| {written.name} | {one.plan.arena_bytes:,} | {written.state_bytes} "
+        f"| {written.weight_bytes:,} | {one.plan.multiply_accumulates:,} |"
+        for one, written in zip(members, found, strict=True)
+    )
+    calls = "".join(map(_calls, found))
+    keeping = [one.name for one in found if one.keeps_state]
+    stays = (
+        f"""
+What {", ".join(keeping)} keep{"s" if len(keeping) == 1 else ""} from frame to frame has bytes of
+its own in the arena: write nothing else there. `NAME_reset`, `NAME_save` and `NAME_restore` are in the
+headers.
+"""
+        if keeping
+        else ""
+    )
+    return f"""# {name}: {len(found)} neural networks in {arena:,} bytes
+
+| network | arena, alone | state, at most | weights | multiply-accumulates/frame |
+|---|---|---|---|---|
+{rows}
+
+The networks take turns in one arena of {arena:,} bytes, a whole frame at a time, in any order:
+
+```c
+#include "{name}.h"
+
+static {name}_arena arena;
+{calls}```
+{stays}
+- `src/` and `include/` are the library: each file of `src/` compiles alone with `-Iinclude`. `test/`
+  and `target/` are the test program and what that needs on a bare Cortex-M; a product leaves them out.
+- `make test` runs the test vectors here, the networks in turn, and ends with 0 when the outputs are
+  equal.
+- `make qemu` and `make qemu-m55` do so on an emulated Cortex-M4 and Cortex-M55 (they need
+  `arm-none-eabi-gcc` and `qemu-system-arm`).
+- `make size` prints flash and static RAM of the libraries, cross-compiled for a Cortex-M4.
+"""
