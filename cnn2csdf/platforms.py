@@ -340,8 +340,8 @@ class PlatformNames:
         return name in PLATFORMS or str(name).endswith(".json")
 
     def __iter__(self) -> Iterator[str]:
-        """Names of the platforms."""
-        return iter(PLATFORMS)
+        """Names of the platforms, and the word for a file."""
+        return iter([*PLATFORMS, "FILE.json"])
 
 
 def platform_named(name: str) -> Platform:
@@ -353,7 +353,7 @@ def platform_named(name: str) -> Platform:
         return PLATFORMS[name]
     if name not in PlatformNames():
         raise InvalidArgument(
-            f"there is no platform {name!r}; expected one of {', '.join(PLATFORMS)}, or FILE.json"
+            f"there is no platform {name!r}; expected one of {', '.join(PlatformNames())}"
         )
     value = JsonValue.parse(read_bytes(name).decode("utf-8", "replace"), name)
     return core_platform(value.built(Core, {}))

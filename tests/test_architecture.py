@@ -222,6 +222,7 @@ OF_THE_CHECKER = {  # what it reaches of the planners: the plan, the executor, t
         )
     ),
     *("planners.plan.regions", "planners.plan.accumulators", "planners.memory.order"),
+    "planners.plan.column_tiles",
     *("planners.arena.problem", "planners.plan.regions", CHECKER),
 }
 

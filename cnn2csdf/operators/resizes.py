@@ -102,7 +102,7 @@ class Resize(Operator):
             return self.computed(part)
         if self.function == "linear" and is_fixed:
             # Elements weighed in steps of 2 ** -20; halves go away from zero.
-            down, across = self._axes(part.inputs[0].shape)
+            down, across = self.axes(part.inputs[0].shape)
             above, below, from_above = down.binary_neighbours(np.arange(part.begin, part.end))
             left, right, from_left = across.binary_neighbours(np.arange(self.size[1]))
             first = int(above.min())
@@ -118,7 +118,7 @@ class Resize(Operator):
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         return (map_dims(self, inputs)[0], *self.size)
 
-    def _axes(self, source: Shape) -> tuple[ResizedAxis, ResizedAxis]:
+    def axes(self, source: Shape) -> tuple[ResizedAxis, ResizedAxis]:
         """Rows and columns."""
         lengths, scales = (source.height, source.width), self.scales or (None, None)
         rows, columns = (
@@ -129,7 +129,7 @@ class Resize(Operator):
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded:
         """Return the nearest row, or the two between which a row lies, or the four around it."""
-        axis, rows = self._axes(inputs[index])[0], np.arange(self.size[0])
+        axis, rows = self.axes(inputs[index])[0], np.arange(self.size[0])
         if self.function == "nearest":
             first = last = axis.nearest(rows)
         elif self.function == "cubic":
@@ -141,7 +141,7 @@ class Resize(Operator):
 
     def computed(self, part: Part) -> Array:
         """Return the rows of the part: rows mixed of two or four, then columns likewise."""
-        down, across = self._axes(part.inputs[0].shape)
+        down, across = self.axes(part.inputs[0].shape)
         rows, columns = np.arange(part.begin, part.end), np.arange(self.size[1])
         result: Array
         if self.function == "nearest":

@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from csdf.errors import GaveUp
+from csdf.status import Status
 from csdf.time_limit import Stop
 from planners.fifo.cores import (
     Core,
@@ -108,11 +109,9 @@ def study(
     cores: tuple[tuple[Core, ...], ...] = ()
     written = None
     if sizing.depths:
-        pairs = zip(sizing.depths, design.fifos, strict=True)
-        if is_split and cost is not None:
-            cores = tuple(cheapest_chain(depth, fifo.bits, cost) for depth, fifo in pairs)
-        else:
-            cores = tuple(map(split_cores if is_split else whole_core, sizing.depths))
+        cores = _cores(design, sizing.depths, cost) if is_split else (
+            tuple(map(whole_core, sizing.depths))
+        )  # fmt: skip
         written = _written(graph, cores, sizing, least_period)
     try:
         depths = [*automatic_depths(graph, least_period)]
@@ -163,6 +162,16 @@ def _timed(graph: EventGraph, depths: Sequence[int]) -> Depths:
     return Depths(depths=tuple(depths), bits=graph.design.bits(depths), cycle=cycle)
 
 
+def _cores(
+    design: Design, depths: Sequence[int], cost: MemoryCost | None
+) -> tuple[tuple[Core, ...], ...]:
+    """Return chains of cores, the cheapest where memories have a cost of their own."""
+    if cost is None:
+        return tuple(map(split_cores, depths))
+    pairs = zip(depths, design.fifos, strict=True)
+    return tuple(cheapest_chain(depth, fifo.bits, cost) for depth, fifo in pairs)
+
+
 def _written(
     graph: EventGraph, cores: Sequence[Sequence[Core]], sizing: Sizing, least_period: Fraction
 ) -> Depths:
@@ -200,21 +209,28 @@ def front(
     """Return the trade-off: the smallest depths without deadlock, at the max. rate, and between.
 
     is_split, weights, cost: as of `study`. stops: called for each point, returns the stop of its
-    search. The period of a point is that of its depths. Points that are no faster than one that costs
-    no more are left out.
+    search. The period of a point is that of its depths, or of its chains. Points that are no faster
+    than one that costs no more are left out.
     """
     graph = EventGraph(design)
-    cost = chain_cost(cost) if is_split and cost is not None else cost
+    price = chain_cost(cost) if is_split and cost is not None else cost
     least_period, _ = max_rate(graph)
-    least = _smallest(graph, None, stops(), weights, cost)
+    least = _smallest(graph, None, stops(), weights, price)
     if not least.depths:
         return []
     slow = period_of(graph, least.depths).period or least_period
     points = [least]
     for number in range(1, POINTS):
         asked = slow + (least_period - slow) * Fraction(number, POINTS - 1)
-        points.append(_smallest(graph, asked, stops(), weights, cost))
+        points.append(_smallest(graph, asked, stops(), weights, price))
     timed = [(one, period_of(graph, one.depths).period) for one in points if one.depths]
+    if is_split:
+        timed = [
+            _as_chains(
+                one, _written(graph, _cores(design, one.depths, cost), one, least_period), least
+            )
+            for one, _ in timed
+        ]
     in_order = sorted(
         ((one, period) for one, period in timed if period is not None),
         key=lambda pair: (pair[0].bits, pair[1], design.bits(pair[0].depths)),
@@ -224,6 +240,19 @@ def front(
         if not found or period < (found[-1].period or 0):
             found.append(replace(point, period=period, cycle=None, least_bits=None))
     return found
+
+
+def _as_chains(sizing: Sizing, written: Depths, least: Sizing) -> tuple[Sizing, Fraction | None]:
+    """Return a point with the period of its chains of cores, None if they have none.
+
+    Where they are slower than was asked for, the bound of the least memory is left.
+    """
+    period = None if written.cycle is None else written.cycle.period
+    if period is None or sizing.period is None or period <= sizing.period:
+        return sizing, period
+    bound = min(least.lower_bound, sizing.bits)
+    status = Status.OPTIMAL if bound == sizing.bits else Status.FEASIBLE
+    return replace(sizing, lower_bound=bound, status=status), period
 
 
 def automatic_depths(graph: EventGraph, period: Fraction) -> tuple[int, ...]:

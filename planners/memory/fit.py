@@ -17,6 +17,7 @@ from itertools import product
 from typing import Any
 from warnings import warn
 
+from cnn2csdf import operators as op
 from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.instructions import uncounted
 from cnn2csdf.network import Network
@@ -38,7 +39,7 @@ from csdf.errors import InvalidArgument, InvalidNetwork, Suspicious, counted
 from csdf.model.exact import Exact, MalformedText, exact
 from csdf.status import Ended, Reason, Status, Why, because
 from csdf.time_limit import Budget, stop_of
-from csdf.units import nanoseconds_in_words
+from csdf.units import bytes_in_words, nanoseconds_in_words
 from planners.memory.answer import (
     EXTERNAL,
     INPUTS,
@@ -130,7 +131,7 @@ def fit(
         one_of(method, SEARCHED, "fit: searched")
     if isinstance(platform, str):
         if platform not in PlatformNames():
-            one_of(platform, PLATFORMS, "fit: platform")
+            one_of(platform, PlatformNames(), "fit: platform")
         platform = platform_named(platform)
     board = () if platform is None else platform.memories
     given = _memories_given(memories, board)
@@ -138,7 +139,8 @@ def fit(
         given = given or board
     if network.keeps_state and given:
         raise InvalidNetwork(
-            f"network {network.name!r} keeps a state, which lies in one memory; give its size as ram"
+            f"network {network.name!r} keeps a state, which lies in one memory; give ram (--ram "
+            f"{bytes_in_words(memories[0].size).replace(' ', '')}) in place of memories (--memory)"
         )
     if network.keeps_state:
         return _stateful_fit(
@@ -212,7 +214,7 @@ def fit(
             (one.nanoseconds for one in methods if ram is None or one.ram_bytes <= ram), nanoseconds
         )
     elif lower_bound > ram:
-        reason = because(FitWhy.ENDS, least=lower_bound, end=finding.ended)
+        reason = _too_large_ends(table, lower_bound, finding.ended)
     elif finding.ended is not None:
         status = Status.UNKNOWN
         reason = because(FitWhy.TOO_LARGE_BY_THEN, end=finding.ended, least=least)
@@ -232,6 +234,30 @@ def fit(
         reason=reason,
         **_cycles(network, platform, durations, element_bytes),
     )
+
+
+def _too_large_ends(table: StageTable, least: int, end: Reason | None = None) -> Reason:
+    """The reason where inputs or results alone are too large; with the bytes of what they become.
+
+    end: of the search, if it ended early.
+    """
+    network = table.network
+    for one in network.inputs:
+        readers = [network.layer(name) for name in network.consumers[one.name]]
+        elements = {reader.element for reader in readers}
+        if all(isinstance(reader.operator, op.Conversion) for reader in readers):
+            smaller = one.shape.elements * max(table.bytes_of(reader.name) for reader in readers)
+            if len(elements) == 1 and smaller < table.tensor_bytes(one.name):
+                return because(
+                    FitWhy.REAL_ENDS,
+                    least=least,
+                    name=one.name,
+                    element=one.element.value,
+                    other=elements.pop().value,
+                    bytes=smaller,
+                    end=end,
+                )
+    return because(FitWhy.ENDS, least=least, end=end)
 
 
 def _too_slow(times: Iterable[int | None], longest: Fraction | None) -> Reason:
@@ -354,7 +380,7 @@ def _fit_in_memories(
     if flash is not None and needed > flash:
         status, reason = Status.INFEASIBLE, because(FitWhy.FLASH, needed=needed, flash=flash)
     elif ends > sum(one.size for one in memories):
-        status, reason = Status.INFEASIBLE, because(FitWhy.ENDS, least=ends)
+        status, reason = Status.INFEASIBLE, _too_large_ends(table, ends)
     return Fit(
         network=network.name,
         input=RESIDENT,
@@ -582,7 +608,7 @@ def fit_of(
         lower_bound=max(ends, plan.kept_bytes),
         status=status,
         reason=reason,
-        **_cycles(network, platform, durations, plan.element_bytes),
+        **({} if time is None else _cycles(network, platform, durations, plan.element_bytes)),
     )
 
 

@@ -16,10 +16,10 @@ found behind it, and where they take more, the search is made again with less.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, combinations, islice
+from itertools import accumulate, chain, islice
 from operator import le
 from typing import NamedTuple
 
@@ -30,10 +30,10 @@ from cnn2csdf.platforms import BoardMemory, Platform
 from csdf.search.pareto import improving
 from csdf.status import Reason, Why, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
-from planners.arena.problem import loads
 from planners.memory.answer import SlowTraffic
 from planners.memory.labels import ANY_WORK, GroupLabels, Labels, Limits
 from planners.memory.line_buffers import Keeping, kept_rows
+from planners.memory.making import rings_of
 from planners.memory.memory_plans import Chain, Group, Names, PlacedPlan, Step
 from planners.memory.moved_weights import (
     Costs,
@@ -46,20 +46,35 @@ from planners.memory.moved_weights import (
 )
 from planners.memory.moves import LONGEST_STAGE, Moves, batches, made_by_rows
 from planners.memory.order import TopologicalOrder, topological_order
-from planners.memory.plain_plans import whole_tensors
+from planners.memory.slow_bytes import (
+    MOST_CHOSEN,
+    greedy_split,
+    least_slow_bytes,
+    slow_bytes_of_whole_layers,
+    subsets,
+)
 from planners.memory.stages import Geometry, StageTable
 from planners.plan.accumulators import sums_over_rows
+from planners.plan.column_tiles import (
+    InColumns,
+    in_columns,
+    part_of,
+    stages_of_tile,
+)
+from planners.plan.firing import NOTHING, in_step
 from planners.plan.plan import ACCUMULATOR_BYTES, Memory, Mode, Stage, StreamingPlan
 
 FRONT = (1, 2, 4, 8, 16, 32)  # quarters of the size of the fast memory
 MOST_ORDERS = 24  # of layers, all of which are tried
-MOST_CHOSEN = 8  # tensors of which all sets are tried in fast memory
 MOST_LABELS = 256  # sets of tensors in fast memory at a place of the order
 MOST_WAYS = 3  # from least bytes to least work, of stages between two separators
 WIDTH = 12  # labels inside a group, as the first search of csdf fit has
 LONGEST_RUN = 32  # layers of a group that is not between separators
 ROW_BLOCKS = (2, 4, 8)  # rows a firing, besides one, where firings cost something by themselves
 PINNED = (1, 2, 3, 4)  # quarters of the fast memory that weights may have for good
+MOST_TILES = 12  # of columns
+ENOUGH_TILES = 2  # numbers of tiles with which a group fits
+LONGEST_SPAN = 48  # layers that work in tiles
 MOST_ATTEMPTS = 8  # searches with less memory where offsets take more than is counted
 READ_ONCE = (
     *(op.Elementwise, op.Activation, op.BatchNormalization, op.Identity),
@@ -198,12 +213,35 @@ def slow_front(
 
 
 def orders(network: Network) -> Iterator[Network]:
-    """Yield a network with its layers in all topological orders, where they are few; its own first."""
+    """Yield a network with its layers in all topological orders, where they are few; its own first.
+
+    Where they are many, result by result, from the first or from the last.
+    """
     ends = network.inputs, network.outputs
     layers = [one for one in network.layers if one not in ends[0] and one not in ends[1]]
     found = list(islice(_orders(layers), MOST_ORDERS + 1))
-    for order in found if len(found) <= MOST_ORDERS else [layers]:
+    if len(found) > MOST_ORDERS:
+        found = [layers, _result_by_result(network), _result_by_result(network, -1)]
+    for order in found:
         yield replace(network, layers=(*ends[0], *order, *ends[1]))
+
+
+def _result_by_result(network: Network, step: int = 1) -> list[Layer]:
+    """The layers of one result of the network after the other, the first first; -1: the last first."""
+    inputs = {one.name for one in network.inputs}
+    found: dict[str, Layer] = {}
+    waiting = [network.layer(name) for one in network.outputs for name in one.inputs][::-step]
+    waiting = [one for one in network.layers[::-1] if one not in network.outputs] + waiting
+    while waiting:
+        one = waiting[-1]
+        missing = [name for name in one.inputs if name not in found and name not in inputs]
+        if missing:
+            waiting.append(network.layer(missing[0]))
+            continue
+        waiting.pop()
+        if one.name not in inputs:
+            found[one.name] = one
+    return list(found.values())
 
 
 def _orders(layers: Sequence[Layer]) -> Iterator[list[Layer]]:
@@ -289,6 +327,7 @@ class Groups:
         outside = frozenset(course.at(cut) for cut in range(len(course.separators)))
         inner = StageTable(course.network, element_bytes=table.element_bytes, outside=outside)
         self._moves = Moves(course, inner)
+        self._narrow = self._narrow_places()
         self._cut_at = {place: cut for cut, place in enumerate(course.separators)}
         self._found: dict[int, list[Group]] = {}
 
@@ -299,11 +338,14 @@ class Groups:
             found = list(self._runs(begin))
             if self._longest is None:
                 found += [*self._single_stages(begin), *self._with_strips(begin)]
+                found += self._in_tiles(begin)
             kept: dict[tuple[int, str | None, Names], list[Group]] = {}
             for one in sorted(found, key=lambda one: (one.fast, one.costs)):
                 key = one.end, one.streamed, one.in_place
                 if not any(
-                    all(map(le, other.costs, one.costs)) for other in kept.setdefault(key, [])
+                    all(map(le, other.costs, one.costs))
+                    and all(other.read[name] <= size for name, size in one.read.items())
+                    for other in kept.setdefault(key, [])
                 ):
                     kept[key].append(one)
             self._found[begin] = [one for some in kept.values() for one in some]
@@ -351,11 +393,18 @@ class Groups:
 
     def _with_strips(self, begin: int) -> Iterator[Group]:
         """The groups of stages of several layers between separators."""
+        for end, stages in self._stages_between(begin, self._fast, (True, False)):
+            yield from self._ways(begin, end, stages)
+
+    def _stages_between(
+        self, begin: int, most: int, streamed: Sequence[bool]
+    ) -> Iterator[tuple[int, list[Stage]]]:
+        """Ends, and the stages up to there from a separator on that take some bytes at most."""
         cut = self._cut_at.get(begin)
         if cut is None or begin == len(self.layers):
             return
-        limits = Limits(self._fast, ANY_WORK, WIDTH)
-        for is_streamed in (True, False):
+        limits = Limits(most, ANY_WORK, WIDTH)
+        for is_streamed in streamed:
             search = GroupLabels(self._moves, cut, limits, is_streamed=is_streamed)
             found = defaultdict[int, list[tuple[int, int, Labels, int]]](list)
             for end, labels in search.ends():
@@ -367,7 +416,109 @@ class Groups:
                 for _, _, labels, number in best[:: -(-len(best) // MOST_WAYS)]:
                     moves = search.moves_of(labels, number)
                     stages = [stage for move in moves for stage in move.stages]
-                    yield from self._ways(begin, self.course.separators[end], stages)
+                    yield self.course.separators[end], stages
+
+    def _in_tiles(self, begin: int) -> Iterator[Group]:
+        """Layers in tiles of columns, where their rows are too long; slices are read where they lie.
+
+        A single tile, where there are several tensors to be read or results that it reads itself.
+        """
+        if self.costs.sizes or self.costs.time_of is not None:
+            return  # copies of layers have neither weights nor times of their own here
+        ends = {begin + 1}
+        if not begin or begin in self._narrow:
+            ends |= {one for one in self._narrow if begin < one <= begin + LONGEST_SPAN}
+        rows = [(end, [Stage(layers=(one,)) for one in self.layers[begin:end]]) for end in ends]
+        most = MOST_TILES // 2 * self._fast
+        tried: set[tuple[Stage, ...]] = set()
+        for end, stages in chain(self._stages_between(begin, most, (True,)), sorted(rows)):
+            if end in ends and tuple(stages) not in tried:
+                self.stop.look()
+                tried.add(tuple(stages))
+                yield from self._of_tiles(begin, end, stages)
+
+    def _narrow_places(self) -> set[int]:
+        """Places of the order across which no more bytes are live than across their neighbours.
+
+        All of a small network.
+        """
+        change = [0] * (len(self.layers) + 2)
+        for name, last in self.last_read.items():
+            made = self.layers.index(name) + 1 if name in self.layers else 0
+            change[made] += self.table.tensor_bytes(name)
+            change[max(last, made) + 1] -= self.table.tensor_bytes(name)
+        live = list(accumulate(change))[: len(self.layers) + 1]
+        inner = range(1, len(self.layers))
+        if len(self.layers) <= MOST_CHOSEN:
+            return {*inner, len(self.layers)}
+        found = {one for one in inner if live[one] <= min(live[one - 1], live[one + 1])}
+        return found | {len(self.layers)}
+
+    def _results(self, begin: int, end: int) -> tuple[str, ...]:
+        """The tensors that layers leave: those that others need, and the last."""
+        return tuple(
+            name
+            for name in self.layers[begin:end]
+            if self.last_read[name] >= end or name == self.layers[end - 1]
+        )
+
+    def _of_tiles(self, begin: int, end: int, stages: Sequence[Stage]) -> Iterator[Group]:
+        """Groups with as many tiles as they need to fit, and with more that need less."""
+        inside, results = self.layers[begin:end], self._results(begin, end)
+        if not {stage.result for stage in stages}.issuperset(results):
+            return
+        part = part_of(self.course.network, inside)
+        geometry = tuple(map(self.table.geometry, stages))
+        whole = self._group(begin, end, geometry, None, results, is_limited=False)
+        assert whole is not None
+        fewest = 1 if len(part.inputs) > 1 or whole.fixed else 2
+        tiles, enough = max(fewest, whole.fast // (2 * self._fast)), ENOUGH_TILES
+        if len(self.layers) <= MOST_CHOSEN:
+            tiles, enough = 1, MOST_TILES
+        least, fits = self._fast + 1, 0
+        while tiles <= MOST_TILES and fits < enough:
+            found = in_columns(part, inside, tiles)
+            parts = None if found is None else self._tiles_of(begin, end, found, stages)
+            if parts is None:
+                return
+            fast = max(one.fast for one in parts)
+            if len(parts) == tiles and fast < least:
+                least = fast
+                fits += 1
+                total = sum((Counter(one.read) for one in parts), Counter[str]())
+                yield whole._replace(
+                    streamed=None,
+                    fast=fast,
+                    work=sum(one.work for one in parts),
+                    read=dict(total),
+                    in_place=frozenset(total),
+                    fixed=frozenset(),
+                    tiles=parts,
+                )
+            tiles += 1 if fits else max(1, tiles * fast // self._fast - tiles - 1)
+
+    def _tiles_of(
+        self, begin: int, end: int, found: InColumns, stages: Sequence[Stage]
+    ) -> tuple[Group, ...] | None:
+        """The groups of the tiles, the first that does not fit the last; None where they are none."""
+        inside, network = self.layers[begin:end], found.network
+        table, groups = self.table.of(network), list[Group]()
+        for tile in found.tiles:
+            worked = stages_of_tile(network, tile, inside, stages)
+            if worked is None:
+                return None
+            geometry = tuple(map(table.geometry, worked))
+            one = self._group(
+                begin, end, geometry, None, tile.results, table=table, is_limited=False
+            )
+            assert one is not None
+            read = Counter[str]()
+            for name in tile.slices:
+                read[network.layer(name).inputs[0]] += table.tensor_bytes(name)
+            groups.append(one._replace(read=dict(read)))
+            if one.fast > self._fast:
+                break
+        return tuple(groups)
 
     def _ways(self, begin: int, end: int, stages: Sequence[Stage]) -> Iterator[Group]:
         """Stages with nothing copied, and with rows of each tensor that has to be, where they fit."""
@@ -383,11 +534,7 @@ class Groups:
                         rows = self._rows_read_once(one, name, index)
                         read[source] += (rows or 0) * table.row_bytes(source)
                         in_place -= {source} if rows is None else set()
-        results = tuple(
-            name
-            for name in self.layers[begin:end]
-            if self.last_read[name] >= end or name == self.layers[end - 1]
-        )
+        results = self._results(begin, end)
         made = {one.stage.result: one.stage for one in geometry}
         if not made.keys() >= set(results) or any(
             stage.mode is Mode.ACCUMULATING
@@ -414,6 +561,9 @@ class Groups:
             return needs[-1][1] - needs[0][0] if is_once else None
         if len(one.stage.layers) > 1 or not isinstance(layer.operator, READ_ONCE):
             return None
+        alike = (one for one, name in enumerate(layer.inputs) if name == layer.inputs[index])
+        if len({self.table.row_needs(layer, one) for one in alike}) > 1:
+            return None  # a tensor read twice, of which other rows are read each time
         height = self.table.height(layer.inputs[index])
         return height if sum(end - first for first, end in needs) == height else None
 
@@ -424,9 +574,15 @@ class Groups:
         geometry: tuple[Geometry, ...],
         streamed: str | None,
         results: tuple[str, ...],
+        *,
+        table: StageTable | None = None,
+        is_limited: bool = True,
     ) -> Group | None:
-        """The group with exact bytes of its rings, unless they are too many."""
-        table, pinned = self.table, self.costs.pinned
+        """The group with exact bytes of its rings, unless they are too many.
+
+        table: of the stages, if they are not those of the network.
+        """
+        table, pinned = table or self.table, self.costs.pinned
         if pinned and not pinned.intersection(self.layers[begin:end]) <= can_be_copied(geometry):
             return None
         firings = [one.firings for one in geometry]
@@ -438,12 +594,22 @@ class Groups:
             results, Keeping.WHOLE
         )
         sizes = {one.result: table.row_bytes(one.result) for one in firings}
-        kept = kept_rows(firings, sizes, strips, keeping)
-        pieces = [rows * sizes[name] for name, rows in kept.rows.items()]
+        together = in_step(firings)
+        if len(together) > len(firings):
+            strips.append(0)
+            sizes[NOTHING], keeping[NOTHING] = 0, Keeping.WHOLE
+        kept = kept_rows(together, sizes, strips, keeping)
+        inlays = [one for one in table.aliases.values() if streamed not in (one.tensor, one.host)]
+        joint = rings_of(table.network, together, inlays, kept.rows, sizes)
+        within = tuple(alias for ring in joint.values() for alias in ring.aliases)
+        rings = {**kept.rows, **{name: ring.rows for name, ring in joint.items()}}
+        for alias in within:
+            del rings[alias.tensor]
+        pieces = [rows * sizes[name] for name, rows in rings.items()]
         pieces += [one.accumulator for one in geometry]
         staging = -(-max(kept.passing) // ACCUMULATOR_BYTES) * ACCUMULATOR_BYTES
         fast = sum(pieces) + staging
-        if fast > self._fast:
+        if is_limited and fast > self._fast:
             return None
         inside = {reading.tensor for one in firings for reading in one.readings}
         return Group(
@@ -451,7 +617,8 @@ class Groups:
             end=end,
             geometry=geometry,
             streamed=streamed,
-            rings=dict(kept.rows),
+            rings=rings,
+            within=within,
             staging=staging,
             fast=fast,
             work=sum(one.work for one in geometry),
@@ -557,68 +724,3 @@ class Search:
             found.append(Step(group, fast | here, copied))
             place = group.begin
         return found[::-1]
-
-
-def subsets(names: Sequence[str]) -> Iterator[Names]:
-    """Yield all sets of some names, the largest first; of too many the first ones, up to each."""
-    if len(names) > MOST_CHOSEN:
-        yield from (frozenset(names[:count]) for count in range(len(names), -1, -1))
-        return
-    for count in range(len(names), -1, -1):
-        yield from map(frozenset, combinations(names, count))
-
-
-def least_slow_bytes(course: TopologicalOrder, table: StageTable, fast: int) -> int:
-    """Return slow bytes of any schedule that moves rows and computes no row that nothing needs.
-
-    They are those of inputs and results that cannot lie whole in fast memory. Inputs are there
-    together before the first layer works, results behind the last.
-    """
-    found = 0
-    needed = _needed_bytes(course, table)
-    for names in ((course.at(0), *course.others), tuple(course.results)):
-        if len(names) > MOST_CHOSEN:
-            found += max(0, sum(needed[name] for name in names) - fast)
-            continue
-        found += min(
-            sum(needed[name] for name in names if name not in staying)
-            for staying in subsets(names)
-            if sum(map(table.tensor_bytes, staying)) <= fast
-        )
-    return found
-
-
-def _needed_bytes(course: TopologicalOrder, table: StageTable) -> dict[str, int]:
-    """Bytes of the rows of each tensor that the results of the network need."""
-    rows: dict[str, set[int]] = {name: set() for name in (*course.layers, *course.others)}
-    for name in course.results:
-        rows[name].update(range(table.height(name)))
-    for name in reversed(course.layers):
-        layer = course.network.layer(name)
-        for index, source in enumerate(layer.inputs):
-            needs = table.row_needs(layer, index)
-            rows[source].update(*(range(*needs[row]) for row in rows[name]))
-    return {name: len(some) * table.row_bytes(name) for name, some in rows.items()}
-
-
-def slow_bytes_of_whole_layers(course: TopologicalOrder, sizes: dict[str, int], fast: Names) -> int:
-    """Return slow bytes where each layer works whole: once for its result, once for each input."""
-    found = 0
-    for name in course.layers[1:]:
-        for one in (name, *course.network.layer(name).inputs):
-            found += 0 if one in fast else sizes[one]
-    return found
-
-
-def greedy_split(
-    course: TopologicalOrder, table: StageTable, sizes: dict[str, int], fast: int
-) -> int:
-    """Return slow bytes of whole layers with the largest tensors in slow memory until the others fit.
-
-    They fit where those that live at one time do, which is generous: offsets may take more.
-    """
-    whole = whole_tensors(course.network, element_bytes=table.element_bytes)
-    inside = sorted(whole.buffers, key=lambda one: one.size)
-    while max(loads([(b.start, b.end, b.size) for b in inside]).values(), default=0) > fast:
-        inside.pop()
-    return slow_bytes_of_whole_layers(course, sizes, frozenset(one.name for one in inside))

@@ -14,6 +14,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
+from cnn2csdf.network import Network
 from cnn2csdf.platforms import SCRATCH, TENSORS, WEIGHTS, BoardMemory
 from planners.arena.problem import loads
 from planners.memory.moved_weights import (
@@ -25,20 +26,24 @@ from planners.memory.moved_weights import (
     movable_weights,
 )
 from planners.memory.moves import made_by_rows
-from planners.memory.order import TopologicalOrder
+from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.placement import GroupBytes, placed
 from planners.memory.stages import Geometry, StageTable
-from planners.plan.firing import firing_order, turns_of
+from planners.plan.firing import order_in_step, turns_of
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
+    Alias,
     Kind,
     Memory,
     MemoryTraffic,
     PlannedGroup,
     PlannedStage,
+    Span,
+    Stage,
     StreamBuffer,
     StreamingPlan,
 )
+from planners.plan.rematerialisation import worked_network
 
 Names = frozenset[str]
 
@@ -46,11 +51,13 @@ Names = frozenset[str]
 class Group(NamedTuple):
     """Layers of the order from begin to before end, as stages, and what they need of fast memory.
 
-    streamed: the tensor of which rows are copied into a ring. rings: rows of each. fast: bytes of
-    rings, sums and strips. read: tensors from outside with the bytes that a frame reads of each.
-    in_place: those that may be read where they lie. results: tensors that others need. fixed: those
-    of them that the group reads itself, which have to lie in fast memory. busy: what the stages cost by
-    themselves, with weights where they lie; copies: sets of weights that are worth copying.
+    streamed: the tensor of which rows are copied into a ring. rings: rows of each; within: tensors
+    that lie in the rings of others. fast: bytes of rings, sums and strips. read: tensors from outside
+    with the bytes that a frame reads of each. in_place: those that may be read where they lie.
+    results: tensors that others need. fixed: those of them that the group reads itself, which have to
+    lie in fast memory. busy: what the stages cost by themselves, with weights where they lie; copies:
+    sets of weights that are worth copying. tiles: of columns, in which the layers work one after
+    another; their stages are those of copies of the layers.
     """
 
     begin: int
@@ -67,11 +74,19 @@ class Group(NamedTuple):
     fixed: Names
     busy: int
     copies: tuple[Copies, ...]
+    within: tuple[Alias, ...] = ()
+    tiles: tuple[Group, ...] = ()
 
     @property
     def costs(self) -> tuple[int, int, int]:
         """Costs with weights where they lie, and with copies that are worth it; then work."""
         return self.busy, self.busy - self.copies[-1].saved, self.work
+
+    @property
+    def span(self) -> Span:
+        """The layers that work in tiles, by the tensors before and behind them."""
+        layers = tuple(name for one in self.geometry for name in one.stage.layers)
+        return Span(next(iter(self.read)), layers[-1], layers=layers, tiles=len(self.tiles))
 
 
 class Step(NamedTuple):
@@ -112,14 +127,37 @@ class Chain:
         steps: Sequence[Step],
     ) -> None:
         """Take the groups of a network, one behind the other."""
+        self._spans = tuple(step.group.span for step in steps if step.group.tiles)
+        if self._spans:
+            table = table.of(worked_network(order.network, self._spans))
+            order = topological_order(table.network)
         self._order, self._table, self._layout, self._costs = order, table, layout, costs
-        self._steps = steps
+        self._aliases = {
+            name: Alias(name, joined, column=column)
+            for step in steps
+            for joined in (step.group.results if step.group.tiles else ())
+            for name, column in _columns(table.network, joined)
+        }
+        self._steps = steps = [one for step in steps for one in _tile_by_tile(table, step)]
         self._weights = {
             one.layer: (number, one)
             for number, step in enumerate(steps)
             for one in movable_weights(step.group.geometry, costs)
         }
-        self._lives = _lives(order, [step.group for step in steps])
+        self._lives = self._lives_of_tensors()
+
+    def _lives_of_tensors(self) -> dict[str, tuple[int, int]]:
+        """The first group, and one past the last, of all tensors that have a buffer, whole."""
+        order, aliases = self._order, self._aliases
+        begin = dict.fromkeys((order.at(0), *order.others), 0)
+        end: dict[str, int] = {}
+        for number, (group, _, _) in enumerate(self._steps):
+            for name in group.results:
+                begin.setdefault(aliases[name].host if name in aliases else name, number)
+            read = (aliases[name].host if name in aliases else name for name in group.read)
+            end |= dict.fromkeys(read, number + 1)
+        end |= dict.fromkeys(order.results, len(self._steps))
+        return {name: (first, end.get(name, first + 1)) for name, first in begin.items()}
 
     def plan(self) -> PlacedPlan:
         """Return the plan with weights as the groups say."""
@@ -248,6 +286,8 @@ class Chain:
             buffers=tuple(replace(one, offset=places[one.name]) for one in (*fast, *slow)),
             arena_bytes=sum(one.size for one in taken),
             multiply_accumulates=sum(step.group.work for step in steps),
+            rematerialised=self._spans,
+            aliases=(*self._aliases.values(), *(one for s in steps for one in s.group.within)),
             memories=tuple(taken),
             flash=None if layout.flash is None else layout.flash.name,
         )
@@ -344,7 +384,8 @@ class Chain:
                     reads[named.get((name, Kind.WHOLE), "")] += size
             for name in step.group.results:
                 if name not in step.fast:
-                    writes[named.get((name, Kind.WHOLE), "")] += self._table.tensor_bytes(name)
+                    host = self._aliases[name].host if name in self._aliases else name
+                    writes[named.get((host, Kind.WHOLE), "")] += self._table.tensor_bytes(name)
         for name, (_, one) in self._weights.items():
             if name in begins and begins[name] is None:
                 continue
@@ -384,15 +425,35 @@ def _is_in_slow(plan: StreamingPlan, buffer: StreamBuffer) -> bool:
     return memory is not None and memory.is_slow
 
 
-def _lives(course: TopologicalOrder, groups: Sequence[Group]) -> dict[str, tuple[int, int]]:
-    """The first group, and one past the last, of all tensors that lie whole."""
-    begin = dict.fromkeys((course.at(0), *course.others), 0)
-    end: dict[str, int] = {}
-    for number, group in enumerate(groups):
-        begin |= dict.fromkeys(group.results, number)
-        end |= dict.fromkeys(group.read, number + 1)
-    end |= dict.fromkeys(course.results, len(groups))
-    return {name: (first, end.get(name, first + 1)) for name, first in begin.items()}
+def _columns(network: Network, joined: str) -> Iterator[tuple[str, int]]:
+    """The tensors whose columns a tensor has side by side, and the first column of each."""
+    column = 0
+    for name in network.layer(joined).inputs:
+        yield name, column
+        column += network.layer(name).shape.width
+
+
+def _tile_by_tile(table: StageTable, step: Step) -> Iterator[Step]:
+    """The groups of the tiles of a group, and one that joins what lies where it belongs already."""
+    group = step.group
+    if not group.tiles:
+        yield step
+        return
+    for tile in group.tiles:
+        pairs = zip(tile.results, group.results, strict=True)
+        yield Step(tile, step.fast | {name for name, joined in pairs if joined in step.fast})
+    stages = [Stage(layers=(one,), rows=table.height(one)) for one in group.results]
+    joining = group._replace(
+        geometry=tuple(map(table.geometry, stages)),
+        rings={},
+        within=(),
+        staging=0,
+        work=0,
+        read=dict.fromkeys((name for tile in group.tiles for name in tile.results), 0),
+        results=(),
+        tiles=(),
+    )
+    yield Step(joining, step.fast)
 
 
 def _inside(table: StageTable, group: Group, number: int) -> Iterator[StreamBuffer]:
@@ -427,5 +488,5 @@ def _planned(table: StageTable, group: Group) -> PlannedGroup:
     return PlannedGroup(
         stages=tuple(PlannedStage(stage=one.stage, strips=one.strips) for one in group.geometry),
         streamed_input=group.streamed,
-        order=turns_of([firings[place].result for place in firing_order(firings)]),
+        order=turns_of([firings[place].result for place in order_in_step(firings)]),
     )

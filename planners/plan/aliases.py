@@ -9,7 +9,7 @@ another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -66,6 +66,7 @@ class _Along:
         barred: Collection[str],
     ) -> None:
         self._network, self._axis, self._element_bytes = network, axis, element_bytes
+        self._consumers = network.consumers
         self._results = {source for layer in network.outputs for source in layer.inputs}
         ends = {layer.name for layer in (*network.inputs, *network.outputs)}
         self._barred = ends | set(barred)
@@ -131,7 +132,12 @@ class _Along:
         return (
             self._fits(layer.shape, other.shape)
             and self._are_alike(layer, other)
-            and is_reached(self._network, layer, in_one_piece=self._axis == ROWS)
+            and is_reached(
+                self._network,
+                layer,
+                in_one_piece=self._axis == ROWS,
+                consumers=self._consumers,
+            )
         )
 
     def _fits(self, one: Shape, other: Shape) -> bool:
@@ -145,17 +151,23 @@ class _Along:
         )
 
 
-def is_reached(network: Network, layer: Layer, *, in_one_piece: bool) -> bool:
+def is_reached(
+    network: Network,
+    layer: Layer,
+    *,
+    in_one_piece: bool,
+    consumers: Mapping[str, Sequence[str]] | None = None,
+) -> bool:
     """Whether the maker and all readers of a tensor reach it where it lies in a host.
 
     in_one_piece: whether its places follow one another there; otherwise they have to go from place to
-    place. A tensor of one place is always in one piece.
+    place. A tensor of one place is always in one piece. consumers: of the network, if they are known.
     """
     if in_one_piece or layer.shape.height * layer.shape.width == 1:
         return True
     if isinstance(layer.operator, op.Reduction):  # folds are written in one piece
         return False
-    readers = [network.layer(name) for name in network.consumers[layer.name]]
+    readers = map(network.layer, (consumers or network.consumers)[layer.name])
     return all(isinstance(one.operator, BY_PLACES) for one in (layer, *readers))
 
 

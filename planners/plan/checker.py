@@ -492,7 +492,8 @@ class _Checked:
         Two with rows of a tensor are for different readers, or one is for the readers that no other
         names; a ring beside a whole tensor, neither of which names any, is read by nobody. A line
         stands alone: rows are staged for one line only. What lies outside is one piece of the
-        caller's memory for the whole frame. A host has one buffer.
+        caller's memory for the whole frame. A host has one buffer, and rings that its rows are copied
+        into.
         """
         hosts = {one.host for one in self._plan.aliases}
         for one, other in combinations(self._plan.buffers, 2):
@@ -501,7 +502,10 @@ class _Checked:
             both = f"buffers {one.name!r} and {other.name!r} both hold {one.tensor!r}"
             if one.has_rows and other.has_rows:
                 kinds = {one.kind, other.kind}
-                if one.tensor in hosts:
+                is_copy = any(
+                    each.kind is Kind.RING and self._is_copied_into(each) for each in (one, other)
+                )
+                if one.tensor in hosts and not is_copy:
                     raise InvalidPlan(f"{both}, in which another tensor lies; expected one buffer")
                 if one.kind is other.kind is Kind.EXTERNAL:
                     raise InvalidPlan(f"{both} outside the arena; expected one buffer")

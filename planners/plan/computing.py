@@ -65,7 +65,9 @@ class ModelComputing:
             ]
             found = computation(self._model, layer).rows(readers, *target.rows, kept)
             return _placed(found)
-        if layer.quantization is not None or isinstance(layer.operator, op.AttentionProduct):
+        if layer.quantization is not None or isinstance(
+            layer.operator, op.AttentionProduct | op.Slice
+        ):
             return self._of_whole_rows(layer, target, inputs)
         out = np.empty(
             (

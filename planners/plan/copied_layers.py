@@ -1,8 +1,8 @@
 """Checker of a network with copies of layers, whole or by heads: whether it computes the same.
 
-Every layer is one of the network, a copy of one, some rows of it that need no others, or one head of
-it: some channels of a convolution, or the columns of attention, and what works on these alone. Shares
-no code with what makes such networks.
+Every layer is one of the network, a copy of one, some rows of it that need no others, some columns
+that are made of those that they need, or one head of it: some channels of a convolution, or the columns
+of attention, and what works on these alone. Shares no code with what makes such networks.
 """
 
 from __future__ import annotations
@@ -11,23 +11,30 @@ import re
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from cnn2csdf import operators as op
+from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
 from csdf.errors import InvalidPlan
 
 COPY = re.compile(
-    r"(.*)(?: again(?: \d+)?|, (?P<part>head|group) (?P<number>\d+)(?: \d+)?)", re.DOTALL
+    r"(.*)(?: again(?: \d+)?|, (?P<part>head|group|columns) (?P<number>\d+)(?: \d+)?)", re.DOTALL
 )
 OF_PLACES = (op.Activation, op.Conversion, op.Elementwise, op.Identity)
 OF_COLUMNS = (*OF_PLACES, op.Softmax, op.LayerNormalization, op.AttentionProduct)
 
 
 class _Origin(NamedTuple):
-    """The layer that another is a copy of. group, head: numbers from 1 on; 0 for all of the layer."""
+    """The layer that another is a copy of. group, head: numbers from 1 on; 0 for all of the layer.
+
+    columns: the first of the layer and one past the last; None for all.
+    """
 
     layer: str
     group: int = 0
     head: int = 0
+    columns: Range | None = None
 
 
 def require_same(network: Network, worked: Network) -> None:
@@ -35,8 +42,12 @@ def require_same(network: Network, worked: Network) -> None:
     known = {layer.name: layer for layer in network.layers}
     origins: dict[str, _Origin] = {}
     for layer in worked.layers:
-        origin = _origin(layer.name, known)
         sources = [origins.get(source, _Origin("")) for source in layer.inputs]
+        part = _columns_of(network, layer, sources)
+        if part is not None:
+            origins[layer.name] = part
+            continue
+        origin = _origin(layer.name, known)
         one = known.get(origin.layer)
         if one is None or not (
             layer == _alike(one, layer, operator=layer.operator, epilogue=layer.epilogue)
@@ -52,9 +63,9 @@ def _origin(name: str, known: dict[str, Layer]) -> _Origin:
     numbers = {"group": 0, "head": 0}
     while name not in known and (found := COPY.fullmatch(name)):
         name = found[1]
-        if found["part"]:
+        if found["part"] and found["part"] in numbers:
             numbers[found["part"]] = int(found["number"])
-    return _Origin(name, **numbers)
+    return _Origin(name, numbers["group"], numbers["head"])
 
 
 class _Pair(NamedTuple):
@@ -138,6 +149,104 @@ def _needs_own_rows(pair: _Pair, group: int) -> bool:
         if min(spans)[0] < (group - 1) * size or max(end for _, end in spans) > group * size:
             return False
     return True
+
+
+def _columns_of(network: Network, layer: Layer, sources: list[_Origin]) -> _Origin | None:
+    """The columns of a layer of the network that another makes, or joins; None where it does not."""
+    known = {one.name: one for one in network.layers}
+    if not sources or any(one.layer not in known or one.group or one.head for one in sources):
+        return None
+    widths = [known[one.layer].shape.width for one in sources]
+    spans = [one.columns or (0, width) for one, width in zip(sources, widths, strict=True)]
+    one = known[sources[0].layer]
+    match layer.operator:
+        case op.Slice(axis=2, start=start, stop=stop, step=1) if layer.name not in known:
+            begin = spans[0][0]
+            cut = _alike(one, layer, operator=layer.operator, epilogue=())
+            is_there = 0 <= start < stop <= spans[0][1] - begin
+            is_there &= layer.shape.dims == (*one.shape.dims[:2], stop - start)
+            return (
+                sources[0]._replace(columns=(begin + start, begin + stop))
+                if (layer == cut and is_there)
+                else None
+            )
+        case op.Concatenation(axis=2) if all(source.columns for source in sources):
+            ends = [0, *(end for _, end in spans)]
+            is_all = [first for first, _ in spans] == ends[:-1] and ends[-1] == widths[0]
+            is_one = {source.layer for source in sources} == {layer.name}
+            joined = _alike(one, layer, operator=layer.operator, epilogue=())
+            is_right = is_all and is_one and layer == joined and layer.shape == one.shape
+            return _Origin(layer.name) if is_right else None
+    found = COPY.fullmatch(layer.name)
+    if found is None or found["part"] != "columns" or found[1] not in known:
+        return None
+    one = known[found[1]]
+    if [source.layer for source in sources] != list(one.inputs):
+        return None
+    first, operator = _begins_at(network, one, layer, spans)
+    columns = first, first + layer.shape.width
+    is_right = layer == _alike(one, layer, operator=operator) and columns[1] <= one.shape.width
+    is_right &= layer.shape.dims[:2] == one.shape.dims[:2] and first >= 0
+    for column in range(*columns) if is_right else ():
+        wanted = _columns_read(one, column, widths[0])
+        if not all(begin <= place < end for begin, end in spans for place in wanted):
+            return None
+    return _Origin(one.name, columns=columns) if is_right else None
+
+
+def _begins_at(
+    network: Network, one: Layer, layer: Layer, spans: list[Range]
+) -> tuple[int, op.Operator | None]:
+    """The first column of a layer that a copy of it makes of columns of its inputs, and its operator.
+
+    None where a copy could not make such columns.
+    """
+    begin, end = spans[0]
+    width, is_flat = layer.shape.width, set(spans) == {(begin, end)}
+    shapes = network.input_shapes(one)
+    constants = [
+        each.constant for each in (one.operator, *one.epilogue) if isinstance(each, op.Elementwise)
+    ]
+    if any(dims and dims[-1] > 1 for dims in constants):
+        return 0, None
+    match one.operator, layer.operator:
+        case (op.Convolution(window=window), op.Convolution(window=other)) | (
+            op.Pooling(window=window),
+            op.Pooling(window=other),
+        ):
+            padding = (window.padding[0], other.padding[1], window.padding[2], other.padding[3])
+            stride, left = window.stride[1], other.padding[1]
+            first, rest = divmod(begin - left + window.padding[1], stride)
+            extent = window.dilation[1] * (window.kernel[1] - 1) + 1
+            room = end - begin + left + other.padding[3] - extent
+            if rest or min(padding) < 0 or any(window.overhang) or width != room // stride + 1:
+                return 0, None
+            assert isinstance(one.operator, op.Convolution | op.Pooling)
+            return first, replace(one.operator, window=replace(window, padding=padding))
+        case op.Resize(function="nearest"), op.Resize():
+            times = one.shape.width // shapes[0].width
+            for axis in one.operator.axes(shapes[0]):
+                places = list(range(axis.size))
+                if axis.nearest(np.array(places)).tolist() != [at // times for at in places]:
+                    return 0, None
+            size = layer.shape.height, (end - begin) * times
+            return begin * times, op.Resize(size=size, function="nearest")
+    is_kept = isinstance(one.operator, (*OF_PLACES, op.BatchNormalization, op.ChannelShuffle))
+    is_kept |= isinstance(one.operator, op.Concatenation | op.Slice) and one.operator.axis == 0
+    is_kept &= all(shape.width == one.shape.width for shape in shapes)
+    return begin, one.operator if is_kept and is_flat and width == end - begin else None
+
+
+def _columns_read(layer: Layer, column: int, width: int) -> list[int]:
+    """The columns of its first input of so many, one by one, that a column of a layer is made of."""
+    match layer.operator:
+        case op.Convolution(window=window) | op.Pooling(window=window):
+            first = column * window.stride[1] - window.padding[1]
+            every = [first + tap * window.dilation[1] for tap in range(window.kernel[1])]
+            return [place for place in every if 0 <= place < width]
+        case op.Resize():
+            return [column * width // layer.shape.width]
+    return [column]
 
 
 def _of_group(operator: op.Operator) -> op.Operator:

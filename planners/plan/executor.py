@@ -27,6 +27,7 @@ from cnn2csdf.operators.moves import as_it_lies
 from cnn2csdf.rings import rings_of
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
+from planners.plan.aliases import COLUMNS as WIDTH
 from planners.plan.firing import results_in_order
 from planners.plan.fused_stages import Sweep, TileWork
 from planners.plan.kept import TakeOver, state_bytes, take_overs
@@ -485,6 +486,11 @@ class _GroupRun:
             Sweep(machine, self.tensors, stage, room).run()
             return
         layer = stage.layers[0]
+        if self._lies_there(layer):
+            reads = machine.arena.reads.copy()
+            self.whole_rows(layer, stage.ranges[stage.fired])
+            machine.arena.reads = reads  # nothing moves
+            return
         if machine.watch is not None:
             machine.watch(layer, (first, end), stage.ranges[stage.fired], self.tensors)
         inputs = self.whole_rows(layer, stage.ranges[stage.fired])
@@ -508,14 +514,30 @@ class _GroupRun:
             return machine.get(machine._whole[stage.result], row).copy()
         return machine._frame_row(stage.result, row)
 
+    def _lies_there(self, layer: Layer) -> bool:
+        """Whether a layer joins columns that lie in its own tensor, where they belong."""
+        aliases, place = self.machine._aliases, 0
+        if not isinstance(layer.operator, op.Concatenation) or layer.epilogue:
+            return False
+        if layer.operator.axis != WIDTH or not layer.shape.is_map:
+            return False
+        for source in layer.inputs:
+            if aliases.get(source) != Alias(source, layer.name, column=place):
+                return False
+            place += self.machine.network.layer(source).shape.width
+        return True
+
     def whole_rows(self, layer: Layer, ranges: Mapping[str, Range]) -> list[tuple[Region, Array]]:
-        """The rows of its inputs that a layer reads, from the first column to the last."""
+        """The rows of its inputs that a layer reads, of all columns but for slices along them."""
         machine = self.machine
         inputs = []
         for source in layer.inputs:
             span, shape = ranges[source], machine.network.layer(source).shape
-            rows = rows_read(machine.arena, self.tensors[source], span, layer.name)
-            inputs.append((Region(span, (0, shape.width)), rows))
+            columns = 0, shape.width
+            if isinstance(layer.operator, op.Slice) and layer.operator.axis == WIDTH:
+                columns = layer.operator.start, min(layer.operator.stop, shape.width)
+            rows = rows_read(machine.arena, self.tensors[source], span, layer.name, columns)
+            inputs.append((Region(span, columns), rows))
         return inputs
 
     def _sum_channels(self, stage: RunningStage, tensor: HeldTensor) -> None:

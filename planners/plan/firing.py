@@ -149,6 +149,33 @@ def firing_order(stages: Sequence[Firings]) -> Sequence[int]:
     return found
 
 
+NOTHING = ""  # the result of a stage that only asks for others
+
+
+def in_step(stages: Sequence[Firings]) -> list[Firings]:
+    """Return stages, and behind several that no other reads one that asks for all of them in step.
+
+    So that each has made about the same part of its result at any time: the last alone would ask
+    for its own rows first, and what others need of the same tensors would wait as a whole.
+    """
+    read = {reading.tensor for stage in stages for reading in stage.readings}
+    ends = [stage for stage in stages if stage.result not in read]
+    if len(ends) == 1:
+        return list(stages)
+    count = max(stage.made[-1] for stage in ends)
+    readings = []
+    for stage in ends:
+        rows = stage.made[-1]
+        upto = tuple(-(-rows * (number + 1) // count) for number in range(count))
+        readings.append(Reading(tensor=stage.result, upto=upto, first=(*upto, rows)))
+    return [*stages, Firings(result=NOTHING, readings=tuple(readings), made=(0,) * (count + 1))]
+
+
+def order_in_step(stages: Sequence[Firings]) -> list[int]:
+    """Return the places of the stages in the order in which they fire, all ends in step."""
+    return [place for place in firing_order(in_step(stages)) if place < len(stages)]
+
+
 LONGEST = 1024  # firings that are looked at as one turn
 FEWEST = 4  # firings that turns are written for
 

@@ -140,7 +140,7 @@ def arrays_of(
     return found
 
 
-def _side_by_side(layer: Layer, parts: Sequence[str], axis: int) -> Layer:
+def side_by_side(layer: Layer, parts: Sequence[str], axis: int) -> Layer:
     """The layer that has parts of the result of another side by side."""
     operator = op.Concatenation(axis=axis)
     return replace(layer, operator=operator, inputs=tuple(parts), epilogue=(), stored=())
@@ -195,7 +195,7 @@ class _Groups:
                 names[name] = self._add(made, name, group)
             results.append(names[self._inside[-1]])
             spans.append((tuple(slices), tuple(names[name] for name in self._inside)))
-        joined = _side_by_side(self._network.layer(self._inside[-1]), results, ROWS)
+        joined = side_by_side(self._network.layer(self._inside[-1]), results, ROWS)
         layers: list[Layer] = []
         for layer in self._network.layers:
             if layer.name == self._inside[0]:
@@ -291,7 +291,7 @@ class _Heads:
         """Return the network, in which each head has layers: heads, joined and rest say which."""
         self.heads = tuple(tuple(self._head(head)) for head in range(self._count))
         self.joined = self._values.name
-        joined = _side_by_side(self._values, [one[-1] for one in self.heads], COLUMNS)
+        joined = side_by_side(self._values, [one[-1] for one in self.heads], COLUMNS)
         left = [name for name in self._inside if name not in self._axes]
         behind = needed_for(self._network, left, {self._inside[-1]} & set(left))
         self.rest = tuple(name for name in left if name in behind)

@@ -38,12 +38,15 @@ class Span(NamedTuple):
     """The layers between two separators that work twice, by the tensors before and after them.
 
     by_heads: the heads of attention work one after another, with copies of what their queries, keys and
-    values are computed from.
+    values are computed from. layers: those that work in so many tiles of columns, if that is more than
+    one; then source is one of the tensors that they read.
     """
 
     source: str
     result: str
     by_heads: bool = False
+    layers: tuple[str, ...] = ()
+    tiles: int = 1
 
 
 class Alias(NamedTuple):

@@ -19,6 +19,7 @@ from csdf.errors import InvalidPlan
 from csdf.names import longer_name
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.plan.accumulators import sums_over_rows
+from planners.plan.column_tiles import InColumns, in_columns
 from planners.plan.head_by_head import (
     Copy,
     HeadByHead,
@@ -129,14 +130,18 @@ def worked_layers(network: Network, spans: tuple[Span, ...]) -> tuple[Network, M
     course = topological_order(network, carries=True)
     cuts = {course.at(cut): cut for cut in range(len(course.separators))}
     for span in spans:
-        found: Rematerialisation | HeadByHead | None = None
-        if span.source in cuts and cuts[span.source] < cuts.get(span.result, 0):
+        found: Rematerialisation | HeadByHead | InColumns | None = None
+        if span.layers:
+            found = in_columns(network, span.layers, span.tiles)
+        elif span.source in cuts and cuts[span.source] < cuts.get(span.result, 0):
             # The spans of a plan follow one another, so none changes the cuts of the next.
             part, ends = replace(course, network=network), (cuts[span.source], cuts[span.result])
             found = (heads_between if span.by_heads else done_twice)(part, *ends)
         if found is None:
             what, deed = ("sums of a map", "be computed twice")
-            if span.by_heads:
+            if span.layers:
+                what, deed = ("layers", f"work in {span.tiles} tiles of columns")
+            elif span.by_heads:
                 what, deed = ("heads of attention", "work one after another")
             raise InvalidPlan(
                 f"network {network.name!r} has no {what} between {span.source!r} and "

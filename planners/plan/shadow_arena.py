@@ -253,17 +253,34 @@ class HeldTensor:
 
 
 def rows_read(
-    arena: MarkedArena, tensor: HeldTensor, rows: Range, reader: str | None = None
+    arena: MarkedArena,
+    tensor: HeldTensor,
+    rows: Range,
+    reader: str | None = None,
+    columns: Range | None = None,
 ) -> Array:
     """Return rows of a tensor, (rows, columns, channels), at once where they follow one another.
 
-    Raises ExecutionError where one is not there.
+    columns: if not all. Raises ExecutionError where one is not there.
     """
     shape, (first, end) = tensor.layer.shape, rows
     count, size = end - first, shape.row_elements
     unit = arena.element_bytes(tensor.layer.name)
     if count <= 0:
         return np.empty((0, shape.width, size // shape.width), tensor.layer.array_type)
+    if columns not in (None, (0, shape.width)):
+        left, each = columns[0], size // shape.width
+        count_of = (columns[1] - left) * each
+        parts = [
+            arena.read(
+                tensor.place(row, reader) + left * tensor.place_bytes,
+                tensor.layer.name,
+                row * size + left * each,
+                count_of,
+            )
+            for row in range(first, end)
+        ]
+        return np.stack(parts).reshape(count, columns[1] - left, -1)
     begin, last = tensor.place(first, reader), tensor.place(end - 1, reader)
     is_block = tensor.row_bytes == size * unit and last - begin == (count - 1) * tensor.row_bytes
     if is_block and tensor.staged is None and not isinstance(tensor, JoinedTensor):

@@ -23,7 +23,7 @@ from planners.plan.checker import require_apart
 from planners.plan.plan import Stage, StreamingPlan
 from planners.plan.regions import layer_range
 
-VERSION = 6  # of the keys
+VERSION = 7  # of the keys
 MOST = 2**31 - 1  # of rows, channel blocks, bytes: what C counts in 32 bits
 RANGES = {  # of numbers that may not be 0, or may be larger
     **dict.fromkeys(("multiply_accumulates", "read", "written"), (0, 2**63 - 1)),

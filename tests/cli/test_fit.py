@@ -114,7 +114,7 @@ def test_the_plan_is_written_as_json(run, tmp_path):
     file = tmp_path / "plan.json"
     assert run("fit", "keyword_spotting", *INT8, "--ram", "8kB", "-o", file)[0] == 0
     plan = json.loads(file.read_text())
-    assert plan["version"] == 6
+    assert plan["version"] == 7
     assert plan["arena_bytes"] <= 8000
     assert max(one["offset"] + one["size"] for one in plan["buffers"]) == plan["arena_bytes"]
 

@@ -251,7 +251,7 @@ class CmsisNN:
         copied = f", {self.copied} with copied rows" if self.copied else ""
         return (
             f"CMSIS-NN makes {self.shared[True]} of {self.firings} firings{copied}, "
-            f"{self.multiply_accumulates / max(self._all, 1):.0%} of the MACs; scratch {sizes}"
+            f"{100 * self.multiply_accumulates // max(self._all, 1)}% of the MACs; scratch {sizes}"
         )
 
 

@@ -47,6 +47,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.set_defaults(input=None, output_memory=None)  # which with --plan are the plan's
     parser.add_argument(
         "--plan",
+        action=SinglePlan,
         metavar="FILE",
         help="check this plan and search none: what csdf fit, csdf cnn memory, or csdf plan "
         "fusion, reuse or primitives wrote with -o; --plot draws it over time",
@@ -85,6 +86,21 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parsers.add_output_option(parser, "the plan, in JSON", "json")
     return parser
+
+
+class SinglePlan(argparse.Action):
+    """A file of plans, given once."""
+
+    def __call__(
+        self, _parser: object, options: argparse.Namespace, value: object, _option: object = None
+    ) -> None:
+        """Take the file; refuse another one."""
+        if options.plan is not None:
+            words = (
+                "there is one already; csdf report MODEL --plan a.json --plan b.json compares plans"
+            )
+            raise argparse.ArgumentError(self, words)
+        options.plan = value
 
 
 WHERE_INPUTS_ARE = {

@@ -133,6 +133,30 @@ def copied_ahead(plan):
     return [one for one in plan.buffers if one.kind is Kind.WEIGHTS and one.end - one.begin > 1]
 
 
+def in_columns(model, fast):
+    """A model and its plan, which has tiles of columns."""
+    _, plan = planned(model, fast)
+    assert any(span.layers for span in plan.rematerialised)
+    return model, plan
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_tiles_of_columns_compute_the_same_under_sanitizers(tmp_path):
+    case = in_columns(real_model(from_catalogue("keyword_spotting:rows=25")), 3_000)
+    assert run_all(libraries([case]), tmp_path) == []
+
+
+@pytest.mark.slow
+@needs_target
+def test_tiles_of_columns_lie_in_the_memories_of_a_board(tmp_path):
+    model, plan = in_columns(integers("resnet8:resolution=16"), 1_500)
+    write_library(model, plan, tmp_path, name="net")
+    ran = make(tmp_path, "qemu")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "net: outputs equal" in ran.stdout + ran.stderr
+
+
 @pytest.fixture(scope="module")
 def weighed(tmp_path_factory):
     """A library in three memories, to which weights are copied ahead."""

@@ -13,11 +13,11 @@ from csdf.status import Status
 from csdf.time_limit import Stop
 from csdf.units import rate_in_words
 from planners.fifo.command.answer import by_number, in_proof
-from planners.fifo.cores import chain_cost, split_cores
+from planners.fifo.cores import chain_cost, cheapest_chain, split_cores, with_cores
 from planners.fifo.event_graph import EventGraph
 from planners.fifo.finn.reading import read_design
 from planners.fifo.sizing import cheapest_depths, smallest_depths
-from planners.fifo.study import max_rate, study
+from planners.fifo.study import front, max_rate, period_of, study
 from planners.fifo.timing.cluster import TimingOptions
 from tests.cli.schemas import require_valid
 from tests.planners.fifo.designs import RESIDUAL, ROOT, fork
@@ -191,6 +191,11 @@ def test_a_chain_of_shift_registers_is_proved_to_need_no_block_ram():
         assert found.sizing.bits == found.cost.blocks  # what is claimed is what is built
     assert (whole.sizing.bits, split.sizing.bits) == (1, 0)
     assert split.written.cycle.period is not None
+    # A chain passes a word on a cycle later, so a point has the period of what is built.
+    (point,) = front(fork(3, 300), is_split=True, cost=OBJECTIVES["bram"])
+    cores = [cheapest_chain(depth, 2, OBJECTIVES["bram"]) for depth in point.depths]
+    built, depths = with_cores(fork(3, 300), cores)
+    assert point.period == period_of(EventGraph(built), depths).period
 
 
 def test_hls4ml_takes_the_goals_and_objectives_of_finn(capsys):

@@ -12,14 +12,17 @@ from planners.memory.line_buffers import Keeping, kept_rows
 from planners.memory.moves import made_by_rows
 from planners.memory.stages import StageTable
 from planners.plan.accumulators import sums_over_rows
+from planners.plan.column_tiles import in_columns, part_of, stages_of_tile
+from planners.plan.firing import NOTHING, in_step
 from planners.plan.plan import Mode, Stage
 
 ONCE = (op.Elementwise, op.Activation, op.Identity, op.Concatenation, op.Slice)
 
 
-def least_of_any_split(network, fast, weights=None):
+def least_of_any_split(network, fast, weights=None, *, in_tiles=False):
     """The least slow bytes within so many bytes of fast memory; None where nothing fits.
 
+    in_tiles: whether groups may work in tiles of columns, any number of them.
     weights: bytes of those of each layer, which lie in flash: a frame reads them there with each
     firing, or once to copy them for a group, or never, where they stay in fast memory.
     """
@@ -31,8 +34,18 @@ def least_of_any_split(network, fast, weights=None):
     for pinned in subsets(weights or {}):
         free = fast - sum(weights[name] for name in pinned)
         moved = {name: size for name, size in (weights or {}).items() if name not in pinned}
+        known = {} if in_tiles else None
         found += [
-            _least(table, order, set(inputs) - away, away, results, free, moved)
+            _least(
+                table,
+                order,
+                set(inputs) - away,
+                away,
+                results,
+                free,
+                moved,
+                known,
+            )
             for order in _orders(network, works, ())
             for away in subsets(inputs)
             if sum(map(table.tensor_bytes, set(inputs) - away)) <= free
@@ -52,8 +65,11 @@ def _orders(network, left, done):
             yield from _orders(network, [one for one in left if one != name], (*done, name))
 
 
-def _least(table, order, here, away, results, fast, weights):
-    """The least from here on. here, away: tensors that lie in fast and in slow memory."""
+def _least(table, order, here, away, results, fast, weights, known):
+    """The least from here on. here, away: tensors that lie in fast and in slow memory.
+
+    known: the tiles of runs, None where there are to be none.
+    """
     if not order:
         return 0
     network, best = table.network, None
@@ -65,11 +81,16 @@ def _least(table, order, here, away, results, fast, weights):
             if not {stage.result for stage in stages} >= set(leaving):
                 continue
             for out in subsets(leaving):
-                moved = _moved(table, run, stages, away, here, leaving, out, fast, weights)
+                ways = [_moved(table, run, stages, away, here, leaving, out, fast, weights)]
+                if known is not None:
+                    ways += _in_tiles(table, run, stages, away, here, leaving, out, fast, known)
+                moved = min((one for one in ways if one is not None), default=None)
                 if moved is None:
                     continue
                 kept = (here | set(leaving) - out) & wanted
-                left = _least(table, rest, kept, (away | out) & wanted, results, fast, weights)
+                left = _least(
+                    table, rest, kept, (away | out) & wanted, results, fast, weights, known
+                )
                 if left is not None and (best is None or moved + left < best):
                     best = moved + left
     return best
@@ -129,6 +150,27 @@ def _moved(table, run, stages, away, here, leaving, out, fast, weights):
     return best
 
 
+def _in_tiles(table, run, stages, away, here, leaving, out, fast, known):
+    """Slow bytes of a group in each number of tiles of columns that fits."""
+    whole = sum(table.tensor_bytes(name) for name in (here | set(leaving)) - out)
+    for count in range(1, min(table.network.layer(name).shape.width for name in leaving) + 1):
+        if (run, count) not in known:
+            found = in_columns(part_of(table.network, run), run, count)
+            known[run, count] = found, found and table.of(found.network)
+        found, worked = known[run, count]
+        if found is None:
+            return
+        moved = sum(table.tensor_bytes(name) for name in out)
+        for tile in found.tiles:
+            some = stages_of_tile(found.network, tile, run, stages)
+            if some is None or _bytes(worked, some, None, tile.results) + whole > fast:
+                break
+            read = [(found.network.layer(name).inputs[0], name) for name in tile.slices]
+            moved += sum(worked.tensor_bytes(name) for source, name in read if source in away)
+        else:
+            yield moved
+
+
 def _of_weights(table, stages, weights, room):
     """The least bytes that a group reads of weights, with copies of some in so much room."""
     firings = {
@@ -153,6 +195,10 @@ def _bytes(table, stages, copied, leaving):
         strips.insert(0, 0)
     keeping = {one.result: Keeping.RING for one in firings} | dict.fromkeys(leaving, Keeping.WHOLE)
     sizes = {one.result: table.row_bytes(one.result) for one in firings}
-    kept = kept_rows(firings, sizes, strips, keeping)
+    together = in_step(firings)
+    if len(together) > len(firings):
+        strips.append(0)
+        sizes[NOTHING], keeping[NOTHING] = 0, Keeping.WHOLE
+    kept = kept_rows(together, sizes, strips, keeping)
     rings = sum(rows * sizes[name] for name, rows in kept.rows.items())
     return rings + sum(one.accumulator for one in geometry) + -(-max(kept.passing) // 4) * 4

@@ -184,12 +184,12 @@ def test_the_plan_of_another_network_is_refused_by_its_layer():
         ("[]", "expected at least one plan"),
         (
             '{"version": 3}',
-            "found version 3 of a plan; this program reads version 6, so plan again",
+            "found version 3 of a plan; this program reads version 7, so plan again",
         ),
         ("7", "expected an object"),
         ("{}", "found version None of a plan"),
         ('{"version": true}', "found version True of a plan"),
-        ('{"version": 6}', "the key 'network' is missing; expected in version 6: network, element"),
+        ('{"version": 7}', "the key 'network' is missing; expected in version 7: network, element"),
     ],
 )
 def test_what_is_no_plan_is_refused_with_its_place(text, words):

@@ -1,0 +1,292 @@
+"""Tiles of columns: a network in which some layers are there once for each tile of their result.
+
+A tile is some columns of the result of a span of layers, of all rows. Its layers make the columns that
+it needs of their tensors, so that what neighbouring tiles share is computed for each. A tile begins
+with slices of what the span reads; the results of the tiles are the columns of one tensor, which is
+their concatenation. So the rows that a tile keeps are shorter than those of the network.
+
+A single tile has all columns. Even so, it reads each row of several tensors once, where they lie, and
+hands on a result that it reads itself row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from cnn2csdf import operators as op
+from cnn2csdf.geometry import Range
+from cnn2csdf.network import Layer, Network
+from csdf.names import free_name
+from planners.plan.head_by_head import COLUMNS as WIDTH
+from planners.plan.head_by_head import Copy, sharing, side_by_side
+from planners.plan.plan import Mode, Stage
+from planners.plan.regions import COLUMNS, Needs, can_be_tiled, even_ends, hull
+
+BY_COLUMNS = (  # that make columns from columns
+    *(op.Convolution, op.Pooling, op.Elementwise, op.Activation, op.BatchNormalization),
+    *(op.Identity, op.Concatenation, op.Slice, op.ChannelShuffle, op.Conversion, op.Resize),
+)
+
+
+class ColumnTile(NamedTuple):
+    """The layers of one tile, in their order.
+
+    slices: columns of what the span reads. layers: the copies of the layers of the span; in front of
+    each, cuts: columns of a tensor of the tile, of which the copy needs fewer than there are. results:
+    of the tile; those of which there is more, or that the tile reads itself, are slices of copies, own.
+    """
+
+    slices: tuple[str, ...]
+    layers: tuple[str, ...]
+    cuts: Mapping[str, tuple[str, ...]]
+    results: tuple[str, ...]
+    own: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InColumns:
+    """A network in which some layers work tile by tile. copies: of each layer that is a copy."""
+
+    network: Network
+    tiles: tuple[ColumnTile, ...]
+    copies: Mapping[str, Copy]
+
+
+def in_columns(network: Network, inside: Sequence[str], tiles: int) -> InColumns | None:
+    """Return the network where some layers work in tiles of columns; None where they cannot.
+
+    inside: layers in a topological order; results are those of them that others read, or nobody.
+    """
+    known = {layer.name for layer in network.layers}
+    if not inside or not known.issuperset(inside) or len(set(inside)) < len(inside):
+        return None
+    layers = [network.layer(name) for name in inside]
+    for number, layer in enumerate(layers):
+        if set(layer.inputs) & set(inside[number:]) or not works_by_columns(network, layer):
+            return None
+    readers = network.consumers
+    results = [
+        one for one in layers if not readers[one.name] or set(readers[one.name]) - set(inside)
+    ]
+    if not 1 <= tiles <= min(one.shape.width for one in results):
+        return None
+    return _Tiling(network, layers, results, tiles).found()
+
+
+def part_of(network: Network, inside: Sequence[str]) -> Network:
+    """Return some layers as a network, whose inputs are the tensors that they read."""
+    layers = [network.layer(name) for name in inside]
+    sources = dict.fromkeys(name for one in layers for name in one.inputs if name not in inside)
+    given = [
+        replace(one, operator=op.Input(dims=one.shape.dims), inputs=(), epilogue=(), stored=())
+        for one in map(network.layer, sources)
+    ]
+    readers, results = network.consumers, list[Layer]()
+    for one in layers:
+        if set(readers[one.name]) - set(inside):
+            out = replace(one, name=f"{one.name}, result", operator=op.Output(), inputs=(one.name,))
+            results.append(replace(out, epilogue=(), stored=()))
+    return replace(network, layers=(*given, *layers, *results))
+
+
+def _in_order(layers: Sequence[Layer]) -> tuple[Layer, ...]:
+    """Layers behind those that they read, and outputs at the end, otherwise as they are."""
+    left = {one.name: one for one in layers if not isinstance(one.operator, op.Output)}
+    found = dict[str, Layer]()
+    while left:
+        for name, one in list(left.items()):
+            if found.keys() >= set(one.inputs):
+                found[name] = left.pop(name)
+    outputs = (one for one in layers if isinstance(one.operator, op.Output))
+    return (*found.values(), *outputs)
+
+
+def works_by_columns(network: Network, layer: Layer) -> bool:
+    """Return whether columns of a layer need no more than columns of what it reads."""
+    shapes = network.input_shapes(layer)
+    if not layer.inputs or not isinstance(layer.operator, BY_COLUMNS):
+        return False
+    if isinstance(layer.operator, op.Resize):
+        return layer.shape.is_map and not layer.epilogue and _enlargement(network, layer) > 0
+    if not can_be_tiled(network, layer):
+        return False
+    window = getattr(layer.operator, "window", None)
+    if window is not None:
+        return not any(window.overhang)
+    return all(shape.width == layer.shape.width for shape in shapes)
+
+
+def _enlargement(network: Network, layer: Layer) -> int:
+    """Columns that a resize makes of each column; 0 where that is no whole number of copies."""
+    operator, (shape,) = layer.operator, network.input_shapes(layer)
+    if not isinstance(operator, op.Resize) or operator.function != "nearest":
+        return 0
+    factor = 0
+    sizes = shape.dims[1:], layer.shape.dims[1:]
+    for length, size, axis in zip(*sizes, operator.axes(shape), strict=True):
+        factor, rest = divmod(size, length)
+        places = np.arange(size)
+        if rest or not np.array_equal(axis.nearest(places), places // factor):
+            return 0
+    return factor
+
+
+class _Tiling:
+    """A span of layers, cut into tiles of columns."""
+
+    def __init__(
+        self, network: Network, layers: Sequence[Layer], results: Sequence[Layer], tiles: int
+    ) -> None:
+        self._network, self._layers, self._results = network, layers, results
+        self._tiles = tiles
+        readers = network.consumers
+        inside = {layer.name for layer in layers}
+        self._is_read_inside = {one.name: bool(inside & set(readers[one.name])) for one in results}
+        self._inside = {layer.name for layer in layers}
+        self._needs = Needs(network)
+        self._taken = {layer.name for layer in network.layers}
+        self._made: dict[str, Layer] = {}
+        self._copies: dict[str, Copy] = {}
+
+    def found(self) -> InColumns | None:
+        """Return the network with a copy of the layers for each tile; None where one is not exact."""
+        found = []
+        ends = {one.name: (0, *even_ends(one.shape.width, self._tiles)) for one in self._results}
+        for number in range(self._tiles):
+            wanted = {name: (some[number], some[number + 1]) for name, some in ends.items()}
+            tile = self._tile(number + 1, wanted)
+            if tile is None:
+                return None
+            found.append(tile)
+        made = list(self._made.values())
+        for place, result in enumerate(self._results):
+            made.append(side_by_side(result, [one.results[place] for one in found], WIDTH))
+        layers: list[Layer] = []
+        for layer in self._network.layers:
+            if layer.name == self._layers[-1].name:
+                layers += made
+            if layer.name not in self._inside:
+                layers.append(layer)
+        network = replace(self._network, layers=_in_order(layers))
+        return InColumns(network=network, tiles=tuple(found), copies=self._copies)
+
+    def _needed(self, layer: Layer, wanted: Range) -> Iterator[tuple[str, Range]]:
+        """The columns of each input that some columns of a layer need, not clipped."""
+        if isinstance(layer.operator, op.Resize):
+            factor = _enlargement(self._network, layer)
+            yield layer.inputs[0], (wanted[0] // factor, -(-wanted[1] // factor))
+            return
+        for need in self._needs.of(layer, COLUMNS):
+            yield need.source, need.of(wanted)
+
+    def _tile(self, number: int, wanted: Mapping[str, Range]) -> ColumnTile | None:
+        """The layers of a tile, which makes some columns of the results."""
+        widths = {one.name: one.shape.width for one in self._network.layers}
+        made, asked = dict(wanted), dict[tuple[str, str], Range]()
+        for layer in reversed(self._layers):
+            if isinstance(layer.operator, op.Resize):  # it makes all columns of those that it reads
+                factor = _enlargement(self._network, layer)
+                first, end = made[layer.name]
+                made[layer.name] = first // factor * factor, -(-end // factor) * factor
+            for source, (first, end) in self._needed(layer, made[layer.name]):
+                span = max(first, 0), min(end, widths[source])
+                if span[0] >= span[1]:
+                    return None  # it sees padding alone
+                both = asked.get((layer.name, source), span)
+                asked[layer.name, source] = hull(both, span)
+                if source in self._inside:
+                    made[source] = hull(made.get(source, span), span)
+        names: dict[tuple[str, Range], str] = {}
+        slices, layers, cuts = list[str](), list[str](), dict[str, tuple[str, ...]]()
+        for layer in self._layers:
+            sources, before = list[str](), list[str]()
+            for source in layer.inputs:
+                span = asked[layer.name, source]
+                if (source, span) not in names:
+                    known = (source, made.get(source, (0, widths[source])))
+                    start, base = known[1][0], names.get(known, source)
+                    cut = self._slice(base, (span[0] - start, span[1] - start), source, number)
+                    names[source, span] = cut
+                    (before if source in self._inside else slices).append(cut)
+                sources.append(names[source, span])
+            copy = self._copy(layer, made[layer.name], sources, number)
+            if copy is None:
+                return None
+            names[layer.name, made[layer.name]] = copy
+            layers.append(copy)
+            cuts[copy] = tuple(before)
+        results, own = [], dict[str, str]()
+        for name, span in wanted.items():
+            copy = names[name, made[name]]
+            if span != made[name] or self._is_read_inside[name]:
+                start = made[name][0]
+                own[copy] = self._slice(copy, (span[0] - start, span[1] - start), name, number)
+            results.append(own.get(copy, copy))
+        return ColumnTile(tuple(slices), tuple(layers), cuts, tuple(results), own)
+
+    def _shape_of(self, name: str) -> Layer:
+        return self._made.get(name) or self._network.layer(name)
+
+    def _slice(self, base: str, span: Range, source: str, number: int) -> str:
+        """Add the layer that has some columns of a tensor; return its name."""
+        layer = self._shape_of(base)
+        operator = op.Slice(axis=WIDTH, start=span[0], stop=span[1])
+        one = replace(layer, operator=operator, inputs=(base,), epilogue=(), stored=())
+        wanted = f"{source} for {self._layers[-1].name}, columns {number}"
+        return self._add(one, wanted, source)
+
+    def _copy(
+        self, layer: Layer, columns: Range, sources: Sequence[str], number: int
+    ) -> str | None:
+        """Add the copy of a layer that makes some columns; None where it would make others."""
+        operator = layer.operator
+        first, end = columns
+        match operator:
+            case op.Convolution(window=window) | op.Pooling(window=window):
+                (_, covered) = next(self._needed(layer, columns))
+                width = self._network.input_shapes(layer)[0].width
+                top, _, bottom, _ = window.padding
+                beside = max(0, -covered[0]), max(0, covered[1] - width)
+                padding = top, beside[0], bottom, beside[1]
+                operator = replace(operator, window=replace(window, padding=padding))
+            case op.Resize(size=(height, _)):
+                operator = op.Resize(size=(height, end - first), function="nearest")
+        one = replace(sharing(self._network, layer), operator=operator, inputs=tuple(sources))
+        shape = operator.output_shape([self._shape_of(name).shape for name in sources])
+        if shape.dims != (*layer.shape.dims[:2], end - first):
+            return None
+        return self._add(one, f"{layer.name}, columns {number}", layer.name)
+
+    def _add(self, made: Layer, wanted: str, origin: str) -> str:
+        name = free_name(wanted, self._taken)
+        self._taken.add(name)
+        shape = made.operator.output_shape([self._shape_of(one).shape for one in made.inputs])
+        self._made[name] = replace(made, name=name, shape=shape)
+        self._copies[name] = Copy(origin)
+        return name
+
+
+def stages_of_tile(
+    network: Network, tile: ColumnTile, inside: Sequence[str], stages: Sequence[Stage]
+) -> list[Stage] | None:
+    """Return the stages of a tile that work as those of the span; None where a stage cuts columns.
+
+    network: that has the tile. inside: the layers of the span. Slices are stages by themselves.
+    """
+    names = dict(zip(inside, tile.layers, strict=True))
+    found = [Stage(layers=(name,)) for name in tile.slices]
+    for stage in stages:
+        layers = tuple(names[name] for name in stage.layers)
+        cuts = [cut for name in layers for cut in tile.cuts[name]]
+        if stage.mode is not Mode.ROWS or stage.accumulating_layer is not None:
+            return None
+        if any(network.layer(cut).inputs[0] in layers for cut in cuts):
+            return None
+        found += [Stage(layers=(cut,)) for cut in cuts]
+        found.append(replace(stage, layers=layers))
+        found += [Stage(layers=(tile.own[name],)) for name in layers if name in tile.own]
+    return found
