@@ -15,6 +15,7 @@ from cnn2csdf.weights import Model
 from csdf.arguments import public
 from csdf.errors import UnreadableFile
 from csdf.io.files import read_bytes, read_text
+from csdf.names import meant
 
 SUFFIXES = (".onnx", ".tflite", ".cfg", ".json")
 
@@ -49,8 +50,9 @@ def read_model(
     if suffix == ".tflite":
         return parse_tflite(read_bytes(name), name, with_weights=with_weights)
     if suffix not in (".cfg", ".json"):
-        if os.path.exists(name):
-            raise UnreadableFile(f"{name}: suffix {suffix!r}; expected {', '.join(SUFFIXES)}")
+        if os.path.exists(name) or set(name.partition(":")[0]) & {".", "/", os.sep}:
+            expected = f"expected {', '.join(SUFFIXES)}{meant(suffix, SUFFIXES)}"
+            raise UnreadableFile(f"{name}: suffix {suffix!r}; {expected}")
         return Model(network=from_catalogue(name))
     text = read_text(name)
     if suffix == ".cfg":

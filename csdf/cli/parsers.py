@@ -16,6 +16,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
+from csdf.arguments import SIZE_UNITS, TIME_UNITS
 from csdf.cli import answers
 from csdf.draw.column import WIDTHS
 from csdf.errors import UnwritableFile
@@ -43,6 +44,8 @@ class Parser(argparse.ArgumentParser):
         """Refuse the words, as argparse does."""
         _, _, unknown = message.partition("unrecognized arguments: ")
         name = unknown.partition(" ")[0].partition("=")[0]
+        if name and (name in SIZE_UNITS or name in TIME_UNITS):
+            message += f"; a number and its unit are one word, such as 5{name}"
         known = [option for option in self._option_string_actions if option.startswith("--")]
         from difflib import get_close_matches  # slow to import, and seldom needed
 

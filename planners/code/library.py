@@ -91,7 +91,7 @@ def library(
                 {
                     BENCH: bench_program(written),
                     EXAMPLE: example_program(written),
-                    PROOF: proof_program(written),
+                    **({PROOF: proof_program(written)} if written.cmsis_nn is None else {}),
                 }
                 if has_stages
                 else {}
@@ -101,6 +101,7 @@ def library(
                 sources,
                 arrays=written.memories,
                 bench=f"-D{written.name.upper()}_PROFILE" if has_stages else None,
+                proved=written.source if has_stages and written.cmsis_nn is None else "",
                 cmsis_nn=written.cmsis_nn is not None,
             ),
             **package_files(
@@ -209,7 +210,7 @@ def _require_own(folder: Path, files: Mapping[str, str]) -> None:
     if not folder.is_dir():
         raise UnwritableFile(f"{folder}: is a file; expected a folder")
     folders = {parent for path in files for parent in PurePath(path).parents}
-    known = {BUILD, *files, *map(str, folders)}
+    known = {BUILD, PROOF, *files, *map(str, folders)}
     found = (one for own in folders if (folder / own).is_dir() for one in (folder / own).iterdir())
     names = (one.relative_to(folder).as_posix() for one in found)
     others = sorted(name for name in names if name not in known)

@@ -126,8 +126,24 @@ int main(void)
 """
 
 
+SAY_VALUE = """        say("value ");
+        say_value(value_of(0));
+"""
+LARGEST = """        for (i = 1; i < ELEMENTS; i++) {
+            largest = value_of(i) > value_of(largest) ? i : largest;
+        }
+        say("class ");
+        say_number((uint64_t)largest);
+        say(" ");
+        say_value(value_of(largest));
+"""
+
+
 def example_program(written: Written) -> str:
-    """Return the example: raw numbers of a sensor come in, the class of the largest output goes out."""
+    """Return the example: raw numbers of a sensor come in, the class of the largest output goes out.
+
+    With its value; of a single output that alone.
+    """
     name, output = written.name, written.outputs[0]
     reading = "\n".join(
         f"        is_there = is_there && read_{one.parameter}();" for one in written.inputs
@@ -147,7 +163,12 @@ def example_program(written: Written) -> str:
 }}"""
         for number, one in enumerate(written.inputs)
     )
-    return f"""/* Reads frames of raw numbers, as a sensor gives them, and prints the class of each. */
+    told, choosing = "the value", ("", SAY_VALUE)
+    if output.elements > 1:
+        told = "the class, and its value,"
+        largest = LARGEST.replace("ELEMENTS", str(output.elements))
+        choosing = ("        int32_t i, largest = 0;\n", largest)
+    return f"""/* Reads frames of raw numbers, as a sensor gives them, and prints {told} of each. */
 #include <stdio.h>
 
 #include "{name}.h"
@@ -193,23 +214,37 @@ static float value_of(int32_t place)
     {_from_stored(written)}
 }}
 
+/* A number with four digits behind the point. */
+static void say_value(float value)
+{{
+    uint64_t parts, unit;
+    if (value < 0) {{
+        say("-");
+        value = -value;
+    }}
+    if (!(value < 1e12f)) {{
+        say(value > 0 ? "large" : "nan");
+        return;
+    }}
+    parts = (uint64_t)(value * 10000 + 0.5f);
+    say_number(parts / 10000);
+    say(".");
+    for (unit = 1000; unit; unit /= 10) {{
+        say_number(parts / unit % 10);
+    }}
+}}
+
 int main(void)
 {{
     {name}_init(&state, {", ".join(written.memories)});
     for (;;) {{
         int is_there = 1;
-        int32_t i, largest = 0;
-{reading}
+{choosing[0]}{reading}
         if (!is_there) {{
             return 0;
         }}
         {_call(written)}
-        for (i = 1; i < {output.elements}; i++) {{
-            largest = value_of(i) > value_of(largest) ? i : largest;
-        }}
-        say("class ");
-        say_number((uint64_t)largest);
-        say("\\n");
+{choosing[1]}        say("\\n");
     }}
 }}
 """

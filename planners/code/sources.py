@@ -403,8 +403,14 @@ void {name}_end_copies(void);
     def _shifted(self) -> str:
         """Return a sentence on unsigned integers at the ends; none where there are none."""
         names = [port.parameter for port in (*self.inputs, *self.outputs) if port.is_shifted]
-        less = 32768 if self.schedule.calls.is_short else 128
-        return f" Unsigned integers are less {less}: {', '.join(names)}." if names else ""
+        bits = 16 if self.schedule.calls.is_short else 8
+        verb = "are" if len(names) > 1 else "is"
+        return (
+            f"\n   uint{bits} in the file, int{bits} here, which is the value minus {2 ** (bits - 1)}, "
+            f"{verb} {', '.join(names)}."
+            if names
+            else ""
+        )
 
     def _source(self) -> str:
         tables = self.schedule.text()

@@ -108,6 +108,20 @@ def test_one_token_one_byte_one_buffer(run, tmp_path):
         (("buffers", GRAPH, "--fixed", "alpa=3"), "did you mean 'alpha'?"),
         (("schedule", GRAPH, "--source", "aa"), "did you mean 'a'?"),
         (("cnn", "show", "resnet81"), "did you mean 'resnet8'?"),
+        (
+            ("fit", "a/kws.tflit"),
+            "suffix '.tflit'; expected .onnx, .tflite, .cfg, .json; did you mean",
+        ),
+        (
+            ("deploy", "resnet8", "--element-bytes", "1", "-o", "x"),
+            "in the elements of the file: of 1",
+        ),
+        (("fit", "resnet8", "--ram", "5", "kB"), "one word, such as 5kB"),
+        (("fit", "resnet8", "--platform", "cortex-m3"), "FILE.json"),
+        (
+            ("fit", "resnet8", "--plan", "a", "--plan", "b"),
+            "csdf report MODEL --plan a.json --plan b",
+        ),
     ],
 )
 def test_a_mistyped_name_is_guessed(run, words, near):

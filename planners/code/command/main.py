@@ -7,7 +7,7 @@ import argparse
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, parsers
 from planners.code.parts import KERNELS, OWN
-from planners.memory.command.main import SECONDS, add_plan_options
+from planners.memory.command.main import SECONDS, SinglePlan, add_plan_options
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -38,9 +38,13 @@ def command_parser() -> argparse.ArgumentParser:
     parser.set_defaults(input=None, output_memory=None)  # which with --plan are the plan's
     parser.add_argument(
         "--plan",
+        action=SinglePlan,
         metavar="FILE",
         help="what csdf fit -o, csdf cnn memory -o or csdf plan ... -o wrote; default: the plan is "
         "looked for",
+    )
+    parser.add_argument(
+        "--element-bytes", metavar="N", action=_NoElementBytes, help=argparse.SUPPRESS
     )
     parser.add_argument(
         "--kernels",
@@ -66,6 +70,18 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_json_option(parser)
     parsers.add_folder_option(parser, "a new folder, or one of its own")
     return parser
+
+
+class _NoElementBytes(argparse.Action):
+    """Refuses an option that `csdf fit` has, and `csdf deploy` has not."""
+
+    def __call__(self, *_: object) -> None:
+        """Refuse it."""
+        words = (
+            "csdf deploy computes in the elements of the file: of 1 byte in an int8 .tflite or .onnx, "
+            "of 4 in a network of the catalogue; leave it out"
+        )
+        raise argparse.ArgumentError(self, words)
 
 
 def _check(options: argparse.Namespace) -> None:

@@ -91,10 +91,12 @@ def test_the_example_prints_the_class_of_each_frame(case, tmp_path):
     told = "\n".join(" ".join(f"{scale * (int(x) - zero):.7f}" for x in one) for one in frames)
     ran = subprocess.run(["./all"], cwd=tmp_path, input=told, capture_output=True, text=True)
     (name,) = [one.name for one in model.network.inputs]
-    wanted = [
-        next(iter(run_layer_by_layer(model, {name: one}).values())).argmax() for one in stored
-    ]
-    assert ran.stdout.split() == [word for one in wanted for word in ("class", str(one))]
+    outputs = [next(iter(run_layer_by_layer(model, {name: one}).values())) for one in stored]
+    found = [line.split() for line in ran.stdout.splitlines()]
+    assert [one[:2] for one in found] == [["class", str(one.argmax())] for one in outputs]
+    back = made.written.outputs[0].stored.quantization
+    wanted = [back.scale * (int(one.max()) - back.zero_point) for one in outputs]
+    assert [float(one[2]) for one in found] == pytest.approx(wanted, abs=6e-5)
 
 
 def test_json_and_header_tell_the_same(run, tmp_path):

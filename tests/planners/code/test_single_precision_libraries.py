@@ -217,3 +217,9 @@ def test_unsigned_integers_as_signed_ones_are_the_same_less_128():
     for name, array in run_layer_by_layer(model, frame).items():
         assert array.dtype == np.uint8
         assert np.array_equal(array.astype(int) - 128, found[name])
+    made = library(model, fit(model.network, budget=0).least.plan, name="net", frames=[frame])
+    words = "uint8 in the file, int8 here, which is the value minus 128, are"
+    assert (
+        f"{words} {', '.join(one.parameter for one in made.written.inputs)}"
+        in made.files["include/net.h"]
+    )

@@ -173,6 +173,7 @@ def test_networks_in_one_arena_keep_their_states_apart():
         together(members)
     plans = [one.best.plan for one in with_states_apart(alone)]
     require_apart(plans)
+    assert all(any(way is one.best for way in one.methods) for one in together)
     with pytest.raises(InvalidPlan, match="stays between frames, but"):
         require_apart([one.best.plan for one in alone])
     # 2 variables of 4 numbers of 4 bytes each in both, and what passes in the neediest
@@ -252,6 +253,6 @@ def test_a_report_leads_with_the_bytes_that_stay(name, tmp_path, capsys):
     found = fit(model_of(name).network)
     shown = found.best or found.least
     first = capsys.readouterr().out.splitlines()[0]
-    assert f"needs {bytes_in_words(shown.ram_bytes)} of RAM, of which " in first
-    assert f"{bytes_in_words(shown.plan.kept_bytes)} stay between frames, and" in first
+    assert f": {bytes_in_words(shown.ram_bytes)} of RAM, of which " in first
+    assert f"{bytes_in_words(shown.plan.kept_bytes)} stay between frames, " in first
     assert first.split(" (")[0] in page.read_text()
