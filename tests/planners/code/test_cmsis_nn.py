@@ -183,7 +183,7 @@ def cases():
     steps = network_of(
         op.Convolution(filters=6, window=window(3, stride=2)),
         op.Convolution(filters=6, groups=6, window=window(3, dilation=2)),
-        op.Convolution(filters=5, window=window(1, stride=2)),
+        op.Convolution(filters=5, window=window(1, stride=2, dilation=2)),
         op.Pooling(function="average", window=window(3, stride=2)),
         dims=(3, 25, 22),
     )
