@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import PurePath
 
@@ -17,6 +18,11 @@ from planners.plan.plan import Kind, StreamingPlan
 
 MAIN, BENCH, EXAMPLE = "test/main.c", "test/bench.c", "examples/classify.c"
 PROOF = "test/prove.c"  # which only Frama-C reads
+BY_CONTRACT = "sum_of_products"  # proved for all arguments, with what it calls
+TOGETHER = (  # functions whose turns of loops are proved together: places, filters, channels
+    *("make_windows", "make_filters", "make_all_lanes", "depthwise_place", "mean_under"),
+    *("combine", "add_cell", "multiply_cell", "make_places", "rescale_cell", "look_up_cell"),
+)
 VERSION = "1.0.0"  # of a library, where a build system asks for one
 
 
@@ -26,18 +32,20 @@ def makefile(
     *,
     arrays: Sequence[str] = ("arena",),
     bench: str | None = None,
+    proved: str = "",
     cmsis_nn: bool = False,
 ) -> str:
     """Return the Makefile of a library: its sources in src/, and those of its test program.
 
     arrays: that the test program has as memory. bench: flags for the library, with which its layers
-    are measured. cmsis_nn: whether it calls CMSIS-NN.
+    are measured. proved: the C that a proof goes over, if one does. cmsis_nn: whether it calls
+    CMSIS-NN.
     """
     more = " -isystem $(CMSIS_NN)/Include" if cmsis_nn else ""
     linked = " build/cmsis-nn-$(TARGET).a" if cmsis_nn else ""
     here = " build/cmsis-nn.a" if cmsis_nn else ""
     benched = _bench(bench, here) if bench else ""
-    benched += _PROVED if bench and not cmsis_nn else ""
+    benched += _proof(sources[0], proved) if proved else ""
     objects = " ".join(f"$(BUILD)/{PurePath(one).stem}.o" for one in sources)
     return f"""# make test: run the test program; make qemu: on an emulated Cortex-M4
 # make qemu-m55: on an emulated Cortex-M55; make size: flash and static RAM of the library
@@ -172,16 +180,30 @@ example-qemu:
 """
 
 
-_PROVED = f"""\
-# Frama-C's Eva over one call with any input: each access, shift and sum, each value that is read.
-# It follows every turn of every loop, which takes long where a network has many operations.
+def _proof(source: str, text: str) -> str:
+    """The target that proves a library free of memory errors. text: of its source."""
+    words = frozenset(re.findall(r"\w+", text))
+    together = ",".join(f"{one}:0" for one in TOGETHER if one in words)
+    by_contract, proof = "", ""
+    if BY_CONTRACT in words:
+        by_contract = f" -eva-use-spec {BY_CONTRACT}"
+        proof = f"""	WHY3CONFIG=build/why3.conf why3 config detect > build/why3.txt 2>&1
+	WHY3CONFIG=build/why3.conf $(FRAMA_C) -wp -wp-rte -wp-fct product_of,{BY_CONTRACT} \\
+	-wp-prover z3 -wp-timeout 60 {source} > build/contract.txt
+	@grep 'Proved goals' build/contract.txt
+	@awk '/Proved goals/ {{ found = $$4 == $$6 }} END {{ exit !found }}' build/contract.txt
+"""
+    return f"""# Frama-C over one call with any input: each access, shift, sum and value that is read.
+# WP proves the contracts of inner loops, with Z3; Eva all that calls them.
 FRAMA_C ?= frama-c -machdep gcc_x86_32 -cpp-extra-args="-Iinclude"
-EVA ?= -eva-slevel 100000000 -eva-auto-loop-unroll 100000
+EVA ?= -eva-slevel 100000000 -eva-slevel-merge-after-loop @all \\
+	-eva-no-results{f" -eva-slevel-function {together}" if together else ""}
 prove: $(SOURCES) {PROOF} $(HEADERS)
 	mkdir -p build
-	$(FRAMA_C) -eva $(EVA) $(SOURCES) {PROOF} > build/prove.txt
+{proof}	$(FRAMA_C) -eva $(EVA){by_contract} $(SOURCES) {PROOF} > build/prove.txt
 	@sed -n '/ANALYSIS SUMMARY/,$$p' build/prove.txt
 	@grep -q ' 0 alarms generated' build/prove.txt
+	@! grep -qE ' [1-9][0-9]* (unknown|invalid)' build/prove.txt
 
 """
 
@@ -426,8 +448,8 @@ def _measuring(written: Written) -> str:
     if not written.stages:
         return ""
     proof = """\
-- `make prove` takes any input through one call by Frama-C's Eva (Debian's `frama-c-base`), in plain C
-  for 32 bits, and ends with 0 when no access, shift, sum or read raises an alarm.
+- `make prove` takes any input through one call by Frama-C (Debian's `frama-c-base`, `why3`, `z3`), in
+  plain C for 32 bits, and ends with 0 when no access, shift, sum or read raises an alarm.
 """
     return """- `make example < frames.txt` prints the class of each frame of raw numbers with
   its value, or the only output (`examples/classify.c`);

@@ -101,6 +101,7 @@ def library(
                 sources,
                 arrays=written.memories,
                 bench=f"-D{written.name.upper()}_PROFILE" if has_stages else None,
+                proved=written.source if has_stages and written.cmsis_nn is None else "",
                 cmsis_nn=written.cmsis_nn is not None,
             ),
             **package_files(

@@ -76,6 +76,10 @@ class FitWhy(Why):
     )
     TOO_SLOW = "too slow: {time} a frame at best within the RAM, {longest} are there"
     ENDS = "input and output alone take {least} bytes, whatever is planned"
+    REAL_ENDS = (
+        "input and output alone take {least} bytes, whatever is planned; input {name!r} is {element}, "
+        "and as {other}, to which it is converted, would take {bytes} bytes"
+    )
     TOO_LARGE_BY_THEN = "{end}; the least found by then needs {least} bytes"
     KEEPS_STATE = "layer by layer, on what stays between frames; the bytes of both together"
     STATE_TOO_LARGE = "what stays between frames and a frame layer by layer need {least} bytes"

@@ -344,9 +344,16 @@ INLINED static void add_lanes(int32_t *sums, const patch *p, const trained *weig
     uint32_t less = (uint32_t)(-zero & 0xFFFF) * UINT32_C(0x10001);
 #endif
     for (i = 0; i < p->row_count; i++) {
-        const element *values = p->rows[i] + p->from + from, *end = values + p->count;
+        const element *values = p->rows[i] + p->from + from;
         const trained *with = weights + i * p->width;
-        for (; values != end; values += stride, with += apart) {
+#if defined(WORDS_MEET) /* one register less */
+        const element *end = values + p->count;
+        for (; values != end; values += stride, with += apart)
+#else
+        int32_t left;
+        for (left = p->count; left > 0; left -= stride, values += stride, with += apart)
+#endif
+        {
 #if defined(HELIUM)
             int16x8_t v = vsubq_n_s16(vldrbq_s16(values), (int16_t)zero), w = vldrbq_s16(with);
             even = vaddq_s32(even, vmullbq_int_s16(v, w));
@@ -424,7 +431,7 @@ static int32_t make_all_lanes(element *to, const convolution *c, const footprint
     p.apart = c->groups;
     p.width = c->at.taps[1] * c->groups;
     weights += under->down.first * p.width + under->across.first * c->groups;
-    for (from = 0; from + SIDE_BY_SIDE <= count; from += SIDE_BY_SIDE) {
+    for (from = 0; count - from >= SIDE_BY_SIDE; from += SIDE_BY_SIDE) {
         make_lanes(to + from, &p, weights + from, from, stride, &c->to, first + from);
     }
     return from;

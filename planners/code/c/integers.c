@@ -110,18 +110,18 @@ static void gather(const convolution *c, const footprint *under, element *to)
 APART static int32_t make_filters(element *to, const patch *p, const trained *weights, const scaling *s,
                             const bias_sum *begin, range filters)
 {
-    for (; filters.end - filters.first >= BLOCK; filters.first += BLOCK) {
+    int32_t first;
+    for (first = filters.first; filters.end - first >= BLOCK; first += BLOCK) {
+        int32_t done = first - filters.first;
         total sums[BLOCK];
-        begin_sums(sums, begin, filters.first, BLOCK);
-        add_values(sums, p, weights, BLOCK);
+        begin_sums(sums, begin, first, BLOCK);
+        add_values(sums, p, weights + done * p->apart, BLOCK);
 #if WEIGHTS_HAVE_ZEROS
         take_zeros(sums, p, s, BLOCK);
 #endif
-        store_sums(to, sums, s, filters.first, BLOCK);
-        weights += BLOCK * p->apart;
-        to += BLOCK;
+        store_sums(to + done, sums, s, first, BLOCK);
     }
-    return filters.first;
+    return first;
 }
 
 /* Make channels of a place whose windows are no patch, or that are less than four. */
@@ -243,7 +243,9 @@ static void mean_under(const void *numbers, const footprint *under, element *to,
     int32_t i, j, k, count = counted(numbers, under);
     for (k = 0; k < channels.end - channels.first; k++) {
         int32_t sum = 0;
+        /*@ loop unroll 100000; */
         for (i = under->down.first; i < under->down.end; i++) {
+            /*@ loop unroll 100000; */
             for (j = under->across.first; j < under->across.end; j++) {
                 sum += under->rows[i][column_under(under, j) + k];
             }
@@ -266,7 +268,6 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
     const matrix *m = l->parameters;
     view in = input_view(r, l, 0), out = output_view(r, l);
     element *place = row_at(&out, 0);
-    const trained *weights = m->weights;
     int32_t done, block, y, first = 0, count = row_elements(&in), height = l->inputs[0].source->height;
     range all = {0, 0};
     total sums[BLOCK];
@@ -283,8 +284,7 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
         }
 #endif
         all.end = m->units;
-        first = make_filters(place, &p, weights, &m->to, begin, all);
-        weights += first * count;
+        first = make_filters(place, &p, m->weights, &m->to, begin, all);
     }
     for (done = first; done < m->units; done += block) {
         block = smaller(BLOCK, m->units - done);
@@ -292,12 +292,11 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
         for (y = 0; y < height; y++) {
             const element *row = row_at(&in, y);
             patch p = row_patch(&row, m->to.zero_in, count, height * count);
-            add_values(sums, &p, weights + y * count, block);
+            add_values(sums, &p, m->weights + (done * height + y) * count, block);
 #if WEIGHTS_HAVE_ZEROS
             take_zeros(sums, &p, &m->to, block);
 #endif
         }
-        weights += height * count * block;
         store_sums(place + done, sums, &m->to, done, block);
     }
     finish(l, place, m->units, 0, 0);
@@ -601,8 +600,8 @@ static int32_t reciprocal_of_one_plus(int32_t value)
     int32_t half = (int32_t)(((int64_t)value + INT64_C(2147483648)) / 2), pass;
     int32_t found = 1515870810 + high_product(half, -1010580540);
     for (pass = 0; pass < 3; pass++) {
-        int32_t error = 536870912 - high_product(half, found);
-        found += saturated((int64_t)high_product(found, error) * 4);
+        int32_t error = saturated(INT64_C(536870912) - high_product(half, found));
+        found = saturated(found + (int64_t)high_product(found, error) * 4);
     }
     return saturated((int64_t)found * 2);
 }
@@ -625,15 +624,15 @@ static void softmax_fold(const cube *c, const view *in, const view *out, const i
     begin_fold(c, place, inner);
     most = largest_inside(c, in, inner);
     do {
-        int32_t beyond = *from_cell(c, in, inner) - most;
+        int32_t beyond = smaller(*from_cell(c, in, inner) - most, 0);
         sum += beyond < s->least ? 0 : divided_by_power(power_of(s, beyond), 12);
     } while (next_inside(c, inner));
-    while (!((uint32_t)sum << lead & UINT32_C(2147483648))) {
+    while (lead < 31 && !((uint32_t)sum << lead & UINT32_C(2147483648))) {
         lead++;
     }
     share = reciprocal_of_one_plus((int32_t)(((uint32_t)sum << lead) - UINT32_C(2147483648)));
     do {
-        int32_t beyond = *from_cell(c, in, inner) - most, found = -128;
+        int32_t beyond = smaller(*from_cell(c, in, inner) - most, 0), found = -128;
         if (beyond >= s->least) {
             found += divided_by_power(high_product(share, power_of(s, beyond)), 12 - lead + 23);
         }

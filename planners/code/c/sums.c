@@ -27,19 +27,45 @@ typedef struct {
     int32_t weights_from, width, apart;
 } patch;
 
+/* A product of a value, less its zero point, with a weight; apart, so that its bounds are proved once. */
+/*@ requires LEAST - MOST <= value <= MOST - LEAST && -128 <= weight <= 127;
+    assigns \result \from value, weight;
+    ensures (LEAST - MOST) * 128 <= \result <= (MOST - LEAST) * 128; */
+INLINED static int32_t product_of(int32_t value, int32_t weight)
+{
+    return value * weight;
+}
+
+/* The sum of products of values, less their zero point, with as many weights. */
+/*@ requires LEAST <= zero <= MOST && 0 <= count && (sizeof(total) == 8 || count <= 65793);
+    requires \valid_read(values + (0 .. count - 1)) && \valid_read(weights + (0 .. count - 1));
+    requires \initialized(values + (0 .. count - 1)) && \initialized(weights + (0 .. count - 1));
+    assigns \result \from values[0 .. count - 1], zero, weights[0 .. count - 1], count;
+    ensures (LEAST - MOST) * 128 * count <= \result <= (MOST - LEAST) * 128 * count; */
+INLINED static total sum_of_products(const element *values, int32_t zero, const trained *weights,
+                                     int32_t count)
+{
+    int32_t k;
+    total sum = 0;
+    /*@ loop invariant 0 <= k <= count;
+        loop invariant (LEAST - MOST) * 128 * k <= sum <= (MOST - LEAST) * 128 * k;
+        loop assigns k, sum; */
+    for (k = 0; k < count; k++) {
+        sum += product_of(values[k] - zero, weights[k]);
+    }
+    return sum;
+}
+
 /* Add products to the sums of some filters, from a value of each row on. */
 static void add_products(total *sums, const patch *p, const trained *weights, int32_t first,
                          int32_t filters)
 {
-    int32_t i, j, k;
+    int32_t i, j;
     for (i = 0; i < filters; i++) {
         total sum = sums[i];
         for (j = 0; j < p->row_count; j++) {
-            const element *values = p->rows[j] + p->from;
-            const trained *with = weights + j * p->width;
-            for (k = first; k < p->count; k++) {
-                sum += (values[k] - p->zero) * with[k];
-            }
+            sum += sum_of_products(p->rows[j] + p->from + first, p->zero,
+                                   weights + j * p->width + first, p->count - first);
         }
         sums[i] = sum;
         weights += p->apart;

@@ -94,11 +94,11 @@ static int32_t column_under(const footprint *f, int32_t tap)
    one another. */
 static void look_further(footprint *f, const window *w, const view *in, int32_t x, int32_t skip)
 {
-    if (!in->columns && f->across.end - f->across.first == w->taps[1] &&
+    int32_t column = tapped(w, 1, x, 0);
+    if (!in->columns && f->across.first == 0 && f->across.end == w->taps[1] && column >= 0 &&
         tapped(w, 1, x, w->taps[1] - 1) < f->width + smaller(w->beyond[1], 0)) {
         f->x = x;
-        f->before += w->stride[1] * in->place;
-        f->behind = f->before;
+        f->before = f->behind = (column - LEFT(in)) * in->place + skip;
         return;
     }
     look_across(f, w, in, x, skip);
@@ -115,19 +115,37 @@ INLINED static void make_windows(const run *r, const layer *l, range rows, range
     footprint under;
     view in = input_view(r, l, 0), out = output_view(r, l);
     int32_t y, x, count = channels.end - channels.first;
+    const window *w = numbers;
     under.height = l->inputs[0].source->height;
     under.width = in.width;
     under.bend = under.before = under.behind = under.step = 0;
+    /* For Frama-C, which takes places together whose windows are whole: where those begin and end. */
+    /*@ ghost int32_t top = (w->before[0] + w->stride[0] - 1) / w->stride[0];
+        int32_t left = (w->before[1] + w->stride[1] - 1) / w->stride[1];
+        int32_t bottom = (under.height + w->before[0] - (w->taps[0] - 1) * w->dilation[0] - 1) /
+                         w->stride[0];
+        int32_t right = (under.width + w->before[1] - (w->taps[1] - 1) * w->dilation[1] - 1) /
+                        w->stride[1]; */
     for (y = rows.first; y < rows.end; y++) {
         element *row = row_at(&out, y);
-        look_down(&under, numbers, &in, y);
+        /*@ split y < 1; */ /*@ split y < 2; */ /*@ split y < top; */
+        /*@ split y <= bottom; */ /*@ split y <= bottom + 1; */ /*@ split y <= bottom + 2; */
+        look_down(&under, w, &in, y);
         under.across.first = under.across.end = -1;
         for (x = columns.first; x < columns.end; x++) {
             element *place = row + column_at(&out, x);
-            look_further(&under, numbers, &in, x, skip);
+            /*@ split x < 1; */ /*@ split x < 2; */ /*@ split x < left; */
+            /*@ split x <= right; */ /*@ split x <= right + 1; */ /*@ split x <= right + 2; */
+            /*@ split under.across.first; */ /*@ split under.across.end; */
+            look_further(&under, w, &in, x, skip);
             make(numbers, &under, place, channels);
             finish(l, place, count, channels.first, x);
+            /*@ merge x < 1; */ /*@ merge x < 2; */ /*@ merge x < left; */
+            /*@ merge x <= right; */ /*@ merge x <= right + 1; */ /*@ merge x <= right + 2; */
+            /*@ merge under.across.first; */ /*@ merge under.across.end; */
         }
+        /*@ merge y < 1; */ /*@ merge y < 2; */ /*@ merge y < top; */
+        /*@ merge y <= bottom; */ /*@ merge y <= bottom + 1; */ /*@ merge y <= bottom + 2; */
     }
 }
 

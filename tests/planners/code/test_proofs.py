@@ -1,4 +1,4 @@
-"""Frama-C's Eva over libraries with any input: `make prove`."""
+"""Frama-C over libraries with any input: `make prove`."""
 
 import shutil
 import subprocess
@@ -14,8 +14,8 @@ from tests.planners.memory.streamed import random_plan
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        not (shutil.which("frama-c") and shutil.which("make")),
-        reason="frama-c (Debian's frama-c-base) or make is not installed",
+        not all(shutil.which(one) for one in ("frama-c", "why3", "z3", "make")),
+        reason="frama-c (Debian's frama-c-base), why3, z3 or make is not installed",
     ),
 ]
 NETWORK = layers(
@@ -42,16 +42,17 @@ def test_a_plan_of_strips_raises_no_alarm_whatever_comes_in(model, element_bytes
     found = proved(library(model, plan, name="net"), tmp_path)
     assert found.returncode == 0, found.stdout + found.stderr
     assert "\n  0 alarms generated" in found.stdout
+    assert ("Proved goals:   24 / 24" in found.stdout) == (element_bytes == 1)  # of the contracts
 
 
 def test_an_arena_that_lacks_an_element_is_an_alarm(tmp_path):
-    model = quantised(NETWORK, 1)
-    plan = random_plan(model.network, 3, is_streamed=False, element_bytes=1)
-    size = "NET_ARENA_ELEMENTS "
+    model = real(NETWORK, 1)
+    plan = random_plan(model.network, 3, is_streamed=False, element_bytes=4)
+    size, elements = "NET_ARENA_ELEMENTS ", plan.arena_bytes // 4
     found = proved(
         library(model, plan, name="net"),
         tmp_path,
-        **{f"{size}{plan.arena_bytes}": f"{size}{plan.arena_bytes - 1}"},
+        **{f"{size}{elements}": f"{size}{elements - 1}"},
     )
     assert found.returncode != 0
     assert "invalid memory access" in found.stdout or "out of bounds" in found.stdout
