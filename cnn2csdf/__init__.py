@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cnn2csdf.parameters import layer_parameters as layer_parameters
     from cnn2csdf.parameters import multiply_accumulates as multiply_accumulates
     from cnn2csdf.platforms import PLATFORMS as PLATFORMS
+    from cnn2csdf.platforms import BoardMemory as BoardMemory
     from cnn2csdf.platforms import Platform as Platform
     from cnn2csdf.readers.model_files import read_model as read_model
     from cnn2csdf.simplify import simplified as simplified
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from cnn2csdf.weights import random_weights as random_weights
 
 _HOMES = {
+    "BoardMemory": "cnn2csdf.platforms",
     "CATALOGUE": "cnn2csdf.catalogue.networks",
     "Connection": "cnn2csdf.network",
     "Granularity": "cnn2csdf.granularity",
@@ -68,8 +70,8 @@ _HOMES = {
     "random_frames": "cnn2csdf.execution.compare",
     "random_weights": "cnn2csdf.weights",
     "read_model": "cnn2csdf.readers.model_files",
-    "run_row_by_row": "cnn2csdf.execution.streaming_executor",
     "run_layer_by_layer": "cnn2csdf.execution.layer_by_layer",
+    "run_row_by_row": "cnn2csdf.execution.streaming_executor",
     "simplified": "cnn2csdf.simplify",
     "verify": "cnn2csdf.execution.compare",
 }
