@@ -335,11 +335,14 @@ def layer_times(
 ) -> dict[str, int] | None:
     """Return the predicted nanoseconds of each layer in a frame of a plan: a method's, by layer.
 
-    None where no platform is given, and of a plan in several memories, whose copies belong to none.
+    None where no platform is given, of a plan in several memories, whose copies belong to none, and of
+    one that names primitives, whose instructions are not counted.
     """
+    if plan.memories or any(one.primitive for group in plan.groups for one in group.stages):
+        return None
     table = StageTable(network, element_bytes=plan.element_bytes)
     times = _times(table, platform, durations, parameter_bytes or plan.element_bytes)
-    return None if times is None or plan.memories else times.of_layers(plan)
+    return None if times is None else times.of_layers(plan)
 
 
 def _fit_in_memories(

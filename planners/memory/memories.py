@@ -54,6 +54,7 @@ from planners.memory.slow_bytes import (
     subsets,
 )
 from planners.memory.stages import Geometry, StageTable
+from planners.memory.waiting import least_waiting_bytes
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.column_tiles import (
     InColumns,
@@ -136,6 +137,7 @@ def planned_in_memories(
     sizes = {name: table.tensor_bytes(name) for name in (*course.layers, *course.others)}
     fast, trained = layout.capacity, sum(costs.sizes.values())
     bound = least_slow_bytes(course, table, fast) + max(0, trained - fast)
+    bound += least_waiting_bytes(course, table, fast)
     once = sum(multiply_accumulates(one, network.input_shapes(one)) for one in network.layers)
     best: tuple[PlacedPlan, Chain] | None = None
     reason = because(MemoriesWhy.LEAST)
