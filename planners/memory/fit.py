@@ -140,7 +140,7 @@ def fit(
     if network.keeps_state and given:
         raise InvalidNetwork(
             f"network {network.name!r} keeps a state, which lies in one memory; give ram (--ram "
-            f"{bytes_in_words(memories[0].size).replace(' ', '')}) in place of memories (--memory)"
+            f"{bytes_in_words(given[0].size).replace(' ', '')}) in place of memories (--memory)"
         )
     if network.keeps_state:
         return _stateful_fit(
