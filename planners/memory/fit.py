@@ -140,7 +140,7 @@ def fit(
     if network.keeps_state and given:
         raise InvalidNetwork(
             f"network {network.name!r} keeps a state, which lies in one memory; give ram (--ram "
-            f"{bytes_in_words(memories[0].size).replace(' ', '')}) in place of memories (--memory)"
+            f"{bytes_in_words(given[0].size).replace(' ', '')}) in place of memories (--memory)"
         )
     if network.keeps_state:
         return _stateful_fit(
@@ -492,7 +492,7 @@ def fit_with_alternatives(network: Network | Model, *, budget: Budget = None, **
                     " ".join(sorted(options)),
                     taken,
                     fits=other.best is not None,
-                    is_complete=other.reason.values.get("end") is None,
+                    is_complete=other.best is not None or other.reason.values.get("end") is None,
                 )
     some = sorted(nearby.values(), key=lambda one: (not one.fits, one.ram_bytes))
     return replace(found, alternatives=tuple(some))
