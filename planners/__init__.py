@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from planners.memory.answer import SEARCHED as SEARCHED
     from planners.memory.answer import Fit as Fit
     from planners.memory.answer import FitMethod as FitMethod
+    from planners.memory.command.picture import plot_fit as plot_fit
+    from planners.memory.command.picture import plot_plan as plot_plan
     from planners.memory.fit import fit as fit
     from planners.memory.fit import fit_with_alternatives as fit_with_alternatives
     from planners.memory.order import chain_of as chain_of
@@ -47,6 +49,9 @@ if TYPE_CHECKING:
     from planners.plan.checker import require_carried_out as require_carried_out
     from planners.plan.plan import Memory as Memory
     from planners.plan.plan import StreamingPlan as StreamingPlan
+    from planners.plan.text import read_plan as read_plan
+    from planners.plan.text import read_plans as read_plans
+    from planners.plan.text import write_plan as write_plan
     from planners.primitives.profile import read_profile as read_profile
     from planners.primitives.profile import write_profile as write_profile
     from planners.primitives.profiling import profile_network as profile_network
@@ -100,8 +105,12 @@ _HOMES = {
     "network_memory": "planners.published.samos",
     "plan_arena": "planners.arena.allocation",
     "plan_banks": "planners.arena.banks",
+    "plot_fit": "planners.memory.command.picture",
+    "plot_plan": "planners.memory.command.picture",
     "profile_network": "planners.primitives.profiling",
     "read_application": "planners.reuse.application",
+    "read_plan": "planners.plan.text",
+    "read_plans": "planners.plan.text",
     "read_profile": "planners.primitives.profile",
     "require_carried_out": "planners.plan.checker",
     "run_plan": "planners.memory.several",
@@ -112,6 +121,7 @@ _HOMES = {
     "with_states_apart": "planners.memory.several",
     "write_libraries": "planners.code.several",
     "write_library": "planners.code.library",
+    "write_plan": "planners.plan.text",
     "write_profile": "planners.primitives.profile",
 }
 

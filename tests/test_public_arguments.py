@@ -166,6 +166,27 @@ def test_fit_answers_as_the_command(small, capsys):
     assert found.to_json()["alternatives"] == said["alternatives"]
 
 
+def test_plans_are_written_read_and_drawn(small, tmp_path):
+    found = planners.fit(small)
+    plans = [one.plan for one in found.methods]
+    planners.write_plan(tmp_path / "one.json", plans[0])
+    assert planners.read_plan(tmp_path / "one.json") == plans[0]
+    planners.write_plan(tmp_path / "all.json", plans)
+    assert planners.read_plans(tmp_path / "all.json") == tuple(plans)
+    with pytest.raises(csdf.UnreadableFile, match=rf"found {len(plans)} plans"):
+        planners.read_plan(tmp_path / "all.json")
+    assert main(["fit", "samos_example", "--plan", str(tmp_path / "one.json")]) == 0
+    axes = Figure().add_subplot()
+    planners.plot_plan(axes, small, plans[0])
+    (live,) = [line for line in axes.lines if line.get_label() == "live bytes"]
+    assert max(live.get_ydata()) <= plans[0].arena_bytes < 1.1 * axes.get_ylim()[1]
+    axes = Figure().add_subplot()
+    planners.plot_fit(axes, found)
+    assert [1000 * x for x in axes.lines[0].get_xdata()] == [one.ram_bytes for one in found.methods]
+    assert [one["ram_bytes"] for one in found.to_records()] == [one.arena_bytes for one in plans]
+    assert "bytes)" in repr(plans[0])
+
+
 def test_fit_warns_of_layers_that_the_command_merges(model, small):
     with pytest.warns(
         csdf.Suspicious, match=r"of network 'resnet8' can be merged.*simplified"

@@ -140,7 +140,7 @@ def fit(
     if network.keeps_state and given:
         raise InvalidNetwork(
             f"network {network.name!r} keeps a state, which lies in one memory; give ram (--ram "
-            f"{bytes_in_words(memories[0].size).replace(' ', '')}) in place of memories (--memory)"
+            f"{bytes_in_words(given[0].size).replace(' ', '')}) in place of memories (--memory)"
         )
     if network.keeps_state:
         return _stateful_fit(
@@ -335,11 +335,14 @@ def layer_times(
 ) -> dict[str, int] | None:
     """Return the predicted nanoseconds of each layer in a frame of a plan: a method's, by layer.
 
-    None where no platform is given, and of a plan in several memories, whose copies belong to none.
+    None where no platform is given, of a plan in several memories, whose copies belong to none, and of
+    one that names primitives, whose instructions are not counted.
     """
+    if plan.memories or any(one.primitive for group in plan.groups for one in group.stages):
+        return None
     table = StageTable(network, element_bytes=plan.element_bytes)
     times = _times(table, platform, durations, parameter_bytes or plan.element_bytes)
-    return None if times is None or plan.memories else times.of_layers(plan)
+    return None if times is None else times.of_layers(plan)
 
 
 def _fit_in_memories(
@@ -489,7 +492,7 @@ def fit_with_alternatives(network: Network | Model, *, budget: Budget = None, **
                     " ".join(sorted(options)),
                     taken,
                     fits=other.best is not None,
-                    is_complete=other.reason.values.get("end") is None,
+                    is_complete=other.best is not None or other.reason.values.get("end") is None,
                 )
     some = sorted(nearby.values(), key=lambda one: (not one.fits, one.ram_bytes))
     return replace(found, alternatives=tuple(some))
