@@ -75,6 +75,7 @@ ROW_BLOCKS = (2, 4, 8)  # rows a firing, besides one, where firings cost somethi
 PINNED = (1, 2, 3, 4)  # quarters of the fast memory that weights may have for good
 MOST_TILES = 12  # of columns
 ENOUGH_TILES = 2  # numbers of tiles with which a group fits
+MOST_MISSES = 3  # ends behind one another to which no number of tiles fits
 LONGEST_SPAN = 48  # layers that work in tiles
 MOST_ATTEMPTS = 8  # searches with less memory where offsets take more than is counted
 READ_ONCE = (
@@ -453,12 +454,17 @@ class Groups:
             ends |= {one for one in self._narrow if begin < one <= begin + LONGEST_SPAN}
         rows = [(end, [Stage(layers=(one,)) for one in self.layers[begin:end]]) for end in ends]
         most = MOST_TILES // 2 * self._fast
-        tried: set[tuple[Stage, ...]] = set()
-        for end, stages in chain(self._stages_between(begin, most, (True,)), sorted(rows)):
-            if end in ends and tuple(stages) not in tried:
-                self.stop.look()
-                tried.add(tuple(stages))
-                yield from self._of_tiles(begin, end, stages)
+        by_end = defaultdict[int, dict[tuple[Stage, ...], None]](dict)
+        for end, stages in chain(self._stages_between(begin, most, (True,)), rows):
+            by_end[end][tuple(stages)] = None
+        misses = 0
+        for end in sorted(ends):
+            self.stop.look()
+            found = [self._of_tiles(begin, end, stages) for stages in by_end[end]]
+            yield from (one for some in found for one in some or ())
+            misses = misses + 1 if all(some is None for some in found) else 0
+            if misses == MOST_MISSES and len(self.layers) > MOST_CHOSEN:
+                return
 
     def _narrow_places(self) -> set[int]:
         """Places of the order across which no more bytes are live than across their neighbours.
@@ -485,11 +491,11 @@ class Groups:
             if self.last_read[name] >= end or name == self.layers[end - 1]
         )
 
-    def _of_tiles(self, begin: int, end: int, stages: Sequence[Stage]) -> Iterator[Group]:
-        """Groups with as many tiles as they need to fit, and with more that need less."""
+    def _of_tiles(self, begin: int, end: int, stages: Sequence[Stage]) -> list[Group] | None:
+        """Groups with the fewest tiles that fit, and with more that need less; None where none does."""
         inside, results = self.layers[begin:end], self._results(begin, end)
         if not {stage.result for stage in stages}.issuperset(results):
-            return
+            return None
         part = part_of(self.course.network, inside)
         geometry = tuple(map(self.table.geometry, stages))
         whole = self._group(begin, end, geometry, None, results, is_limited=False)
@@ -500,18 +506,17 @@ class Groups:
             enough = 2 - fewest  # one tile, if any
         if len(self.layers) <= MOST_CHOSEN:
             tiles, enough = 1, MOST_TILES
-        least, fits = self._fast + 1, 0
-        while tiles <= MOST_TILES and fits < enough:
+        least, groups = self._fast + 1, list[Group]()
+        while tiles <= MOST_TILES and len(groups) < enough:
             found = in_columns(part, inside, tiles)
             parts = None if found is None else self._tiles_of(begin, end, found, stages)
             if parts is None:
-                return
+                return groups or None
             fast = max(one.fast for one in parts)
             if len(parts) == tiles and fast < least:
                 least = fast
-                fits += 1
                 total = sum((Counter(one.read) for one in parts), Counter[str]())
-                yield whole._replace(
+                one = whole._replace(
                     streamed=None,
                     fast=fast,
                     work=sum(one.work for one in parts),
@@ -520,15 +525,19 @@ class Groups:
                     fixed=frozenset(),
                     tiles=parts,
                 )
-            tiles += 1 if fits else max(1, tiles * fast // self._fast - tiles - 1)
+                groups.append(one)
+            tiles += 1 if groups else max(1, tiles * fast // self._fast - tiles - 1)
+        return groups if groups or not enough else None
 
     def _tiles_of(
         self, begin: int, end: int, found: InColumns, stages: Sequence[Stage]
     ) -> tuple[Group, ...] | None:
         """The groups of the tiles, the first that does not fit the last; None where they are none."""
         inside, network = self.layers[begin:end], found.network
-        table, groups = self.table.of(network), list[Group]()
-        for tile in found.tiles:
+        table, groups = self.table.of(network), dict[int, Group]()
+        count = len(found.tiles)
+        for number in sorted(range(count), key=lambda one: abs(2 * one + 1 - count)):
+            tile = found.tiles[number]  # from the middle, where tiles have most columns
             worked = stages_of_tile(network, tile, inside, stages)
             if worked is None:
                 return None
@@ -540,10 +549,10 @@ class Groups:
             read = Counter[str]()
             for name in tile.slices:
                 read[network.layer(name).inputs[0]] += table.tensor_bytes(name)
-            groups.append(one._replace(read=dict(read)))
+            groups[number] = one._replace(read=dict(read))
             if one.fast > self._fast:
                 break
-        return tuple(groups)
+        return tuple(groups[number] for number in sorted(groups))
 
     def _ways(self, begin: int, end: int, stages: Sequence[Stage]) -> Iterator[Group]:
         """Stages with nothing copied, and with rows of each tensor that has to be, where they fit."""
