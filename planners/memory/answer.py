@@ -174,7 +174,7 @@ class SlowTraffic(NamedTuple):
 class Alternative(NamedTuple):
     """A question near one that was answered with no: its options, and the RAM of its answer.
 
-    is_complete: whether its search came to its end; else a longer one may find less.
+    is_complete: whether it fits, or its search came to its end; else a longer one may find less.
     """
 
     options: str

@@ -492,7 +492,7 @@ def fit_with_alternatives(network: Network | Model, *, budget: Budget = None, **
                     " ".join(sorted(options)),
                     taken,
                     fits=other.best is not None,
-                    is_complete=other.reason.values.get("end") is None,
+                    is_complete=other.best is not None or other.reason.values.get("end") is None,
                 )
     some = sorted(nearby.values(), key=lambda one: (not one.fits, one.ram_bytes))
     return replace(found, alternatives=tuple(some))
