@@ -172,9 +172,10 @@ def test_networks_in_one_arena_keep_their_states_apart():
     ]
     with pytest.raises(InvalidPlan, match="stays between frames, but"):  # as they share bytes
         together(members)
-    plans = [one.best.plan for one in with_states_apart(alone)]
+    apart = with_states_apart(alone)
+    plans = [one.best.plan for one in apart]
     require_apart(plans)
-    assert all(any(way is one.best for way in one.methods) for one in together)
+    assert all(any(way is one.best for way in one.methods) for one in apart)
     with pytest.raises(InvalidPlan, match="stays between frames, but"):
         require_apart([one.best.plan for one in alone])
     # 2 variables of 4 numbers of 4 bytes each in both, and what passes in the neediest
