@@ -110,8 +110,9 @@ def headline(findings: NetworkFindings) -> Iterator[str]:
     times = [one.method.nanoseconds for one in findings.answers]
     known = [nanoseconds_in_words(time) for time in times if time is not None]
     if known:
-        core = findings.answers[0].fit.core
-        worth = "" if core is None else ", not calibrated"
+        fit = findings.answers[0].fit
+        worth = "" if fit.platform is None else ", not calibrated"
+        worth += " (a roofline: C takes longer)" if fit.roofline else ""
         yield f"Predicted for {findings.platform}: {' and '.join(known)} a frame{worth}."
     if not findings.answers:
         least = findings.shown
@@ -219,7 +220,7 @@ def facts(findings: NetworkFindings) -> Iterator[str]:
     """Yield how the bytes and times are counted, and which layers have most of them."""
     for one in findings.answers[:1]:
         yield f"Counted: {accounting(one.fit)}."
-        if one.fit.platform is not None and one.times is not None:
+        if one.fit.platform is not None:
             yield f"Time: {timing(one.fit, one.fit.platform)}."
     flash = {one.name: one.flash for one in findings.layers}
     times = {one.name: one.nanoseconds or 0 for one in findings.layers}
