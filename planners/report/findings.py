@@ -68,17 +68,18 @@ class Limit:
 class NetworkFindings:
     """The findings about the memory of a network.
 
-    answers: what csdf fit says, of a plan that it finds or of plans in files; none where it found none
-    in time. parameters: bytes; an array that layers share counts once. stored: bytes that they take in
-    flash, as C has them; None: as many. methods: those of csdf cnn memory, as far as they were found.
-    nanoseconds: of a frame layer by layer and row by row. added: what others know.
+    basis: of predicted times, such as "for cortex-m7". answers: what csdf fit says, of a plan that it
+    finds or of plans in files; none where it found none in time. parameters: bytes; an array that
+    layers share counts once. stored: bytes that they take in flash, as C has them; None: as many.
+    methods: those of csdf cnn memory, as far as they were found. nanoseconds: of a frame layer by layer
+    and row by row. added: what others know.
     """
 
     name: str
     layers: tuple[LayerFigures, ...]
     parameters: int
     answers: tuple[Answer, ...] = ()
-    platform: str = ""
+    basis: str = ""
     methods: tuple[Method, ...] = ()
     nanoseconds: tuple[int, int] | None = None
     added: tuple[Contribution, ...] = ()
@@ -113,7 +114,7 @@ def headline(findings: NetworkFindings) -> Iterator[str]:
         fit = findings.answers[0].fit
         worth = "" if fit.platform is None else ", not calibrated"
         worth += " (a roofline: C takes longer)" if fit.roofline else ""
-        yield f"Predicted for {findings.platform}: {' and '.join(known)} a frame{worth}."
+        yield f"Predicted {findings.basis}: {' and '.join(known)} a frame{worth}."
     if not findings.answers:
         least = findings.shown
         if least is None:

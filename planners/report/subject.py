@@ -92,7 +92,7 @@ class NetworkSubject:
             layers=tuple(_layers(self)),
             parameters=weights,
             answers=self.answers,
-            platform=_platform_name(self.options),
+            basis=f"{'from' if self.options.durations else 'for'} {_platform_name(self.options)}",
             methods=() if found is None else found.methods,
             nanoseconds=None if found is None else found.nanoseconds,
             added=tuple(added),
