@@ -109,12 +109,16 @@ def headline(findings: NetworkFindings) -> Iterator[str]:
         name = f"{one.title}: " if len(findings.answers) > 1 else ""
         yield name + fit_headline(one.fit)
     times = [one.method.nanoseconds for one in findings.answers]
-    known = [nanoseconds_in_words(time) for time in times if time is not None]
-    if known:
-        fit = findings.answers[0].fit
-        worth = "" if fit.platform is None else ", not calibrated"
-        worth += " (a roofline: C takes longer)" if fit.roofline else ""
-        yield f"Predicted {findings.basis}: {' and '.join(known)} a frame{worth}."
+    if any(time is not None for time in times):
+        told = [
+            "not predicted" if time is None else f"{nanoseconds_in_words(time)} a frame"
+            for time in times
+        ]
+        is_calibrated = all(one.fit.platform is None for one in findings.answers)
+        worth = "" if is_calibrated else "; not calibrated"
+        if any(one.fit.roofline for one in findings.answers):
+            worth += " (a roofline: C takes longer)"
+        yield f"Predicted {findings.basis}: {', '.join(told)}{worth}."
     if not findings.answers:
         least = findings.shown
         if least is None:
